@@ -12,7 +12,7 @@ WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
 CTEST := .ci/run_tests.sh ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
-.PHONY: help deps configure build build-report demo test test-programs test-all asan tsan fuzz install clean
+.PHONY: help deps configure build build-report demo test test-programs test-all asan tsan fuzz install format clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each 
 install: configure ## install to PREFIX (default /usr/local; one of your own needs no root); docs/guide/actors.md: the runtime alone
 	@cmake --build $(BUILD) -j $(JOBS) --target installed_files
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+format: ## write every C++ file as .clang-format says (needs clang-format 14)
+	@git ls-files -- '*.cpp' '*.h' '*.cu' | xargs $$(command -v clang-format-14 || echo clang-format) -i
 
 clean: ## remove build folders (the download cache stays)
 	@rm -rf build

@@ -1,7 +1,9 @@
-// Placement groups created, ready and removed, on a head and eight nodes that are processes of their own on this machine.
+// Placement groups created, ready and removed, on a head and eight nodes that are processes of
+// their own on this machine.
 //   bench_placement [--seconds S] [--nodes N] [--json]
-// One at a time, and with 64 under way at once (Runtime::begin_placement_group). Each is recorded in the head's journal, prepared on its nodes and committed.
-// A figure says what one group costs: with one bundle, and with one on each node (STRICT_SPREAD).
+// One at a time, and with 64 under way at once (Runtime::begin_placement_group). Each is recorded
+// in the head's journal, prepared on its nodes and committed. A figure says what one group costs:
+// with one bundle, and with one on each node (STRICT_SPREAD).
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,10 +94,13 @@ nlohmann::ordered_json sequential(Runtime& rt, const GroupSpec& spec, double sec
   while (seconds_since(start) < seconds) {
     const auto before = Clock::now();
     const runtime::GroupState state = take(rt.create_placement_group(spec));
-    if (runtime::Status status = rt.remove_placement_group(state.spec.group); !status.ok()) fail(status.to_string());
+    if (runtime::Status status = rt.remove_placement_group(state.spec.group); !status.ok())
+      fail(status.to_string());
     taken_us.push_back(static_cast<float>(seconds_since(before) * 1e6));
   }
-  return {{"groups_per_s", static_cast<double>(taken_us.size()) / seconds_since(start)}, {"p50_us", percentile(taken_us, 0.5)}, {"p99_us", percentile(taken_us, 0.99)}};
+  return {{"groups_per_s", static_cast<double>(taken_us.size()) / seconds_since(start)},
+          {"p50_us", percentile(taken_us, 0.5)},
+          {"p99_us", percentile(taken_us, 0.99)}};
 }
 
 /// The same with many under way: each is removed as soon as it is there.
@@ -121,15 +126,20 @@ nlohmann::ordered_json pipelined(Runtime& rt, const GroupSpec& spec, double seco
   for (; !removals.empty(); removals.pop_front(), ++count) {
     if (runtime::Status status = rt.get(removals.front()); !status.ok()) fail(status.to_string());
   }
-  return {{"groups_per_s", static_cast<double>(count) / seconds_since(start)}, {"under_way", kUnderWay}};
+  return {{"groups_per_s", static_cast<double>(count) / seconds_since(start)},
+          {"under_way", kUnderWay}};
 }
 
 runtime::Status measure(Runtime& rt, const Options& options) {
   nlohmann::ordered_json figures{{"nodes", options.nodes}};
-  for (int round = 0; round < 20; ++round) (void)sequential(rt, group(GroupStrategy::kPack, 1), 0.01);  // connections, caches
-  const GroupSpec one = group(GroupStrategy::kPack, 1), each = group(GroupStrategy::kStrictSpread, options.nodes);
-  figures["one_bundle"] = {{"sequential", sequential(rt, one, options.seconds)}, {"pipelined", pipelined(rt, one, options.seconds)}};
-  figures["a_bundle_on_each_node"] = {{"sequential", sequential(rt, each, options.seconds)}, {"pipelined", pipelined(rt, each, options.seconds)}};
+  for (int round = 0; round < 20; ++round)
+    (void)sequential(rt, group(GroupStrategy::kPack, 1), 0.01);  // connections, caches
+  const GroupSpec one = group(GroupStrategy::kPack, 1),
+                  each = group(GroupStrategy::kStrictSpread, options.nodes);
+  figures["one_bundle"] = {{"sequential", sequential(rt, one, options.seconds)},
+                           {"pipelined", pipelined(rt, one, options.seconds)}};
+  figures["a_bundle_on_each_node"] = {{"sequential", sequential(rt, each, options.seconds)},
+                                      {"pipelined", pipelined(rt, each, options.seconds)}};
   figures["machine"] = machine();
   figures["commit"] = commit();
   if (options.json) {
@@ -137,9 +147,13 @@ runtime::Status measure(Runtime& rt, const Options& options) {
     return {};
   }
   for (const char* shape : {"one_bundle", "a_bundle_on_each_node"}) {
-    std::printf("%-22s  one at a time %7.0f groups/s (p50 %.0f us, p99 %.0f us)   %zu under way %7.0f groups/s\n", shape,
-                figures[shape]["sequential"]["groups_per_s"].get<double>(), figures[shape]["sequential"]["p50_us"].get<double>(),
-                figures[shape]["sequential"]["p99_us"].get<double>(), kUnderWay, figures[shape]["pipelined"]["groups_per_s"].get<double>());
+    std::printf(
+        "%-22s  one at a time %7.0f groups/s (p50 %.0f us, p99 %.0f us)   %zu under way %7.0f "
+        "groups/s\n",
+        shape, figures[shape]["sequential"]["groups_per_s"].get<double>(),
+        figures[shape]["sequential"]["p50_us"].get<double>(),
+        figures[shape]["sequential"]["p99_us"].get<double>(), kUnderWay,
+        figures[shape]["pipelined"]["groups_per_s"].get<double>());
   }
   return {};
 }
@@ -148,7 +162,9 @@ runtime::Status measure(Runtime& rt, const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  read_options(argc, argv, {{"--json", &options.json}, {"--seconds", &options.seconds}, {"--nodes", &options.nodes}});
+  read_options(
+      argc, argv,
+      {{"--json", &options.json}, {"--seconds", &options.seconds}, {"--nodes", &options.nodes}});
   if (options.nodes < 1 || options.seconds <= 0) fail("expected at least one node, and some time");
   const std::string folder = "/tmp/starling-bench-" + std::to_string(::getpid()) + "p";
   std::filesystem::create_directories(folder);
@@ -158,10 +174,15 @@ int main(int argc, char** argv) {
   {
     // The head's node is one of them.
     std::vector<std::unique_ptr<Starling>> nodes;
-    nodes.push_back(std::make_unique<Starling>(std::vector<std::string>{"start", "--head", "--port", "0", "--num-cpus", "8", "--journal", folder + "/journal"}, folder + "/head"));
+    nodes.push_back(std::make_unique<Starling>(
+        std::vector<std::string>{"start", "--head", "--port", "0", "--num-cpus", "8", "--journal",
+                                 folder + "/journal"},
+        folder + "/head"));
     const std::string head = nodes.front()->address();
     for (std::size_t i = 1; i < options.nodes; ++i) {
-      nodes.push_back(std::make_unique<Starling>(std::vector<std::string>{"start", "--address", head, "--num-cpus", "8"}, folder + "/node" + std::to_string(i)));
+      nodes.push_back(std::make_unique<Starling>(
+          std::vector<std::string>{"start", "--address", head, "--num-cpus", "8"},
+          folder + "/node" + std::to_string(i)));
       (void)nodes.back()->address();
     }
     runtime::RuntimeOptions runtime_options;

@@ -1,5 +1,6 @@
-// A parameter server: one actor keeps the weights of a model, four workers compute gradients on their part of the data. The driver
-// moves references alone: weights and gradients go from actor to actor through shared memory.
+// A parameter server: one actor keeps the weights of a model, four workers compute gradients on
+// their part of the data. The driver moves references alone: weights and gradients go from actor to
+// actor through shared memory.
 //
 //   build/release/bin/parameter_server [--address HOST:PORT] [workers] [rounds]
 #include <cstdio>
@@ -20,13 +21,15 @@ constexpr std::size_t kFeatures = 50'000;  // 200 kB of weights: large enough fo
 /// Keeps the weights and takes steps against the mean of the gradients.
 class ParameterServer {
  public:
-  explicit ParameterServer(float learning_rate) : learning_rate_(learning_rate), weights_(kFeatures) {}
+  explicit ParameterServer(float learning_rate)
+      : learning_rate_(learning_rate), weights_(kFeatures) {}
 
   std::vector<float> weights() const { return weights_; }
 
   /// Takes the sum of `count` gradients and returns the new weights.
   std::vector<float> step(ArrayView<float> gradients, int count) {
-    for (std::size_t i = 0; i < kFeatures; ++i) weights_[i] -= learning_rate_ / static_cast<float>(count) * gradients[i];
+    for (std::size_t i = 0; i < kFeatures; ++i)
+      weights_[i] -= learning_rate_ / static_cast<float>(count) * gradients[i];
     return weights_;
   }
 
@@ -41,7 +44,8 @@ class Worker {
   Worker(Runtime& runtime, int rank) : runtime_(runtime), observed_(kFeatures) {
     std::mt19937 noise(static_cast<unsigned>(rank));
     std::normal_distribution<float> normal(0, 0.01F);
-    for (std::size_t i = 0; i < kFeatures; ++i) observed_[i] = static_cast<float>(i % 7) + normal(noise);
+    for (std::size_t i = 0; i < kFeatures; ++i)
+      observed_[i] = static_cast<float>(i % 7) + normal(noise);
   }
 
   /// Of half the mean squared error. Reads the weights in place.
@@ -53,7 +57,8 @@ class Worker {
 
   double loss(ArrayView<float> weights) const {
     double sum = 0;
-    for (std::size_t i = 0; i < kFeatures; ++i) sum += (weights[i] - observed_[i]) * (weights[i] - observed_[i]);
+    for (std::size_t i = 0; i < kFeatures; ++i)
+      sum += (weights[i] - observed_[i]) * (weights[i] - observed_[i]);
     return sum / 2 / kFeatures;
   }
 
@@ -77,7 +82,8 @@ Status driver_main(Runtime& rt) {
   const auto& arguments = rt.arguments();
   const int workers = arguments.size() > 1 ? std::atoi(arguments[1].c_str()) : 4;
   const int rounds = arguments.size() > 2 ? std::atoi(arguments[2].c_str()) : 20;
-  if (workers < 1 || rounds < 1) return runtime::invalid_argument("usage: parameter_server [workers] [rounds]");
+  if (workers < 1 || rounds < 1)
+    return runtime::invalid_argument("usage: parameter_server [workers] [rounds]");
 
   auto server = rt.spawn<ParameterServer>({.name = "server"}, 0.5F);
   if (!server.ok()) return server.status();
@@ -86,7 +92,8 @@ Status driver_main(Runtime& rt) {
   auto group = rt.spawn_group<Worker>(ranks.size(), {.name = "worker"}, runtime::split(ranks));
   if (!group.ok()) return group.status();
 
-  // Nothing here waits: each round's calls take the references of the round before, and run as these come in.
+  // Nothing here waits: each round's calls take the references of the round before, and run as
+  // these come in.
   ObjectRef<std::vector<float>> weights = server->call(&ParameterServer::weights);
   std::vector<ObjectRef<double>> losses;
   for (int round = 0; round < rounds; ++round) {
@@ -98,13 +105,15 @@ Status driver_main(Runtime& rt) {
   losses.push_back((*group)[0].call(&Worker::loss, weights));
   auto values = rt.gather(losses);
   if (!values.ok()) return values.status();
-  for (std::size_t round = 0; round < values->size(); round += 5) std::printf("round %2zu  loss %.6f\n", round, (*values)[round]);
+  for (std::size_t round = 0; round < values->size(); round += 5)
+    std::printf("round %2zu  loss %.6f\n", round, (*values)[round]);
   return values->back() < 0.001 ? Status() : runtime::internal_error("the loss did not fall");
 }
 
 int main(int argc, char** argv) {
   Runtime rt(argc, argv);
-  rt.register_actor<ParameterServer>("ParameterServer", &ParameterServer::weights, &ParameterServer::step);
+  rt.register_actor<ParameterServer>("ParameterServer", &ParameterServer::weights,
+                                     &ParameterServer::step);
   rt.register_actor<Worker>("Worker", &Worker::gradient, &Worker::loss, &Worker::sum);
   return rt.run(driver_main);
 }

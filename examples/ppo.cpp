@@ -1,5 +1,6 @@
-// PPO as a user writes it: the whole data flow of a step is ppo_step() below, one call to a group of workers a line. Samples, log-probs and estimates go
-// from worker to worker by reference; the controller holds the references and a number a sample.
+// PPO as a user writes it: the whole data flow of a step is ppo_step() below, one call to a group
+// of workers a line. Samples, log-probs and estimates go from worker to worker by reference; the
+// controller holds the references and a number a sample.
 //
 //   build/release/bin/ppo [--address HOST:PORT] [steps] [key=value ...]
 #include <cstdio>
@@ -32,14 +33,18 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
 
   const auto references = roles.reference.fetch(&ReferenceActor::score, split(samples));
   if (!references.ok()) return references.status();
-  const auto reports = roles.reward.fetch(&RewardActor::score, split(samples), split(prompts->tasks));
+  const auto reports =
+      roles.reward.fetch(&RewardActor::score, split(samples), split(prompts->tasks));
   if (!reports.ok()) return reports.status();
   const auto scores = select(*reports, &RewardReport::scores);
 
   // Values and advantages; the KL to the reference comes off each token's reward.
   std::vector<EstimateTask> tasks;
-  for (const std::vector<double>& part : scores) tasks.push_back({.scores = part, .baselines = {}, .kl_coefficient = kKlCoefficient});
-  const auto estimated = roles.critic.fetch(&CriticActor::estimate, split(samples), split(select(*references, &Referenced::logprobs)), split(tasks));
+  for (const std::vector<double>& part : scores)
+    tasks.push_back({.scores = part, .baselines = {}, .kl_coefficient = kKlCoefficient});
+  const auto estimated =
+      roles.critic.fetch(&CriticActor::estimate, split(samples),
+                         split(select(*references, &Referenced::logprobs)), split(tasks));
   if (!estimated.ok()) return estimated.status();
   const auto estimates = select(*estimated, &Estimated::estimates);
 
@@ -49,12 +54,17 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   for (const Generated& part : *generated) lengths.push_back(part.summary.response_tokens);
   std::vector<UpdatePlan> plans;
   for (const auto& mini_batches : plan_mini_batches(prompts->shards, 4, lengths)) {
-    plans.push_back({.advantages = {}, .mini_batches = mini_batches, .learning_rate = 1e-3, .scaling = AdvantageScaling::whitening(all.advantages)});
+    plans.push_back({.advantages = {},
+                     .mini_batches = mini_batches,
+                     .learning_rate = 1e-3,
+                     .scaling = AdvantageScaling::whitening(all.advantages)});
   }
-  const auto learned = roles.critic.fetch(&CriticActor::update, split(samples), split(estimates), split(plans));
+  const auto learned =
+      roles.critic.fetch(&CriticActor::update, split(samples), split(estimates), split(plans));
   if (!learned.ok()) return learned.status();
   const std::vector<std::vector<float>> no_kl_loss(lengths.size());
-  const auto updated = roles.policy.fetch(&PolicyActor::update, split(samples), split(no_kl_loss), split(plans), split(estimates), split(no_kl_loss));
+  const auto updated = roles.policy.fetch(&PolicyActor::update, split(samples), split(no_kl_loss),
+                                          split(plans), split(estimates), split(no_kl_loss));
   if (!updated.ok()) return updated.status();
   const std::vector<double> flat = join<double>(scores);
   return std::accumulate(flat.begin(), flat.end(), 0.0) / static_cast<double>(flat.size());
@@ -67,7 +77,11 @@ Result<Roles> start(runtime::Runtime& runtime, const Config& config, const std::
   const Result<WorkerSlots> slots = reserve_slots(runtime, *wanted);
   if (!slots.ok()) return slots.status();
   const auto spec = [&](const std::string& role) {
-    return WorkerSpec{.config = config.to_json().dump(), .model = model, .model_name = model, .adapter = {}, .group = role + "-" + slots->group.hex()};
+    return WorkerSpec{.config = config.to_json().dump(),
+                      .model = model,
+                      .model_name = model,
+                      .adapter = {},
+                      .group = role + "-" + slots->group.hex()};
   };
   auto policy = WorkerGroup<PolicyActor>::spawn(runtime, *slots, /*reserves=*/true, spec("policy"));
   if (!policy.ok()) return policy.status();
@@ -83,8 +97,12 @@ Result<Roles> start(runtime::Runtime& runtime, const Config& config, const std::
 Status driver_main(runtime::Runtime& runtime) {
   const auto& arguments = runtime.arguments();
   const std::int64_t steps = arguments.size() > 1 ? std::atoll(arguments[1].c_str()) : 60;
-  ConfigSources sources{.file = {}, .overrides = {"algorithm.adv_estimator=gae", "algorithm.lam=0.95", "data.dataset_name=toy", "data.toy.letters=4", "data.toy.length=2",
-                                                  "data.max_prompt_length=32", "data.max_response_length=6", "actor_rollout_ref.rollout.n=4", "actor_rollout_ref.model.path=toy"}};
+  ConfigSources sources{
+      .file = {},
+      .overrides = {"algorithm.adv_estimator=gae", "algorithm.lam=0.95", "data.dataset_name=toy",
+                    "data.toy.letters=4", "data.toy.length=2", "data.max_prompt_length=32",
+                    "data.max_response_length=6", "actor_rollout_ref.rollout.n=4",
+                    "actor_rollout_ref.model.path=toy"}};
   for (std::size_t i = 2; i < arguments.size(); ++i) sources.overrides.push_back(arguments[i]);
   const Result<Config> config = Config::load(sources);
   if (!config.ok()) return config.status();
@@ -94,13 +112,17 @@ Status driver_main(runtime::Runtime& runtime) {
   if (!roles.ok()) return roles.status();
   const auto rows = dataset_options(*config, Split::kTrain);
   if (!rows.ok()) return rows.status();
-  const PromptFeedOptions batches{.model = *model, .batch_prompts = 16, .mini_batch_prompts = 8, .workers = static_cast<std::int64_t>(roles->policy.size())};
+  const PromptFeedOptions batches{.model = *model,
+                                  .batch_prompts = 16,
+                                  .mini_batch_prompts = 8,
+                                  .workers = static_cast<std::int64_t>(roles->policy.size())};
   const auto feed = PromptFeed::create(*config, **rows, batches);
   if (!feed.ok()) return feed.status();
   for (std::int64_t step = 1; step <= steps; ++step) {
     const Result<double> score = ppo_step(*roles, **feed, step);
     if (!score.ok()) return score.status();
-    if (step % 5 == 0 || step == steps) std::printf("step %3lld  mean score %.3f\n", static_cast<long long>(step), *score);
+    if (step % 5 == 0 || step == steps)
+      std::printf("step %3lld  mean score %.3f\n", static_cast<long long>(step), *score);
   }
   return {};
 }

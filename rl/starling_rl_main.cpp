@@ -1,4 +1,5 @@
-// starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the cluster runs it for their workers.
+// starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the
+// cluster runs it for their workers.
 #include <csignal>
 #include <iostream>
 #include <span>
@@ -34,10 +35,12 @@ struct Command {
 
 // Tools that people debug with, and what runs other commands: they never start a cluster.
 constexpr Command kTools[] = {
-    {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
-    {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
-    {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
-    {"pipeline", rl::pipeline_command},     {"eval", rl::eval_command},
+    {"generate", rl::generate_command}, {"score", rl::score_command},
+    {"tokenize", rl::tokenize_command}, {"detokenize", rl::detokenize_command},
+    {"render", rl::render_command},     {"export", rl::export_command},
+    {"inspect", rl::inspect_command},   {"report", rl::report_command},
+    {"data", rl::data_command},         {"pipeline", rl::pipeline_command},
+    {"eval", rl::eval_command},
 };
 
 // What trains: with a cluster, at hand or of its own.
@@ -46,7 +49,11 @@ struct Training {
   int (*run)(runtime::Runtime& runtime, int argc, char** argv);
 };
 
-constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}, {"dpo", rl::dpo_command}, {"kto", rl::kto_command}, {"rm", rl::rm_command}};
+constexpr Training kTrainings[] = {{"train", rl::train_command},
+                                   {"sft", rl::sft_command},
+                                   {"dpo", rl::dpo_command},
+                                   {"kto", rl::kto_command},
+                                   {"rm", rl::rm_command}};
 
 void print_usage(std::ostream& out) {
   out << "usage: starling-rl COMMAND ...\ncommands: train";
@@ -59,7 +66,8 @@ void print_usage(std::ostream& out) {
 
 int main(int argc, char** argv) {
   runtime::open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is like a full disk: an error of the write, which training outlives
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is like a full disk: an error of the write,
+                                  // which training outlives
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
   rl::register_stage_actors(runtime);
@@ -70,7 +78,8 @@ int main(int argc, char** argv) {
   for (const Command& tool : kTools) {
     if (name == tool.name) return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
   }
-  if (name == "all-reduce") return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
+  if (name == "all-reduce")
+    return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
   for (const Training& training : kTrainings) {
     if (name != training.name) continue;
     runtime::start_log("driver");

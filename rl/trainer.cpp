@@ -26,39 +26,49 @@ Result<Metrics> Trainer::take_step() {
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
   if (!options_.rollout_folder.empty()) {
-    const Result<std::vector<std::vector<float>>> advantages = advantages_of_samples(*samples, *credit);
+    const Result<std::vector<std::vector<float>>> advantages =
+        advantages_of_samples(*samples, *credit);
     if (!advantages.ok()) return advantages.status();
-    keep_samples(rollout_dumper_, {options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, samples->extras, *advantages);
+    keep_samples(rollout_dumper_, {options_.rollout_folder, steps_done_ + 1}, samples->batches,
+                 samples->tasks, samples->scores, samples->extras, *advantages);
     timer.lap("dump_rollouts");
   }
 
   const double rate = learning_rate(lr_schedule_, steps_done_);
   const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
-  const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
+  const bool policy_waits =
+      options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
   const auto response_tokens = select(samples->summaries, &RolloutSummary::response_tokens);
   const auto learned_tokens = select(samples->summaries, &RolloutSummary::learned_tokens);
-  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, learned_tokens, credit->use);
+  const auto mini_batches =
+      plan_mini_batches(samples->shards, samples->samples_of, learned_tokens, credit->use);
   const auto advantages = cut_like(credit->advantages, samples->scores);
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
   for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
-    plans.push_back({advantages[worker], mini_batches[worker], rate, credit->scaling, policy_waits, credit->use[worker]});
+    plans.push_back({advantages[worker], mini_batches[worker], rate, credit->scaling, policy_waits,
+                     credit->use[worker]});
     critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false, credit->use[worker]});
   }
   Metrics metrics = credit->metrics;
   metrics.merge(reward_metrics(samples->reports));
   metrics.insert(samples->draw_metrics.begin(), samples->draw_metrics.end());
   if (!critic_.empty()) {
-    const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
+    const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches),
+                                       split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();
     metrics.merge(sum_metrics(*learned));
     metrics["critic/lr"] = critic_rate;
     timer.lap("update_critic");
   }
   if (critic_.empty() || !policy_waits) {
-    const auto logprobs = options_.kl_loss ? select(samples->references, &Referenced::logprobs) : no_logprobs_;
-    const auto taught = options_.distills ? select(samples->taught, &Referenced::logprobs) : no_logprobs_;
-    const auto updated = policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans), split(credit->estimates), split(taught));
+    const auto logprobs =
+        options_.kl_loss ? select(samples->references, &Referenced::logprobs) : no_logprobs_;
+    const auto taught =
+        options_.distills ? select(samples->taught, &Referenced::logprobs) : no_logprobs_;
+    const auto updated =
+        policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans),
+                      split(credit->estimates), split(taught));
     if (!updated.ok()) return updated.status();
     metrics.merge(sum_metrics(*updated));
     metrics["actor/lr"] = rate;
@@ -68,24 +78,29 @@ Result<Metrics> Trainer::take_step() {
   if (const Status told = tell_order(*samples); !told.ok()) return told;
   ++steps_done_;
   epoch_ = samples->epoch;
-  const SampleScalars scalars{.scores = join<double>(samples->scores),
-                              .rewards = join<double>(credit->rewards),
-                              .advantages = credit->advantages,
-                              .prompt_tokens = join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
-                              .response_tokens = join<std::int64_t>(response_tokens),
-                              .learned_tokens = join<std::int64_t>(learned_tokens),
-                              .turns = join<std::int64_t>(select(samples->summaries, &RolloutSummary::turns)),
-                              .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
-                              .prompt_tokens_max = options_.prompt_tokens_max};
+  const SampleScalars scalars{
+      .scores = join<double>(samples->scores),
+      .rewards = join<double>(credit->rewards),
+      .advantages = credit->advantages,
+      .prompt_tokens =
+          join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
+      .response_tokens = join<std::int64_t>(response_tokens),
+      .learned_tokens = join<std::int64_t>(learned_tokens),
+      .turns = join<std::int64_t>(select(samples->summaries, &RolloutSummary::turns)),
+      .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
+      .prompt_tokens_max = options_.prompt_tokens_max};
   finish_variance_proxies(metrics, static_cast<std::int64_t>(scalars.scores.size()));
   metrics.merge(sample_metrics(scalars));
   metrics.merge(balance_metrics(samples->drawn_tokens, tokens_by_worker(samples->summaries)));
   metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();
-  const double equal_groups = equal_score_groups(scalars.scores, join<std::int64_t>(samples->samples_of));
-  if (equal_groups >= 0 && !is_per_token(options_.estimator)) metrics["critic/score/equal_groups"] = equal_groups;
+  const double equal_groups =
+      equal_score_groups(scalars.scores, join<std::int64_t>(samples->samples_of));
+  if (equal_groups >= 0 && !is_per_token(options_.estimator))
+    metrics["critic/score/equal_groups"] = equal_groups;
   if (options_.filter_groups.enabled) {
     metrics["train/num_gen_batches"] = static_cast<double>(samples->rounds);
-    metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
+    metrics["train/prompts_kept_ratio"] =
+        static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
   }
   metrics.merge(timer.metrics(scalars, static_cast<std::int64_t>(policy_.size())));
   watch_skipped(metrics, static_cast<std::int64_t>(mini_batches.front().size()));
@@ -129,7 +144,11 @@ Status Trainer::begin() {
 Status Trainer::fit(std::int64_t steps) {
   const Status started = start();
   if (!started.ok()) return started;
-  if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
+  if (options_.validate_only)
+    return validation_feed_
+               ? begin()
+               : runtime::not_found(
+                     "trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   const Status trained = train(last);
   profiler_.finish();
@@ -141,23 +160,30 @@ Status Trainer::train(std::int64_t last) {
   if (stopped_early()) stopping_ = true;
   while (steps_done_ < last && !stopping_) {
     Result<Metrics> metrics = profiled_step();
-    if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
+    if (!metrics.ok())
+      return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
     const bool validates = validation_feed_ && due(options_.validation_interval);
     if (validates) {
       const Result<Metrics> validation = validate();
-      if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
+      if (!validation.ok())
+        return validation.status().with_context("validation after step " +
+                                                std::to_string(steps_done_));
       metrics->insert(validation->begin(), validation->end());
     }
     watch(*metrics);
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !saver_.losing() && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics);
+    const bool best = !saver_.losing() && (validates || due(options_.save_interval)) &&
+                      saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
-    // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
+    // Before the checkpoint: who continues from it finds the step in the logs, whenever this run
+    // was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == last;
-    if ((best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) && (ends || !saver_.losing())) {
-      saver_.save(steps_done_, best, /*wait=*/!options_.async_save, [this] { return copy_state(options_.async_save); });
+    if ((best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) &&
+        (ends || !saver_.losing())) {
+      saver_.save(steps_done_, best, /*wait=*/!options_.async_save,
+                  [this] { return copy_state(options_.async_save); });
     } else {
       saver_.poll();
     }
@@ -176,18 +202,27 @@ void Trainer::record(const StepRecord& record) {
 }
 
 // Training is worth more than what is kept to look at: a full disk does not end it.
-void Trainer::keep_samples(RolloutDumper& dumper, const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                           const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages) {
-  auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
+void Trainer::keep_samples(RolloutDumper& dumper, const RolloutDump& dump,
+                           const std::vector<ObjectRef<RolloutBatch>>& batches,
+                           const std::vector<std::vector<RewardTask>>& tasks,
+                           const std::vector<std::vector<double>>& scores,
+                           const std::vector<std::vector<std::map<std::string, double>>>& extras,
+                           const std::vector<std::vector<float>>& advantages) {
+  auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores),
+                             std::numeric_limits<std::int64_t>::max());
   if (!texts.ok()) {
     LOG(warn, "samples of step {}: {}; training goes on", dump.step, texts.status().message());
     return;
   }
-  const std::vector<std::map<std::string, double>> of_each = join<std::map<std::string, double>>(extras);
+  const std::vector<std::map<std::string, double>> of_each =
+      join<std::map<std::string, double>>(extras);
   std::vector<DumpedSample> samples;
   for (SampleText& text : join<SampleText>(*texts)) {
     const std::size_t i = samples.size();
-    samples.push_back({.text = std::move(text), .advantages = i < advantages.size() ? advantages[i] : std::vector<float>(), .extras = i < of_each.size() ? of_each[i] : std::map<std::string, double>()});
+    samples.push_back(
+        {.text = std::move(text),
+         .advantages = i < advantages.size() ? advantages[i] : std::vector<float>(),
+         .extras = i < of_each.size() ? of_each[i] : std::map<std::string, double>()});
   }
   dumper.write(dump, samples);
 }
@@ -196,7 +231,8 @@ Status Trainer::flush_logs() {
   Status all = logger_.flush();
   for (RolloutDumper* dumper : {&rollout_dumper_, &validation_dumper_}) {
     const Status written = dumper->flush();
-    if (!written.ok()) all = all.ok() ? written : Status(all.code(), all.message() + "\n" + written.message());
+    if (!written.ok())
+      all = all.ok() ? written : Status(all.code(), all.message() + "\n" + written.message());
   }
   return all;
 }
@@ -213,7 +249,8 @@ Result<Metrics> Trainer::validate() {
   for (const StepPrompts& prompts : *rounds) {
     const auto generated = generate(prompts, /*validation=*/true);
     if (!generated.ok()) return generated.status();
-    for (const Generated& part : *generated) turns.insert(turns.end(), part.summary.turns.begin(), part.summary.turns.end());
+    for (const Generated& part : *generated)
+      turns.insert(turns.end(), part.summary.turns.begin(), part.summary.turns.end());
     const auto batches = select(*generated, &Generated::batch);
     const auto reports = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
     if (!reports.ok()) return reports.status();
@@ -223,24 +260,31 @@ Result<Metrics> Trainer::validate() {
       if (tasks.empty()) continue;
       const std::size_t samples_per_prompt = scores[worker].size() / tasks.size();
       for (std::size_t i = 0; i < scores[worker].size(); ++i) {
-        if (i % samples_per_prompt == 0) validated.push_back({tasks[i / samples_per_prompt].data_source, {}});
+        if (i % samples_per_prompt == 0)
+          validated.push_back({tasks[i / samples_per_prompt].data_source, {}});
         if ((*reports)[worker].left_out[i] != 0) continue;
         validated.back().values["reward"].push_back(scores[worker][i]);
         const RewardReport& report = (*reports)[worker];
-        for (const auto& [name, values] : report.extra) validated.back().values[name].push_back(values[i]);
+        for (const auto& [name, values] : report.extra)
+          validated.back().values[name].push_back(values[i]);
         // As verl's dapo manager has it: how right an answer is, whatever its length took off.
-        if (!report.unpenalized.empty() && !report.extra.contains("acc")) validated.back().values["acc"].push_back(report.unpenalized[i]);
+        if (!report.unpenalized.empty() && !report.extra.contains("acc"))
+          validated.back().values["acc"].push_back(report.unpenalized[i]);
       }
     }
     if (!options_.validation_folder.empty()) {
-      keep_samples(validation_dumper_, {options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, extras_of(*reports), {});
+      keep_samples(validation_dumper_,
+                   {options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches,
+                   prompts.tasks, scores, extras_of(*reports), {});
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;
-    const auto shown = reward_.fetch(&RewardActor::texts, split(batches), split(prompts.tasks), split(scores), missing);
+    const auto shown = reward_.fetch(&RewardActor::texts, split(batches), split(prompts.tasks),
+                                     split(scores), missing);
     if (!shown.ok()) return shown.status();
     for (SampleText& text : join<SampleText>(*shown)) {
-      if (static_cast<std::int64_t>(texts.size()) < options_.shown_samples) texts.push_back(std::move(text));
+      if (static_cast<std::int64_t>(texts.size()) < options_.shown_samples)
+        texts.push_back(std::move(text));
     }
   }
   if (first_samples_.empty()) first_samples_ = texts;

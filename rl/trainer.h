@@ -1,5 +1,6 @@
-// Trainer: the controller of an RL run. It moves references and per-sample scalars between the roles; tokens and log-probs go from actor to
-// actor. The data flow of a step is Trainer::take_step in trainer.cpp, on one screen.
+// Trainer: the controller of an RL run. It moves references and per-sample scalars between the
+// roles; tokens and log-probs go from actor to actor. The data flow of a step is Trainer::take_step
+// in trainer.cpp, on one screen.
 #pragma once
 
 #include <cstdint>
@@ -34,54 +35,67 @@
 
 namespace rl {
 
-/// Reinforcement learning of a policy from the scores of its responses, by the algorithms that docs/guide/algorithms.md lists: over a policy and a reward
-/// group, a reference where the objective needs one, and with PPO a critic, which is a group of its own or a head on the policy.
+/// Reinforcement learning of a policy from the scores of its responses, by the algorithms that
+/// docs/guide/algorithms.md lists: over a policy and a reward group, a reference where the
+/// objective needs one, and with PPO a critic, which is a group of its own or a head on the policy.
 ///
 ///   rl::Trainer trainer(config);
 ///   trainer.on_step([](const rl::StepRecord& record) { ... });
 ///   runtime::Status status = trainer.fit(100);
 ///
-/// A resource; one thread at a time. Borrows the runtime, which must have the classes of register_training_actors().
+/// A resource; one thread at a time. Borrows the runtime, which must have the classes of
+/// register_training_actors().
 class Trainer {
  public:
-  /// Reads the data, finds the checkpoint to resume from, and starts the workers with it. Everything that can be found wrong before the
-  /// first step is found here. Errors name the key, file or row, and the cure.
-  static runtime::Result<std::unique_ptr<Trainer>> create(runtime::Runtime& runtime, const Config& config);
+  /// Reads the data, finds the checkpoint to resume from, and starts the workers with it.
+  /// Everything that can be found wrong before the first step is found here. Errors name the key,
+  /// file or row, and the cure.
+  static runtime::Result<std::unique_ptr<Trainer>> create(runtime::Runtime& runtime,
+                                                          const Config& config);
 
-  /// As create(), on training_runtime(), with the first call of another method, which returns what create() would have.
+  /// As create(), on training_runtime(), with the first call of another method, which returns what
+  /// create() would have.
   explicit Trainer(const Config& config);
   ~Trainer();
 
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. Checkpoints are written while the next
-  /// steps are taken; the last is waited for. One that cannot be written does not stop the training: fit() goes on and returns that failure at the end.
+  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the
+  /// configuration asks for. Checkpoints are written while the next steps are taken; the last is
+  /// waited for. One that cannot be written does not stop the training: fit() goes on and returns
+  /// that failure at the end.
   runtime::Status fit();
 
   /// As fit(), but for at most so many steps; fit() continues.
   runtime::Status fit(std::int64_t steps);
 
-  /// One step; what fit() repeats. Metrics of it, timings included. kTaskFailed: it was the tenth in a row without a finite gradient.
+  /// One step; what fit() repeats. Metrics of it, timings included. kTaskFailed: it was the tenth
+  /// in a row without a finite gradient.
   runtime::Result<Metrics> step();
 
-  /// Greedy (or as `rollout.val_kwargs` say) answers to all validation rows: val-core/<data source>/reward/mean@n.
-  /// Keeps the first samples as texts if a table of them is wanted. kNotFound: no validation data.
+  /// Greedy (or as `rollout.val_kwargs` say) answers to all validation rows: val-core/<data
+  /// source>/reward/mean@n. Keeps the first samples as texts if a table of them is wanted.
+  /// kNotFound: no validation data.
   runtime::Result<Metrics> validate();
 
-  /// Writes a checkpoint of the present step below options().folder, and waits for it. Returns its folder.
+  /// Writes a checkpoint of the present step below options().folder, and waits for it. Returns its
+  /// folder.
   runtime::Result<std::filesystem::path> save_checkpoint();
 
-  /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or another model.
+  /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or
+  /// another model.
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
 
-  /// Writes what a full disk held back of metrics and samples. Errors: why some of it still cannot be written; it is kept for another try.
+  /// Writes what a full disk held back of metrics and samples. Errors: why some of it still cannot
+  /// be written; it is kept for another try.
   runtime::Status flush_logs();
 
   /// Called after every step, warm start included.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
-  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless `trainer.save_freq` saves nothing, and returns.
+  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
+  /// `trainer.save_freq` saves nothing, and returns.
   void stop() { stopping_ = true; }
 
   const TrainerOptions& options() const { return options_; }
@@ -90,31 +104,37 @@ class Trainer {
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
 
-  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that wrote the checkpoint it goes on from.
+  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
+  /// wrote the checkpoint it goes on from.
   std::optional<std::string> stopped_early() const { return state_.early_stop.reason_to_stop(); }
 
-  /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations` asks for some.
+  /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations`
+  /// asks for some.
   const std::vector<SampleText>& first_samples() const { return first_samples_; }
   const std::vector<SampleText>& last_samples() const { return last_samples_; }
 
  private:
-  // What a step is made of, by worker: the samples stay where they were drawn until balance() spreads them, the controller has references and numbers.
+  // What a step is made of, by worker: the samples stay where they were drawn until balance()
+  // spreads them, the controller has references and numbers.
   struct StepSamples {
     std::vector<PromptShard> shards;  // which prompts of the step each worker answered
     std::vector<runtime::ObjectRef<RolloutBatch>> batches;
     std::vector<RolloutSummary> summaries;
-    std::vector<std::vector<RewardTask>> tasks;             // per prompt
-    std::vector<std::vector<std::int64_t>> samples_of;      // per prompt: how many samples it has
-    std::vector<std::vector<double>> scores;                // per sample
-    std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
-    std::vector<std::vector<std::vector<double>>> components;  // per sample, what the reward gives under component_keys(); else empty
-    std::vector<std::vector<std::map<std::string, double>>> extras;  // per sample, whatever numbers it gives beside the score; empty unless they are kept to look at
-    std::vector<std::int64_t> drawn_tokens;                 // by worker, prompts and responses, as they were drawn
+    std::vector<std::vector<RewardTask>> tasks;         // per prompt
+    std::vector<std::vector<std::int64_t>> samples_of;  // per prompt: how many samples it has
+    std::vector<std::vector<double>> scores;            // per sample
+    std::vector<std::vector<double>> baselines;         // per sample, ReMax's; else empty
+    std::vector<std::vector<std::vector<double>>>
+        components;  // per sample, what the reward gives under component_keys(); else empty
+    std::vector<std::vector<std::map<std::string, double>>>
+        extras;  // per sample, whatever numbers it gives beside the score; empty unless they are
+                 // kept to look at
+    std::vector<std::int64_t> drawn_tokens;  // by worker, prompts and responses, as they were drawn
     std::vector<std::int64_t> rows;  // per prompt of the step: of the data set; of the last round
-    std::vector<Referenced> references;                     // empty where nothing needs them
-    std::vector<Referenced> taught;                         // the same of a teacher
-    std::vector<RewardReport> reports;                      // of all rounds
-    Metrics draw_metrics;                                   // of all rounds, workers and calls: what became of tools
+    std::vector<Referenced> references;  // empty where nothing needs them
+    std::vector<Referenced> taught;      // the same of a teacher
+    std::vector<RewardReport> reports;   // of all rounds
+    Metrics draw_metrics;                // of all rounds, workers and calls: what became of tools
     std::int64_t epoch = 0;
     std::int64_t rounds = 0;         // of generation
     std::int64_t prompts_drawn = 0;  // in all rounds
@@ -140,7 +160,7 @@ class Trainer {
   struct Ahead {
     std::int64_t step = 0;
     std::int64_t weights = 0;  // steps that those which draw had learned from
-    nlohmann::json position;  // in the data, before its prompts
+    nlohmann::json position;   // in the data, before its prompts
     StepPrompts prompts;
     std::vector<runtime::ObjectRef<Generated>> generated;  // by worker
     std::vector<Generated> restored;                       // instead, from a checkpoint
@@ -150,8 +170,8 @@ class Trainer {
   struct PartialState {
     std::int64_t steps_begun = 0;  // whose prompts have been begun
     std::int64_t epoch = 0;
-    std::vector<std::vector<BegunTask>> tasks;                              // by worker, oldest first
-    std::vector<runtime::ObjectRef<std::vector<BegunPrompt>>> begun;        // by worker, the same prompts
+    std::vector<std::vector<BegunTask>> tasks;                        // by worker, oldest first
+    std::vector<runtime::ObjectRef<std::vector<BegunPrompt>>> begun;  // by worker, the same prompts
   };
 
   // What workers that draw samples were given last.
@@ -162,20 +182,23 @@ class Trainer {
 
   // How much each response, or each of its tokens, is to be made more or less likely.
   struct Credit {
-    std::vector<float> advantages;                              // per sample; empty where each token has its own
-    std::vector<runtime::ObjectRef<TokenEstimates>> estimates;  // per worker; empty ones where a sample has one advantage
+    std::vector<float> advantages;  // per sample; empty where each token has its own
+    std::vector<runtime::ObjectRef<TokenEstimates>>
+        estimates;  // per worker; empty ones where a sample has one advantage
     AdvantageScaling scaling;
     std::vector<SampleUse> use;                // per worker
     std::vector<std::vector<double>> rewards;  // per sample: scores, scaled and less the KL
     Metrics metrics;
   };
 
-  // What steps leave to the next ones besides weights and the position in the data; saved with checkpoints.
+  // What steps leave to the next ones besides weights and the position in the data; saved with
+  // checkpoints.
   struct RunState {
     double kl_coefficient = 0.0;
     RewardStatistics rewards;
     EarlyStop early_stop;
-    std::vector<std::int64_t> focus;  // CoDaPO: rows of the data that the next step is of; empty: it takes the next ones
+    std::vector<std::int64_t>
+        focus;  // CoDaPO: rows of the data that the next step is of; empty: it takes the next ones
   };
 
   Trainer(runtime::Runtime& runtime, const Config& config) : runtime_(runtime), config_(config) {}
@@ -208,36 +231,51 @@ class Trainer {
   runtime::Result<Drawn> draw_ahead(StepTimer& timer);
   runtime::Status begin_ahead(std::int64_t step);
   runtime::Status fill_ahead(std::int64_t first);
-  static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead);
-  static runtime::Result<std::string> encode_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead);
+  static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime,
+                                                              const Ahead& ahead);
+  static runtime::Result<std::string> encode_ahead(runtime::Runtime& runtime,
+                                                   const std::deque<Ahead>& ahead);
   runtime::Status restore_ahead(const std::filesystem::path& file, std::int64_t step);
   runtime::Result<Drawn> draw_partially(Metrics& metrics);
   runtime::Result<std::vector<std::vector<PromptBatch>>> begin_prompts(std::int64_t step);
-  static runtime::Result<std::string> encode_partial(runtime::Runtime& runtime, const PartialState& partial);
+  static runtime::Result<std::string> encode_partial(runtime::Runtime& runtime,
+                                                     const PartialState& partial);
   runtime::Status restore_partial(const std::filesystem::path& file, std::int64_t epoch);
-  runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
+  runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step,
+                               const std::filesystem::path& file);
   runtime::Result<PromptPlaces> balance(StepSamples& samples);
   void move_reports(std::vector<RewardReport>& reports, const PromptPlaces& places) const;
-  runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
+  runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy,
+                        StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   runtime::Status teach(StepSamples& samples, StepTimer& timer);
-  static std::vector<std::vector<std::uint8_t>> of_other_teachers(const StepSamples& samples, const Teacher& teacher);
-  bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
+  static std::vector<std::vector<std::uint8_t>> of_other_teachers(const StepSamples& samples,
+                                                                  const Teacher& teacher);
+  bool refers_later() const {
+    return options_.filter_groups.enabled || options_.sample_store.enabled;
+  }
   runtime::Status mix_replayed(StepSamples& samples);
-  runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
+  runtime::Status append_replayed(StepSamples& samples,
+                                  std::vector<std::vector<StoredGroup>> groups);
   runtime::Status restore_samples(const std::filesystem::path& folder);
   std::vector<std::string> component_keys() const;
   runtime::Status take_components(StepSamples& samples) const;
   runtime::Result<StepPrompts> next_prompts(std::int64_t step, std::int64_t round);
   runtime::Status leave_out_unscored(StepSamples& samples);
   runtime::Result<Credit> assign_credit(const StepSamples& samples, StepTimer& timer);
-  std::vector<float> credit_by_value(const StepSamples& samples, const std::vector<std::int64_t>& groups, Credit& credit);
+  std::vector<float> credit_by_value(const StepSamples& samples,
+                                     const std::vector<std::int64_t>& groups, Credit& credit);
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
-  void keep_samples(RolloutDumper& dumper, const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                    const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages);
-  runtime::Result<std::vector<std::vector<float>>> advantages_of_samples(const StepSamples& samples, const Credit& credit);
+  void keep_samples(RolloutDumper& dumper, const RolloutDump& dump,
+                    const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
+                    const std::vector<std::vector<RewardTask>>& tasks,
+                    const std::vector<std::vector<double>>& scores,
+                    const std::vector<std::vector<std::map<std::string, double>>>& extras,
+                    const std::vector<std::vector<float>>& advantages);
+  runtime::Result<std::vector<std::vector<float>>> advantages_of_samples(const StepSamples& samples,
+                                                                         const Credit& credit);
   void record(const StepRecord& record);
   runtime::Status train(std::int64_t last);
   runtime::Status tell_order(const StepSamples& samples);
@@ -257,7 +295,9 @@ class Trainer {
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;
-  std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
+  std::optional<std::filesystem::path>
+      adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all
+                 // weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   SlotOptions policy_slots_;
   WorkerSlots slots_;
@@ -277,7 +317,8 @@ class Trainer {
   std::function<void(const StepRecord&)> on_step_;
   StepProfiler profiler_;
   bool begun_ = false;
-  std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
+  std::vector<runtime::ObjectRef<std::vector<float>>>
+      no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
   std::deque<Ahead> ahead_;  // in the order of their steps
@@ -286,10 +327,10 @@ class Trainer {
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};
-  runtime::Status lost_;       // why no checkpoint of these weights is worth having
-  runtime::Status alarmed_;    // why an alarm ended the training
-  bool stopping_ = false;      // no step is to follow
-  std::map<std::string, std::int64_t> passes_;  // by role: over a step's mini-batches
+  runtime::Status lost_;     // why no checkpoint of these weights is worth having
+  runtime::Status alarmed_;  // why an alarm ended the training
+  bool stopping_ = false;    // no step is to follow
+  std::map<std::string, std::int64_t> passes_;       // by role: over a step's mini-batches
   std::map<std::string, LostWeights> lost_weights_;  // by role
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;

@@ -1,4 +1,5 @@
-// Asynchronous training: workers of their own draw the samples of the next steps while this one is trained (ADR 35).
+// Asynchronous training: workers of their own draw the samples of the next steps while this one is
+// trained (ADR 35).
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -20,7 +21,9 @@ using runtime::split;
 using runtime::Status;
 
 Status other_samples(const std::filesystem::path& file, std::int64_t step) {
-  return runtime::invalid_argument(file.string() + ": has other samples than step " + std::to_string(step) + " needs: data.train_batch_size and rollout.n must stay as they were");
+  return runtime::invalid_argument(
+      file.string() + ": has other samples than step " + std::to_string(step) +
+      " needs: data.train_batch_size and rollout.n must stay as they were");
 }
 
 }  // namespace
@@ -38,32 +41,46 @@ Status Trainer::start_rollouts() {
   WorkerSpec rollout_spec = policy_spec();
   rollout_spec.group = "rollout-" + slots->group.hex();
   rollout_spec.generates_only = true;
-  auto rollouts = WorkerGroup<PolicyActor>::spawn(runtime_, *slots, /*reserves=*/true, rollout_spec);
+  auto rollouts =
+      WorkerGroup<PolicyActor>::spawn(runtime_, *slots, /*reserves=*/true, rollout_spec);
   if (!rollouts.ok()) return rollouts.status();
   rollouts_ = std::move(*rollouts);
-  LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are {} old", slots->size(), slots->nodes, slots->threads(),
-      options_.rollout_workers->steps_ahead == 1 ? "one step" : std::to_string(options_.rollout_workers->steps_ahead) + " steps");
+  LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are {} old",
+      slots->size(), slots->nodes, slots->threads(),
+      options_.rollout_workers->steps_ahead == 1
+          ? "one step"
+          : std::to_string(options_.rollout_workers->steps_ahead) + " steps");
   return {};
 }
 
-// By the weights of now. Which worker draws what changes no sample. A version's name is used again once all that was asked of it has arrived: readers find the very version that they
-// were told of, though newer ones have been published.
+// By the weights of now. Which worker draws what changes no sample. A version's name is used again
+// once all that was asked of it has arrived: readers find the very version that they were told of,
+// though newer ones have been published.
 Status Trainer::begin_ahead(std::int64_t step) {
-  Ahead ahead{.step = step, .weights = steps_done_, .position = feed_->position(), .prompts = {}, .generated = {}, .restored = {}};
+  Ahead ahead{.step = step,
+              .weights = steps_done_,
+              .position = feed_->position(),
+              .prompts = {},
+              .generated = {},
+              .restored = {}};
   Result<StepPrompts> prompts = feed_->next(step);
   if (!prompts.ok()) return prompts.status();
   ahead.prompts = std::move(*prompts);
   const bool changed = published_.version == 0 || published_.step != steps_done_;
   const std::uint64_t version = published_.version + (changed ? 1 : 0);
-  const std::string name = "weights-" + slots_.group.hex() + "-" + std::to_string(version % static_cast<std::uint64_t>(options_.rollout_workers->steps_ahead));
+  const std::string name =
+      "weights-" + slots_.group.hex() + "-" +
+      std::to_string(version % static_cast<std::uint64_t>(options_.rollout_workers->steps_ahead));
   if (changed) {
-    const Status published = runtime_.get(policy_.leader().call(&PolicyActor::publish_weights, name, version));
+    const Status published =
+        runtime_.get(policy_.leader().call(&PolicyActor::publish_weights, name, version));
     if (!published.ok()) return published;
     published_ = {.version = version, .step = steps_done_};
   }
   for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
     const auto& rollout = rollouts_.member(worker % rollouts_.size());
-    ahead.generated.push_back(rollout.call(&PolicyActor::generate_with, ahead.prompts.batches[worker], name, version));
+    ahead.generated.push_back(
+        rollout.call(&PolicyActor::generate_with, ahead.prompts.batches[worker], name, version));
   }
   ahead_.push_back(std::move(ahead));
   return {};
@@ -81,7 +98,8 @@ Status Trainer::fill_ahead(std::int64_t first) {
 
 Result<Trainer::Drawn> Trainer::draw_ahead(StepTimer& timer) {
   const std::int64_t step = steps_done_ + 1;
-  if (const Status filled = fill_ahead(step); !filled.ok()) return filled;  // of the first step; later ones find what the step before has asked for
+  if (const Status filled = fill_ahead(step); !filled.ok())
+    return filled;  // of the first step; later ones find what the step before has asked for
   Ahead now = std::move(ahead_.front());
   ahead_.pop_front();
   Drawn drawn{std::move(now.prompts), std::move(now.restored), steps_done_ - now.weights};
@@ -98,8 +116,10 @@ Result<Trainer::Drawn> Trainer::draw_ahead(StepTimer& timer) {
   return drawn;
 }
 
-// The samples in the order of the steps and of their prompts, whichever workers have them: another number of workers can go on with them. Called by the thread that writes.
-Result<std::string> Trainer::encode_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead) {
+// The samples in the order of the steps and of their prompts, whichever workers have them: another
+// number of workers can go on with them. Called by the thread that writes.
+Result<std::string> Trainer::encode_ahead(runtime::Runtime& runtime,
+                                          const std::deque<Ahead>& ahead) {
   std::vector<SavedGroup> saved;
   for (const Ahead& step : ahead) {
     Result<std::vector<SavedGroup>> of_step = fetch_ahead(runtime, step);
@@ -109,7 +129,8 @@ Result<std::string> Trainer::encode_ahead(runtime::Runtime& runtime, const std::
   return encode_groups(saved);
 }
 
-Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead) {
+Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime,
+                                                     const Ahead& ahead) {
   std::vector<Generated> generated = ahead.restored;
   if (generated.empty()) {
     auto gathered = runtime.gather(ahead.generated);
@@ -129,7 +150,13 @@ Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime, 
       if (!alone.ok()) return alone.status();
       const auto samples = static_cast<std::size_t>(alone->samples());
       // They have no scores yet.
-      saved[static_cast<std::size_t>(numbers[i])] = {.batch = std::move(*alone), .step = ahead.step, .uses = 0, .task = {}, .scores = std::vector<double>(samples), .baselines = {}, .components = {}};
+      saved[static_cast<std::size_t>(numbers[i])] = {.batch = std::move(*alone),
+                                                     .step = ahead.step,
+                                                     .uses = 0,
+                                                     .task = {},
+                                                     .scores = std::vector<double>(samples),
+                                                     .baselines = {},
+                                                     .components = {}};
     }
   }
   return saved;
@@ -139,7 +166,10 @@ Status Trainer::restore_ahead(const std::filesystem::path& file, std::int64_t st
   ahead_.clear();
   std::ifstream in(file, std::ios::binary);
   if (!in) {
-    LOG(info, "{}: the checkpoint has no samples that were drawn ahead; the next step's are drawn by its weights", file.string());
+    LOG(info,
+        "{}: the checkpoint has no samples that were drawn ahead; the next step's are drawn by its "
+        "weights",
+        file.string());
     return {};
   }
   const std::string bytes = runtime::rest_of(in);
@@ -149,15 +179,23 @@ Status Trainer::restore_ahead(const std::filesystem::path& file, std::int64_t st
   const auto of_step = static_cast<std::size_t>(options_.batch_prompts);
   for (; !groups.empty(); groups = groups.subspan(of_step), ++step) {
     if (groups.size() < of_step) return other_samples(file, step);
-    if (const Status restored = restore_step(groups.first(of_step), step, file); !restored.ok()) return restored;
+    if (const Status restored = restore_step(groups.first(of_step), step, file); !restored.ok())
+      return restored;
   }
   return {};
 }
 
-Status Trainer::restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file) {
+Status Trainer::restore_step(std::span<const SavedGroup> groups, std::int64_t step,
+                             const std::filesystem::path& file) {
   // As many steps ahead as now, unless the run goes on with another number.
-  const std::int64_t weights = std::max<std::int64_t>(0, step - 1 - options_.rollout_workers->steps_ahead);
-  Ahead ahead{.step = step, .weights = weights, .position = feed_->position(), .prompts = {}, .generated = {}, .restored = {}};
+  const std::int64_t weights =
+      std::max<std::int64_t>(0, step - 1 - options_.rollout_workers->steps_ahead);
+  Ahead ahead{.step = step,
+              .weights = weights,
+              .position = feed_->position(),
+              .prompts = {},
+              .generated = {},
+              .restored = {}};
   Result<StepPrompts> prompts = feed_->next(step);
   if (!prompts.ok()) return prompts.status();
   ahead.prompts = std::move(*prompts);
@@ -165,7 +203,8 @@ Status Trainer::restore_step(std::span<const SavedGroup> groups, std::int64_t st
     RolloutBatch batch;
     for (const std::int64_t number : shard.prompts) {
       const SavedGroup& group = groups[static_cast<std::size_t>(number)];
-      if (group.step != step || group.batch.samples() != options_.samples_per_prompt) return other_samples(file, step);
+      if (group.step != step || group.batch.samples() != options_.samples_per_prompt)
+        return other_samples(file, step);
       const std::int64_t row[] = {0};
       Result<RolloutBatch> more = append_prompts(batch, group.batch, row);
       if (!more.ok()) return more.status().with_context(file.string());

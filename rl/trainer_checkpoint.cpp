@@ -46,9 +46,11 @@ std::vector<SavedGroup> fetch_groups(runtime::Runtime& runtime, const SampleStor
       batch = fetched.ok() ? std::optional(std::move(*fetched)) : std::nullopt;
     }
     const std::int64_t row[] = {group.row};
-    Result<RolloutBatch> alone = batch ? append_prompts({}, *batch, row) : Result<RolloutBatch>(runtime::not_found("lost"));
+    Result<RolloutBatch> alone =
+        batch ? append_prompts({}, *batch, row) : Result<RolloutBatch>(runtime::not_found("lost"));
     if (!alone.ok()) continue;
-    saved.push_back({std::move(*alone), group.step, group.uses, group.task, group.scores, group.baselines, group.components});
+    saved.push_back({std::move(*alone), group.step, group.uses, group.task, group.scores,
+                     group.baselines, group.components});
   }
   return saved;
 }
@@ -90,7 +92,10 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"seed", options_.seed},
           {"data_position", ahead_.empty() ? feed_->position() : ahead_.front().position},
           {"kl_coefficient", state_.kl_coefficient},
-          {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
+          {"rewards",
+           {{"steps", state_.rewards.steps},
+            {"mean", state_.rewards.mean},
+            {"square", state_.rewards.square}}},
           {EarlyStop::kStateKey, state_.early_stop.to_json()},
           {"best", saver_.best_state()},
           {"focus", state_.focus}};
@@ -98,9 +103,19 @@ nlohmann::ordered_json Trainer::state_json() const {
 
 Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside) const {
   Saving saving{runtime_, {}, {}, state_json(), {}};
-  if (options_.sample_store.enabled) saving.files.push_back({kSamplesFile, [&runtime = runtime_, store = sample_store_] { return Result<std::string>(encode_groups(fetch_groups(runtime, store))); }});
-  if (!ahead_.empty()) saving.files.push_back({kAheadFile, [&runtime = runtime_, ahead = ahead_] { return encode_ahead(runtime, ahead); }});
-  if (options_.partial_rollouts) saving.files.push_back({kPartialFile, [&runtime = runtime_, partial = partial_] { return encode_partial(runtime, partial); }});
+  if (options_.sample_store.enabled)
+    saving.files.push_back({kSamplesFile, [&runtime = runtime_, store = sample_store_] {
+                              return Result<std::string>(
+                                  encode_groups(fetch_groups(runtime, store)));
+                            }});
+  if (!ahead_.empty())
+    saving.files.push_back({kAheadFile, [&runtime = runtime_, ahead = ahead_] {
+                              return encode_ahead(runtime, ahead);
+                            }});
+  if (options_.partial_rollouts)
+    saving.files.push_back({kPartialFile, [&runtime = runtime_, partial = partial_] {
+                              return encode_partial(runtime, partial);
+                            }});
   Result<WriteState> policy = policy_.state(beside);
   if (!policy.ok()) return policy.status();
   saving.policy = std::move(*policy);
@@ -109,7 +124,9 @@ Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside) const {
     if (!critic.ok()) return critic.status();
     saving.critic = std::move(*critic);
   }
-  return CheckpointSaver::WriteFiles([saving = std::move(saving)](CheckpointWriter& writer) { return write_files(saving, writer); });
+  return CheckpointSaver::WriteFiles([saving = std::move(saving)](CheckpointWriter& writer) {
+    return write_files(saving, writer);
+  });
 }
 
 Result<fs::path> Trainer::save_checkpoint() {
@@ -131,33 +148,52 @@ Status Trainer::restore(const fs::path& folder) {
     if (found == state->end() || !found->is_number_integer()) return std::nullopt;
     return found->get<std::int64_t>();
   };
-  if (const Status own = check_whose_state(*state, folder / kRunStateFile, config_.command()); !own.ok()) return own;
-  const bool complete = integer("format") == kTrainerStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
-  if (!complete) return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
+  if (const Status own = check_whose_state(*state, folder / kRunStateFile, config_.command());
+      !own.ok())
+    return own;
+  const bool complete = integer("format") == kTrainerStateFormat &&
+                        integer("step").value_or(-1) >= 0 && integer("epoch") &&
+                        state->contains("data_position");
+  if (!complete)
+    return runtime::invalid_argument((folder / kRunStateFile).string() +
+                                     ": not a state that this version wrote");
   // Older checkpoints have neither controller nor statistics.
   const auto number = [](const nlohmann::ordered_json& of, const char* key, double otherwise) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
   };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = EarlyStop(options_.early_stop), .focus = {}};
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient),
+               .rewards = {},
+               .early_stop = EarlyStop(options_.early_stop),
+               .focus = {}};
   if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
-  if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
-    run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
+  if (const auto rewards = state->find("rewards");
+      rewards != state->end() && rewards->is_object()) {
+    run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)),
+                   .mean = number(*rewards, "mean", 0.0),
+                   .square = number(*rewards, "square", 0.0)};
   }
   run.early_stop.restore(*state);
-  if (const auto found = state->find("focus"); found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
+  if (const auto found = state->find("focus");
+      found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
     for (const nlohmann::ordered_json& row : *found) {
-      const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 && row.get<std::int64_t>() < feed_->rows();
-      if (!fits) return runtime::invalid_argument((folder / kRunStateFile).string() + ": its \"focus\" names rows that the data does not have");
+      const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 &&
+                        row.get<std::int64_t>() < feed_->rows();
+      if (!fits)
+        return runtime::invalid_argument((folder / kRunStateFile).string() +
+                                         ": its \"focus\" names rows that the data does not have");
       run.focus.push_back(row.get<std::int64_t>());
     }
   }
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
-  if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
+  if (status.ok() && !critic_.empty())
+    status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
   if (status.ok() && options_.sample_store.enabled) status = restore_samples(folder / kSamplesFile);
-  if (status.ok() && !rollouts_.empty()) status = restore_ahead(folder / kAheadFile, *integer("step") + 1);
-  if (status.ok() && options_.partial_rollouts) status = restore_partial(folder / kPartialFile, *integer("epoch"));
+  if (status.ok() && !rollouts_.empty())
+    status = restore_ahead(folder / kAheadFile, *integer("step") + 1);
+  if (status.ok() && options_.partial_rollouts)
+    status = restore_partial(folder / kPartialFile, *integer("epoch"));
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

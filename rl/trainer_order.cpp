@@ -8,7 +8,8 @@ namespace rl {
 
 using runtime::Status;
 
-// What became of each sample of this step, by the row that it answers. Replayed samples of a sample store come behind them.
+// What became of each sample of this step, by the row that it answers. Replayed samples of a sample
+// store come behind them.
 Status Trainer::tell_order(const StepSamples& samples) {
   if (!feed_->learns()) return {};
   std::vector<RowOutcome> outcomes;
@@ -18,7 +19,9 @@ Status Trainer::tell_order(const StepSamples& samples) {
       const auto prompt = static_cast<std::size_t>(samples.shards[worker].prompts[i]);
       for (std::int64_t k = 0; k < samples.samples_of[worker][i]; ++k, ++sample) {
         if (prompt >= samples.rows.size()) continue;
-        outcomes.push_back({.row = samples.rows[prompt], .score = samples.scores[worker][sample], .response_tokens = samples.summaries[worker].response_tokens[sample]});
+        outcomes.push_back({.row = samples.rows[prompt],
+                            .score = samples.scores[worker][sample],
+                            .response_tokens = samples.summaries[worker].response_tokens[sample]});
       }
     }
   }

@@ -30,7 +30,8 @@ struct Taken {
 std::vector<Taken> by_batch(std::vector<StoredGroup> groups) {
   std::vector<Taken> taken;
   for (StoredGroup& group : groups) {
-    if (taken.empty() || !(taken.back().batch == group.batch)) taken.push_back({group.batch, {}, {}});
+    if (taken.empty() || !(taken.back().batch == group.batch))
+      taken.push_back({group.batch, {}, {}});
     taken.back().rows.push_back(group.row);
     taken.back().groups.push_back(std::move(group));
   }
@@ -38,7 +39,8 @@ std::vector<Taken> by_batch(std::vector<StoredGroup> groups) {
 }
 
 std::vector<double> slice(const std::vector<double>& values, std::size_t first, std::size_t count) {
-  return {values.begin() + static_cast<std::ptrdiff_t>(first), values.begin() + static_cast<std::ptrdiff_t>(first + count)};
+  return {values.begin() + static_cast<std::ptrdiff_t>(first),
+          values.begin() + static_cast<std::ptrdiff_t>(first + count)};
 }
 
 }  // namespace
@@ -51,9 +53,16 @@ Status Trainer::mix_replayed(StepSamples& samples) {
     std::size_t first = 0;
     for (std::size_t prompt = 0; prompt < samples.tasks[worker].size(); ++prompt) {
       const auto count = static_cast<std::size_t>(samples.samples_of[worker][prompt]);
-      StoredGroup group{.batch = samples.batches[worker], .row = static_cast<std::int64_t>(prompt), .step = step, .uses = 0, .task = samples.tasks[worker][prompt],
-                        .scores = slice(samples.scores[worker], first, count), .baselines = {}, .components = {}};
-      if (!samples.baselines.empty()) group.baselines = slice(samples.baselines[worker], first, count);
+      StoredGroup group{.batch = samples.batches[worker],
+                        .row = static_cast<std::int64_t>(prompt),
+                        .step = step,
+                        .uses = 0,
+                        .task = samples.tasks[worker][prompt],
+                        .scores = slice(samples.scores[worker], first, count),
+                        .baselines = {},
+                        .components = {}};
+      if (!samples.baselines.empty())
+        group.baselines = slice(samples.baselines[worker], first, count);
       if (!samples.components.empty()) {
         const auto begin = samples.components[worker].begin() + static_cast<std::ptrdiff_t>(first);
         group.components.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
@@ -62,25 +71,33 @@ Status Trainer::mix_replayed(StepSamples& samples) {
       fresh.push_back(std::move(group));
     }
   }
-  const auto wanted = static_cast<std::int64_t>(std::lround(options_.sample_store.replay_ratio * static_cast<double>(count_prompts(samples.shards))));
-  const std::uint64_t seed = options_.seed ^ (0xD1B54A32D192ED03ULL * static_cast<std::uint64_t>(step));
+  const auto wanted = static_cast<std::int64_t>(std::lround(
+      options_.sample_store.replay_ratio * static_cast<double>(count_prompts(samples.shards))));
+  const std::uint64_t seed =
+      options_.seed ^ (0xD1B54A32D192ED03ULL * static_cast<std::uint64_t>(step));
   std::vector<StoredGroup> drawn = sample_store_.draw(step, wanted, seed);
   samples.draw_metrics.merge(sample_store_.metrics(step));
   double age = 0.0;
   for (const StoredGroup& group : drawn) age += static_cast<double>(step - group.step);
   samples.draw_metrics["sample_store/replayed"] = static_cast<double>(drawn.size());
-  samples.draw_metrics["sample_store/replayed_age_mean"] = drawn.empty() ? 0.0 : age / static_cast<double>(drawn.size());
+  samples.draw_metrics["sample_store/replayed_age_mean"] =
+      drawn.empty() ? 0.0 : age / static_cast<double>(drawn.size());
   std::vector<std::vector<StoredGroup>> of_worker(policy_.size());
-  for (std::size_t i = 0; i < drawn.size(); ++i) of_worker[i % of_worker.size()].push_back(std::move(drawn[i]));
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    of_worker[i % of_worker.size()].push_back(std::move(drawn[i]));
   sample_store_.add(std::move(fresh));
   return append_replayed(samples, std::move(of_worker));
 }
 
-Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups) {
+Status Trainer::append_replayed(StepSamples& samples,
+                                std::vector<std::vector<StoredGroup>> groups) {
   std::vector<std::vector<Taken>> taken;
   std::size_t rounds = 0;
   for (std::vector<StoredGroup>& of_worker : groups) {
-    std::stable_sort(of_worker.begin(), of_worker.end(), [](const StoredGroup& a, const StoredGroup& b) { return a.step < b.step; });  // few batches, and so few rounds
+    std::stable_sort(of_worker.begin(), of_worker.end(),
+                     [](const StoredGroup& a, const StoredGroup& b) {
+                       return a.step < b.step;
+                     });  // few batches, and so few rounds
     taken.push_back(by_batch(std::move(of_worker)));
     rounds = std::max(rounds, taken.back().size());
   }
@@ -115,15 +132,22 @@ Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<St
       if (round >= taken[worker].size()) continue;
       for (StoredGroup& group : taken[worker][round].groups) {
         samples.samples_of[worker].push_back(static_cast<std::int64_t>(group.scores.size()));
-        samples.scores[worker].insert(samples.scores[worker].end(), group.scores.begin(), group.scores.end());
-        if (!samples.baselines.empty()) samples.baselines[worker].insert(samples.baselines[worker].end(), group.baselines.begin(), group.baselines.end());
-        if (!samples.extras.empty()) samples.extras[worker].resize(samples.scores[worker].size());  // forgotten
-        if (!samples.components.empty()) samples.components[worker].insert(samples.components[worker].end(), group.components.begin(), group.components.end());
+        samples.scores[worker].insert(samples.scores[worker].end(), group.scores.begin(),
+                                      group.scores.end());
+        if (!samples.baselines.empty())
+          samples.baselines[worker].insert(samples.baselines[worker].end(), group.baselines.begin(),
+                                           group.baselines.end());
+        if (!samples.extras.empty())
+          samples.extras[worker].resize(samples.scores[worker].size());  // forgotten
+        if (!samples.components.empty())
+          samples.components[worker].insert(samples.components[worker].end(),
+                                            group.components.begin(), group.components.end());
         samples.tasks[worker].push_back(std::move(group.task));
       }
     }
   }
-  // Numbered in turns: in how many batches the store has the groups differs once they come from a checkpoint, and must not matter.
+  // Numbered in turns: in how many batches the store has the groups differs once they come from a
+  // checkpoint, and must not matter.
   std::int64_t number = count_prompts(samples.shards);
   for (bool more = true; more;) {
     more = false;
@@ -141,7 +165,8 @@ Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<St
 Status Trainer::restore_samples(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
-    LOG(warn, "{}: the checkpoint has no stored samples; the sample store begins empty", file.string());
+    LOG(warn, "{}: the checkpoint has no stored samples; the sample store begins empty",
+        file.string());
     return {};
   }
   const std::string bytes = runtime::rest_of(in);
@@ -151,8 +176,14 @@ Status Trainer::restore_samples(const std::filesystem::path& file) {
   for (SavedGroup& group : *saved) {
     Result<ObjectRef<RolloutBatch>> batch = runtime_.put(group.batch);
     if (!batch.ok()) return batch.status();
-    groups.push_back({.batch = std::move(*batch), .row = 0, .step = group.step, .uses = group.uses, .task = std::move(group.task), .scores = std::move(group.scores),
-                      .baselines = std::move(group.baselines), .components = std::move(group.components)});
+    groups.push_back({.batch = std::move(*batch),
+                      .row = 0,
+                      .step = group.step,
+                      .uses = group.uses,
+                      .task = std::move(group.task),
+                      .scores = std::move(group.scores),
+                      .baselines = std::move(group.baselines),
+                      .components = std::move(group.components)});
   }
   sample_store_.restore(std::move(groups));
   return {};

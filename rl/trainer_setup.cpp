@@ -56,7 +56,8 @@ Status Trainer::start_all() {
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slot_options = SlotOptions::from_config(config_);
   if (!slot_options.ok()) return slot_options.status();
-  const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config_);  // workers read it again; wrong values are found here
+  const Result<PolicyOptions> policy_options =
+      PolicyOptions::from_config(config_);  // workers read it again; wrong values are found here
   if (!policy_options.ok()) return policy_options.status();
   passes_ = {{"actor", policy_options->epochs}, {"critic", policy_options->epochs}};
   if (options->uses_critic()) {
@@ -64,7 +65,10 @@ Status Trainer::start_all() {
     if (!critic_options.ok()) return critic_options.status();
     passes_["critic"] = critic_options->epochs;
   }
-  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty()) return runtime::invalid_argument(uneven.front());
+  if (const std::vector<std::string> uneven =
+          options->uneven_batches(slot_options->nodes * slot_options->per_node);
+      !uneven.empty())
+    return runtime::invalid_argument(uneven.front());
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
@@ -75,7 +79,8 @@ Status Trainer::start_all() {
   state_.kl_coefficient = options_.kl_control.coefficient;
   state_.early_stop = EarlyStop(options_.early_stop);
   alarms_ = Alarms(options_.alarms);
-  saver_ = CheckpointSaver({.folder = options_.folder, .kept = options_.checkpoints_kept, .best = options_.save_best});
+  saver_ = CheckpointSaver(
+      {.folder = options_.folder, .kept = options_.checkpoints_kept, .best = options_.save_best});
   sample_store_ = SampleStore(options_.sample_store);
   Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();
@@ -88,7 +93,8 @@ Status Trainer::start_all() {
   if (options_.uses_critic() && !options_.critic_model.empty()) {
     Result<fs::path> critic_model = resolve_model(config_, "critic.model.path", options_.seed);
     if (!critic_model.ok()) return critic_model.status();
-    if (const Status reads = check_reads_vocabulary(model_, *critic_model, "critic"); !reads.ok()) return reads.with_context("critic.model.path");
+    if (const Status reads = check_reads_vocabulary(model_, *critic_model, "critic"); !reads.ok())
+      return reads.with_context("critic.model.path");
     critic_model_ = std::move(*critic_model);
   }
   if (policy_options->adapter) {
@@ -101,7 +107,8 @@ Status Trainer::start_all() {
   Result<Config> found = with_reward_models_found(config_);
   if (!found.ok()) return found.status();
   reward_config_ = std::move(*found);
-  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(options_.resume, options_.folder, config_.command());
+  const Result<std::optional<fs::path>> checkpoint =
+      checkpoint_to_resume(options_.resume, options_.folder, config_.command());
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = open_data(slot_options->nodes * slot_options->per_node);
   if (status.ok()) status = check_rewards();
@@ -137,24 +144,32 @@ Status Trainer::open_data(std::int64_t workers) {
   Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
-  if (feed_->rows_dropped() > 0) LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
+  if (feed_->rows_dropped() > 0)
+    LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
   const std::int64_t steps_a_batch = options_.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
-  const std::int64_t steps_an_epoch = feed_->batches_per_epoch() * steps_a_batch, scheduled = options_.length.scheduled(steps_an_epoch);
+  const std::int64_t steps_an_epoch = feed_->batches_per_epoch() * steps_a_batch,
+                     scheduled = options_.length.scheduled(steps_an_epoch);
   total_steps_ = options_.length.last(steps_an_epoch);
-  if (profiler_.first_wanted() > total_steps_) LOG(warn, "global_profiler.steps: the run has {} steps, and none of those that are to be profiled", total_steps_);
+  if (profiler_.first_wanted() > total_steps_)
+    LOG(warn,
+        "global_profiler.steps: the run has {} steps, and none of those that are to be profiled",
+        total_steps_);
   Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, scheduled);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
-  if (const auto note = schedule_note(lr_schedule_, total_steps_)) LOG(warn, "actor_rollout_ref.actor.optim.{}", *note);
+  if (const auto note = schedule_note(lr_schedule_, total_steps_))
+    LOG(warn, "actor_rollout_ref.actor.optim.{}", *note);
   if (options_.uses_critic()) {
     schedule = lr_schedule_from_config(config_, kCriticRole, scheduled);
     if (!schedule.ok()) return schedule.status();
     critic_lr_schedule_ = *schedule;
-    if (const auto note = schedule_note(critic_lr_schedule_, total_steps_)) LOG(warn, "critic.optim.{}", *note);
+    if (const auto note = schedule_note(critic_lr_schedule_, total_steps_))
+      LOG(warn, "critic.optim.{}", *note);
   }
 
   if (options_.warm_start.steps > 0) {
-    const Result<std::optional<DatasetOptions>> demonstrations = dataset_options(config_, Split::kDemonstrations);
+    const Result<std::optional<DatasetOptions>> demonstrations =
+        dataset_options(config_, Split::kDemonstrations);
     if (!demonstrations.ok()) return demonstrations.status();
     PromptFeedOptions warm_options = feed_options;
     warm_options.teachers.clear();
@@ -169,7 +184,8 @@ Status Trainer::open_data(std::int64_t workers) {
   }
 
   if (options_.validation_interval < 1 && !options_.validate_first) return {};
-  const Result<std::optional<DatasetOptions>> validation = dataset_options(config_, Split::kValidation);
+  const Result<std::optional<DatasetOptions>> validation =
+      dataset_options(config_, Split::kValidation);
   if (!validation.ok()) return validation.status();
   if (!*validation) return {};
   const Result<std::optional<std::int64_t>> batch = config_.find_int("data.val_batch_size");
@@ -189,9 +205,11 @@ Status Trainer::open_data(std::int64_t workers) {
   return {};
 }
 
-// What the reward workers would find wrong with the first answers, as far as it is known without loading what scores.
+// What the reward workers would find wrong with the first answers, as far as it is known without
+// loading what scores.
 Status Trainer::check_rewards() const {
-  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader({}));
+  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(
+      reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader({}));
   if (!reward.ok()) return reward.status();
   std::vector<const Dataset*> read;
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
@@ -201,7 +219,14 @@ Status Trainer::check_rewards() const {
 }
 
 WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
-  return {.config = config_.to_json().dump(), .model = model.string(), .model_name = model.string(), .adapter = {}, .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
+  return {.config = config_.to_json().dump(),
+          .model = model.string(),
+          .model_name = model.string(),
+          .adapter = {},
+          .group = role + "-" + slots_.group.hex(),
+          .rank = 0,
+          .size = 1,
+          .threads = 1};
 }
 
 WorkerSpec Trainer::policy_spec() const {
@@ -210,7 +235,8 @@ WorkerSpec Trainer::policy_spec() const {
   // A hub's snapshot is found again by its name, anywhere.
   const Result<std::string> given = config_.get_string("actor_rollout_ref.model.path");
   std::error_code ignored;
-  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored)) policy_spec.model_name = *given;
+  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored))
+    policy_spec.model_name = *given;
   return policy_spec;
 }
 
@@ -218,16 +244,22 @@ Status Trainer::start_policy(const WorkerSlots& slots) {
   auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, policy_spec());
   if (!policy.ok()) return policy.status();
   policy_ = std::move(*policy);
-  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes, slots.threads());
-  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg;
+  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes,
+      slots.threads());
+  const bool compares = options_.estimator == AdvantageEstimator::kGrpo ||
+                        options_.estimator == AdvantageEstimator::kGdpo ||
+                        options_.estimator == AdvantageEstimator::kGpg;
   if (compares && options_.samples_per_prompt == 1) {
-    LOG(warn, "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that its score is its advantage; set it to 4 or more");
+    LOG(warn,
+        "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
+        "its score is its advantage; set it to 4 or more");
   }
   return {};
 }
 
 Status Trainer::start_critic() {
-  auto critic = WorkerGroup<CriticActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("critic", critic_model_));
+  auto critic = WorkerGroup<CriticActor>::spawn(runtime_, slots_, /*reserves=*/false,
+                                                spec("critic", critic_model_));
   if (!critic.ok()) return critic.status();
   critic_ = std::move(*critic);
   return {};
@@ -246,13 +278,16 @@ Status Trainer::start_reward() {
   return {};
 }
 
-// The reference is the policy as RL found it: the given model, with the given adapter if there is one, or what the warm start made of it.
+// The reference is the policy as RL found it: the given model, with the given adapter if there is
+// one, or what the warm start made of it.
 Status Trainer::start_reference() {
   const bool warm = options_.warm_start.steps > 0;
   const fs::path warm_folder = options_.folder / kWarmStartFolder;
-  WorkerSpec reference_spec = spec("reference", warm && !adapter_ ? warm_folder / kModelFolder : model_);
+  WorkerSpec reference_spec =
+      spec("reference", warm && !adapter_ ? warm_folder / kModelFolder : model_);
   if (adapter_) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : *adapter_).string();
-  auto reference = WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec);
+  auto reference =
+      WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec);
   if (!reference.ok()) return reference.status();
   reference_ = std::move(*reference);
   return {};
@@ -263,17 +298,28 @@ Status Trainer::open_logs() {
   if (!written.ok()) return written;
   // What cannot be written is told before the first step.
   fs::path samples;  // of the rollouts
-  for (const auto& [key, folder] : {std::pair("trainer.rollout_data_dir", options_.rollout_folder), std::pair("trainer.validation_data_dir", validation_feed_ ? options_.validation_folder : fs::path())}) {
+  for (const auto& [key, folder] :
+       {std::pair("trainer.rollout_data_dir", options_.rollout_folder),
+        std::pair("trainer.validation_data_dir",
+                  validation_feed_ ? options_.validation_folder : fs::path())}) {
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
-    if (!folder.empty() && !error && ::access(folder.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
-    if (error) return runtime::errno_status(error.value(), "writing to " + folder.string() + " (" + key + ")");
+    if (!folder.empty() && !error && ::access(folder.c_str(), W_OK) != 0)
+      error.assign(errno, std::generic_category());
+    if (error)
+      return runtime::errno_status(error.value(),
+                                   "writing to " + folder.string() + " (" + key + ")");
     if (folder.empty()) continue;
     if (!samples.empty() && fs::equivalent(folder, samples, error)) {
-      return runtime::invalid_argument("trainer.rollout_data_dir and trainer.validation_data_dir are one folder, " + folder.string() + ", where the samples of a validation would replace those of its step: name two");
+      return runtime::invalid_argument(
+          "trainer.rollout_data_dir and trainer.validation_data_dir are one folder, " +
+          folder.string() +
+          ", where the samples of a validation would replace those of its step: name two");
     }
     samples = folder;
-    if (steps_done_ == 0 && has_dumps(folder)) LOG(warn, "{} has samples of an earlier run: this one's replace those of the same steps ({})", folder.string(), key);
+    if (steps_done_ == 0 && has_dumps(folder))
+      LOG(warn, "{} has samples of an earlier run: this one's replace those of the same steps ({})",
+          folder.string(), key);
     if (fs::equivalent(folder, options_.folder, error)) continue;  // this run's already
     Result<FolderLock> lock = FolderLock::acquire(folder, key);
     if (!lock.ok()) return lock.status();
@@ -299,11 +345,14 @@ Status Trainer::warm_start() {
                                    .warmup_steps = options_.warm_start.steps / 10};
   for (std::int64_t step = 0; step < options_.warm_start.steps; ++step) {
     StepTimer timer;
-    const Result<std::vector<DemonstrationBatch>> batches = demonstration_feed_->next_demonstrations();
+    const Result<std::vector<DemonstrationBatch>> batches =
+        demonstration_feed_->next_demonstrations();
     if (!batches.ok()) return batches.status();
     std::int64_t tokens = 0;
-    for (const DemonstrationBatch& batch : *batches) tokens += static_cast<std::int64_t>(batch.responses.values.size());
-    const auto reports = policy_.fetch(&PolicyActor::supervise, split(*batches), tokens, learning_rate(schedule, step));
+    for (const DemonstrationBatch& batch : *batches)
+      tokens += static_cast<std::int64_t>(batch.responses.values.size());
+    const auto reports = policy_.fetch(&PolicyActor::supervise, split(*batches), tokens,
+                                       learning_rate(schedule, step));
     if (!reports.ok()) return reports.status();
     timer.lap("sft");
     Metrics metrics = sum_metrics(*reports);
@@ -313,7 +362,8 @@ Status Trainer::warm_start() {
   }
   const Status reset = policy_.fetch(&PolicyActor::reset_optimizer);
   if (!reset.ok() || !options_.uses_reference()) return reset;
-  const auto saved = runtime_.get(policy_.leader().call(&PolicyActor::save, (options_.folder / kWarmStartFolder).string()));
+  const auto saved = runtime_.get(
+      policy_.leader().call(&PolicyActor::save, (options_.folder / kWarmStartFolder).string()));
   return saved.status();
 }
 

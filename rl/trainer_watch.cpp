@@ -10,7 +10,8 @@ void Trainer::watch(const Metrics& metrics) {
   for (const std::string& told : alarms_.observe(metrics)) {
     LOG(warn, "step {}: {}", steps_done_, told);
     if (options_.alarms.action != AlarmAction::kStop || stopping_) continue;
-    alarmed_ = runtime::task_failed("stopped after step " + std::to_string(steps_done_) + " (trainer.alarms.action=stop): " + told);
+    alarmed_ = runtime::task_failed("stopped after step " + std::to_string(steps_done_) +
+                                    " (trainer.alarms.action=stop): " + told);
     stopping_ = true;
   }
   if (const std::optional<std::string> reason = state_.early_stop.observe(metrics)) {
@@ -26,8 +27,13 @@ void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
     const auto found = metrics.find(std::string(role) + "/skipped_updates");
     if (found == metrics.end()) continue;
     const std::int64_t skipped = std::lround(found->second);  // a sum of the workers' shares
-    if (skipped > 0) LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_, skipped, role);
-    const runtime::Status lost = lost_weights_[role].observe(steps_done_, skipped > 0 && skipped >= mini_batches * passes_.at(role), role);
+    if (skipped > 0)
+      LOG(warn,
+          "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its "
+          "optim.lr too high?",
+          steps_done_, skipped, role);
+    const runtime::Status lost = lost_weights_[role].observe(
+        steps_done_, skipped > 0 && skipped >= mini_batches * passes_.at(role), role);
     if (!lost.ok()) lost_ = lost;
     losing = losing || lost_weights_.at(role).losing();
   }

@@ -1,22 +1,25 @@
-// Coroutine methods: what a program includes beside runtime.h to write them. It brings Boost.Asio, which runtime.h does without.
+// Coroutine methods: what a program includes beside runtime.h to write them. It brings Boost.Asio,
+// which runtime.h does without.
 //
 //   class Router {
 //    public:
 //     explicit Router(Runtime& runtime) : runtime_(runtime) {}
 //     asio::awaitable<Result<std::string>> ask(std::string question) {
-//       ObjectRef<std::string> answer = backends_[next_++ % backends_.size()].call(&Backend::answer, question);
-//       Result<std::string> text = co_await runtime_.async_get(answer);  // other calls of this actor run meanwhile
-//       co_return text;
+//       ObjectRef<std::string> answer = backends_[next_++ %
+//       backends_.size()].call(&Backend::answer, question); Result<std::string> text = co_await
+//       runtime_.async_get(answer);  // other calls of this actor run meanwhile co_return text;
 //     }
 //
-// An actor whose class has a coroutine method runs all its methods on one thread at a time: others run while one waits in a co_await, so
-// that members need no lock, but are to be read again after it. ActorOptions::max_concurrency (and the groups') says how many calls may be
-// in progress at once; with the default of one they run one by one. The coroutine's executor is the actor's: timers and sockets made with it
-// resume there. What blocks (Runtime::get) blocks the whole actor.
+// An actor whose class has a coroutine method runs all its methods on one thread at a time: others
+// run while one waits in a co_await, so that members need no lock, but are to be read again after
+// it. ActorOptions::max_concurrency (and the groups') says how many calls may be in progress at
+// once; with the default of one they run one by one. The coroutine's executor is the actor's:
+// timers and sockets made with it resume there. What blocks (Runtime::get) blocks the whole actor.
 //
-// A method's parameters live until it ends. Cancelling a call ends the operation it awaits (Runtime::async_get with kCancelled), and the next
-// co_await throws, which ends the call with kCancelled. g++ 12 destroys some temporaries of a co_await expression twice: give lambdas with captures and
-// aggregates a name first.
+// A method's parameters live until it ends. Cancelling a call ends the operation it awaits
+// (Runtime::async_get with kCancelled), and the next co_await throws, which ends the call with
+// kCancelled. g++ 12 destroys some temporaries of a co_await expression twice: give lambdas with
+// captures and aggregates a name first.
 #pragma once
 
 #include <memory>
@@ -43,7 +46,9 @@ asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
     Result<T> missing = invalid_argument("get of an ObjectRef that refers to nothing");
     co_return missing;
   }
-  static_assert(!view_detail::kBorrows<T>, "spans and string views point into the object: read it with Runtime::view, which keeps it");
+  static_assert(
+      !view_detail::kBorrows<T>,
+      "spans and string views point into the object: read it with Runtime::view, which keeps it");
   auto waiting = coroutine_detail::opened(ref.state(), until.at());
   Result<Buffer> bytes = co_await std::move(waiting);
   if (!bytes.ok()) {
@@ -72,15 +77,18 @@ asio::awaitable<Status> invoke_coroutine(std::shared_ptr<CoroutineState> call) {
   using Traits = MethodTraits<M>;
   using Value = typename Traits::Awaited;
   Status failure;
-  auto arguments = decode_arguments<typename Traits::Params>(*call->arguments, call->context.deadline(), failure);
+  auto arguments = decode_arguments<typename Traits::Params>(*call->arguments,
+                                                             call->context.deadline(), failure);
   Status malformed = call->arguments->finish();
   if (!malformed.ok()) co_return malformed;
   if (!failure.ok()) co_return failure;
   T& self = *static_cast<T*>(call->actor.get());
   const M method = call->method.as<M>();
   auto start = [&](auto&... argument) {
-    if constexpr (Traits::kTakesContext) return (self.*method)(call->context, std::move(argument)...);
-    else return (self.*method)(std::move(argument)...);
+    if constexpr (Traits::kTakesContext)
+      return (self.*method)(call->context, std::move(argument)...);
+    else
+      return (self.*method)(std::move(argument)...);
   };
   auto running = std::apply(start, arguments);
   if constexpr (std::is_void_v<Value>) {

@@ -32,7 +32,8 @@ class WorkerOutput;
 struct Runtime::Impl {
   RuntimeOptions options;
   std::vector<std::string> arguments;
-  std::shared_ptr<Registry> registry = std::make_shared<Registry>();  // shared: handles may outlive the Runtime
+  std::shared_ptr<Registry> registry =
+      std::make_shared<Registry>();  // shared: handles may outlive the Runtime
   std::shared_ptr<Process> process;  // once started
   ActorClass* functions = nullptr;   // the registered ones
   std::mutex mutex;                  // guards the making of tasks
@@ -40,8 +41,8 @@ struct Runtime::Impl {
   std::unique_ptr<LocalCluster> cluster;
   std::shared_ptr<WorkerOutput> output;  // of a driver that shows it
   bool stopped = false;
-  std::mutex start_mutex;            // held while it starts
-  pid_t pid = 0;                     // of the process that started it
+  std::mutex start_mutex;  // held while it starts
+  pid_t pid = 0;           // of the process that started it
 
   /// In a child that fork() made: threads, connections and cluster are its parent's.
   bool is_forked() const { return pid != 0 && pid != ::getpid(); }
@@ -69,7 +70,8 @@ std::vector<std::string> take_address(int argc, char** argv, std::string& addres
     std::string_view argument(argv[i]);
     if (argument == kFlag && i + 1 < argc) {
       address = argv[++i];
-    } else if (argument.starts_with(kFlag) && argument.size() > kFlag.size() && argument[kFlag.size()] == '=') {
+    } else if (argument.starts_with(kFlag) && argument.size() > kFlag.size() &&
+               argument[kFlag.size()] == '=') {
       address = argument.substr(kFlag.size() + 1);
     } else if (argument == "--") {  // what follows is not for us
       rest.insert(rest.end(), argv + i, argv + argc);
@@ -85,7 +87,8 @@ std::vector<std::string> take_address(int argc, char** argv, std::string& addres
 void hold_until_quiet(Process& process, ActorClient& client, Deadline deadline) {
   // Shared: at the deadline the calls go on, and so may what tells of their end.
   auto quiet = std::make_shared<Event>(process.loop());
-  client.hold_calls(actor_died(client.describe() + " is being terminated by this process"), [quiet] { quiet->set(); });
+  client.hold_calls(actor_died(client.describe() + " is being terminated by this process"),
+                    [quiet] { quiet->set(); });
   block_until(process.loop(), *quiet, deadline);
 }
 
@@ -100,7 +103,8 @@ void become_worker(const std::string& who) {
 /// Prints what the workers write.
 class WorkerOutput : public std::enable_shared_from_this<WorkerOutput> {
  public:
-  WorkerOutput(EventLoop& loop, bool deduplicate) : merger_(print, {.deduplicate = deduplicate}), timer_(loop.context()) {}
+  WorkerOutput(EventLoop& loop, bool deduplicate)
+      : merger_(print, {.deduplicate = deduplicate}), timer_(loop.context()) {}
 
   /// On the loop.
   void add(const LogLines& lines) {
@@ -134,7 +138,7 @@ class WorkerOutput : public std::enable_shared_from_this<WorkerOutput> {
 
   std::mutex mutex_;  // guards what follows
   LineMerger merger_;
-  Timer timer_;       // on the loop
+  Timer timer_;  // on the loop
   Deadline due_ = Deadline::max();
 };
 
@@ -150,8 +154,10 @@ namespace {
 /// Workers for tasks: actors of a class of their own, children of whose code runs.
 TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
   TaskPool::Leases leases;
-  leases.ask = [process](const ResourceMap& resources, std::chrono::milliseconds timeout) -> Result<PendingActor> {
-    auto constructor = encode_constructor(std::string(Constructor<TaskRunner>::entry.signature), {}, {});
+  leases.ask = [process](const ResourceMap& resources,
+                         std::chrono::milliseconds timeout) -> Result<PendingActor> {
+    auto constructor =
+        encode_constructor(std::string(Constructor<TaskRunner>::entry.signature), {}, {});
     if (!constructor.ok()) return constructor.status();
     ActorSpec spec;
     spec.actor = ActorId::random();
@@ -170,9 +176,12 @@ TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
     };
   };
   leases.give_back = [process, tell](ActorId actor) {
-    process->node().kill_actor(actor, false, deadline_after(std::chrono::seconds(30)), tell("giving back"));
+    process->node().kill_actor(actor, false, deadline_after(std::chrono::seconds(30)),
+                               tell("giving back"));
   };
-  leases.park = [process, tell](ActorId actor) { process->node().park_actor(actor, deadline_after(std::chrono::seconds(30)), tell("parking")); };
+  leases.park = [process, tell](ActorId actor) {
+    process->node().park_actor(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
+  };
   return leases;
 }
 
@@ -187,10 +196,13 @@ Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::mak
 
 Runtime::~Runtime() {
   stop();
-  if (impl_->is_forked()) (void)impl_.release();  // the threads that its destructor would wait for are the parent's
+  if (impl_->is_forked())
+    (void)impl_.release();  // the threads that its destructor would wait for are the parent's
 }
 
-ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry->add(std::move(name), type); }
+ActorClass& Runtime::add_class(std::string name, std::type_index type) {
+  return impl_->registry->add(std::move(name), type);
+}
 
 ActorClass& Runtime::functions() {
   if (!impl_->functions) impl_->functions = &add_class(TaskRunner::kClassName, typeid(TaskRunner));
@@ -224,8 +236,10 @@ Status Runtime::start() {
   const RuntimeOptions& options = impl_->options;
   Deadline deadline = deadline_after(options.connect_timeout);
   auto found = find_cluster(options.address);
-  const bool named = !options.address.empty() || environment_variable("STARLING_ADDRESS") != nullptr;
-  if (!found.ok() && found.status().code() == ErrorCode::kNotFound && !named && options.start_cluster) {
+  const bool named =
+      !options.address.empty() || environment_variable("STARLING_ADDRESS") != nullptr;
+  if (!found.ok() && found.status().code() == ErrorCode::kNotFound && !named &&
+      options.start_cluster) {
     auto cluster = LocalCluster::start(options.start_arguments, options.connect_timeout);
     if (!cluster.ok()) return cluster.status();
     impl_->cluster = *std::move(cluster);
@@ -273,7 +287,8 @@ void Runtime::stop(int exit_code) {
     }
     if (tasks) tasks->close();
     if (!is_worker() && impl_->options.forward_output) {
-      // Lines that workers wrote before their last reply are on the way; a round trip or two lets them arrive.
+      // Lines that workers wrote before their last reply are on the way; a round trip or two lets
+      // them arrive.
       for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
       if (impl_->output) impl_->output->finish();
     }
@@ -287,12 +302,13 @@ void Runtime::stop(int exit_code) {
 
 Status Runtime::require_started() const {
   if (impl_->stopped) return cancelled("the runtime was stopped");
-  if (!impl_->process) return unavailable("the runtime is not started: call start() or run() first");
+  if (!impl_->process)
+    return unavailable("the runtime is not started: call start() or run() first");
   return {};
 }
 
-Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view signature, const ActorOptions& options,
-                                          Encoder& arguments) {
+Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view signature,
+                                          const ActorOptions& options, Encoder& arguments) {
   if (Status status = require_started(); !status.ok()) return status;
   Process& process = *impl_->process;
   auto known = impl_->registry->find(type);
@@ -300,21 +316,30 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   if (Status status = options.check(); !status.ok()) return status.with_context((*known)->name());
   Deadline deadline = deadline_after(options.create_timeout);
   while (ObjectStatePtr ref = first_unsettled(arguments.refs())) {
-    if (!ref->wait(deadline)) return deadline_exceeded("an object that the constructor needs was not there in time");
+    if (!ref->wait(deadline))
+      return deadline_exceeded("an object that the constructor needs was not there in time");
   }
-  // What outlives this process takes its arguments along, instead of leaving large ones in this process's part of the store.
-  auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments)) : process.store(arguments, room_deadline(deadline));
+  // What outlives this process takes its arguments along, instead of leaving large ones in this
+  // process's part of the store.
+  auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments))
+                                : process.store(arguments, room_deadline(deadline));
   if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
-  ExecutionOptions execution{options.max_concurrency, options.concurrency_groups, options.cpu_affinity};
+  ExecutionOptions execution{options.max_concurrency, options.concurrency_groups,
+                             options.cpu_affinity};
   if (Status status = execution.check(); !status.ok()) return status.with_context((*known)->name());
   for (const auto& [method, timeout] : options.method_timeouts) {
-    if (timeout.count() <= 0) return invalid_argument("method_timeouts: \"" + method + "\" would have no time");
-    if (!(*known)->has_method(method)) return invalid_argument("method_timeouts: " + (*known)->name() + " has no method \"" + method + "\"");
+    if (timeout.count() <= 0)
+      return invalid_argument("method_timeouts: \"" + method + "\" would have no time");
+    if (!(*known)->has_method(method))
+      return invalid_argument("method_timeouts: " + (*known)->name() + " has no method \"" +
+                              method + "\"");
   }
   for (const auto& [group, limit] : execution.concurrency_groups) {
     if (!(*known)->has_group(group)) {
-      return invalid_argument("no method of " + (*known)->name() + " is in concurrency group \"" + group +
-                              "\": assign some with method(&T::m, {.concurrency_group = \"" + group + "\"}) at registration");
+      return invalid_argument("no method of " + (*known)->name() + " is in concurrency group \"" +
+                              group +
+                              "\": assign some with method(&T::m, {.concurrency_group = \"" +
+                              group + "\"}) at registration");
     }
   }
   auto encoded = encode_constructor(std::string(signature), *value, execution);
@@ -366,31 +391,40 @@ void Runtime::explain_wait(ActorId actor) {
   const auto state = impl_->process->ask<ActorState>([&](NodeClient::Callback<ActorState> done) {
     impl_->process->node().actor_state(actor, 0, deadline_after(kSilentWait), std::move(done));
   });
-  if (!state.ok() || state->pending_reason.empty()) return;  // it is being built, or gone: the answer comes by itself
-  LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name, actor.short_hex(), state->pending_reason);
+  if (!state.ok() || state->pending_reason.empty())
+    return;  // it is being built, or gone: the answer comes by itself
+  LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name, actor.short_hex(),
+      state->pending_reason);
 }
 
-Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const std::vector<Result<PendingActor>>& pending) {
+Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(
+    const std::vector<Result<PendingActor>>& pending) {
   std::vector<std::shared_ptr<ActorClient>> clients;
   Status first;
   for (std::size_t rank = 0; rank < pending.size(); ++rank) {
-    auto client = pending[rank].ok() ? finish_actor(*pending[rank]) : Result<std::shared_ptr<ActorClient>>(pending[rank].status());
-    if (client.ok()) clients.push_back(*std::move(client));
-    else if (first.ok()) first = client.status().with_context("rank " + std::to_string(rank));
+    auto client = pending[rank].ok() ? finish_actor(*pending[rank])
+                                     : Result<std::shared_ptr<ActorClient>>(pending[rank].status());
+    if (client.ok())
+      clients.push_back(*std::move(client));
+    else if (first.ok())
+      first = client.status().with_context("rank " + std::to_string(rank));
   }
   if (first.ok()) return clients;
   std::vector<ActorId> made;
   for (std::size_t rank = 0, at = 0; rank < pending.size() && at < clients.size(); ++rank) {
     if (!pending[rank].ok() || !pending[rank]->created->failure().ok()) continue;
     const ActorId actor = clients[at++]->id();
-    if (actor == pending[rank]->actor) made.push_back(actor);  // else get_if_exists: it was there before
+    if (actor == pending[rank]->actor)
+      made.push_back(actor);  // else get_if_exists: it was there before
   }
   Status status = kill_actors(std::move(made), deadline_after(std::chrono::seconds(10)));
   if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
   return first;
 }
 
-Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, const std::string& name, const std::string& name_space,
+Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type,
+                                                         const std::string& name,
+                                                         const std::string& name_space,
                                                          Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   auto known = impl_->registry->find(type);
@@ -400,7 +434,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, c
   });
   if (!address.ok()) return address.status();
   if (address->class_name != (*known)->name()) {
-    return invalid_argument("actor \"" + name + "\" is a " + address->class_name + ", not a " + (*known)->name());
+    return invalid_argument("actor \"" + name + "\" is a " + address->class_name + ", not a " +
+                            (*known)->name());
   }
   return impl_->process->client_for(*address);
 }
@@ -409,16 +444,20 @@ Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) 
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("kill of an ActorHandle that refers to no actor");
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().kill_actor(actor, restarts == Restarts::kAllowed, bounded(deadline), std::move(done));
+    impl_->process->node().kill_actor(actor, restarts == Restarts::kAllowed, bounded(deadline),
+                                      std::move(done));
   });
 }
 
 Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  if (actor.is_none()) return invalid_argument("terminate of an ActorHandle that refers to no actor");
+  if (actor.is_none())
+    return invalid_argument("terminate of an ActorHandle that refers to no actor");
   const std::shared_ptr<ActorClient> client = impl_->process->find_client(actor);
   if (client) hold_until_quiet(*impl_->process, *client, deadline);
-  Status status = impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, false, bounded(deadline), std::move(done)); });
+  Status status = impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().terminate_actor(actor, false, bounded(deadline), std::move(done));
+  });
   if (client) client->resume_calls();  // the head tells of the end, if it came to that
   return status;
 }
@@ -426,7 +465,9 @@ Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
 Status Runtime::restart_actor(ActorId actor, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("restart of an ActorHandle that refers to no actor");
-  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, true, bounded(deadline), std::move(done)); });
+  return impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().terminate_actor(actor, true, bounded(deadline), std::move(done));
+  });
 }
 
 Status Runtime::save_actor_state(ActorClient* client, std::type_index type, Deadline deadline) {
@@ -434,7 +475,8 @@ Status Runtime::save_actor_state(ActorClient* client, std::type_index type, Dead
   if (!client) return invalid_argument("save_state of an ActorHandle that refers to no actor");
   const CallOptions options{.until = bounded(deadline)};
   Encoder no_arguments;
-  ObjectStatePtr saved = client->call(type, save_state_key(), no_arguments, options.timeout_or(std::chrono::hours(24)));
+  ObjectStatePtr saved = client->call(type, save_state_key(), no_arguments,
+                                      options.timeout_or(std::chrono::hours(24)));
   return saved->open(Deadline::max()).status();  // the call has the deadline
 }
 
@@ -450,16 +492,19 @@ Watch Runtime::watch_actor(ActorId actor, std::function<void(const ActorEvent&)>
 
 ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
   Status status = require_started();
-  if (status.ok() && actor.is_none()) status = invalid_argument("when_dead of an ActorHandle that refers to no actor");
-  if (!status.ok()) return ObjectRef<ActorDeath>(ObjectState::failed(impl_->process, std::move(status)));
+  if (status.ok() && actor.is_none())
+    status = invalid_argument("when_dead of an ActorHandle that refers to no actor");
+  if (!status.ok())
+    return ObjectRef<ActorDeath>(ObjectState::failed(impl_->process, std::move(status)));
   return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
 }
 
 Result<std::vector<NodeInfo>> Runtime::nodes(Until until) {
   if (Status status = require_started(); !status.ok()) return status;
-  auto list = impl_->process->ask<NodeClient::NodeList>([&](NodeClient::Callback<NodeClient::NodeList> done) {
-    impl_->process->node().watch_nodes(0, bounded(until.at()), std::move(done));
-  });
+  auto list = impl_->process->ask<NodeClient::NodeList>(
+      [&](NodeClient::Callback<NodeClient::NodeList> done) {
+        impl_->process->node().watch_nodes(0, bounded(until.at()), std::move(done));
+      });
   if (!list.ok()) return list.status();
   return std::move(list->nodes);
 }
@@ -483,7 +528,8 @@ Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {
     NodeClient::Done done;
   };
   return impl_->process->ask([&](NodeClient::Done done) {
-    auto kills = std::make_shared<Kills>(Kills{actors.size(), {}, std::move(done)});  // touched by callbacks, which run one at a time
+    auto kills = std::make_shared<Kills>(Kills{
+        actors.size(), {}, std::move(done)});  // touched by callbacks, which run one at a time
     for (ActorId actor : actors) {
       impl_->process->node().kill_actor(actor, false, bounded(deadline), [kills](Status status) {
         if (kills->first.ok()) kills->first = std::move(status);
@@ -500,18 +546,25 @@ Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder, Deadline deadline)
   return ObjectState::ready(impl_->process, *std::move(value));
 }
 
-ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& options, Encoder& encoder) {
-  if (Status status = require_started(); !status.ok()) return ObjectState::failed(nullptr, std::move(status));
+ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& options,
+                                    Encoder& encoder) {
+  if (Status status = require_started(); !status.ok())
+    return ObjectState::failed(nullptr, std::move(status));
   const std::shared_ptr<Process>& process = impl_->process;
   const MethodEntry* function = impl_->functions ? impl_->functions->find(key) : nullptr;
   if (!function) {
-    return ObjectState::failed(process, invalid_argument("a function is run as a task that is not registered: call register_function(\"name\", &function) in main"));
+    return ObjectState::failed(
+        process, invalid_argument("a function is run as a task that is not registered: call "
+                                  "register_function(\"name\", &function) in main"));
   }
   if (Status status = check_amounts(options.cpus, options.gpus, options.resources); !status.ok()) {
     return ObjectState::failed(process, status.with_context("task " + function->name));
   }
-  Result<ObjectValue> arguments = process->store(encoder, room_deadline(deadline_after(options.timeout)));
-  if (!arguments.ok()) return ObjectState::failed(process, arguments.status().with_context("arguments of task " + function->name));
+  Result<ObjectValue> arguments =
+      process->store(encoder, room_deadline(deadline_after(options.timeout)));
+  if (!arguments.ok())
+    return ObjectState::failed(
+        process, arguments.status().with_context("arguments of task " + function->name));
   std::shared_ptr<TaskPool> pool;
   {
     std::lock_guard lock(impl_->mutex);
@@ -540,7 +593,8 @@ Status Runtime::gather(const std::vector<ObjectRef<void>>& refs, Until until) {
     if (!status.ok()) return status.with_context("rank " + std::to_string(*failed));
   }
   for (std::size_t rank = 0; rank < refs.size(); ++rank) {
-    if (Status status = get(refs[rank], until); !status.ok()) return status.with_context("rank " + std::to_string(rank));
+    if (Status status = get(refs[rank], until); !status.ok())
+      return status.with_context("rank " + std::to_string(rank));
   }
   return {};
 }
@@ -552,21 +606,25 @@ std::vector<Status> Runtime::gather_each(const std::vector<ObjectRef<void>>& ref
   return results;
 }
 
-std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline) {
+std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count,
+                              Deadline deadline) {
   if (impl_->process) impl_->process->wait(objects, count, deadline);
   std::size_t settled = 0;
   for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
   return settled;
 }
 
-std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline) {
+std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePtr>& objects,
+                                                 Deadline deadline) {
   const auto missing = std::find(objects.begin(), objects.end(), nullptr);
   if (missing != objects.end()) return static_cast<std::size_t>(missing - objects.begin());
   if (impl_->process) impl_->process->wait(objects, objects.size(), deadline, OnFailure::kReturn);
   std::optional<std::size_t> unsettled;
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (!objects[i]->is_settled()) unsettled = unsettled ? unsettled : i;
-    else if (!objects[i]->failure().ok()) return i;
+    if (!objects[i]->is_settled())
+      unsettled = unsettled ? unsettled : i;
+    else if (!objects[i]->failure().ok())
+      return i;
   }
   return unsettled;
 }
@@ -575,55 +633,76 @@ Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
   if (!result) return invalid_argument("cancel of an ObjectRef that refers to nothing");
   if (auto producer = result->producer()) return producer->cancel(producer, mode);
   if (result->is_settled()) return {};
-  return invalid_argument("only the result of a call or of a task can be cancelled: this object waits for others");
+  return invalid_argument(
+      "only the result of a call or of a task can be cancelled: this object waits for others");
 }
 
 ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {
   const auto missing = std::find(objects.begin(), objects.end(), nullptr);
-  if (missing == objects.end()) return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));
+  if (missing == objects.end())
+    return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));
   return ObjectRef<void>(ObjectState::failed(
-      impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) + ": an ObjectRef that refers to nothing")));
+      impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) +
+                                       ": an ObjectRef that refers to nothing")));
 }
 
-Status Runtime::publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type, const PublishOptions& options, Deadline deadline) {
+Status Runtime::publish_object(const std::string& name, std::uint64_t version,
+                               const ObjectStatePtr& object, std::type_index type,
+                               const PublishOptions& options, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   return published_detail::publish(impl_->process, name, version, object, type, options, deadline);
 }
 
-Result<published_detail::Found> Runtime::find_published(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline) {
+Result<published_detail::Found> Runtime::find_published(const std::string& name,
+                                                        std::type_index type,
+                                                        const PublishedQuery& query,
+                                                        Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<published_detail::Found>([&](NodeClient::Callback<published_detail::Found> done) {
-    published_detail::find(impl_->process, name, type, query, bounded(deadline), std::move(done));
-  });
+  return impl_->process->ask<published_detail::Found>(
+      [&](NodeClient::Callback<published_detail::Found> done) {
+        published_detail::find(impl_->process, name, type, query, bounded(deadline),
+                               std::move(done));
+      });
 }
 
-ObjectStatePtr Runtime::when_found(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline) {
-  if (Status status = require_started(); !status.ok()) return ObjectState::failed(impl_->process, status);
+ObjectStatePtr Runtime::when_found(const std::string& name, std::type_index type,
+                                   const PublishedQuery& query, Deadline deadline) {
+  if (Status status = require_started(); !status.ok())
+    return ObjectState::failed(impl_->process, status);
   auto awaited = std::make_shared<ObjectState>(impl_->process);
   PublishedQuery first = query;
   if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
-  published_detail::find(impl_->process, name, type, first, bounded(deadline), [awaited](Result<published_detail::Found> found) {
-    if (found.ok()) awaited->fulfil(found->object->value());
-    else awaited->fail(found.status());
-  });
+  published_detail::find(impl_->process, name, type, first, bounded(deadline),
+                         [awaited](Result<published_detail::Found> found) {
+                           if (found.ok())
+                             awaited->fulfil(found->object->value());
+                           else
+                             awaited->fail(found.status());
+                         });
   return awaited;
 }
 
-Watch Runtime::watch_published(const std::string& name, std::function<void(const PublishedEvent&)> callback, const std::string& name_space) {
+Watch Runtime::watch_published(const std::string& name,
+                               std::function<void(const PublishedEvent&)> callback,
+                               const std::string& name_space) {
   if (!require_started().ok()) return {};
   return Watch::on_published(impl_->process, name, name_space, std::move(callback));
 }
 
-Status Runtime::unpublish(const std::string& name, std::uint64_t version, const std::string& name_space, Until until) {
+Status Runtime::unpublish(const std::string& name, std::uint64_t version,
+                          const std::string& name_space, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().unpublish({name_space, name, version}, bounded(until.at()), std::move(done));
+    impl_->process->node().unpublish({name_space, name, version}, bounded(until.at()),
+                                     std::move(done));
   });
 }
 
 Result<ObjectList> Runtime::refs(Until until) {
   if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) { impl_->process->node().list_objects(bounded(until.at()), std::move(done)); });
+  return impl_->process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) {
+    impl_->process->node().list_objects(bounded(until.at()), std::move(done));
+  });
 }
 
 Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {
@@ -634,12 +713,14 @@ Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) 
     const Result<ClusterState> state = cluster_state(kSilentWait);
     if (!state.ok()) return;
     for (const GroupState& waiting : state->groups) {
-      if (waiting.spec.group == group && !waiting.pending_reason.empty()) LOG(warn, "the placement group has to wait: {}", waiting.pending_reason);
+      if (waiting.spec.group == group && !waiting.pending_reason.empty())
+        LOG(warn, "the placement group has to wait: {}", waiting.pending_reason);
     }
   };
   return impl_->process->ask<GroupState>(
       [&](NodeClient::Callback<GroupState> done) {
-        impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), std::move(done));
+        impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()),
+                                                      std::move(done));
       },
       explain);
 }
@@ -648,27 +729,35 @@ PendingGroup Runtime::begin_placement_group(GroupSpec spec, Until until) {
   if (spec.group.is_none()) spec.group = GroupId::random();
   auto state = std::make_shared<GroupState>();
   Status status = require_started();
-  if (!status.ok()) return {spec.group, ObjectState::failed(impl_->process, std::move(status)), state};
+  if (!status.ok())
+    return {spec.group, ObjectState::failed(impl_->process, std::move(status)), state};
   PendingGroup pending(spec.group, std::make_shared<ObjectState>(impl_->process), state);
-  impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), [placed = pending.placed_, state](Result<GroupState> answer) {
-    if (!answer.ok()) return placed->fail(answer.status());
-    *state = *std::move(answer);
-    placed->fulfil({});
-  });
+  impl_->process->node().create_placement_group(
+      std::move(spec), bounded(until.at()),
+      [placed = pending.placed_, state](Result<GroupState> answer) {
+        if (!answer.ok()) return placed->fail(answer.status());
+        *state = *std::move(answer);
+        placed->fulfil({});
+      });
   return pending;
 }
 
 ObjectRef<void> Runtime::begin_remove_placement_group(GroupId group, Until until) {
-  if (Status status = require_started(); !status.ok()) return ObjectRef<void>(ObjectState::failed(impl_->process, std::move(status)));
+  if (Status status = require_started(); !status.ok())
+    return ObjectRef<void>(ObjectState::failed(impl_->process, std::move(status)));
   auto removed = std::make_shared<ObjectState>(impl_->process);
-  impl_->process->node().remove_placement_group(group, bounded(until.at()), [removed](Status status) {
-    if (status.ok()) removed->fulfil({});
-    else removed->fail(std::move(status));
-  });
+  impl_->process->node().remove_placement_group(group, bounded(until.at()),
+                                                [removed](Status status) {
+                                                  if (status.ok())
+                                                    removed->fulfil({});
+                                                  else
+                                                    removed->fail(std::move(status));
+                                                });
   return ObjectRef<void>(removed);
 }
 
-Result<GroupState> Runtime::placement_group(const std::string& name, const std::string& name_space, Until until) {
+Result<GroupState> Runtime::placement_group(const std::string& name, const std::string& name_space,
+                                            Until until) {
   return query_group({}, name, name_space, false, until);
 }
 
@@ -677,10 +766,12 @@ Result<GroupState> Runtime::wait_placement_group(GroupId group, Until until) {
   return query_group(group, "", "", true, until);
 }
 
-Result<GroupState> Runtime::query_group(GroupId group, const std::string& name, const std::string& name_space, bool wait, Until until) {
+Result<GroupState> Runtime::query_group(GroupId group, const std::string& name,
+                                        const std::string& name_space, bool wait, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
-    impl_->process->node().query_placement_group(group, name, name_space, wait, bounded(until.at()), std::move(done));
+    impl_->process->node().query_placement_group(group, name, name_space, wait, bounded(until.at()),
+                                                 std::move(done));
   });
 }
 
@@ -733,6 +824,8 @@ Result<ClusterState> Runtime::cluster_state(Until until) {
   });
 }
 
-NodeId Runtime::node_id() const { return impl_->process ? impl_->process->node().node_id() : NodeId{}; }
+NodeId Runtime::node_id() const {
+  return impl_->process ? impl_->process->node().node_id() : NodeId{};
+}
 
 }  // namespace runtime

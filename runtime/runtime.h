@@ -1,4 +1,5 @@
-// Starling's runtime: actors in processes, calls between them, objects in shared memory. This header is all that a program includes.
+// Starling's runtime: actors in processes, calls between them, objects in shared memory. This
+// header is all that a program includes.
 //
 //   struct Counter {
 //     int add(int n) { return total += n; }
@@ -15,7 +16,8 @@
 //   int main(int argc, char** argv) {
 //     runtime::Runtime rt(argc, argv);
 //     rt.register_actor<Counter>("Counter", &Counter::add);
-//     return rt.run(driver_main);  // in a worker process this serves actors and never calls driver_main
+//     return rt.run(driver_main);  // in a worker process this serves actors and never calls
+//     driver_main
 //   }
 #pragma once
 
@@ -50,20 +52,22 @@
 #include "runtime/actor/stream.h"
 #include "runtime/actor/task.h"
 #include "runtime/actor/watch.h"
-#include "runtime/core/ids.h"
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_info.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
 
 namespace runtime {
 
-/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which for calls is bounded by their own deadline.
+/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which
+/// for calls is bounded by their own deadline.
 class Until {
  public:
   Until() = default;
   Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
   template <class Rep, class Period>
-  Until(std::chrono::duration<Rep, Period> from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
+  Until(std::chrono::duration<Rep, Period>
+            from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
       : at_(deadline_after(from_now)) {}
 
   Deadline at() const { return at_; }
@@ -73,22 +77,26 @@ class Until {
 };
 
 struct RuntimeOptions {
-  /// Where the job's actors have their names, unless ActorOptions say otherwise. Empty: a namespace of the job's own, so that two runs of a
-  /// program on one cluster do not meet.
+  /// Where the job's actors have their names, unless ActorOptions say otherwise. Empty: a namespace
+  /// of the job's own, so that two runs of a program on one cluster do not meet.
   std::string name_space{};
-  /// HOST:PORT of a node. Empty: `--address` among the arguments, else STARLING_ADDRESS, else the last `starling start` on this machine.
+  /// HOST:PORT of a node. Empty: `--address` among the arguments, else STARLING_ADDRESS, else the
+  /// last `starling start` on this machine.
   std::string address;
-  /// With no cluster to be found: start one on this machine that lives as long as this Runtime. Else start() fails with kNotFound.
+  /// With no cluster to be found: start one on this machine that lives as long as this Runtime.
+  /// Else start() fails with kNotFound.
   bool start_cluster = true;
   /// What such a cluster is started with, for instance {"--num-cpus", "8"}.
   std::vector<std::string> start_arguments;
   /// Print what the workers write, with a prefix "(Counter pid=123, node=7f3a0011) ".
   bool forward_output = true;
-  /// A line that several workers write within five seconds is printed once, and then how often it was repeated. STARLING_DEDUP_LOGS=0 turns it off, too.
+  /// A line that several workers write within five seconds is printed once, and then how often it
+  /// was repeated. STARLING_DEDUP_LOGS=0 turns it off, too.
   bool deduplicate_output = true;
   /// Workers to have ready before the first spawn.
   std::uint32_t warm_workers = 0;
-  /// What each process may keep in memory to make lost results of tasks again (docs/guide/actors.md); beyond it the oldest results are not.
+  /// What each process may keep in memory to make lost results of tasks again
+  /// (docs/guide/actors.md); beyond it the oldest results are not.
   std::size_t lineage_bytes_max = 256 << 20;
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
 };
@@ -103,10 +111,11 @@ struct WaitResult {
 /// Whether an actor that is killed may be started again.
 enum class Restarts { kNone, kAllowed };
 
-/// A program's connection to its cluster; one per process. Make it first in main, register the actors, then run(). All methods
-/// may be called from any thread once the runtime is started, except where they say otherwise. Blocking methods wait for other processes; in an
-/// actor, they block that actor alone.
-/// An actor that wants it takes a `Runtime&` as the first parameter of its constructor.
+/// A program's connection to its cluster; one per process. Make it first in main, register the
+/// actors, then run(). All methods may be called from any thread once the runtime is started,
+/// except where they say otherwise. Blocking methods wait for other processes; in an actor, they
+/// block that actor alone. An actor that wants it takes a `Runtime&` as the first parameter of its
+/// constructor.
 class Runtime {
  public:
   /// Reads `--address` from the arguments; connects to nothing yet.
@@ -116,18 +125,21 @@ class Runtime {
   /// stop().
   ~Runtime();
 
-  /// Makes a class known under `name`, with the methods that may be called. Before start() or run(), in main, equally in driver and
-  /// worker. A method is `&T::m`, or method("name", &T::m). Registering a name or class twice is a bug.
+  /// Makes a class known under `name`, with the methods that may be called. Before start() or
+  /// run(), in main, equally in driver and worker. A method is `&T::m`, or method("name", &T::m).
+  /// Registering a name or class twice is a bug.
   template <class T, class... Methods>
   void register_actor(std::string name, Methods... methods);
 
-  /// Makes a plain function known, to be run with task(). Before start() or run(), in main, equally in driver and worker. The name tells it
-  /// from others on the wire. Registering a function twice is a bug.
+  /// Makes a plain function known, to be run with task(). Before start() or run(), in main, equally
+  /// in driver and worker. The name tells it from others on the wire. Registering a function twice
+  /// is a bug.
   template <class R, class... P>
   void register_function(std::string name, R (*function)(P...));
 
-  /// In a worker process: serves actors until the node ends it. In the driver: start(), driver_main(*this), stop(). Returns the exit
-  /// code. driver_main returns int or Status; a failure is printed as "error: ..." and gives exit code 1.
+  /// In a worker process: serves actors until the node ends it. In the driver: start(),
+  /// driver_main(*this), stop(). Returns the exit code. driver_main returns int or Status; a
+  /// failure is printed as "error: ..." and gives exit code 1.
   template <class Main>
   int run(Main driver_main);
 
@@ -136,193 +148,245 @@ class Runtime {
   /// The program's arguments without those that the runtime understood.
   const std::vector<std::string>& arguments() const;
 
-  /// Connects the driver to its cluster. Idempotent. Errors: kUnavailable, kNotFound, kInvalidArgument (wrong token), each with the cure.
+  /// Connects the driver to its cluster. Idempotent. Errors: kUnavailable, kNotFound,
+  /// kInvalidArgument (wrong token), each with the cure.
   Status start();
-  /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent. In a child that fork() made it does nothing, nor does the
-  /// destructor: a Runtime belongs to the process that started it. (The child may start one of its own.)
+  /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent.
+  /// In a child that fork() made it does nothing, nor does the destructor: a Runtime belongs to the
+  /// process that started it. (The child may start one of its own.)
   void stop();
 
-  /// Creates an actor and waits for its constructor. The arguments travel as copies; the constructor may take a Runtime& before them.
-  /// Instead of a constructor a class may have `static Result<std::unique_ptr<T>> create(...)`.
-  /// Errors: kResourceExhausted (what is missing where), kInvalidArgument (name taken, class not registered), kTaskFailed (the constructor
-  /// threw), what create() returned, kDeadlineExceeded after options.create_timeout.
+  /// Creates an actor and waits for its constructor. The arguments travel as copies; the
+  /// constructor may take a Runtime& before them. Instead of a constructor a class may have `static
+  /// Result<std::unique_ptr<T>> create(...)`. Errors: kResourceExhausted (what is missing where),
+  /// kInvalidArgument (name taken, class not registered), kTaskFailed (the constructor threw), what
+  /// create() returned, kDeadlineExceeded after options.create_timeout.
   template <class T, class... Args>
   Result<ActorHandle<T>> spawn(const ActorOptions& options, const Args&... args);
 
-  /// Creates `size` actors at once; all or none. An argument may be split(), one part per rank. A name in the options gets "-<rank>" behind it.
+  /// Creates `size` actors at once; all or none. An argument may be split(), one part per rank. A
+  /// name in the options gets "-<rank>" behind it.
   template <class T, class... Args>
-  Result<ActorGroup<T>> spawn_group(std::size_t size, const ActorOptions& options, const Args&... args);
+  Result<ActorGroup<T>> spawn_group(std::size_t size, const ActorOptions& options,
+                                    const Args&... args);
   /// The same with options for each member.
   template <class T, class... Args>
   Result<ActorGroup<T>> spawn_group(const std::vector<ActorOptions>& options, const Args&... args);
 
-  /// The actor of that name in the job's namespace. Waits while it is being created or restarted. Errors: kNotFound, kActorDied,
-  /// kInvalidArgument (the actor is of another class).
+  /// The actor of that name in the job's namespace. Waits while it is being created or restarted.
+  /// Errors: kNotFound, kActorDied, kInvalidArgument (the actor is of another class).
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, Until until = std::chrono::seconds(30));
   /// In another namespace, of whichever job.
   template <class T>
-  Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space, Until until = std::chrono::seconds(30));
+  Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space,
+                                   Until until = std::chrono::seconds(30));
 
-  /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with kActorDied. A call that a shared actor is running
-  /// cannot be interrupted: it ends by itself, and its caller gets the result.
+  /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with
+  /// kActorDied. A call that a shared actor is running cannot be interrupted: it ends by itself,
+  /// and its caller gets the result.
   template <class T>
   Status kill(const ActorHandle<T>& actor, Until until = std::chrono::seconds(10));
   /// With Restarts::kAllowed the actor comes back as after a crash, if its max_restarts allow that.
   template <class T>
-  Status kill(const ActorHandle<T>& actor, Restarts restarts, Until until = std::chrono::seconds(10));
-  /// Ends the actor once it has run the calls that wait, and has been destroyed. Those that this process made before, through whichever handle, are
-  /// among them; its later ones fail with kActorDied at once. What has not ended at the deadline is killed. Returns when it is gone.
+  Status kill(const ActorHandle<T>& actor, Restarts restarts,
+              Until until = std::chrono::seconds(10));
+  /// Ends the actor once it has run the calls that wait, and has been destroyed. Those that this
+  /// process made before, through whichever handle, are among them; its later ones fail with
+  /// kActorDied at once. What has not ended at the deadline is killed. Returns when it is gone.
   template <class T>
   Status terminate(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
-  /// Ends the actor as terminate() does and starts it again, in a new process and with the state that it saves at its end. Calls that come in meanwhile
-  /// wait and run in the new one. Returns when the old process is gone. Errors: kInvalidArgument (no restart left: ActorOptions::max_restarts).
+  /// Ends the actor as terminate() does and starts it again, in a new process and with the state
+  /// that it saves at its end. Calls that come in meanwhile wait and run in the new one. Returns
+  /// when the old process is gone. Errors: kInvalidArgument (no restart left:
+  /// ActorOptions::max_restarts).
   template <class T>
   Status restart(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
-  /// Has an actor whose class has save_state() and restore_state() (actor/state_hooks.h) save its state, after the calls that were made before. A
-  /// restart, for whatever reason, begins with the constructor and then what was saved last. Errors: kResourceExhausted (over kActorStateBytesMax, 1 MiB;
-  /// what was saved before stays), kInvalidArgument (the state holds ObjectRefs), what save_state() returned, those of a call.
+  /// Has an actor whose class has save_state() and restore_state() (actor/state_hooks.h) save its
+  /// state, after the calls that were made before. A restart, for whatever reason, begins with the
+  /// constructor and then what was saved last. Errors: kResourceExhausted (over
+  /// kActorStateBytesMax, 1 MiB; what was saved before stays), kInvalidArgument (the state holds
+  /// ObjectRefs), what save_state() returned, those of a call.
   template <class T>
-    requires SavesState<T>
-  Status save_state(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
-  /// The same from within one of its methods: `runtime_.save_state(*this)`. When it returns, the state is safe from a crash.
+  requires SavesState<T> Status save_state(const ActorHandle<T>& actor,
+                                           Until until = std::chrono::seconds(30));
+  /// The same from within one of its methods: `runtime_.save_state(*this)`. When it returns, the
+  /// state is safe from a crash.
   template <SavesState T>
   Status save_state(const T& self, Until until = std::chrono::seconds(30));
   /// As spawn(); the actor is terminated at the end of the returned object's scope.
   template <class T, class... Args>
   Result<ScopedActor<T>> spawn_scoped(const ActorOptions& options, const Args&... args);
 
-  /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is dead for good; at once if it is
-  /// dead already. Callbacks run one after another on a thread of their own, may use the runtime, and end with the returned object, or when the
-  /// runtime stops. What one throws is logged.
+  /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is
+  /// dead for good; at once if it is dead already. Callbacks run one after another on a thread of
+  /// their own, may use the runtime, and end with the returned object, or when the runtime stops.
+  /// What one throws is logged.
   template <class T>
   Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
-  /// The same as an object, to get, await or pass on: it settles when the actor has ended for good, and says how. Does not block.
+  /// The same as an object, to get, await or pass on: it settles when the actor has ended for good,
+  /// and says how. Does not block.
   template <class T>
   ObjectRef<ActorDeath> when_dead(const ActorHandle<T>& actor) {
     return death_of_actor(actor.id());
   }
-  /// Calls back for each node that the cluster has now, and from then on when one joins, is about to leave (with its deadline and the reason), has left, or is
-  /// lost; in the order in which that happened. A restart of the head loses none; of those that were away for long, the last 1000 departures are told.
+  /// Calls back for each node that the cluster has now, and from then on when one joins, is about
+  /// to leave (with its deadline and the reason), has left, or is lost; in the order in which that
+  /// happened. A restart of the head loses none; of those that were away for long, the last 1000
+  /// departures are told.
   Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
-  /// Asks for a call to be given up; returns at once, and its result settles by itself: with kCancelled if the call never ran or heeded the
-  /// request (a method that takes a CallContext can), else with what it returned. With CancelMode::kForce a running call ends with its actor's process,
-  /// whose other calls fail with kActorDied. Nothing happens to what has settled. Errors: kInvalidArgument (it is not the result of a call of
-  /// this process).
+  /// Asks for a call to be given up; returns at once, and its result settles by itself: with
+  /// kCancelled if the call never ran or heeded the request (a method that takes a CallContext
+  /// can), else with what it returned. With CancelMode::kForce a running call ends with its actor's
+  /// process, whose other calls fail with kActorDied. Nothing happens to what has settled. Errors:
+  /// kInvalidArgument (it is not the result of a call of this process).
   template <class T>
   Status cancel(const ObjectRef<T>& ref, CancelMode mode = CancelMode::kCooperative);
 
-  /// Runs a registered function in some worker process of the cluster that has the resources, at once or when one is free, and returns at once:
-  /// `rt.task(&score, batch)`. For stateless work: tasks run in any order, each by itself, and again on another worker when theirs dies
+  /// Runs a registered function in some worker process of the cluster that has the resources, at
+  /// once or when one is free, and returns at once: `rt.task(&score, batch)`. For stateless work:
+  /// tasks run in any order, each by itself, and again on another worker when theirs dies
   /// (TaskOptions::max_retries). Arguments, result and failures are as for ActorHandle::call.
   template <class R, class... P, class... Args>
   auto task(R (*function)(P...), const Args&... args);
   template <class R, class... P, class... Args>
   auto task(const TaskOptions& options, R (*function)(P...), const Args&... args);
 
-  /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones take one copy into the node's shared memory.
-  /// In a full store it waits in line until others have dropped objects or enough has moved to disk.
-  /// Errors: kResourceExhausted when there is no room by `until`, or never can be.
+  /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones
+  /// take one copy into the node's shared memory. In a full store it waits in line until others
+  /// have dropped objects or enough has moved to disk. Errors: kResourceExhausted when there is no
+  /// room by `until`, or never can be.
   template <class T>
   Result<ObjectRef<T>> put(const T& value, Until until = std::chrono::seconds(30));
 
-  /// Waits for the object and copies it out. Errors: those of the call that makes it; kDeadlineExceeded; kObjectLost.
+  /// Waits for the object and copies it out. Errors: those of the call that makes it;
+  /// kDeadlineExceeded; kObjectLost.
   template <class T>
   Result<T> get(const ObjectRef<T>& ref, Until until = {});
   /// For methods without a result.
   Status get(const ObjectRef<void>& ref, Until until = {});
 
-  /// The same for coroutine methods, which let other calls run meanwhile; defined in runtime/coroutine.h. Errors: also kCancelled, when the
-  /// awaiting call is. What comes from another node or from disk comes without blocking the actor.
+  /// The same for coroutine methods, which let other calls run meanwhile; defined in
+  /// runtime/coroutine.h. Errors: also kCancelled, when the awaiting call is. What comes from
+  /// another node or from disk comes without blocking the actor.
   template <class T>
-  boost::asio::awaitable<Result<T>, boost::asio::any_io_executor> async_get(ObjectRef<T> ref, Until until = {});
-  boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref, Until until = {});
+  boost::asio::awaitable<Result<T>, boost::asio::any_io_executor> async_get(ObjectRef<T> ref,
+                                                                            Until until = {});
+  boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref,
+                                                                         Until until = {});
 
-  /// Waits for an array and gives it in place, without copying: the view pins it. Same-node cost is independent of the size; from
-  /// another node the bytes are first brought to this one. Errors: as get().
+  /// Waits for an array and gives it in place, without copying: the view pins it. Same-node cost is
+  /// independent of the size; from another node the bytes are first brought to this one. Errors: as
+  /// get().
   template <class E>
   Result<ArrayView<E>> get_view(const ObjectRef<std::vector<E>>& ref, Until until = {});
   template <class E>
   Result<ArrayView<E>> get_view(const ObjectRef<ArrayView<E>>& ref, Until until = {});
 
-  /// Gives the cluster an object under a name and a version: it outlives this process, the job (in a namespace that the job does not have to
-  /// itself) and the process that made it. What lies in a node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
-  /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than the latest: the message names both; or the value has
-  /// references to other objects), kResourceExhausted (no room; more copies than nodes), kObjectLost, the object's own failure.
+  /// Gives the cluster an object under a name and a version: it outlives this process, the job (in
+  /// a namespace that the job does not have to itself) and the process that made it. What lies in a
+  /// node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
+  /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than
+  /// the latest: the message names both; or the value has references to other objects),
+  /// kResourceExhausted (no room; more copies than nodes), kObjectLost, the object's own failure.
   template <class T>
-  Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options = {},
-                 Until until = std::chrono::seconds(30));
-  /// The latest version, or the one that the query names, which is waited for. The reference keeps it. Does not fetch the bytes.
-  /// Errors: kInvalidArgument (it was published as another type), kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was
+  Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref,
+                 const PublishOptions& options = {}, Until until = std::chrono::seconds(30));
+  /// The latest version, or the one that the query names, which is waited for. The reference keeps
+  /// it. Does not fetch the bytes. Errors: kInvalidArgument (it was published as another type),
+  /// kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was
   /// it published in time), kObjectLost (its nodes have left).
   template <class T>
-  Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {}, Until until = std::chrono::seconds(30));
-  /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first version that the query allows. Does not block.
+  Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {},
+                              Until until = std::chrono::seconds(30));
+  /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first
+  /// version that the query allows. Does not block.
   template <class T>
-  ObjectRef<T> when_published(const std::string& name, const PublishedQuery& query, Until until = std::chrono::minutes(10));
-  /// Calls back for the version that is there now, if there is one, and for later ones; when several come at once, for the latest alone. Versions up to
-  /// one that it was told of are no news, also when the name was unpublished in between.
-  Watch watch_published(const std::string& name, std::function<void(const PublishedEvent&)> callback, const std::string& name_space = {});
-  /// Drops one version, or (0) all and the name. Who holds a reference or a view keeps what it refers to. Errors: kNotFound.
-  Status unpublish(const std::string& name, std::uint64_t version = 0, const std::string& name_space = {}, Until until = std::chrono::seconds(30));
+  ObjectRef<T> when_published(const std::string& name, const PublishedQuery& query,
+                              Until until = std::chrono::minutes(10));
+  /// Calls back for the version that is there now, if there is one, and for later ones; when
+  /// several come at once, for the latest alone. Versions up to one that it was told of are no
+  /// news, also when the name was unpublished in between.
+  Watch watch_published(const std::string& name,
+                        std::function<void(const PublishedEvent&)> callback,
+                        const std::string& name_space = {});
+  /// Drops one version, or (0) all and the name. Who holds a reference or a view keeps what it
+  /// refers to. Errors: kNotFound.
+  Status unpublish(const std::string& name, std::uint64_t version = 0,
+                   const std::string& name_space = {}, Until until = std::chrono::seconds(30));
 
-  /// Every object of the cluster from 64 KiB, with what keeps it, and the nodes' stores; what `starling list objects` prints. For tests and debugging:
-  /// asks every process, and waits for those that do not answer for a part of the time.
+  /// Every object of the cluster from 64 KiB, with what keeps it, and the nodes' stores; what
+  /// `starling list objects` prints. For tests and debugging: asks every process, and waits for
+  /// those that do not answer for a part of the time.
   Result<ObjectList> refs(Until until = std::chrono::seconds(10));
 
-  /// Waits for an object and gives its value in place: of a std::vector<E> a std::span<const E>; of a struct with spans or string views among its fields the
-  /// struct, its members pointing into the object. The view pins the bytes. Other members are copied. Errors and cost: as get_view().
+  /// Waits for an object and gives its value in place: of a std::vector<E> a std::span<const E>; of
+  /// a struct with spans or string views among its fields the struct, its members pointing into the
+  /// object. The view pins the bytes. Other members are copied. Errors and cost: as get_view().
   template <class T>
-  Result<ObjectView<typename view_detail::Seen<T>::Type>> view(const ObjectRef<T>& ref, Until until = {});
+  Result<ObjectView<typename view_detail::Seen<T>::Type>> view(const ObjectRef<T>& ref,
+                                                               Until until = {});
 
-  /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its message (of several that are there
-  /// the first by position). kDeadlineExceeded names the first that is missing.
+  /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its
+  /// message (of several that are there the first by position). kDeadlineExceeded names the first
+  /// that is missing.
   template <class T>
   Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
   Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});
-  /// Waits for all, whatever becomes of each: one Result (for ObjectRef<void>: Status) per position.
+  /// Waits for all, whatever becomes of each: one Result (for ObjectRef<void>: Status) per
+  /// position.
   template <class T>
   std::vector<Result<T>> gather_each(const std::vector<ObjectRef<T>>& refs, Until until = {});
   std::vector<Status> gather_each(const std::vector<ObjectRef<void>>& refs, Until until = {});
-  /// gather(), then `merge(std::vector<T>)`: what several members made as one value. `merge` returns R or Result<R>.
+  /// gather(), then `merge(std::vector<T>)`: what several members made as one value. `merge`
+  /// returns R or Result<R>.
   template <class T, class Merge>
   auto collect(const std::vector<ObjectRef<T>>& refs, Merge&& merge, Until until = {});
 
-  /// Waits until `count` of the objects are there, as values or failures, or until the deadline. Cost: linear in the number of refs; to take
-  /// many results one by one, as_completed() is constant for each.
+  /// Waits until `count` of the objects are there, as values or failures, or until the deadline.
+  /// Cost: linear in the number of refs; to take many results one by one, as_completed() is
+  /// constant for each.
   template <class T>
   WaitResult<T> wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until = {});
 
-  /// The objects in the order in which they settle: `for (const auto& [index, ref] : rt.as_completed(refs, 10s)) ...`. Nothing is polled.
+  /// The objects in the order in which they settle: `for (const auto& [index, ref] :
+  /// rt.as_completed(refs, 10s)) ...`. Nothing is polled.
   template <class T>
   Completions<T> as_completed(std::vector<ObjectRef<T>> refs, Until until = {});
 
-  /// An object without a value that settles when all of these have, or fails with the first failure, "rank 3: " before its message. To wait for,
-  /// or to pass on: a call that takes it as an argument starts when all are there. Does not block.
+  /// An object without a value that settles when all of these have, or fails with the first
+  /// failure, "rank 3: " before its message. To wait for, or to pass on: a call that takes it as an
+  /// argument starts when all are there. Does not block.
   template <class T>
   ObjectRef<void> when_all(const std::vector<ObjectRef<T>>& refs);
   /// The same for objects of several types.
   template <class First, class... More>
   ObjectRef<void> when_all(const ObjectRef<First>& first, const ObjectRef<More>&... more);
 
-  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle); docs/guide/placement.md. It ends with the job, unless it is
-  /// detached. When one of its nodes is lost, it gives everything back and is placed anew as a whole: its actors restart there, as their max_restarts
-  /// allow (each uses up one, unless the node was drained), and the others die. Errors: kResourceExhausted at the deadline, with what is missing and the nearest node; kInvalidArgument
-  /// (an amount that cannot be meant, a name that is taken).
+  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle);
+  /// docs/guide/placement.md. It ends with the job, unless it is detached. When one of its nodes is
+  /// lost, it gives everything back and is placed anew as a whole: its actors restart there, as
+  /// their max_restarts allow (each uses up one, unless the node was drained), and the others die.
+  /// Errors: kResourceExhausted at the deadline, with what is missing and the nearest node;
+  /// kInvalidArgument (an amount that cannot be meant, a name that is taken).
   Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
   /// The same without waiting: many can be under way at once.
   PendingGroup begin_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
-  /// The group of that name; an empty namespace is the job's. Errors: kNotFound, with names that are like it.
-  Result<GroupState> placement_group(const std::string& name, const std::string& name_space = {}, Until until = std::chrono::seconds(30));
-  /// Waits until it is placed, the first time or anew. Errors: kNotFound, kDeadlineExceeded with what it waits for, kCancelled (it was removed).
+  /// The group of that name; an empty namespace is the job's. Errors: kNotFound, with names that
+  /// are like it.
+  Result<GroupState> placement_group(const std::string& name, const std::string& name_space = {},
+                                     Until until = std::chrono::seconds(30));
+  /// Waits until it is placed, the first time or anew. Errors: kNotFound, kDeadlineExceeded with
+  /// what it waits for, kCancelled (it was removed).
   Result<GroupState> wait_placement_group(GroupId group, Until until = std::chrono::minutes(1));
   /// Ends the actors in it; what they use is free once they have ended. Errors: kNotFound.
   Status remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
   /// The same without waiting: settles when it is removed.
-  ObjectRef<void> begin_remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
+  ObjectRef<void> begin_remove_placement_group(GroupId group,
+                                               Until until = std::chrono::seconds(10));
 
   /// Key-value pairs of this job, for actors to find each other. Values up to 1 MiB.
   Status kv_put(const std::string& key, std::string value, Until until = std::chrono::seconds(30));
@@ -331,7 +395,8 @@ class Runtime {
   /// kNotFound if it is not there now.
   Result<std::string> kv_try_get(const std::string& key, Until until = std::chrono::seconds(30));
   /// Adds to a number (absent: 0); returns the sum.
-  Result<std::int64_t> kv_add(const std::string& key, std::int64_t amount, Until until = std::chrono::seconds(30));
+  Result<std::int64_t> kv_add(const std::string& key, std::int64_t amount,
+                              Until until = std::chrono::seconds(30));
   Result<bool> kv_delete(const std::string& key, Until until = std::chrono::seconds(30));
 
   /// Nodes, actors, placement groups, jobs.
@@ -340,8 +405,8 @@ class Runtime {
   Result<std::vector<NodeInfo>> nodes(Until until = std::chrono::seconds(30));
   /// The node that this process is on.
   NodeId node_id() const;
-  /// That this process's node is about to leave the cluster, and when; nothing while it is not. For methods that run long: on_drain() (actor/drain_hooks.h)
-  /// waits for them to end. Cost: a lock.
+  /// That this process's node is about to leave the cluster, and when; nothing while it is not. For
+  /// methods that run long: on_drain() (actor/drain_hooks.h) waits for them to end. Cost: a lock.
   std::optional<DrainNotice> drain_notice() const;
 
  private:
@@ -351,12 +416,16 @@ class Runtime {
   int run_worker();
   void stop(int exit_code);  // of driver_main
   Status require_started() const;
-  Result<PendingActor> start_actor(std::type_index type, std::string_view signature, const ActorOptions& options, Encoder& arguments);
+  Result<PendingActor> start_actor(std::type_index type, std::string_view signature,
+                                   const ActorOptions& options, Encoder& arguments);
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
   void explain_wait(ActorId actor);
-  Result<GroupState> query_group(GroupId group, const std::string& name, const std::string& name_space, bool wait, Until until);
-  Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
-  Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, const std::string& name_space, Deadline deadline);
+  Result<GroupState> query_group(GroupId group, const std::string& name,
+                                 const std::string& name_space, bool wait, Until until);
+  Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(
+      const std::vector<Result<PendingActor>>& pending);
+  Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name,
+                                                  const std::string& name_space, Deadline deadline);
   Status kill_actor(ActorId actor, Restarts restarts, Deadline deadline);
   Status terminate_actor(ActorId actor, Deadline deadline);
   Status kill_actors(std::vector<ActorId> actors, Deadline deadline);
@@ -366,14 +435,22 @@ class Runtime {
   Watch watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback);
   ObjectRef<ActorDeath> death_of_actor(ActorId actor);
   ActorClass& functions();
-  ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options, Encoder& arguments);
+  ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options,
+                             Encoder& arguments);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
-  Status publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type, const PublishOptions& options, Deadline deadline);
-  Result<published_detail::Found> find_published(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline);
-  ObjectStatePtr when_found(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline);
-  std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
-  /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
-  std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);
+  Status publish_object(const std::string& name, std::uint64_t version,
+                        const ObjectStatePtr& object, std::type_index type,
+                        const PublishOptions& options, Deadline deadline);
+  Result<published_detail::Found> find_published(const std::string& name, std::type_index type,
+                                                 const PublishedQuery& query, Deadline deadline);
+  ObjectStatePtr when_found(const std::string& name, std::type_index type,
+                            const PublishedQuery& query, Deadline deadline);
+  std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count,
+                       Deadline deadline);
+  /// Waits until all have settled or one has failed. The position whose get() now gives the failure
+  /// of the whole; none: all have values.
+  std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects,
+                                          Deadline deadline);
   Status cancel_call(const ObjectStatePtr& result, CancelMode mode);
   ObjectRef<void> when_all_of(const std::vector<ObjectStatePtr>& objects);
 

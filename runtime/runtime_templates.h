@@ -11,8 +11,10 @@ template <class T, class M>
 MethodEntry method_entry(M pointer) {
   MethodEntry entry;
   entry.key = MethodKey::of(pointer);
-  if constexpr (MethodTraits<M>::kIsCoroutine) entry.coroutine = &invoke_coroutine<T, M>;
-  else entry.invoke = &invoke_method<T, M>;
+  if constexpr (MethodTraits<M>::kIsCoroutine)
+    entry.coroutine = &invoke_coroutine<T, M>;
+  else
+    entry.invoke = &invoke_method<T, M>;
   entry.takes_context = MethodTraits<M>::kTakesContext;
   entry.is_stream = MethodTraits<M>::kIsStream;
   return entry;
@@ -76,7 +78,8 @@ auto Runtime::task(const TaskOptions& options, R (*function)(P...), const Args&.
   static_assert(!Traits::kIsStream, "a task has one result: to yield many, use an actor's method");
   using Ref = ObjectRef<typename Traits::Value>;
   return with_arguments<typename Traits::Params>(
-      [&](Encoder& encoder) { return Ref(submit_task(MethodKey::of(function), options, encoder)); }, args...);
+      [&](Encoder& encoder) { return Ref(submit_task(MethodKey::of(function), options, encoder)); },
+      args...);
 }
 
 template <class Main>
@@ -92,7 +95,10 @@ template <class T, class... Args>
 Result<PendingActor> Runtime::begin_spawn(const ActorOptions& options, const Args&... args) {
   using Made = Constructor<T, constructor_detail::Param<Args>...>;
   return with_arguments<std::tuple<constructor_detail::Param<Args>...>>(
-      [&](Encoder& encoder) { return start_actor(Made::entry.type, Made::entry.signature, options, encoder); }, args...);
+      [&](Encoder& encoder) {
+        return start_actor(Made::entry.type, Made::entry.signature, options, encoder);
+      },
+      args...);
 }
 
 template <class T, class... Args>
@@ -105,16 +111,20 @@ Result<ActorHandle<T>> Runtime::spawn(const ActorOptions& options, const Args&..
 }
 
 template <class T, class... Args>
-Result<ActorGroup<T>> Runtime::spawn_group(std::size_t size, const ActorOptions& options, const Args&... args) {
+Result<ActorGroup<T>> Runtime::spawn_group(std::size_t size, const ActorOptions& options,
+                                           const Args&... args) {
   std::vector<ActorOptions> each(size, options);
-  for (std::size_t rank = 0; rank < size && !options.name.empty(); ++rank) each[rank].name += "-" + std::to_string(rank);
+  for (std::size_t rank = 0; rank < size && !options.name.empty(); ++rank)
+    each[rank].name += "-" + std::to_string(rank);
   return spawn_group<T>(each, args...);
 }
 
 template <class T, class... Args>
-Result<ActorGroup<T>> Runtime::spawn_group(const std::vector<ActorOptions>& options, const Args&... args) {
+Result<ActorGroup<T>> Runtime::spawn_group(const std::vector<ActorOptions>& options,
+                                           const Args&... args) {
   if (!(group_detail::has_size(args, options.size()) && ...)) {
-    return invalid_argument("a group of " + std::to_string(options.size()) + " needs one part of split() for each member");
+    return invalid_argument("a group of " + std::to_string(options.size()) +
+                            " needs one part of split() for each member");
   }
   std::vector<Result<PendingActor>> pending;
   for (std::size_t rank = 0; rank < options.size(); ++rank) {
@@ -123,7 +133,9 @@ Result<ActorGroup<T>> Runtime::spawn_group(const std::vector<ActorOptions>& opti
   auto clients = finish_group(pending);
   if (!clients.ok()) return clients.status();
   std::vector<ActorHandle<T>> members;
-  for (std::size_t rank = 0; rank < options.size(); ++rank) members.push_back(ActorHandle<T>((*clients)[rank], {options[rank].call_timeout, options[rank].max_task_retries}));
+  for (std::size_t rank = 0; rank < options.size(); ++rank)
+    members.push_back(ActorHandle<T>((*clients)[rank],
+                                     {options[rank].call_timeout, options[rank].max_task_retries}));
   return ActorGroup<T>(std::move(members));
 }
 
@@ -133,7 +145,8 @@ Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, Until until) 
 }
 
 template <class T>
-Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, const std::string& name_space, Until until) {
+Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, const std::string& name_space,
+                                          Until until) {
   auto client = find_actor(typeid(T), name, name_space, until.at());
   if (!client.ok()) return client.status();
   return ActorHandle<T>(*std::move(client));
@@ -160,8 +173,7 @@ Status Runtime::restart(const ActorHandle<T>& actor, Until until) {
 }
 
 template <class T>
-  requires SavesState<T>
-Status Runtime::save_state(const ActorHandle<T>& actor, Until until) {
+requires SavesState<T> Status Runtime::save_state(const ActorHandle<T>& actor, Until until) {
   return save_actor_state(actor.client().get(), typeid(T), until.at());
 }
 
@@ -174,7 +186,9 @@ template <class T, class... Args>
 Result<ScopedActor<T>> Runtime::spawn_scoped(const ActorOptions& options, const Args&... args) {
   Result<ActorHandle<T>> actor = spawn<T>(options, args...);
   if (!actor.ok()) return actor.status();
-  auto end = [this, id = actor->id()] { (void)terminate_actor(id, Until(std::chrono::seconds(30)).at()); };
+  auto end = [this, id = actor->id()] {
+    (void)terminate_actor(id, Until(std::chrono::seconds(30)).at());
+  };
   return ScopedActor<T>(*std::move(actor), std::move(end));
 }
 
@@ -206,13 +220,16 @@ Result<ObjectRef<T>> Runtime::put(const T& value, Until until) {
 
 template <class T>
 Result<T> Runtime::get(const ObjectRef<T>& ref, Until until) {
-  static_assert(!view_detail::kBorrows<T>, "spans and string views point into the object: read it with Runtime::view, which keeps it");
+  static_assert(
+      !view_detail::kBorrows<T>,
+      "spans and string views point into the object: read it with Runtime::view, which keeps it");
   if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
   return fetch<T>(*ref.state(), until.at());
 }
 
 template <class T>
-Result<ObjectView<typename view_detail::Seen<T>::Type>> Runtime::view(const ObjectRef<T>& ref, Until until) {
+Result<ObjectView<typename view_detail::Seen<T>::Type>> Runtime::view(const ObjectRef<T>& ref,
+                                                                      Until until) {
   if (!ref.is_valid()) return invalid_argument("view of an ObjectRef that refers to nothing");
   return view_of<T>(*ref.state(), until.at());
 }
@@ -230,7 +247,9 @@ Result<ArrayView<E>> Runtime::get_view(const ObjectRef<ArrayView<E>>& ref, Until
 template <class T>
 Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Until until) {
   const auto failed = wait_for_all(runtime_detail::states_of(refs), until.at());
-  const auto named = [](const Status& status, std::size_t rank) { return status.with_context("rank " + std::to_string(rank)); };
+  const auto named = [](const Status& status, std::size_t rank) {
+    return status.with_context("rank " + std::to_string(rank));
+  };
   if (failed) {
     Result<T> value = get(refs[*failed], until);
     if (!value.ok()) return named(value.status(), *failed);
@@ -246,19 +265,24 @@ Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Un
 }
 
 template <class T>
-Status Runtime::publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options, Until until) {
-  return publish_object(name, version, ref.state(), published_detail::type_of<T>(), options, until.at());
+Status Runtime::publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref,
+                        const PublishOptions& options, Until until) {
+  return publish_object(name, version, ref.state(), published_detail::type_of<T>(), options,
+                        until.at());
 }
 
 template <class T>
-Result<Published<T>> Runtime::latest(const std::string& name, const PublishedQuery& query, Until until) {
-  Result<published_detail::Found> found = find_published(name, published_detail::type_of<T>(), query, until.at());
+Result<Published<T>> Runtime::latest(const std::string& name, const PublishedQuery& query,
+                                     Until until) {
+  Result<published_detail::Found> found =
+      find_published(name, published_detail::type_of<T>(), query, until.at());
   if (!found.ok()) return found.status();
   return Published<T>{found->version, ObjectRef<T>(std::move(found->object))};
 }
 
 template <class T>
-ObjectRef<T> Runtime::when_published(const std::string& name, const PublishedQuery& query, Until until) {
+ObjectRef<T> Runtime::when_published(const std::string& name, const PublishedQuery& query,
+                                     Until until) {
   return ObjectRef<T>(when_found(name, published_detail::type_of<T>(), query, until.at()));
 }
 

@@ -1,6 +1,7 @@
 // One object to many nodes at once: how much its own node sends, and how long it takes.
 //   bench_broadcast [--json]
-// Every node is a process of its own on this machine, so that the time is that of so many copies through one memory; what the source sends is what counts.
+// Every node is a process of its own on this machine, so that the time is that of so many copies
+// through one memory; what the source sends is what counts.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +47,8 @@ class NodeProcess {
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    ::execl(program.c_str(), program.c_str(), "start", "--address", head.c_str(), "--num-cpus", "1", "--object-store-memory", kStoreBytes.c_str(), "--block", nullptr);
+    ::execl(program.c_str(), program.c_str(), "start", "--address", head.c_str(), "--num-cpus", "1",
+            "--object-store-memory", kStoreBytes.c_str(), "--block", nullptr);
     ::_exit(127);
   }
   NodeProcess(const NodeProcess&) = delete;
@@ -60,7 +62,9 @@ class NodeProcess {
   pid_t pid_ = 0;
 };
 
-std::vector<runtime::NodeInfo> nodes_of(runtime::Runtime& rt) { return must(rt.cluster_state()).nodes; }
+std::vector<runtime::NodeInfo> nodes_of(runtime::Runtime& rt) {
+  return must(rt.cluster_state()).nodes;
+}
 
 std::uint64_t sent_by(runtime::Runtime& rt, runtime::NodeId node) {
   for (const runtime::StoreInfo& store : must(rt.refs()).stores) {
@@ -70,7 +74,9 @@ std::uint64_t sent_by(runtime::Runtime& rt, runtime::NodeId node) {
 }
 
 /// Sends a fresh object to that many nodes; a pair of MiB that its own node sent, and seconds.
-std::pair<double, double> broadcast(runtime::Runtime& rt, const std::vector<runtime::ActorHandle<Reader>>& readers, std::size_t count) {
+std::pair<double, double> broadcast(runtime::Runtime& rt,
+                                    const std::vector<runtime::ActorHandle<Reader>>& readers,
+                                    std::size_t count) {
   auto ref = must(rt.put(std::vector<float>(kFloats, 2.0F)));
   const std::uint64_t before = sent_by(rt, rt.node_id());
   const auto start = Clock::now();
@@ -88,7 +94,8 @@ int measure(runtime::Runtime& rt, bool as_json) {
   std::vector<std::unique_ptr<NodeProcess>> nodes;
   const std::string head = nodes_of(rt).front().address;
   for (std::size_t i = 0; i < kNodesMax; ++i) nodes.push_back(std::make_unique<NodeProcess>(head));
-  while (nodes_of(rt).size() < 1 + kNodesMax) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (nodes_of(rt).size() < 1 + kNodesMax)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::vector<runtime::ActorHandle<Reader>> readers;
   for (const runtime::NodeInfo& node : nodes_of(rt)) {
     if (node.node == rt.node_id()) continue;
@@ -101,7 +108,9 @@ int measure(runtime::Runtime& rt, bool as_json) {
     auto [sent, seconds] = broadcast(rt, readers, count);
     figures["broadcast_source_mib_" + std::to_string(count)] = sent;
     figures["broadcast_s_" + std::to_string(count)] = seconds;
-    if (!as_json) std::printf("256 MiB to %zu nodes: the source sent %.0f MiB, in %.2f s\n", count, sent, seconds);
+    if (!as_json)
+      std::printf("256 MiB to %zu nodes: the source sent %.0f MiB, in %.2f s\n", count, sent,
+                  seconds);
   }
   if (as_json) std::printf("%s\n", figures.dump().c_str());
   return 0;

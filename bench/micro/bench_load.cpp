@@ -1,10 +1,12 @@
-// How long a model takes to load, until every parameter is resident in fp32, against merely reading and converting the same bytes.
+// How long a model takes to load, until every parameter is resident in fp32, against merely reading
+// and converting the same bytes.
 //
-//   bench_load --json                      1 GB of fp32 parameters in safetensors of each dtype, single and sharded, and in GGUF
-//   bench_load --parameters-mib 256 --repeat 3
+//   bench_load --json                      1 GB of fp32 parameters in safetensors of each dtype,
+//   single and sharded, and in GGUF bench_load --parameters-mib 256 --repeat 3
 //
-// The files are made in a temporary folder and stay in the page cache. The comparison reads the same tensors with read() and converts them into
-// new memory on as many threads; both are run in turn. Medians, with the spread (max - min) / median.
+// The files are made in a temporary folder and stay in the page cache. The comparison reads the
+// same tensors with read() and converts them into new memory on as many threads; both are run in
+// turn. Medians, with the spread (max - min) / median.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -19,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
@@ -82,19 +84,23 @@ std::vector<Piece> pieces_of(const fs::path& folder) {
     const nlohmann::json tensors = nlohmann::json::parse(header);
     for (const auto& [name, tensor] : tensors.items()) {
       if (name == "__metadata__") continue;
-      const auto dtype = tensor["dtype"] == "F32" ? rl::DType::kF32 : tensor["dtype"] == "F16" ? rl::DType::kF16 : rl::DType::kBF16;
+      const auto dtype = tensor["dtype"] == "F32"   ? rl::DType::kF32
+                         : tensor["dtype"] == "F16" ? rl::DType::kF16
+                                                    : rl::DType::kBF16;
       const std::uint64_t begin = 8 + header_bytes + tensor["data_offsets"][0].get<std::uint64_t>();
       const std::uint64_t end = 8 + header_bytes + tensor["data_offsets"][1].get<std::uint64_t>();
       const auto size = static_cast<std::uint64_t>(rl::dtype_block(dtype).bytes);
       for (std::uint64_t at = begin; at < end; at += kPieceElements * size) {
-        pieces.push_back({entry.path().string(), at, std::min<std::size_t>(kPieceElements, (end - at) / size), dtype});
+        pieces.push_back({entry.path().string(), at,
+                          std::min<std::size_t>(kPieceElements, (end - at) / size), dtype});
       }
     }
   }
   return pieces;
 }
 
-// The least that loading can mean: every byte read, converted, and written to memory that was not there before.
+// The least that loading can mean: every byte read, converted, and written to memory that was not
+// there before.
 double read_and_convert(const std::vector<Piece>& pieces) {
   std::size_t elements = 0;
   std::vector<std::size_t> places;
@@ -118,11 +124,15 @@ double read_and_convert(const std::vector<Piece>& pieces) {
         fd = ::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC);
         open_name = piece.file;
       }
-      const std::size_t wanted = piece.elements * static_cast<std::size_t>(rl::dtype_block(piece.dtype).bytes);
+      const std::size_t wanted =
+          piece.elements * static_cast<std::size_t>(rl::dtype_block(piece.dtype).bytes);
       std::byte* out = static_cast<std::byte*>(memory) + places[i] * sizeof(float);
       std::byte* into = piece.dtype == rl::DType::kF32 ? out : buffer.data();
-      if (::pread(fd, into, wanted, static_cast<off_t>(piece.offset)) != static_cast<ssize_t>(wanted)) bench::fail("read " + piece.file);
-      if (into != out) rl::convert_to_f32(piece.dtype, into, {reinterpret_cast<float*>(out), piece.elements});
+      if (::pread(fd, into, wanted, static_cast<off_t>(piece.offset)) !=
+          static_cast<ssize_t>(wanted))
+        bench::fail("read " + piece.file);
+      if (into != out)
+        rl::convert_to_f32(piece.dtype, into, {reinterpret_cast<float*>(out), piece.elements});
     }
     if (fd >= 0) ::close(fd);
   });
@@ -148,8 +158,10 @@ Figure figure(const std::vector<double>& values) {
   return {median, (*high - *low) / median};
 }
 
-Json measure(const Options& options, const std::string& name, const rl::ModelConfig& config, const fs::path& model) {
-  const std::vector<Piece> pieces = fs::is_directory(model) ? pieces_of(model) : std::vector<Piece>();
+Json measure(const Options& options, const std::string& name, const rl::ModelConfig& config,
+             const fs::path& model) {
+  const std::vector<Piece> pieces =
+      fs::is_directory(model) ? pieces_of(model) : std::vector<Piece>();
   std::vector<double> loads, reads;
   for (int round = -1; round < options.repeat; ++round) {  // the first warms the page cache
     const double read = pieces.empty() ? 0.0 : read_and_convert(pieces);
@@ -169,10 +181,14 @@ Json measure(const Options& options, const std::string& name, const rl::ModelCon
   return out;
 }
 
-// GGUF files of the same tensors: random bytes are as good as any to de-quantise, as long as no scale is infinite.
-void write_gguf(const fs::path& file, const rl::ModelConfig& config, std::uint32_t type, std::int64_t block_elements, std::int64_t block_bytes) {
+// GGUF files of the same tensors: random bytes are as good as any to de-quantise, as long as no
+// scale is infinite.
+void write_gguf(const fs::path& file, const rl::ModelConfig& config, std::uint32_t type,
+                std::int64_t block_elements, std::int64_t block_bytes) {
   std::ofstream out(file, std::ios::binary);
-  const auto put = [&](auto value) { out.write(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto put = [&](auto value) {
+    out.write(reinterpret_cast<const char*>(&value), sizeof value);
+  };
   const auto put_text = [&](const std::string& text) {
     put(static_cast<std::uint64_t>(text.size()));
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
@@ -190,10 +206,12 @@ void write_gguf(const fs::path& file, const rl::ModelConfig& config, std::uint32
     for (const std::int64_t size : parameter.shape) count *= size;
     put_text(parameter.gguf_name);
     put(static_cast<std::uint32_t>(parameter.shape.size()));
-    for (auto size = parameter.shape.rbegin(); size != parameter.shape.rend(); ++size) put(static_cast<std::uint64_t>(*size));
+    for (auto size = parameter.shape.rbegin(); size != parameter.shape.rend(); ++size)
+      put(static_cast<std::uint64_t>(*size));
     put(matrix ? type : std::uint32_t{0});
     put(offset);
-    sizes.push_back(static_cast<std::uint64_t>(matrix ? count / block_elements * block_bytes : count * 4));
+    sizes.push_back(
+        static_cast<std::uint64_t>(matrix ? count / block_elements * block_bytes : count * 4));
     offset += (sizes.back() + 31) / 32 * 32;
   }
   while (out.tellp() % 32 != 0) out.put(0);
@@ -211,8 +229,11 @@ void write_gguf(const fs::path& file, const rl::ModelConfig& config, std::uint32
 }
 
 void print(const Json& row) {
-  std::printf("%-20s load %6.3f s (spread %.2f)", row["name"].get<std::string>().c_str(), row["load_s"].get<double>(), row["load_spread"].get<double>());
-  if (row.contains("ratio")) std::printf("   read and convert %6.3f s (spread %.2f)   %.2fx", row["read_s"].get<double>(), row["read_spread"].get<double>(), row["ratio"].get<double>());
+  std::printf("%-20s load %6.3f s (spread %.2f)", row["name"].get<std::string>().c_str(),
+              row["load_s"].get<double>(), row["load_spread"].get<double>());
+  if (row.contains("ratio"))
+    std::printf("   read and convert %6.3f s (spread %.2f)   %.2fx", row["read_s"].get<double>(),
+                row["read_spread"].get<double>(), row["ratio"].get<double>());
   std::printf("\n");
 }
 
@@ -221,8 +242,12 @@ void print(const Json& row) {
 int main(int argc, char** argv) {
   CLI::App app("Time to load a model against reading and converting its bytes.");
   Options options;
-  app.add_option("--parameters-mib", options.parameters_mib, "size of the parameters in fp32")->check(CLI::Range(300, 1 << 20))->capture_default_str();
-  app.add_option("--repeat", options.repeat, "loads of each kind")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--parameters-mib", options.parameters_mib, "size of the parameters in fp32")
+      ->check(CLI::Range(300, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--repeat", options.repeat, "loads of each kind")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object instead of lines");
   CLI11_PARSE(app, argc, argv);
   std::string pattern = (fs::temp_directory_path() / "starling_load_XXXXXX").string();
@@ -234,25 +259,37 @@ int main(int argc, char** argv) {
     if (!options.json) print(row);
     rows.push_back(std::move(row));
   };
-  for (const auto& [name, dtype] : {std::pair("fp32", rl::DType::kF32), {"fp16", rl::DType::kF16}, {"bf16", rl::DType::kBF16}}) {
+  for (const auto& [name, dtype] : {std::pair("fp32", rl::DType::kF32),
+                                    {"fp16", rl::DType::kF16},
+                                    {"bf16", rl::DType::kBF16}}) {
     for (const bool sharded : {false, true}) {
       {
         const rl::Parameters parameters = rl::Parameters::random(config, 1);
-        const runtime::Status saved = rl::save_model_folder(config, parameters, folder / "model", {.shard_bytes_max = sharded ? 200 << 20 : 0, .dtype = dtype});
+        const runtime::Status saved =
+            rl::save_model_folder(config, parameters, folder / "model",
+                                  {.shard_bytes_max = sharded ? 200 << 20 : 0, .dtype = dtype});
         if (!saved.ok()) bench::fail(saved.to_string());
       }
-      add(measure(options, std::string(name) + (sharded ? " sharded" : ""), config, folder / "model"));
+      add(measure(options, std::string(name) + (sharded ? " sharded" : ""), config,
+                  folder / "model"));
       fs::remove_all(folder / "model");
     }
   }
   constexpr std::uint32_t kQ8_0 = 8, kQ4_K = 12;
-  for (const auto& [name, type, elements, bytes] : {std::tuple("gguf Q8_0", kQ8_0, 32, 34), std::tuple("gguf Q4_K", kQ4_K, 256, 144)}) {
+  for (const auto& [name, type, elements, bytes] :
+       {std::tuple("gguf Q8_0", kQ8_0, 32, 34), std::tuple("gguf Q4_K", kQ4_K, 256, 144)}) {
     write_gguf(folder / "model.gguf", config, type, elements, bytes);
     add(measure(options, name, config, folder / "model.gguf"));
   }
   fs::remove_all(folder);
   if (options.json) {
-    std::cout << Json{{"bench", "load"}, {"parameters_mib", options.parameters_mib}, {"threads", at::get_num_threads()}, {"repeat", options.repeat}, {"rows", rows}}.dump(1) << "\n";
+    std::cout << Json{{"bench", "load"},
+                      {"parameters_mib", options.parameters_mib},
+                      {"threads", at::get_num_threads()},
+                      {"repeat", options.repeat},
+                      {"rows", rows}}
+                     .dump(1)
+              << "\n";
   }
   return 0;
 }

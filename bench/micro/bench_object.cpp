@@ -1,6 +1,8 @@
-// What objects cost beside plain memory: puts and gets through a node's store, against memcpy in the same run.
+// What objects cost beside plain memory: puts and gets through a node's store, against memcpy in
+// the same run.
 //   bench_object [--json] [--seconds S]
-// The node runs in another process. `get` reads what that third process has put, so that nothing was mapped or touched here before.
+// The node runs in another process. `get` reads what that third process has put, so that nothing
+// was mapped or touched here before.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +27,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLargeBytes = 100'000'000;
 constexpr std::size_t kViewBytes = 256 << 20;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "error: %s\n", what.c_str());
@@ -54,10 +58,13 @@ void serve(const std::string& path, int ready) {
   auto store = must(ObjectStore::create(loop, options));
   ListenerCallbacks callbacks;
   callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
-    channel->set_handler([&](const std::shared_ptr<Channel>& from, Message message) { store->handle(from, message); });
+    channel->set_handler([&](const std::shared_ptr<Channel>& from, Message message) {
+      store->handle(from, message);
+    });
     channel->set_on_close([&store, channel](Status) { store->detach(*channel); });
   };
-  auto listener = must(Listener::listen(loop, *Endpoint::unix_socket(path), options.credentials, std::move(callbacks)));
+  auto listener = must(Listener::listen(loop, *Endpoint::unix_socket(path), options.credentials,
+                                        std::move(callbacks)));
   if (::write(ready, "r", 1) != 1) fail("pipe");
   Event never(loop);
   loop.run_until(never, Deadline::max());
@@ -65,7 +72,8 @@ void serve(const std::string& path, int ready) {
 
 struct Process {
   explicit Process(const std::string& path)
-      : channel(must(connect(loop, *Endpoint::unix_socket(path), credentials_of(Role::kDriver)))), objects(channel) {}
+      : channel(must(connect(loop, *Endpoint::unix_socket(path), credentials_of(Role::kDriver)))),
+        objects(channel) {}
   ~Process() { channel->close(cancelled("done")); }
   EventLoop loop;
   std::shared_ptr<Channel> channel;
@@ -79,7 +87,8 @@ void hold_object(const std::string& path, int out) {
   std::memset(object.data().data(), 7, kViewBytes);
   ObjectLocation location = process.objects.seal(std::move(object));
   std::uint64_t numbers[] = {location.extent, location.offset, location.size};
-  if (::write(out, location.id.bytes.data(), 16) != 16 || ::write(out, location.node.bytes.data(), 16) != 16 ||
+  if (::write(out, location.id.bytes.data(), 16) != 16 ||
+      ::write(out, location.node.bytes.data(), 16) != 16 ||
       ::write(out, numbers, sizeof numbers) != sizeof numbers) {
     fail("pipe");
   }
@@ -118,9 +127,12 @@ int main(int argc, char** argv) {
   double seconds = 1.0;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
-    if (argument == "--json") json = true;
-    else if (argument == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
-    else fail("usage: bench_object [--json] [--seconds S]");
+    if (argument == "--json")
+      json = true;
+    else if (argument == "--seconds" && i + 1 < argc)
+      seconds = std::atof(argv[++i]);
+    else
+      fail("usage: bench_object [--json] [--seconds S]");
   }
   char folder[] = "/tmp/starling-bench-XXXXXX";
   if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
@@ -143,7 +155,8 @@ int main(int argc, char** argv) {
   }
   ObjectLocation far;
   std::uint64_t numbers[3];
-  if (::read(located[0], far.id.bytes.data(), 16) != 16 || ::read(located[0], far.node.bytes.data(), 16) != 16 ||
+  if (::read(located[0], far.id.bytes.data(), 16) != 16 ||
+      ::read(located[0], far.node.bytes.data(), 16) != 16 ||
       ::read(located[0], numbers, sizeof numbers) != sizeof numbers) {
     fail("the holder did not start");
   }
@@ -156,7 +169,8 @@ int main(int argc, char** argv) {
     Process process(path);
     std::vector<std::byte> data(kLargeBytes, std::byte{3}), target(kLargeBytes, std::byte{1});
     copy = time_per_call(seconds, 1, [&] { std::memcpy(target.data(), data.data(), kLargeBytes); });
-    put_large = time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
+    put_large =
+        time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
     std::uint64_t value = 0;
     put_small = time_per_call(seconds, 1000, [&] {
       ++value;
@@ -171,7 +185,8 @@ int main(int argc, char** argv) {
     BytesView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
     view_ms = seconds_since(start) * 1e3;
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < view.size(); i += 64) sum += static_cast<std::uint64_t>(view.bytes()[i]);
+    for (std::size_t i = 0; i < view.size(); i += 64)
+      sum += static_cast<std::uint64_t>(view.bytes()[i]);
     if (sum != kViewBytes / 64 * 7) fail("the object's bytes are wrong");
     grown = private_mib() - before;
   }

@@ -1,11 +1,20 @@
-// What scoring by a user's Python file costs, and what it costs when 1 % of the calls hang and 1 % crash.
+// What scoring by a user's Python file costs, and what it costs when 1 % of the calls hang and 1 %
+// crash.
 //
-//   bench_reward [--samples 256] [--workers 8] [--steps 5] [--call-ms 2] [--step-seconds 20] [--timeout-seconds 2] [--pause-seconds 2] [--generation-seconds 10] [--beside-seconds 0] [--json]
-// The costs are for a step in which nothing goes on beside scoring; with a reference or a teacher the trainer waits for both at once, and --beside-seconds is how long that one takes: what scoring takes beyond it is counted.
+//   bench_reward [--samples 256] [--workers 8] [--steps 5] [--call-ms 2] [--step-seconds 20]
+//   [--timeout-seconds 2] [--pause-seconds 2] [--generation-seconds 10] [--beside-seconds 0]
+//   [--json]
+// The costs are for a step in which nothing goes on beside scoring; with a reference or a teacher
+// the trainer waits for both at once, and --beside-seconds is how long that one takes: what scoring
+// takes beyond it is counted.
 //
-// "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a response always hangs or crashes whoever tries, so that the
-// whole time limit passes. Between two scorings there is a pause, in which processes are replaced, as generation and training are one. Each kind is measured twice: scored when all responses are there, and "while drawn": responses come one after the other
-// over --generation-seconds, at even distances in an order of their own in every step, and what is counted is the time from the last of them. The costs are shares of a step of --step-seconds, against the same calls without trouble.
+// "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a
+// response always hangs or crashes whoever tries, so that the whole time limit passes. Between two
+// scorings there is a pause, in which processes are replaced, as generation and training are one.
+// Each kind is measured twice: scored when all responses are there, and "while drawn": responses
+// come one after the other over --generation-seconds, at even distances in an order of their own in
+// every step, and what is counted is the time from the last of them. The costs are shares of a step
+// of --step-seconds, against the same calls without trouble.
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,19 +57,28 @@ struct Figures {
 };
 
 // Tells the scorer of the requests as they would come out of generation.
-void draw(rl::ProcessScorer& scorer, std::vector<rl::ScoreRequest> requests, double seconds, std::mt19937& order) {
+void draw(rl::ProcessScorer& scorer, std::vector<rl::ScoreRequest> requests, double seconds,
+          std::mt19937& order) {
   std::shuffle(requests.begin(), requests.end(), order);
   const auto begin = bench::Clock::now();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const double due = seconds * static_cast<double>(i + 1) / static_cast<double>(requests.size());
-    std::this_thread::sleep_until(begin + std::chrono::duration_cast<bench::Clock::duration>(std::chrono::duration<double>(due)));
+    std::this_thread::sleep_until(begin + std::chrono::duration_cast<bench::Clock::duration>(
+                                              std::chrono::duration<double>(due)));
     scorer.prepare(std::span(&requests[i], 1));
   }
 }
 
-Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t samples, std::size_t steps, double pause_seconds, double generation_seconds, double beside_seconds) {
+Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t samples,
+                std::size_t steps, double pause_seconds, double generation_seconds,
+                double beside_seconds) {
   std::vector<rl::ScoreRequest> requests;
-  for (std::size_t i = 0; i < samples; ++i) requests.push_back({.data_source = kind, .response = std::to_string(i), .ground_truth = "", .extra_info = "", .where = "row"});
+  for (std::size_t i = 0; i < samples; ++i)
+    requests.push_back({.data_source = kind,
+                        .response = std::to_string(i),
+                        .ground_truth = "",
+                        .extra_info = "",
+                        .where = "row"});
   Figures figures;
   std::vector<double> seconds;
   std::mt19937 order(1);
@@ -74,7 +92,8 @@ Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t 
     for (const rl::Score& score : batch->scores) figures.failed += !score.ok();
     std::this_thread::sleep_for(std::chrono::duration<double>(pause_seconds));
   }
-  figures.seconds = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  figures.seconds =
+      std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
   return figures;
 }
 
@@ -82,10 +101,22 @@ Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t 
 
 int main(int argc, char** argv) {
   std::size_t samples = 256, workers = 8, steps = 5;
-  double call_ms = 2, step_seconds = 20, timeout_seconds = 2, pause_seconds = 2, generation_seconds = 10, beside_seconds = 0;
+  double call_ms = 2, step_seconds = 20, timeout_seconds = 2, pause_seconds = 2,
+         generation_seconds = 10, beside_seconds = 0;
   bool json = false;
-  bench::read_options(argc, argv, {{"--samples", &samples}, {"--workers", &workers}, {"--steps", &steps}, {"--call-ms", &call_ms}, {"--step-seconds", &step_seconds}, {"--timeout-seconds", &timeout_seconds}, {"--pause-seconds", &pause_seconds}, {"--generation-seconds", &generation_seconds}, {"--beside-seconds", &beside_seconds}, {"--json", &json}});
-  const fs::path file = fs::temp_directory_path() / ("bench_reward_" + std::to_string(::getpid()) + ".py");
+  bench::read_options(argc, argv,
+                      {{"--samples", &samples},
+                       {"--workers", &workers},
+                       {"--steps", &steps},
+                       {"--call-ms", &call_ms},
+                       {"--step-seconds", &step_seconds},
+                       {"--timeout-seconds", &timeout_seconds},
+                       {"--pause-seconds", &pause_seconds},
+                       {"--generation-seconds", &generation_seconds},
+                       {"--beside-seconds", &beside_seconds},
+                       {"--json", &json}});
+  const fs::path file =
+      fs::temp_directory_path() / ("bench_reward_" + std::to_string(::getpid()) + ".py");
   std::ofstream(file) << kReward;
   rl::ScoringLimits limits;
   limits.workers = workers;
@@ -93,19 +124,39 @@ int main(int argc, char** argv) {
   auto scorer = rl::ProcessScorer::python(file, "compute_score", {{"call_ms", call_ms}}, limits);
   if (!scorer.ok()) bench::fail(scorer.status().to_string());
   measure(**scorer, "none", samples, 1, 0, 0, 0);  // all processes have started
-  nlohmann::ordered_json report{{"machine", bench::machine()}, {"commit", bench::commit()}, {"samples", samples}, {"workers", workers}, {"call_ms", call_ms}, {"step_seconds", step_seconds}, {"timeout_seconds", timeout_seconds}, {"generation_seconds", generation_seconds}, {"beside_seconds", beside_seconds}};
-  const double plain = measure(**scorer, "none", samples, steps, pause_seconds, 0, beside_seconds).seconds;
+  nlohmann::ordered_json report{{"machine", bench::machine()},
+                                {"commit", bench::commit()},
+                                {"samples", samples},
+                                {"workers", workers},
+                                {"call_ms", call_ms},
+                                {"step_seconds", step_seconds},
+                                {"timeout_seconds", timeout_seconds},
+                                {"generation_seconds", generation_seconds},
+                                {"beside_seconds", beside_seconds}};
+  const double plain =
+      measure(**scorer, "none", samples, steps, pause_seconds, 0, beside_seconds).seconds;
   for (const double drawn : {0.0, generation_seconds}) {
     for (const std::string kind : {"none", "transient", "permanent"}) {
       const std::string name = drawn > 0 ? kind + " while drawn" : kind;
-      const Figures figures = measure(**scorer, kind, samples, steps, pause_seconds, drawn, beside_seconds);
+      const Figures figures =
+          measure(**scorer, kind, samples, steps, pause_seconds, drawn, beside_seconds);
       const double cost = (figures.seconds - plain) / step_seconds;
       if (!json) {
-        std::printf("%-22s %7.3f s a step, %+6.2f %% of a step of %g s; %ld timeouts, %ld crashes, %ld overtaken, %ld retries, %zu without a score\n", name.c_str(), figures.seconds, cost * 100, step_seconds,
-                    static_cast<long>(figures.counts.timeouts), static_cast<long>(figures.counts.crashes), static_cast<long>(figures.counts.overtaken), static_cast<long>(figures.counts.retries), figures.failed);
+        std::printf(
+            "%-22s %7.3f s a step, %+6.2f %% of a step of %g s; %ld timeouts, %ld crashes, %ld "
+            "overtaken, %ld retries, %zu without a score\n",
+            name.c_str(), figures.seconds, cost * 100, step_seconds,
+            static_cast<long>(figures.counts.timeouts), static_cast<long>(figures.counts.crashes),
+            static_cast<long>(figures.counts.overtaken), static_cast<long>(figures.counts.retries),
+            figures.failed);
       }
-      report[name] = {{"seconds", figures.seconds}, {"cost_of_step", cost}, {"timeouts", figures.counts.timeouts}, {"crashes", figures.counts.crashes}, {"overtaken", figures.counts.overtaken},
-                      {"retries", figures.counts.retries}, {"failed", figures.failed}};
+      report[name] = {{"seconds", figures.seconds},
+                      {"cost_of_step", cost},
+                      {"timeouts", figures.counts.timeouts},
+                      {"crashes", figures.counts.crashes},
+                      {"overtaken", figures.counts.overtaken},
+                      {"retries", figures.counts.retries},
+                      {"failed", figures.failed}};
     }
   }
   if (json) std::printf("%s\n", report.dump(2).c_str());

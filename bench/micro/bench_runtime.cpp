@@ -1,8 +1,9 @@
-// What calls and objects cost, beside the floor measured in the same run: raw round trips over a Unix socket and over TCP, and a memcpy.
-// Actors are other processes. Starts a cluster of its own.
+// What calls and objects cost, beside the floor measured in the same run: raw round trips over a
+// Unix socket and over TCP, and a memcpy. Actors are other processes. Starts a cluster of its own.
 //   bench_runtime [--json] [--curve] [--seconds S]      S of measuring per figure (default 1)
-// --json prints one object of plain numbers. --curve adds percentiles, calls by number of callers and actors and by size of argument, the
-// machine and the commit. As root it measures between two network namespaces too.
+// --json prints one object of plain numbers. --curve adds percentiles, calls by number of callers
+// and actors and by size of argument, the machine and the commit. As root it measures between two
+// network namespaces too.
 #include <unistd.h>
 
 #include <cstdio>
@@ -43,7 +44,8 @@ struct Options {
 
 double memcpy_gbps(double seconds, std::size_t bytes) {
   std::vector<char> from(bytes, 1), to(bytes, 2);
-  return static_cast<double>(bytes) / time_per_call(seconds, 1, [&] { std::memcpy(to.data(), from.data(), bytes); }) / 1e9;
+  return static_cast<double>(bytes) /
+         time_per_call(seconds, 1, [&] { std::memcpy(to.data(), from.data(), bytes); }) / 1e9;
 }
 
 struct Bench {
@@ -67,15 +69,18 @@ struct Bench {
     figures["worker_rss_mib"] = take(rt.get(actor.call(&Target::rss, "VmRSS")));
     // The floor right before what stands on it: this machine's speed may change within a run.
     figures["uds_round_trip_us"] = bench::unix_round_trip(seconds) * 1e6;
-    figures["call_sync_per_s"] = 1 / time_per_call(seconds, 20, [&] { take(rt.get(actor.call(&Target::echo, 1))); });
+    figures["call_sync_per_s"] =
+        1 / time_per_call(seconds, 20, [&] { take(rt.get(actor.call(&Target::echo, 1))); });
     constexpr int kPipeline = 5000;
     std::vector<ObjectRef<int>> refs;
     figures["call_async_per_s"] = kPipeline / time_per_call(seconds, 1, [&] {
-      refs.clear();
-      for (int i = 0; i < kPipeline; ++i) refs.push_back(actor.call(&Target::echo, i));
-      take(rt.gather(refs));
-    });
-    figures["fanout8_per_s"] = 1 / time_per_call(seconds, 20, [&] { take(rt.gather(group.call(&Target::echo, 1))); });
+                                    refs.clear();
+                                    for (int i = 0; i < kPipeline; ++i)
+                                      refs.push_back(actor.call(&Target::echo, i));
+                                    take(rt.gather(refs));
+                                  });
+    figures["fanout8_per_s"] =
+        1 / time_per_call(seconds, 20, [&] { take(rt.gather(group.call(&Target::echo, 1))); });
   }
 
   void shared_actors() {
@@ -84,29 +89,35 @@ struct Bench {
     const double node_before = node_rss_mib();
     ActorOptions options;
     options.isolation = Isolation::kShared;
-    const double worker_before = take(rt.get(take(rt.spawn<Target>(options)).call(&Target::rss, "VmRSS")));
+    const double worker_before =
+        take(rt.get(take(rt.spawn<Target>(options)).call(&Target::rss, "VmRSS")));
     auto start = Clock::now();
     auto group = take(rt.spawn_group<Target>(kSharedActors, options));
     figures["actors10k_shared_create_s"] = seconds_since(start);
     take(rt.gather(group.call(&Target::echo, 1)));
     const double per_actor = 1024.0 / kSharedActors;
-    figures["shared_actor_worker_kib"] = (take(rt.get(group[0].call(&Target::rss, "VmRSS"))) - worker_before) * per_actor;
+    figures["shared_actor_worker_kib"] =
+        (take(rt.get(group[0].call(&Target::rss, "VmRSS"))) - worker_before) * per_actor;
     figures["shared_actor_caller_kib"] = (bench::rss_mib("VmRSS") - own_before) * per_actor;
     figures["shared_actor_node_kib"] = (node_rss_mib() - node_before) * per_actor;
-    if (Status status = rt.kill(group, std::chrono::seconds(30)); !status.ok()) fail(status.to_string());
+    if (Status status = rt.kill(group, std::chrono::seconds(30)); !status.ok())
+      fail(status.to_string());
   }
 
   void objects() {
-    figures["put_small_per_s"] = 1 / time_per_call(seconds, 1000, [&] { take(rt.put(std::int64_t{7})); });
+    figures["put_small_per_s"] =
+        1 / time_per_call(seconds, 1000, [&] { take(rt.put(std::int64_t{7})); });
     std::vector<float> values(kLargeBytes / sizeof(float), 1.0F);
     figures["memcpy_gbps"] = memcpy_gbps(seconds, kLargeBytes);
     // The first put touches pages that nobody has used; later ones find them again.
     auto start = Clock::now();
     take(rt.put(values));
     figures["put_100mb_first_gbps"] = kLargeBytes / seconds_since(start) / 1e9;
-    figures["put_100mb_gbps"] = kLargeBytes / time_per_call(seconds, 1, [&] { take(rt.put(values)); }) / 1e9;
+    figures["put_100mb_gbps"] =
+        kLargeBytes / time_per_call(seconds, 1, [&] { take(rt.put(values)); }) / 1e9;
     auto ref = take(rt.put(values));
-    figures["get_100mb_gbps"] = kLargeBytes / time_per_call(seconds, 1, [&] { take(rt.get(ref)); }) / 1e9;
+    figures["get_100mb_gbps"] =
+        kLargeBytes / time_per_call(seconds, 1, [&] { take(rt.get(ref)); }) / 1e9;
   }
 
   void large_view() {
@@ -119,7 +130,8 @@ struct Bench {
     figures["get_view_1gib_ms"] = seconds_since(start) * 1e3;
     double sum = 0;
     for (std::size_t i = 0; i < view.size(); i += 1024) sum += view[i];
-    if (sum != static_cast<double>(view.size()) / 1024) fail("the view has other values than were made");
+    if (sum != static_cast<double>(view.size()) / 1024)
+      fail("the view has other values than were made");
     figures["get_rss_growth_mib"] = bench::rss_mib("RssAnon") - before;
     figures["node_rss_used_mib"] = node_rss_mib();
   }
@@ -127,9 +139,12 @@ struct Bench {
 
 void print_text(const nlohmann::ordered_json& figures) {
   for (const auto& [key, value] : figures.items()) {
-    if (value.is_number()) std::printf("%-22s %14.3f\n", key.c_str(), value.get<double>());
-    else if (!value.is_array()) std::printf("%-22s %s\n", key.c_str(), value.dump().c_str());
-    else for (const auto& point : value) std::printf("%-22s %s\n", key.c_str(), point.dump().c_str());
+    if (value.is_number())
+      std::printf("%-22s %14.3f\n", key.c_str(), value.get<double>());
+    else if (!value.is_array())
+      std::printf("%-22s %s\n", key.c_str(), value.dump().c_str());
+    else
+      for (const auto& point : value) std::printf("%-22s %s\n", key.c_str(), point.dump().c_str());
   }
 }
 
@@ -150,8 +165,10 @@ Status measure(Runtime& rt, const Options& options, double cluster_start) {
     figures["machine"] = bench::machine();
     figures["commit"] = bench::commit();
   }
-  if (options.json) std::printf("%s\n", figures.dump().c_str());
-  else print_text(figures);
+  if (options.json)
+    std::printf("%s\n", figures.dump().c_str());
+  else
+    print_text(figures);
   return {};
 }
 
@@ -159,8 +176,12 @@ Status measure(Runtime& rt, const Options& options, double cluster_start) {
 
 int main(int argc, char** argv) {
   Options options;
-  bench::read_options(argc, argv, {{"--json", &options.json}, {"--curve", &options.curve}, {"--seconds", &options.seconds},
-                                   {"--networks-driver", &options.networks_driver, false}, {"--address", std::monostate(), false}});  // which the runtime reads
+  bench::read_options(argc, argv,
+                      {{"--json", &options.json},
+                       {"--curve", &options.curve},
+                       {"--seconds", &options.seconds},
+                       {"--networks-driver", &options.networks_driver, false},
+                       {"--address", std::monostate(), false}});  // which the runtime reads
   RuntimeOptions runtime_options;
   runtime_options.start_arguments = {"--object-store-memory", "4294967296"};
   const bool own_sessions = !::getenv("STARLING_WORKER") && !options.networks_driver;

@@ -1,9 +1,12 @@
 // How fast tokenizers encode and decode 10 MB of text, on one thread and on several.
 //
-//   bench_tokenizer [--model PATH]... [--threads 1,2] [--megabytes 10] [--repeat 3] [--json] [--source DIR] [--write-text FILE]
+//   bench_tokenizer [--model PATH]... [--threads 1,2] [--megabytes 10] [--repeat 3] [--json]
+//   [--source DIR] [--write-text FILE]
 //
-// The text is that of this project's checkout (--source, by default the current folder: sources, guides and the tokenizer fixtures' tricky lines), in pieces of up to 2 kB, in an order drawn from a fixed seed: words repeat as
-// words do, lines hardly. Best of --repeat runs. --write-text writes the pieces as JSON lines for bench/peers/tokenizers and ends.
+// The text is that of this project's checkout (--source, by default the current folder: sources,
+// guides and the tokenizer fixtures' tricky lines), in pieces of up to 2 kB, in an order drawn from
+// a fixed seed: words repeat as words do, lines hardly. Best of --repeat runs. --write-text writes
+// the pieces as JSON lines for bench/peers/tokenizers and ends.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -31,7 +34,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPieceBytesMax = 2000;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -44,7 +49,9 @@ void cut(std::string_view text, std::vector<std::string>& pieces) {
     std::size_t end = std::min(text.size(), kPieceBytesMax);
     if (end < text.size()) {
       const std::size_t line = text.rfind('\n', end);
-      end = line != std::string_view::npos && line > 0 ? line : std::min(text.find('\n', end), text.size());
+      end = line != std::string_view::npos && line > 0
+                ? line
+                : std::min(text.find('\n', end), text.size());
     }
     pieces.emplace_back(text.substr(0, end));
     text.remove_prefix(end);
@@ -54,7 +61,9 @@ void cut(std::string_view text, std::vector<std::string>& pieces) {
 // What the tokenizers were tried with: many scripts, emoji, odd spaces.
 std::string tricky_lines(const fs::path& source) {
   std::string lines;
-  for (const Json& row : Json::parse(read(source / "tests/fixtures/tokenizers/gpt2_bytelevel/reference.json"))) lines += row["text"].get<std::string>() + "\n";
+  for (const Json& row :
+       Json::parse(read(source / "tests/fixtures/tokenizers/gpt2_bytelevel/reference.json")))
+    lines += row["text"].get<std::string>() + "\n";
   return lines;
 }
 
@@ -63,7 +72,9 @@ std::vector<std::string> make_text(const fs::path& source, std::size_t bytes) {
   for (const char* folder : {"docs", "rl", "runtime", "placement", "tests/rl"}) {
     for (const auto& entry : fs::recursive_directory_iterator(source / folder)) {
       const std::string extension = entry.path().extension().string();
-      if (entry.is_regular_file() && (extension == ".md" || extension == ".cpp" || extension == ".h")) files.push_back(entry.path());
+      if (entry.is_regular_file() &&
+          (extension == ".md" || extension == ".cpp" || extension == ".h"))
+        files.push_back(entry.path());
     }
   }
   std::sort(files.begin(), files.end());
@@ -108,20 +119,26 @@ double best_seconds(int repeat, std::size_t threads, std::size_t count, Work wor
   return best;
 }
 
-Figures measure(const rl::Tokenizer& tokenizer, const std::vector<std::string>& text, std::size_t threads, int repeat) {
+Figures measure(const rl::Tokenizer& tokenizer, const std::vector<std::string>& text,
+                std::size_t threads, int repeat) {
   std::vector<std::vector<std::int32_t>> ids(text.size());
   std::size_t bytes = 0;
   for (const std::string& piece : text) bytes += piece.size();
   Figures figures;
-  figures.encode_mb_per_s = static_cast<double>(bytes) / 1e6 / best_seconds(repeat, threads, text.size(), [&](std::size_t i) {
-                              auto encoded = tokenizer.encode(text[i], true);
-                              if (!encoded.ok()) std::fprintf(stderr, "error: %s\n", encoded.status().to_string().c_str()), std::_Exit(1);
-                              ids[i] = std::move(*encoded);
-                            });
+  figures.encode_mb_per_s =
+      static_cast<double>(bytes) / 1e6 /
+      best_seconds(repeat, threads, text.size(), [&](std::size_t i) {
+        auto encoded = tokenizer.encode(text[i], true);
+        if (!encoded.ok())
+          std::fprintf(stderr, "error: %s\n", encoded.status().to_string().c_str()), std::_Exit(1);
+        ids[i] = std::move(*encoded);
+      });
   for (const auto& piece : ids) figures.tokens += piece.size();
   std::atomic<std::size_t> decoded_bytes = 0;  // so that nothing is left out as unused
   figures.decode_tokens_per_s = static_cast<double>(figures.tokens) /
-                                best_seconds(repeat, threads, text.size(), [&](std::size_t i) { decoded_bytes += tokenizer.decode(ids[i], true).size(); });
+                                best_seconds(repeat, threads, text.size(), [&](std::size_t i) {
+                                  decoded_bytes += tokenizer.decode(ids[i], true).size();
+                                });
   return figures;
 }
 
@@ -139,7 +156,9 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "numbers of threads")->delimiter(',')->capture_default_str();
   app.add_option("--megabytes", megabytes, "of text")->capture_default_str();
   app.add_option("--repeat", repeat, "runs, of which the best counts")->capture_default_str();
-  app.add_option("--source", source, "a checkout of the project")->check(CLI::ExistingDirectory)->capture_default_str();
+  app.add_option("--source", source, "a checkout of the project")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
   app.add_option("--write-text", write_text, "write the text as JSON lines and end");
   app.add_flag("--json", json, "one JSON object per model and number of threads");
   CLI11_PARSE(app, argc, argv);
@@ -150,7 +169,8 @@ int main(int argc, char** argv) {
     return out.flush() ? 0 : 1;
   }
   if (models.empty()) {
-    for (const auto& entry : fs::directory_iterator(fs::path(source) / "tests/fixtures/tokenizers")) models.push_back(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(fs::path(source) / "tests/fixtures/tokenizers"))
+      models.push_back(entry.path().string());
     std::sort(models.begin(), models.end());
   }
   for (const std::string& model : models) {
@@ -163,9 +183,17 @@ int main(int argc, char** argv) {
       const Figures figures = measure(*tokenizer, text, count, repeat);
       const std::string name = fs::path(model).filename().string();
       if (json) {
-        std::printf("%s\n", Json({{"model", name}, {"threads", count}, {"encode_mb_per_s", figures.encode_mb_per_s}, {"decode_tokens_per_s", figures.decode_tokens_per_s}, {"tokens", figures.tokens}}).dump().c_str());
+        std::printf("%s\n", Json({{"model", name},
+                                  {"threads", count},
+                                  {"encode_mb_per_s", figures.encode_mb_per_s},
+                                  {"decode_tokens_per_s", figures.decode_tokens_per_s},
+                                  {"tokens", figures.tokens}})
+                                .dump()
+                                .c_str());
       } else {
-        std::printf("%-24s %zu threads: %7.1f MB/s encoded, %6.2f M tokens/s decoded\n", name.c_str(), count, figures.encode_mb_per_s, figures.decode_tokens_per_s / 1e6);
+        std::printf("%-24s %zu threads: %7.1f MB/s encoded, %6.2f M tokens/s decoded\n",
+                    name.c_str(), count, figures.encode_mb_per_s,
+                    figures.decode_tokens_per_s / 1e6);
       }
       std::fflush(stdout);
     }

@@ -1,5 +1,6 @@
-// The cost of a channel beside the floor: a round trip over a Channel against a ping-pong on a raw Unix socket (and the same on
-// TCP), requests in flight, and payload throughput. The peer is another process.
+// The cost of a channel beside the floor: a round trip over a Channel against a ping-pong on a raw
+// Unix socket (and the same on TCP), requests in flight, and payload throughput. The peer is
+// another process.
 //   bench_transport [--json] [--seconds S]
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,7 +28,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMessageBytes = 128;  // about what a small call takes on the wire
 constexpr int kRounds = 5;                  // medians are over these
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -68,7 +71,9 @@ bool read_all(int fd, char* data, std::size_t size) {
 double raw_round_trip(int fd, double seconds) {
   char bytes[kMessageBytes] = {};
   return time_per_call(seconds, [&] {
-    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes || !read_all(fd, bytes, sizeof bytes)) fail("raw ping-pong");
+    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes ||
+        !read_all(fd, bytes, sizeof bytes))
+      fail("raw ping-pong");
   });
 }
 
@@ -83,7 +88,9 @@ int tcp_listener(int* port) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(fd, 1) != 0) fail("listen");
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd, 1) != 0)
+    fail("listen");
   ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   *port = ntohs(address.sin_port);
   return fd;
@@ -108,11 +115,13 @@ Credentials credentials_of(Role role) {
   return credentials;
 }
 
-/// The peer process's channel side: one thread takes requests from the loop and answers them, as an actor's does.
+/// The peer process's channel side: one thread takes requests from the loop and answers them, as an
+/// actor's does.
 void serve_channel(const std::string& path, int ready) {
   EventLoop loop;
   Event arrived(loop);
-  std::vector<std::pair<std::shared_ptr<Channel>, Message>> mailbox;  // filled on the loop, emptied by this thread
+  std::vector<std::pair<std::shared_ptr<Channel>, Message>>
+      mailbox;  // filled on the loop, emptied by this thread
   std::mutex mutex;
   ListenerCallbacks callbacks;
   callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
@@ -159,13 +168,15 @@ Message request_of(std::size_t payload_bytes, const Buffer& payload) {
 
 double channel_round_trip(const std::shared_ptr<Channel>& channel, double seconds) {
   return time_per_call(seconds, [&] {
-    auto reply = channel->request_blocking(request_of(0, {}), deadline_after(std::chrono::seconds(30)));
+    auto reply =
+        channel->request_blocking(request_of(0, {}), deadline_after(std::chrono::seconds(30)));
     if (!reply.ok()) fail(reply.status().to_string());
   });
 }
 
 /// Seconds per request with up to `window` in flight.
-double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t payload_bytes, int window, double seconds) {
+double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t payload_bytes,
+                         int window, double seconds) {
   EventLoop& loop = channel->loop();
   Buffer payload = Buffer::copy_of(std::string(std::max<std::size_t>(payload_bytes, 1), 'p'));
   std::vector<double> rounds;
@@ -176,10 +187,11 @@ double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t pa
       Event done(loop);
       int answered = 0;
       for (int i = 0; i < window; ++i) {
-        channel->request(request_of(payload_bytes, payload), deadline_after(std::chrono::seconds(30)), [&](Result<Message> reply) {
-          if (!reply.ok()) fail(reply.status().to_string());
-          if (++answered == window) done.set();
-        });
+        channel->request(request_of(payload_bytes, payload),
+                         deadline_after(std::chrono::seconds(30)), [&](Result<Message> reply) {
+                           if (!reply.ok()) fail(reply.status().to_string());
+                           if (++answered == window) done.set();
+                         });
       }
       if (!loop.run_until(done, Deadline::max())) fail("the loop stopped");
       requests += window;
@@ -202,15 +214,19 @@ int main(int argc, char** argv) {
   double seconds = 1.0;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
-    if (argument == "--json") json = true;
-    else if (argument == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
-    else fail("usage: bench_transport [--json] [--seconds S]");
+    if (argument == "--json")
+      json = true;
+    else if (argument == "--seconds" && i + 1 < argc)
+      seconds = std::atof(argv[++i]);
+    else
+      fail("usage: bench_transport [--json] [--seconds S]");
   }
   char folder[] = "/tmp/starling-bench-XXXXXX";
   if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
   std::string path = std::string(folder) + "/s";
   int pair[2], ready[2], raw_port = 0;
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe(ready) != 0) fail("socketpair");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe(ready) != 0)
+    fail("socketpair");
   int raw_tcp = tcp_listener(&raw_port);
 
   pid_t parent = ::getpid();
@@ -252,7 +268,8 @@ int main(int argc, char** argv) {
     uds_sync = channel_round_trip(unix_channel, seconds);
     uds_async = channel_pipelined(unix_channel, 0, 1000, seconds);
     uds_payload = channel_pipelined(unix_channel, kPayloadBytes, 16, seconds);
-    auto tcp_channel = connect_to(loop, Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(port)));
+    auto tcp_channel =
+        connect_to(loop, Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(port)));
     tcp_sync = channel_round_trip(tcp_channel, seconds);
     tcp_async = channel_pipelined(tcp_channel, 0, 1000, seconds);
     unix_channel->close(cancelled("done"));

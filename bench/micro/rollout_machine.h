@@ -20,7 +20,9 @@ namespace bench {
 
 using Clock = std::chrono::steady_clock;
 
-inline double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct Spread {
   double median = 0;
@@ -33,23 +35,27 @@ inline Spread spread_of(std::vector<double> values) {
   return {median, (values.back() - values.front()) / median};
 }
 
-// Bytes per second that all threads together read from memory: the best of several passes over more than any cache holds.
+// Bytes per second that all threads together read from memory: the best of several passes over more
+// than any cache holds.
 inline double measure_bandwidth(rl::kernel::ThreadPool& pool) {
   std::vector<std::uint64_t> data(std::size_t{64} << 20, 1);  // 512 MiB
   double best = 0;
   std::atomic<std::uint64_t> sink{0};
   for (int pass = 0; pass < 6; ++pass) {
     const Clock::time_point start = Clock::now();
-    pool.parallel_for(static_cast<std::int64_t>(data.size()), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      std::uint64_t sums[16] = {};
-      for (std::int64_t i = begin; i < end; i += 16) {
-        for (int lane = 0; lane < 16; ++lane) sums[lane] += data[static_cast<std::size_t>(i + lane)];
-        __builtin_prefetch(&data[0] + i + 512);
-        __builtin_prefetch(&data[0] + i + 520);
-      }
-      sink += std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
-    });
-    best = std::max(best, static_cast<double>(data.size() * sizeof(std::uint64_t)) / seconds_since(start));
+    pool.parallel_for(static_cast<std::int64_t>(data.size()), 1 << 16,
+                      [&](std::int64_t begin, std::int64_t end) {
+                        std::uint64_t sums[16] = {};
+                        for (std::int64_t i = begin; i < end; i += 16) {
+                          for (int lane = 0; lane < 16; ++lane)
+                            sums[lane] += data[static_cast<std::size_t>(i + lane)];
+                          __builtin_prefetch(&data[0] + i + 512);
+                          __builtin_prefetch(&data[0] + i + 520);
+                        }
+                        sink += std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
+                      });
+    best = std::max(
+        best, static_cast<double>(data.size() * sizeof(std::uint64_t)) / seconds_since(start));
   }
   return sink.load() == 0 ? 0 : best;
 }
@@ -57,7 +63,8 @@ inline double measure_bandwidth(rl::kernel::ThreadPool& pool) {
 // Floating-point operations per second of the matrix kernel on operands that stay in the caches.
 inline double measure_peak(rl::kernel::ThreadPool& pool) {
   const std::int64_t rows = 128, in = 1024, out = 768;
-  const std::vector<float> x(static_cast<std::size_t>(rows * in), 0.5F), w(static_cast<std::size_t>(out * in), 0.25F);
+  const std::vector<float> x(static_cast<std::size_t>(rows * in), 0.5F),
+      w(static_cast<std::size_t>(out * in), 0.25F);
   std::vector<float> y(static_cast<std::size_t>(rows * out));
   double best = 0;
   for (int pass = 0; pass < 60; ++pass) {
@@ -73,7 +80,9 @@ inline double resident_bytes(const void* begin, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> pages((bytes + page - 1) / page);
   if (mincore(const_cast<void*>(begin), bytes, pages.data()) != 0) return 0;
-  return static_cast<double>(page) * static_cast<double>(std::count_if(pages.begin(), pages.end(), [](unsigned char flags) { return (flags & 1) != 0; }));
+  return static_cast<double>(page) *
+         static_cast<double>(std::count_if(pages.begin(), pages.end(),
+                                           [](unsigned char flags) { return (flags & 1) != 0; }));
 }
 
 // Bytes of this process that are in memory.

@@ -1,4 +1,5 @@
-// Requests of random ids through the engine, timed: what bench_rollout's figures and suites are made of.
+// Requests of random ids through the engine, timed: what bench_rollout's figures and suites are
+// made of.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,10 +42,12 @@ inline rl::EngineOptions engine_options(const std::string& weights) {
 }
 
 // Random ids, sampled at temperature 1, end-of-sequence ignored.
-inline rl::Request random_request(const rl::Transformer& model, std::mt19937& generator, std::int64_t prompt_tokens, std::int64_t new_tokens) {
+inline rl::Request random_request(const rl::Transformer& model, std::mt19937& generator,
+                                  std::int64_t prompt_tokens, std::int64_t new_tokens) {
   rl::Request request;
   for (std::int64_t t = 0; t < prompt_tokens; ++t) {
-    request.prompt_ids.push_back(static_cast<std::int32_t>(generator() % static_cast<std::uint64_t>(model.config().vocab_size)));
+    request.prompt_ids.push_back(static_cast<std::int32_t>(
+        generator() % static_cast<std::uint64_t>(model.config().vocab_size)));
   }
   request.sampling.max_new_tokens = new_tokens;
   request.sampling.ignore_eos = true;
@@ -53,7 +56,9 @@ inline rl::Request random_request(const rl::Transformer& model, std::mt19937& ge
 }
 
 // All completions, or what went wrong with the first that failed.
-inline runtime::Result<std::vector<rl::Completion>> generate(rl::Engine& engine, std::span<const rl::Request> requests, const rl::Engine::OnStep& on_step = nullptr) {
+inline runtime::Result<std::vector<rl::Completion>> generate(
+    rl::Engine& engine, std::span<const rl::Request> requests,
+    const rl::Engine::OnStep& on_step = nullptr) {
   auto completions = engine.generate(requests, on_step);
   if (!completions.ok()) return completions;
   for (const rl::Completion& completion : *completions) {
@@ -78,10 +83,12 @@ struct BatchRun {
 };
 
 // Decoding is timed from the first step after all prompts are read.
-inline runtime::Result<BatchRun> run_batch(const rl::Transformer& model, const BatchShape& shape, const std::string& weights, std::uint32_t seed) {
+inline runtime::Result<BatchRun> run_batch(const rl::Transformer& model, const BatchShape& shape,
+                                           const std::string& weights, std::uint32_t seed) {
   std::mt19937 generator(seed);
   BatchRun run;
-  for (std::int64_t i = 0; i < shape.batch; ++i) run.requests.push_back(random_request(model, generator, shape.prompt_tokens, shape.new_tokens));
+  for (std::int64_t i = 0; i < shape.batch; ++i)
+    run.requests.push_back(random_request(model, generator, shape.prompt_tokens, shape.new_tokens));
   // One step reads all prompts, so that every later step only decodes.
   rl::EngineOptions how = engine_options(weights);
   how.sequences_max = shape.batch;
@@ -97,7 +104,8 @@ inline runtime::Result<BatchRun> run_batch(const rl::Transformer& model, const B
   const double end = seconds_since(start);
   if (!completions.ok()) return completions.status();
   run.prefill_tok_per_s = static_cast<double>(shape.batch * shape.prompt_tokens) / prefilled;
-  run.decode_tok_per_s = static_cast<double>(shape.batch * (shape.new_tokens - 1)) / (end - prefilled);
+  run.decode_tok_per_s =
+      static_cast<double>(shape.batch * (shape.new_tokens - 1)) / (end - prefilled);
   run.copied_weight_bytes = (*engine)->copied_weight_bytes();
   run.completions = std::move(*completions);
   return run;
@@ -111,7 +119,8 @@ struct Difference {
 };
 
 // Adds the sampled tokens of up to `completions_max` completions.
-inline runtime::Status add_differences(const rl::Transformer& model, const BatchRun& run, std::size_t completions_max, Difference& difference) {
+inline runtime::Status add_differences(const rl::Transformer& model, const BatchRun& run,
+                                       std::size_t completions_max, Difference& difference) {
   rl::PackedBatch batch;
   std::vector<float> reported;
   for (std::size_t i = 0; i < std::min(completions_max, run.completions.size()); ++i) {

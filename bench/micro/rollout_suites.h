@@ -28,7 +28,9 @@ inline runtime::Result<Json> table_suite(const rl::Transformer& model, const Opt
         if (batch * length > kCellTokensMax) continue;
         std::vector<double> prefill, decode;
         for (int i = 0; i < options.repeat; ++i) {
-          auto run = run_batch(model, {.batch = batch, .prompt_tokens = length, .new_tokens = options.new_tokens}, weights, static_cast<std::uint32_t>(i + 1));
+          auto run = run_batch(
+              model, {.batch = batch, .prompt_tokens = length, .new_tokens = options.new_tokens},
+              weights, static_cast<std::uint32_t>(i + 1));
           if (!run.ok()) return run.status();
           prefill.push_back(run->prefill_tok_per_s);
           decode.push_back(run->decode_tok_per_s);
@@ -44,7 +46,8 @@ inline runtime::Result<Json> table_suite(const rl::Transformer& model, const Opt
   return cells;
 }
 
-// Eight samples of one prompt of 512 tokens, two tokens each so that every one has left the prompt's blocks, against reading the prompt for one.
+// Eight samples of one prompt of 512 tokens, two tokens each so that every one has left the
+// prompt's blocks, against reading the prompt for one.
 inline runtime::Result<Json> samples_suite(const rl::Transformer& model, const Options& options) {
   constexpr std::int64_t kPromptTokens = 512, kSamples = 8;
   auto engine = rl::Engine::create(model, engine_options(options.weights.front()));
@@ -75,8 +78,9 @@ inline runtime::Result<Json> samples_suite(const rl::Transformer& model, const O
               {"blocks_of_several", (*engine)->stats().blocks_peak}};
 }
 
-// 64 requests whose lengths follow Pareto's law, 16 at a time: as places become free, and in batches that are padded until their longest is done, as
-// transformers' generate() does it. Also in batches that their finished rows leave.
+// 64 requests whose lengths follow Pareto's law, 16 at a time: as places become free, and in
+// batches that are padded until their longest is done, as transformers' generate() does it. Also in
+// batches that their finished rows leave.
 inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Options& options) {
   constexpr std::int64_t kRequests = 64, kPlaces = 16, kLongest = 256;
   std::mt19937 generator(20);
@@ -84,8 +88,10 @@ inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Opti
   std::vector<rl::Request> requests;
   std::int64_t tokens = 0, longest = 0;
   for (std::int64_t i = 0; i < kRequests; ++i) {
-    const auto length = static_cast<std::int64_t>(8.0 * std::pow(1.0 - uniform(generator), -1 / 1.1));  // shape 1.1, at least 8
-    requests.push_back(random_request(model, generator, options.prompt_tokens, std::min(kLongest, length)));
+    const auto length = static_cast<std::int64_t>(
+        8.0 * std::pow(1.0 - uniform(generator), -1 / 1.1));  // shape 1.1, at least 8
+    requests.push_back(
+        random_request(model, generator, options.prompt_tokens, std::min(kLongest, length)));
     tokens += requests.back().sampling.max_new_tokens;
     longest = std::max(longest, requests.back().sampling.max_new_tokens);
   }
@@ -94,7 +100,8 @@ inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Opti
   auto engine = rl::Engine::create(model, how);
   if (!engine.ok()) return engine.status();
   Clock::time_point start = Clock::now();
-  if (auto completions = generate(**engine, requests); !completions.ok()) return completions.status();
+  if (auto completions = generate(**engine, requests); !completions.ok())
+    return completions.status();
   const double continuous = seconds_since(start);
 
   double batches[2] = {};  // padded, not padded
@@ -102,10 +109,13 @@ inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Opti
     for (std::int64_t first = 0; first < kRequests; first += kPlaces) {
       std::vector<rl::Request> part(requests.begin() + first, requests.begin() + first + kPlaces);
       std::int64_t last = 0;
-      for (const rl::Request& request : part) last = std::max(last, request.sampling.max_new_tokens);
-      for (rl::Request& request : part) request.sampling.max_new_tokens = padded ? last : request.sampling.max_new_tokens;
+      for (const rl::Request& request : part)
+        last = std::max(last, request.sampling.max_new_tokens);
+      for (rl::Request& request : part)
+        request.sampling.max_new_tokens = padded ? last : request.sampling.max_new_tokens;
       start = Clock::now();
-      if (auto completions = generate(**engine, part); !completions.ok()) return completions.status();
+      if (auto completions = generate(**engine, part); !completions.ok())
+        return completions.status();
       batches[padded ? 0 : 1] += seconds_since(start);
     }
   }
@@ -132,7 +142,9 @@ inline runtime::Result<Json> memory_suite(const rl::Transformer& model, const Op
     const rl::KvCache& cache = (*engine)->cache();
     std::mt19937 generator(1);
     std::vector<rl::Request> requests;
-    for (std::int64_t i = 0; i < batch; ++i) requests.push_back(random_request(model, generator, options.prompt_tokens, options.new_tokens));
+    for (std::int64_t i = 0; i < batch; ++i)
+      requests.push_back(
+          random_request(model, generator, options.prompt_tokens, options.new_tokens));
     // Sequences may be a token or two apart, since prompts are read in turn.
     std::int64_t blocks = 0, live = 0;
     double resident = 0;
@@ -142,14 +154,17 @@ inline runtime::Result<Json> memory_suite(const rl::Transformer& model, const Op
       const std::int64_t used = cache.blocks() - cache.free_blocks();
       if (used < blocks || progress.finished > 0) return true;
       blocks = used;
-      live = batch * (options.prompt_tokens - 1) + progress.generated_tokens;  // the last token of each is not in the cache yet
-      resident = resident_bytes(const_cast<rl::KvCache&>(cache).keys(0), static_cast<std::size_t>(cache.blocks() * cache.block_bytes()));
+      live = batch * (options.prompt_tokens - 1) +
+             progress.generated_tokens;  // the last token of each is not in the cache yet
+      resident = resident_bytes(const_cast<rl::KvCache&>(cache).keys(0),
+                                static_cast<std::size_t>(cache.blocks() * cache.block_bytes()));
       grown = resident_bytes() - before;
       return true;
     });
     if (!completions.ok()) return completions.status();
     const double allotted = static_cast<double>(blocks * cache.block_bytes());
-    const double needed = static_cast<double>(live) * static_cast<double>(cache.block_bytes() / cache.block_tokens());
+    const double needed =
+        static_cast<double>(live) * static_cast<double>(cache.block_bytes() / cache.block_tokens());
     rows.push_back({{"batch", batch},
                     {"live_tokens", live},
                     {"blocks", blocks},

@@ -26,7 +26,9 @@ inline double rss_mib(const std::string& field, const std::string& pid = "self")
 class Target {
  public:
   int echo(int n) { return n; }
-  std::vector<float> make(std::uint64_t bytes) { return std::vector<float>(bytes / sizeof(float), 1.0F); }
+  std::vector<float> make(std::uint64_t bytes) {
+    return std::vector<float>(bytes / sizeof(float), 1.0F);
+  }
   double rss(const std::string& field) { return rss_mib(field); }
   /// Takes an argument and reads a word of each of its pages.
   double touch(runtime::ArrayView<float> values) {
@@ -36,8 +38,11 @@ class Target {
   }
 };
 
-/// Calls targets in turn, one call at a time, for so long. Returns what each call took, in microseconds.
-inline std::vector<float> latencies_us(runtime::Runtime& rt, const std::vector<runtime::ActorHandle<Target>>& targets, double seconds) {
+/// Calls targets in turn, one call at a time, for so long. Returns what each call took, in
+/// microseconds.
+inline std::vector<float> latencies_us(runtime::Runtime& rt,
+                                       const std::vector<runtime::ActorHandle<Target>>& targets,
+                                       double seconds) {
   std::vector<float> taken;
   for (auto start = Clock::now(); seconds_since(start) < seconds;) {
     auto before = Clock::now();
@@ -48,14 +53,17 @@ inline std::vector<float> latencies_us(runtime::Runtime& rt, const std::vector<r
 }
 
 /// Calls targets in turn without waiting for each, for so long. Returns calls per second.
-inline double pipelined_per_s(runtime::Runtime& rt, const std::vector<runtime::ActorHandle<Target>>& targets, double seconds) {
+inline double pipelined_per_s(runtime::Runtime& rt,
+                              const std::vector<runtime::ActorHandle<Target>>& targets,
+                              double seconds) {
   constexpr int kPipeline = 2000;
   std::vector<runtime::ObjectRef<int>> refs;
   long calls = 0;
   auto start = Clock::now();
   while (seconds_since(start) < seconds) {
     refs.clear();
-    for (int i = 0; i < kPipeline; ++i) refs.push_back(targets[static_cast<std::size_t>(i) % targets.size()].call(&Target::echo, i));
+    for (int i = 0; i < kPipeline; ++i)
+      refs.push_back(targets[static_cast<std::size_t>(i) % targets.size()].call(&Target::echo, i));
     take(rt.gather(refs));
     calls += kPipeline;
   }
@@ -85,8 +93,13 @@ inline double tasks_per_s(runtime::Runtime& rt, double seconds) {
 class Caller {
  public:
   explicit Caller(runtime::Runtime& rt) : rt_(rt) {}
-  std::vector<float> one_by_one(const std::vector<runtime::ActorHandle<Target>>& targets, double seconds) { return latencies_us(rt_, targets, seconds); }
-  double pipelined(const std::vector<runtime::ActorHandle<Target>>& targets, double seconds) { return pipelined_per_s(rt_, targets, seconds); }
+  std::vector<float> one_by_one(const std::vector<runtime::ActorHandle<Target>>& targets,
+                                double seconds) {
+    return latencies_us(rt_, targets, seconds);
+  }
+  double pipelined(const std::vector<runtime::ActorHandle<Target>>& targets, double seconds) {
+    return pipelined_per_s(rt_, targets, seconds);
+  }
 
  private:
   runtime::Runtime& rt_;

@@ -32,10 +32,12 @@ inline nlohmann::ordered_json machine() {
           {"kernel", name.release}};
 }
 
-/// The commit of the working directory's checkout, with "+" behind it if there are changes; "unknown" outside one.
+/// The commit of the working directory's checkout, with "+" behind it if there are changes;
+/// "unknown" outside one.
 inline std::string commit() {
   std::string said;
-  if (FILE* pipe = ::popen("git describe --always --abbrev=12 --dirty=+ --exclude '*' 2>/dev/null", "r")) {
+  if (FILE* pipe =
+          ::popen("git describe --always --abbrev=12 --dirty=+ --exclude '*' 2>/dev/null", "r")) {
     for (int c; (c = std::fgetc(pipe)) != EOF && c != '\n';) said.push_back(static_cast<char>(c));
     ::pclose(pipe);
   }

@@ -1,4 +1,5 @@
-// A second network on this machine: a namespace joined to ours by a pair of virtual Ethernet devices. Needs root and `ip`.
+// A second network on this machine: a namespace joined to ours by a pair of virtual Ethernet
+// devices. Needs root and `ip`.
 #pragma once
 
 #include <fcntl.h>
@@ -20,12 +21,17 @@ class NetworkPair {
     std::unique_ptr<NetworkPair> pair(new NetworkPair);
     const std::string& far = pair->name_;
     const std::string near_device = far + "a", far_device = far + "b";
-    const bool made = ip("netns add " + far) && ip("link add " + near_device + " type veth peer name " + far_device + " netns " + far) &&
-                      ip("addr add " + pair->near() + "/30 dev " + near_device) && ip("link set " + near_device + " up") &&
-                      ip("-n " + far + " addr add " + pair->far() + "/30 dev " + far_device) && ip("-n " + far + " link set " + far_device + " up") &&
-                      ip("-n " + far + " link set lo up");
+    const bool made =
+        ip("netns add " + far) &&
+        ip("link add " + near_device + " type veth peer name " + far_device + " netns " + far) &&
+        ip("addr add " + pair->near() + "/30 dev " + near_device) &&
+        ip("link set " + near_device + " up") &&
+        ip("-n " + far + " addr add " + pair->far() + "/30 dev " + far_device) &&
+        ip("-n " + far + " link set " + far_device + " up") && ip("-n " + far + " link set lo up");
     if (made) return pair;
-    std::fprintf(stderr, "no second network here (it takes root and `ip netns`): figures across networks are left out\n");
+    std::fprintf(stderr,
+                 "no second network here (it takes root and `ip netns`): figures across networks "
+                 "are left out\n");
     return nullptr;
   }
   NetworkPair(const NetworkPair&) = delete;
@@ -46,9 +52,12 @@ class NetworkPair {
 
  private:
   NetworkPair() = default;
-  static bool ip(const std::string& arguments) { return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0; }
+  static bool ip(const std::string& arguments) {
+    return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0;
+  }
 
-  const std::string name_ = "slb" + std::to_string(::getpid());  // devices' names have at most 15 characters
+  const std::string name_ =
+      "slb" + std::to_string(::getpid());  // devices' names have at most 15 characters
   // Four addresses for each process, so that several can measure at once.
   const std::string prefix_ = "10.213." + std::to_string(::getpid() / 64 % 256) + ".";
   const int base_ = ::getpid() % 64 * 4;

@@ -22,7 +22,8 @@ inline void read_options(int argc, char** argv, const std::vector<Option>& optio
   std::string expected;
   for (const Option& option : options) {
     if (!option.is_shown) continue;
-    expected += (expected.empty() ? "" : ", ") + option.name + (std::holds_alternative<bool*>(option.into) ? "" : " NUMBER");
+    expected += (expected.empty() ? "" : ", ") + option.name +
+                (std::holds_alternative<bool*>(option.into) ? "" : " NUMBER");
   }
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -33,9 +34,12 @@ inline void read_options(int argc, char** argv, const std::vector<Option>& optio
     const bool has_value = found && !std::holds_alternative<bool*>(found->into);
     if (!found || (has_value && i + 1 >= argc)) fail(argument + ": expected " + expected);
     const char* value = has_value ? argv[++i] : "";
-    if (auto* flag = std::get_if<bool*>(&found->into)) **flag = true;
-    else if (auto* number = std::get_if<double*>(&found->into)) **number = std::atof(value);
-    else if (auto* count = std::get_if<std::size_t*>(&found->into)) **count = static_cast<std::size_t>(std::strtoull(value, nullptr, 10));
+    if (auto* flag = std::get_if<bool*>(&found->into))
+      **flag = true;
+    else if (auto* number = std::get_if<double*>(&found->into))
+      **number = std::atof(value);
+    else if (auto* count = std::get_if<std::size_t*>(&found->into))
+      **count = static_cast<std::size_t>(std::strtoull(value, nullptr, 10));
   }
 }
 

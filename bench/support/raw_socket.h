@@ -40,7 +40,9 @@ inline bool read_all(int fd, char* data, std::size_t size) {
 inline double ping_pong(int fd, double seconds) {
   char bytes[kMessageBytes] = {};
   return time_per_call(seconds, 100, [&] {
-    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes || !read_all(fd, bytes, sizeof bytes)) fail("ping-pong");
+    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes ||
+        !read_all(fd, bytes, sizeof bytes))
+      fail("ping-pong");
   });
 }
 
@@ -60,7 +62,8 @@ inline double unix_round_trip(double seconds) {
   return result;
 }
 
-/// A TCP connection without Nagle's delay to a process that `enter` (run in it first) takes to where `address` is, and that then serves it with `serve(fd)`.
+/// A TCP connection without Nagle's delay to a process that `enter` (run in it first) takes to
+/// where `address` is, and that then serves it with `serve(fd)`.
 template <class Enter, class Serve>
 int connect_to_child(const char* address, pid_t& child, Enter&& enter, Serve&& serve) {
   int ready[2];
@@ -75,7 +78,9 @@ int connect_to_child(const char* address, pid_t& child, Enter&& enter, Serve&& s
     enter();
     int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t size = sizeof name;
-    if (::bind(listener, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 || ::listen(listener, 1) != 0) ::_exit(1);
+    if (::bind(listener, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
+        ::listen(listener, 1) != 0)
+      ::_exit(1);
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size);
     (void)!::write(ready[1], &name.sin_port, sizeof name.sin_port);
     int fd = ::accept(listener, nullptr, nullptr);
@@ -84,10 +89,12 @@ int connect_to_child(const char* address, pid_t& child, Enter&& enter, Serve&& s
     ::_exit(0);
   }
   ::close(ready[1]);
-  if (::read(ready[0], &name.sin_port, sizeof name.sin_port) != sizeof name.sin_port) fail("the serving process ended");
+  if (::read(ready[0], &name.sin_port, sizeof name.sin_port) != sizeof name.sin_port)
+    fail("the serving process ended");
   ::close(ready[0]);
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) fail("connect to the serving process");
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
+    fail("connect to the serving process");
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }
@@ -121,7 +128,8 @@ double tcp_copy(const char* address, std::size_t bytes, Enter&& enter) {
   std::vector<double> taken;
   for (int i = 0; i < kCopies; ++i) {
     auto start = Clock::now();
-    if (::send(fd, "g", 1, MSG_NOSIGNAL) != 1 || !read_all(fd, to.data(), to.size())) fail("copy over a socket");
+    if (::send(fd, "g", 1, MSG_NOSIGNAL) != 1 || !read_all(fd, to.data(), to.size()))
+      fail("copy over a socket");
     taken.push_back(seconds_since(start));
   }
   ::close(fd);

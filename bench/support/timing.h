@@ -1,4 +1,5 @@
-// How the benchmarks take time and sum figures up. C++17 and nothing of ours, since the peers' programs include it too.
+// How the benchmarks take time and sum figures up. C++17 and nothing of ours, since the peers'
+// programs include it too.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +13,15 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr int kRounds = 5;  // medians are over these
 
-inline double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 /// The value below which `share` of the values lie (nearest rank); 0 when there are none.
 inline double percentile(std::vector<float> values, double share) {
   if (values.empty()) return 0;
-  auto at = std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())));
+  auto at = std::min(values.size() - 1,
+                     static_cast<std::size_t>(share * static_cast<double>(values.size())));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
   return values[at];
 }

@@ -19,22 +19,26 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
-constexpr auto kTellAtLeast = std::chrono::seconds(5);   // so that one sees that it is alive
+constexpr auto kTellAtLeast = std::chrono::seconds(5);  // so that one sees that it is alive
 constexpr auto kTellAtMost = std::chrono::seconds(1);
 constexpr auto kListEvery = std::chrono::seconds(30);
-constexpr auto kAgain = std::chrono::milliseconds(10);   // after an outcome: several may come together
+constexpr auto kAgain =
+    std::chrono::milliseconds(10);  // after an outcome: several may come together
 constexpr auto kEndAtOnce = std::chrono::milliseconds(1);
 constexpr auto kRemoveAgain = std::chrono::seconds(1);
 constexpr std::size_t kLeftNamedMax = 20;
 constexpr std::size_t kWhyLeftMax = 500;  // characters
 
-std::string new_id(const std::string& type) { return type + "-" + runtime::NodeId::random().hex().substr(0, 12); }
+std::string new_id(const std::string& type) {
+  return type + "-" + runtime::NodeId::random().hex().substr(0, 12);
+}
 
 std::int64_t unix_ms() { return static_cast<std::int64_t>(runtime::unix_milliseconds()); }
 
 }  // namespace
 
-Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeClient& client, std::unique_ptr<NodeProvider> provider)
+Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeClient& client,
+                       std::unique_ptr<NodeProvider> provider)
     : loop_(loop),
       options_(std::move(options)),
       client_(client),
@@ -42,7 +46,9 @@ Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeC
       planner_(options_.config, new_id),
       timer_(loop.context()),
       stop_timer_(loop.context()),
-      epoch_ms_(unix_ms() - std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {}
+      epoch_ms_(unix_ms() -
+                std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {
+}
 
 Autoscaler::~Autoscaler() { *alive_ = false; }
 
@@ -52,24 +58,26 @@ void Autoscaler::start(std::function<void(Status)> failed) {
 }
 
 void Autoscaler::load() {
-  client_.kv_get(kRecordsKey, false, runtime::deadline_after(kHeadTimeout), [this, alive = alive_](Result<std::string> text) {
-    if (!*alive || stopping_) return;
-    if (!text.ok() && text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
-      LOG(warn, "its records cannot be read yet: {}", text.status().message());
-      timer_.expires_after(options_.config.interval);
-      return timer_.async_wait([this, alive](boost::system::error_code ec) {
-        if (!ec && *alive) load();
-      });
-    }
-    if (text.ok()) {
-      auto records = decode_records(*text);
-      if (!records.ok()) return failed_(records.status());
-      LOG(info, "goes on with {} nodes of before", records->size());
-      planner_.restore(std::move(*records), steady_now());
-      recorded_ = *text;
-    }
-    arm(milliseconds(0));
-  });
+  client_.kv_get(kRecordsKey, false, runtime::deadline_after(kHeadTimeout),
+                 [this, alive = alive_](Result<std::string> text) {
+                   if (!*alive || stopping_) return;
+                   if (!text.ok() &&
+                       text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
+                     LOG(warn, "its records cannot be read yet: {}", text.status().message());
+                     timer_.expires_after(options_.config.interval);
+                     return timer_.async_wait([this, alive](boost::system::error_code ec) {
+                       if (!ec && *alive) load();
+                     });
+                   }
+                   if (text.ok()) {
+                     auto records = decode_records(*text);
+                     if (!records.ok()) return failed_(records.status());
+                     LOG(info, "goes on with {} nodes of before", records->size());
+                     planner_.restore(std::move(*records), steady_now());
+                     recorded_ = *text;
+                   }
+                   arm(milliseconds(0));
+                 });
 }
 
 void Autoscaler::arm(milliseconds after) {
@@ -81,15 +89,18 @@ void Autoscaler::arm(milliseconds after) {
 
 void Autoscaler::outcome() {
   if (stopping_) return;
-  if (is_looking_) again_ = true;
-  else arm(kAgain);
+  if (is_looking_)
+    again_ = true;
+  else
+    arm(kAgain);
 }
 
 // -- Look, decide, record, act
 
 void Autoscaler::look() {
   is_looking_ = true;
-  client_.query_demand(runtime::deadline_after(kHeadTimeout), [this, alive = alive_](Result<runtime::Demand> demand) {
+  client_.query_demand(runtime::deadline_after(kHeadTimeout), [this, alive = alive_](
+                                                                  Result<runtime::Demand> demand) {
     if (!*alive || stopping_) return;
     if (demand.ok()) return decide(*demand);
     LOG(warn, "the head does not say what waits: {}", demand.status().message());
@@ -121,11 +132,12 @@ void Autoscaler::decide(const runtime::Demand& demand) {
 void Autoscaler::record(std::function<void(Status)> then) {
   std::string text = encode_records(planner_.records());
   if (text == recorded_) return then({});
-  client_.kv_put(kRecordsKey, text, runtime::deadline_after(kHeadTimeout), [this, alive = alive_, text, then = std::move(then)](const Status& status) {
-    if (!*alive) return;
-    if (status.ok()) recorded_ = text;
-    then(status);
-  });
+  client_.kv_put(kRecordsKey, text, runtime::deadline_after(kHeadTimeout),
+                 [this, alive = alive_, text, then = std::move(then)](const Status& status) {
+                   if (!*alive) return;
+                   if (status.ok()) recorded_ = text;
+                   then(status);
+                 });
 }
 
 void Autoscaler::carry_out(const PlanActions& actions) {
@@ -133,15 +145,18 @@ void Autoscaler::carry_out(const PlanActions& actions) {
   for (const NodeRecord& node : actions.add) {
     const NodeType* type = options_.config.type(node.type);
     if (!type) {  // the configuration has changed since it was asked for
-      planner_.added(node.id, runtime::invalid_argument("there is no node type '" + node.type + "' any more"), steady_now());
+      planner_.added(
+          node.id, runtime::invalid_argument("there is no node type '" + node.type + "' any more"),
+          steady_now());
       continue;
     }
-    provider_->add({node.id, *type, node.capacity, type->labels_of(node.id, node.capacity)}, [this, alive = alive_, id = node.id](const Status& status) {
-      if (!*alive) return;
-      planner_.added(id, status, steady_now());
-      log_news();
-      outcome();
-    });
+    provider_->add({node.id, *type, node.capacity, type->labels_of(node.id, node.capacity)},
+                   [this, alive = alive_, id = node.id](const Status& status) {
+                     if (!*alive) return;
+                     planner_.added(id, status, steady_now());
+                     log_news();
+                     outcome();
+                   });
   }
   for (const NodeRecord& node : actions.retire) retire(node);
   for (const NodeRecord& node : actions.remove) {
@@ -155,12 +170,15 @@ void Autoscaler::carry_out(const PlanActions& actions) {
 }
 
 void Autoscaler::retire(const NodeRecord& node) {
-  client_.drain_idle_node(node.node, NodePlanner::kDrainTime, "the autoscaler removes it: " + node.reason, runtime::deadline_after(kHeadTimeout), [this, alive = alive_, id = node.id](const Status& status) {
-    if (!*alive) return;
-    planner_.retired(id, status, steady_now());
-    log_news();
-    outcome();
-  });
+  client_.drain_idle_node(node.node, NodePlanner::kDrainTime,
+                          "the autoscaler removes it: " + node.reason,
+                          runtime::deadline_after(kHeadTimeout),
+                          [this, alive = alive_, id = node.id](const Status& status) {
+                            if (!*alive) return;
+                            planner_.retired(id, status, steady_now());
+                            log_news();
+                            outcome();
+                          });
 }
 
 void Autoscaler::list() {
@@ -193,15 +211,17 @@ void Autoscaler::tell(bool at_once) {
   const auto now = steady_now();
   auto json = status_json(planner_, {options_.config_file, epoch_ms_, bound_, unlisted_});
   std::string content = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  const bool is_due = content == told_ ? told_at_ + kTellAtLeast <= now : told_at_ + kTellAtMost <= now;
+  const bool is_due =
+      content == told_ ? told_at_ + kTellAtLeast <= now : told_at_ + kTellAtMost <= now;
   if (!is_due && !at_once) return;
   told_ = std::move(content);
   told_at_ = now;
   json["reported_at_ms"] = unix_ms();
   std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  client_.kv_put(kStatusKey, std::move(text), runtime::deadline_after(kHeadTimeout), [](const Status& status) {
-    if (!status.ok()) LOG(warn, "its status is not told: {}", status.message());
-  });
+  client_.kv_put(kStatusKey, std::move(text), runtime::deadline_after(kHeadTimeout),
+                 [](const Status& status) {
+                   if (!status.ok()) LOG(warn, "its status is not told: {}", status.message());
+                 });
 }
 
 // -- The end
@@ -211,10 +231,12 @@ void Autoscaler::stop(std::function<void()> done) {
   stopped_ = std::move(done);
   timer_.cancel();
   provider_->abandon();
-  // Those that the provider ends one by one need not wait for what they run: it ends with the cluster.
+  // Those that the provider ends one by one need not wait for what they run: it ends with the
+  // cluster.
   for (const auto& [id, node] : planner_.nodes()) {
     if (node.node.is_none() || provider_->ends_with_cluster()) continue;
-    client_.drain_node(node.node, kEndAtOnce, "the cluster stops", runtime::deadline_after(kHeadTimeout), [](const Status&) {});
+    client_.drain_node(node.node, kEndAtOnce, "the cluster stops",
+                       runtime::deadline_after(kHeadTimeout), [](const Status&) {});
   }
   stop_timer_.expires_after(options_.config.stop_timeout);
   stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
@@ -257,7 +279,9 @@ void Autoscaler::remove_all() {
 std::vector<std::string> Autoscaler::to_be_removed() const {
   std::vector<std::string> ids;
   for (const auto& [id, node] : planner_.nodes()) {
-    const bool ends_by_itself = provider_->ends_with_cluster() && (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
+    const bool ends_by_itself =
+        provider_->ends_with_cluster() &&
+        (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
     if (!ends_by_itself) ids.push_back(id);
   }
   return ids;
@@ -266,15 +290,20 @@ std::vector<std::string> Autoscaler::to_be_removed() const {
 std::string Autoscaler::left() const {
   const std::vector<std::string> ids = to_be_removed();
   if (ids.empty()) return "";
-  std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) + (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
-                     runtime::describe_duration(options_.config.stop_timeout) + "; what is left may go on, and cost:";
+  std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) +
+                     (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
+                     runtime::describe_duration(options_.config.stop_timeout) +
+                     "; what is left may go on, and cost:";
   for (std::size_t i = 0; i < std::min(ids.size(), kLeftNamedMax); ++i) {
     const auto why = why_left_.find(ids[i]);
     const std::string by_hand = provider_->removal_by_hand(ids[i]);
-    text += "\n  " + ids[i] + ": " + (why == why_left_.end() ? "its removal has not ended" : why->second.substr(0, kWhyLeftMax));
+    text +=
+        "\n  " + ids[i] + ": " +
+        (why == why_left_.end() ? "its removal has not ended" : why->second.substr(0, kWhyLeftMax));
     if (!by_hand.empty()) text += "\n    by hand: " + by_hand;
   }
-  if (ids.size() > kLeftNamedMax) text += "\n  and " + std::to_string(ids.size() - kLeftNamedMax) + " more";
+  if (ids.size() > kLeftNamedMax)
+    text += "\n  and " + std::to_string(ids.size() - kLeftNamedMax) + " more";
   return text;
 }
 

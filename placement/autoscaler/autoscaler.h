@@ -1,4 +1,5 @@
-// Autoscaler: the process that adds and removes nodes. Asks the head for the demand, lets the planner decide, has the head keep the records, has a provider do it.
+// Autoscaler: the process that adds and removes nodes. Asks the head for the demand, lets the
+// planner decide, has the head keep the records, has a provider do it.
 #pragma once
 
 #include <functional>
@@ -15,25 +16,30 @@ namespace placement {
 
 // Pairs of the cluster's own that the head keeps.
 inline constexpr const char* kRecordsKey = "starling.autoscaler.records";  // encode_records()
-inline constexpr const char* kStatusKey = "starling.autoscaler.status";    // status_json(): what `starling autoscaler status` shows
+inline constexpr const char* kStatusKey =
+    "starling.autoscaler.status";  // status_json(): what `starling autoscaler status` shows
 
-/// Lives on the event loop. What it asks of the provider is in the records first, so that whoever goes on after a kill -9, of this process or of the head's, knows of it.
+/// Lives on the event loop. What it asks of the provider is in the records first, so that whoever
+/// goes on after a kill -9, of this process or of the head's, knows of it.
 class Autoscaler {
  public:
   struct Options {
     AutoscalerConfig config;
     std::string config_file;  // for the status
   };
-  Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeClient& client, std::unique_ptr<NodeProvider> provider);
+  Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeClient& client,
+             std::unique_ptr<NodeProvider> provider);
   Autoscaler(const Autoscaler&) = delete;
   Autoscaler& operator=(const Autoscaler&) = delete;
   ~Autoscaler();
 
   /// Begins with what the records say. `failed`: they cannot be used.
   void start(std::function<void(runtime::Status)> failed);
-  /// Removes what does not end with the cluster; `done` once nothing is left, or at the end of stop_timeout.
+  /// Removes what does not end with the cluster; `done` once nothing is left, or at the end of
+  /// stop_timeout.
   void stop(std::function<void()> done);
-  /// Once stopped: what it could not remove, why, and what a person can do, in words; empty: nothing is left.
+  /// Once stopped: what it could not remove, why, and what a person can do, in words; empty:
+  /// nothing is left.
   std::string left() const;
 
  private:
@@ -63,16 +69,16 @@ class Autoscaler {
   bool is_looking_ = false;
   bool again_ = false;
   bool stopping_ = false;
-  std::size_t removing_ = 0;         // while stopping
+  std::size_t removing_ = 0;                     // while stopping
   std::map<std::string, std::string> why_left_;  // by id: how its last removal has failed
   std::string recorded_;
   std::string told_;
   runtime::Deadline told_at_ = runtime::Deadline::min();
   runtime::Deadline listed_at_ = runtime::Deadline::min();
-  bool lists_ = true;                // the provider can
+  bool lists_ = true;  // the provider can
   NodePlanner::Time logged_ = runtime::Deadline::min();
   std::uint64_t bound_ = 0, unlisted_ = 0;
-  std::int64_t epoch_ms_;            // of the steady clock's zero
+  std::int64_t epoch_ms_;  // of the steady clock's zero
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -44,44 +44,62 @@ std::vector<std::string> path_folders() {
   return folders;
 }
 
-/// A script's interpreter is looked for by the kernel, whose "no such file" would seem to be about the script.
+/// A script's interpreter is looked for by the kernel, whose "no such file" would seem to be about
+/// the script.
 Status check_interpreter(const std::string& program) {
   std::ifstream file(program);
   std::string line;
   if (!std::getline(file, line) || !line.starts_with("#!")) return {};
   const std::size_t begin = line.find_first_not_of(" \t", 2);
-  const std::string interpreter = begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin);
-  if (interpreter.ends_with('\r')) return runtime::invalid_argument("its first line ends with a carriage return, as on Windows; write its lines with \\n alone");
+  const std::string interpreter =
+      begin == std::string::npos ? ""
+                                 : line.substr(begin, line.find_first_of(" \t", begin) - begin);
+  if (interpreter.ends_with('\r'))
+    return runtime::invalid_argument(
+        "its first line ends with a carriage return, as on Windows; write its lines with \\n "
+        "alone");
   if (::access(interpreter.c_str(), X_OK) == 0) return {};
-  return runtime::invalid_argument("its first line names '" + interpreter + "', which " + (errno == ENOENT ? "does not exist" : "cannot be run"));
+  return runtime::invalid_argument("its first line names '" + interpreter + "', which " +
+                                   (errno == ENOENT ? "does not exist" : "cannot be run"));
 }
 
 Status check_program(const std::string& program) {
   struct stat info {};
-  if (::stat(program.c_str(), &info) != 0) return runtime::invalid_argument(errno == ENOENT ? "it does not exist" : std::strerror(errno));
+  if (::stat(program.c_str(), &info) != 0)
+    return runtime::invalid_argument(errno == ENOENT ? "it does not exist" : std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return runtime::invalid_argument("it is no file");
-  if (::access(program.c_str(), X_OK) != 0) return runtime::invalid_argument("it may not be run; `chmod +x " + program + "` allows that");
+  if (::access(program.c_str(), X_OK) != 0)
+    return runtime::invalid_argument("it may not be run; `chmod +x " + program + "` allows that");
   return check_interpreter(program);
 }
 
 Status failure(const CommandOutcome& outcome, const std::string& operation) {
   if (outcome.status.ok() && outcome.exit_code == 0) return {};
-  std::string text = outcome.status.ok() ? "the provider's command exited with code " + std::to_string(outcome.exit_code) : outcome.status.message();
-  text = operation + ": " + text + (outcome.error_tail.empty() ? "" : "; it said: " + outcome.error_tail);
-  if (!outcome.status.ok()) return Status(outcome.status.code() == runtime::ErrorCode::kResourceExhausted ? runtime::ErrorCode::kTaskFailed : outcome.status.code(), text);
+  std::string text = outcome.status.ok() ? "the provider's command exited with code " +
+                                               std::to_string(outcome.exit_code)
+                                         : outcome.status.message();
+  text = operation + ": " + text +
+         (outcome.error_tail.empty() ? "" : "; it said: " + outcome.error_tail);
+  if (!outcome.status.ok())
+    return Status(outcome.status.code() == runtime::ErrorCode::kResourceExhausted
+                      ? runtime::ErrorCode::kTaskFailed
+                      : outcome.status.code(),
+                  text);
   return runtime::task_failed(text);
 }
 
 }  // namespace
 
-CommandProvider::CommandProvider(runtime::EventLoop& loop, ProviderOptions options, NodeStart start) : loop_(loop), options_(std::move(options)), start_(std::move(start)) {}
+CommandProvider::CommandProvider(runtime::EventLoop& loop, ProviderOptions options, NodeStart start)
+    : loop_(loop), options_(std::move(options)), start_(std::move(start)) {}
 
 runtime::ProcessSpec CommandProvider::spec_of(const std::string& operation) const {
   runtime::ProcessSpec spec;
   spec.program = options_.command.front();
   spec.argv = options_.command;
   spec.argv.push_back(operation);
-  spec.env = {"STARLING_ADDRESS=" + start_.address, "STARLING_CLUSTER=" + start_.cluster, "STARLING_TOKEN_FILE=" + start_.token_file, "STARLING_PROGRAM=" + start_.program};
+  spec.env = {"STARLING_ADDRESS=" + start_.address, "STARLING_CLUSTER=" + start_.cluster,
+              "STARLING_TOKEN_FILE=" + start_.token_file, "STARLING_PROGRAM=" + start_.program};
   return spec;
 }
 
@@ -90,16 +108,14 @@ void CommandProvider::add(const NodeRequest& request, Done done) {
   const std::string capacity(to_string(request.capacity));
   std::vector<std::string> start = start_arguments(start_, request);
   start.push_back("--block");
-  const Json input{{"id", request.id},
-                   {"type", request.type.name},
-                   {"capacity", capacity},
-                   {"resources", request.type.resources.to_map()},
-                   {"labels", request.labels},
-                   {"address", start_.address},
-                   {"cluster", start_.cluster},
-                   {"start", start}};
+  const Json input{{"id", request.id},          {"type", request.type.name},
+                   {"capacity", capacity},      {"resources", request.type.resources.to_map()},
+                   {"labels", request.labels},  {"address", start_.address},
+                   {"cluster", start_.cluster}, {"start", start}};
   spec.input = input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  spec.env.insert(spec.env.end(), {"STARLING_NODE_ID=" + request.id, "STARLING_NODE_TYPE=" + request.type.name, "STARLING_CAPACITY=" + capacity, "STARLING_START=" + quoted(start)});
+  spec.env.insert(spec.env.end(),
+                  {"STARLING_NODE_ID=" + request.id, "STARLING_NODE_TYPE=" + request.type.name,
+                   "STARLING_CAPACITY=" + capacity, "STARLING_START=" + quoted(start)});
   run(std::move(spec), [id = request.id, done = std::move(done)](const CommandOutcome& outcome) {
     const Status status = failure(outcome, "add " + id);
     const bool is_short = outcome.status.ok() && outcome.exit_code == kExitNoCapacity;
@@ -109,14 +125,19 @@ void CommandProvider::add(const NodeRequest& request, Done done) {
 
 void CommandProvider::remove(const std::string& id, Done done) {
   runtime::ProcessSpec spec = spec_of("remove");
-  spec.input = Json{{"id", id}, {"cluster", start_.cluster}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  spec.input = Json{{"id", id}, {"cluster", start_.cluster}}.dump(-1, ' ', false,
+                                                                  Json::error_handler_t::replace) +
+               "\n";
   spec.env.push_back("STARLING_NODE_ID=" + id);
-  run(std::move(spec), [id, done = std::move(done)](const CommandOutcome& outcome) { done(failure(outcome, "remove " + id)); });
+  run(std::move(spec), [id, done = std::move(done)](const CommandOutcome& outcome) {
+    done(failure(outcome, "remove " + id));
+  });
 }
 
 void CommandProvider::list(Listed done) {
   run(spec_of("list"), [done = std::move(done)](const CommandOutcome& outcome) {
-    if (outcome.status.ok() && outcome.exit_code == kExitUnsupported) return done(runtime::unimplemented("the provider's command does not list nodes"));
+    if (outcome.status.ok() && outcome.exit_code == kExitUnsupported)
+      return done(runtime::unimplemented("the provider's command does not list nodes"));
     if (Status status = failure(outcome, "list"); !status.ok()) return done(status);
     done(parse_node_list(outcome.output));
   });
@@ -148,7 +169,8 @@ void CommandProvider::start_next() {
       start_next();
       done(outcome);
     };
-    runs_[number] = std::make_unique<CommandRun>(loop_, std::move(next.spec), options_.timeout, std::move(ended));
+    runs_[number] = std::make_unique<CommandRun>(loop_, std::move(next.spec), options_.timeout,
+                                                 std::move(ended));
   }
 }
 
@@ -165,18 +187,24 @@ Status check_command(const ProviderOptions& options) {
     if (::access(candidate.c_str(), X_OK) != 0 || !check_program(candidate).ok()) continue;
     return {};
   }
-  return runtime::invalid_argument(name + " is in no folder of PATH (" + folders + "), or may not be run there; a path with a slash is looked for from the configuration's folder");
+  return runtime::invalid_argument(name + " is in no folder of PATH (" + folders +
+                                   "), or may not be run there; a path with a slash is looked for "
+                                   "from the configuration's folder");
 }
 
 runtime::Result<std::vector<std::string>> parse_node_list(const std::string& output) {
-  const auto malformed = [](const std::string& what) { return runtime::invalid_argument("list: " + what + "; expected a JSON array of node ids"); };
+  const auto malformed = [](const std::string& what) {
+    return runtime::invalid_argument("list: " + what + "; expected a JSON array of node ids");
+  };
   Json json = Json::parse(output, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("nodes")) json = Json(json["nodes"]);
   if (!json.is_array()) return malformed("the provider's command has printed something else");
   if (json.size() > kIdsMax) return malformed("more than 10000 nodes");
   std::vector<std::string> ids;
   for (const Json& id : json) {
-    if (!id.is_string() || id.get_ref<const std::string&>().empty() || id.get_ref<const std::string&>().size() > kIdBytesMax) return malformed("an entry is no id");
+    if (!id.is_string() || id.get_ref<const std::string&>().empty() ||
+        id.get_ref<const std::string&>().size() > kIdBytesMax)
+      return malformed("an entry is no id");
     ids.push_back(id.get<std::string>());
   }
   return ids;

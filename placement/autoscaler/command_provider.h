@@ -1,4 +1,5 @@
-// CommandProvider: nodes by a command of the user's, which adds, removes and lists them. docs/guide/autoscaler.md is its protocol.
+// CommandProvider: nodes by a command of the user's, which adds, removes and lists them.
+// docs/guide/autoscaler.md is its protocol.
 #pragma once
 
 #include <deque>
@@ -43,10 +44,12 @@ class CommandProvider final : public NodeProvider {
   std::uint64_t next_ = 1;
 };
 
-/// Whether the command is there and may be run, looked for as when it is run. Errors: kInvalidArgument, with the cure.
+/// Whether the command is there and may be run, looked for as when it is run. Errors:
+/// kInvalidArgument, with the cure.
 runtime::Status check_command(const ProviderOptions& options);
 
-/// What `list` has printed: a JSON array of ids, or an object with the array "nodes". Errors: kInvalidArgument.
+/// What `list` has printed: a JSON array of ids, or an object with the array "nodes". Errors:
+/// kInvalidArgument.
 runtime::Result<std::vector<std::string>> parse_node_list(const std::string& output);
 
 }  // namespace placement

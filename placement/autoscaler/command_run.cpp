@@ -11,10 +11,13 @@ constexpr std::size_t kErrorLines = 5;
 constexpr auto kEndGrace = std::chrono::seconds(2);
 }  // namespace
 
-CommandRun::CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec, std::chrono::milliseconds limit, std::function<void(CommandOutcome)> done)
+CommandRun::CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec,
+                       std::chrono::milliseconds limit, std::function<void(CommandOutcome)> done)
     : program_(spec.program), limit_(limit), done_(std::move(done)), timer_(loop.context()) {
   runtime::ProcessHandlers handlers;
-  handlers.on_output = [this](bool is_stderr, std::string_view bytes) { on_output(is_stderr, bytes); };
+  handlers.on_output = [this](bool is_stderr, std::string_view bytes) {
+    on_output(is_stderr, bytes);
+  };
   handlers.on_exit = [this](const runtime::DeathCause& cause) { end(cause); };
   auto process = runtime::ChildProcess::start(loop, spec, std::move(handlers));
   if (!process.ok()) {
@@ -29,7 +32,9 @@ CommandRun::CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec, std:
   timer_.expires_after(limit_);
   timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (ec || !*alive) return;
-    why_ended_ = runtime::deadline_exceeded(program_ + " ran for more than " + std::to_string(limit_.count() / 1000.0).substr(0, 5) + " s and was ended");
+    why_ended_ = runtime::deadline_exceeded(program_ + " ran for more than " +
+                                            std::to_string(limit_.count() / 1000.0).substr(0, 5) +
+                                            " s and was ended");
     process_->end(kEndGrace);
   });
 }
@@ -41,7 +46,8 @@ void CommandRun::on_output(bool is_stderr, std::string_view bytes) {
   if (!why_ended_.ok()) return;
   output_.append(bytes.substr(0, kOutputBytesMax - output_.size()));
   if (output_.size() < kOutputBytesMax) return;
-  why_ended_ = runtime::resource_exhausted(program_ + " has written more than 1 MiB to its stdout and was ended");
+  why_ended_ = runtime::resource_exhausted(
+      program_ + " has written more than 1 MiB to its stdout and was ended");
   process_->end(kEndGrace);
 }
 
@@ -52,7 +58,8 @@ void CommandRun::end(const runtime::DeathCause& cause) {
   outcome.exit_code = cause.exit_code;
   outcome.output = std::move(output_);
   outcome.error_tail = error_tail_.last_lines(kErrorLines);
-  if (outcome.status.ok() && cause.exit_code < 0) outcome.status = runtime::task_failed(program_ + " was " + cause.text);
+  if (outcome.status.ok() && cause.exit_code < 0)
+    outcome.status = runtime::task_failed(program_ + " was " + cause.text);
   const auto done = std::exchange(done_, nullptr);
   done(std::move(outcome));
 }

@@ -1,4 +1,5 @@
-// CommandRun: one run of a command with a time limit: its stdout up to a size, the end of its stderr, its exit code.
+// CommandRun: one run of a command with a time limit: its stdout up to a size, the end of its
+// stderr, its exit code.
 #pragma once
 
 #include <chrono>
@@ -13,19 +14,22 @@
 namespace placement {
 
 struct CommandOutcome {
-  runtime::Status status;   // success: it ran to its end in time, whatever its exit code
+  runtime::Status status;  // success: it ran to its end in time, whatever its exit code
   int exit_code = -1;
   std::string output;
-  std::string error_tail;   // its last lines on stderr
+  std::string error_tail;  // its last lines on stderr
 };
 
-/// Lives on the event loop. Destroyed before its end, it kills the command and `done` is not called.
+/// Lives on the event loop. Destroyed before its end, it kills the command and `done` is not
+/// called.
 class CommandRun {
  public:
   static constexpr std::size_t kOutputBytesMax = 1 << 20;
 
-  /// `done` runs once, on the loop, never from inside the call; the CommandRun may be destroyed in it. kDeadlineExceeded: it ran for longer than `limit`, and was ended.
-  CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec, std::chrono::milliseconds limit, std::function<void(CommandOutcome)> done);
+  /// `done` runs once, on the loop, never from inside the call; the CommandRun may be destroyed in
+  /// it. kDeadlineExceeded: it ran for longer than `limit`, and was ended.
+  CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec, std::chrono::milliseconds limit,
+             std::function<void(CommandOutcome)> done);
   CommandRun(const CommandRun&) = delete;
   CommandRun& operator=(const CommandRun&) = delete;
   ~CommandRun();

@@ -4,7 +4,9 @@
 
 namespace placement {
 
-std::string_view to_string(Capacity capacity) { return capacity == Capacity::kSpot ? "spot" : "on-demand"; }
+std::string_view to_string(Capacity capacity) {
+  return capacity == Capacity::kSpot ? "spot" : "on-demand";
+}
 
 runtime::Labels NodeType::labels_of(const std::string& id, Capacity capacity) const {
   runtime::Labels all = labels;
@@ -15,7 +17,8 @@ runtime::Labels NodeType::labels_of(const std::string& id, Capacity capacity) co
 }
 
 const NodeType* AutoscalerConfig::type(std::string_view name) const {
-  auto found = std::find_if(types.begin(), types.end(), [&](const NodeType& type) { return type.name == name; });
+  auto found = std::find_if(types.begin(), types.end(),
+                            [&](const NodeType& type) { return type.name == name; });
   return found == types.end() ? nullptr : &*found;
 }
 

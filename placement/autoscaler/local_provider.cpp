@@ -34,10 +34,12 @@ std::vector<std::string> arguments_of(pid_t pid) {
 
 /// The id under which a process is a node of the cluster at `address`; empty if it is none.
 std::string node_id(const std::vector<std::string>& words, const std::string& address) {
-  if (words.size() < 4 || words[1] != "start" || words[2] != "--address" || words[3] != address) return "";
+  if (words.size() < 4 || words[1] != "start" || words[2] != "--address" || words[3] != address)
+    return "";
   const std::string label = std::string(kAutoscalerIdLabel) + "=";
   for (std::size_t i = 4; i + 1 < words.size(); ++i) {
-    if (words[i] == "--label" && words[i + 1].starts_with(label)) return words[i + 1].substr(label.size());
+    if (words[i] == "--label" && words[i + 1].starts_with(label))
+      return words[i + 1].substr(label.size());
   }
   return "";
 }
@@ -46,13 +48,15 @@ std::string node_id(const std::vector<std::string>& words, const std::string& ad
 std::vector<std::pair<pid_t, std::string>> find_nodes(const std::string& address) {
   std::vector<std::pair<pid_t, std::string>> nodes;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     pid_t pid = 0;
     auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (failed != std::errc() || rest != name.data() + name.size()) continue;
     struct stat owner;
-    if (::stat(entry->path().c_str(), &owner) != 0 || owner.st_uid != ::geteuid()) continue;  // anybody may call a process anything
+    if (::stat(entry->path().c_str(), &owner) != 0 || owner.st_uid != ::geteuid())
+      continue;  // anybody may call a process anything
     std::string id = node_id(arguments_of(pid), address);
     if (!id.empty()) nodes.emplace_back(pid, std::move(id));
   }
@@ -68,14 +72,16 @@ void signal_node(pid_t pid, const std::string& id, const std::string& address, i
 
 }  // namespace
 
-LocalProvider::LocalProvider(runtime::EventLoop& loop, std::chrono::milliseconds start_limit, NodeStart start)
+LocalProvider::LocalProvider(runtime::EventLoop& loop, std::chrono::milliseconds start_limit,
+                             NodeStart start)
     : loop_(loop), start_limit_(start_limit), start_(std::move(start)), timer_(loop.context()) {}
 
 LocalProvider::~LocalProvider() { *alive_ = false; }
 
 void LocalProvider::add(const NodeRequest& request, Done done) {
   const auto nodes = find_nodes(start_.address);
-  if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.second == request.id; })) {
+  if (std::any_of(nodes.begin(), nodes.end(),
+                  [&](const auto& node) { return node.second == request.id; })) {
     return loop_.post([done = std::move(done)] { done({}); });  // asked for before a crash
   }
   runtime::ProcessSpec spec;
@@ -84,13 +90,18 @@ void LocalProvider::add(const NodeRequest& request, Done done) {
   spec.argv.insert(spec.argv.begin(), start_.program);
   spec.env = {"STARLING_TOKEN_FILE=" + start_.token_file};
   const std::uint64_t number = next_++;
-  runs_[number] = std::make_unique<CommandRun>(loop_, std::move(spec), start_limit_, [this, number, done = std::move(done)](const CommandOutcome& outcome) {
-    const auto run = runs_.extract(number);  // it goes with its handler
-    const std::string said = outcome.error_tail.empty() ? "" : ": " + outcome.error_tail;
-    if (!outcome.status.ok()) return done(Status(outcome.status.code(), outcome.status.message() + said));
-    if (outcome.exit_code != 0) return done(runtime::task_failed("starling start exited with code " + std::to_string(outcome.exit_code) + said));
-    done({});
-  });
+  runs_[number] = std::make_unique<CommandRun>(
+      loop_, std::move(spec), start_limit_,
+      [this, number, done = std::move(done)](const CommandOutcome& outcome) {
+        const auto run = runs_.extract(number);  // it goes with its handler
+        const std::string said = outcome.error_tail.empty() ? "" : ": " + outcome.error_tail;
+        if (!outcome.status.ok())
+          return done(Status(outcome.status.code(), outcome.status.message() + said));
+        if (outcome.exit_code != 0)
+          return done(runtime::task_failed("starling start exited with code " +
+                                           std::to_string(outcome.exit_code) + said));
+        done({});
+      });
 }
 
 void LocalProvider::remove(const std::string& id, Done done) {
@@ -117,9 +128,13 @@ void LocalProvider::look_after() {
       is_there = true;
       if (now >= removal.kill_at) signal_node(pid, id, start_.address, SIGKILL);
     }
-    if (!is_there) over.emplace_back(std::move(removal.done), Status());
-    else if (now >= removal.give_up_at) over.emplace_back(std::move(removal.done), runtime::unavailable("its process does not end, not even by SIGKILL"));
-    else removals_.push_back(std::move(removal));
+    if (!is_there)
+      over.emplace_back(std::move(removal.done), Status());
+    else if (now >= removal.give_up_at)
+      over.emplace_back(std::move(removal.done),
+                        runtime::unavailable("its process does not end, not even by SIGKILL"));
+    else
+      removals_.push_back(std::move(removal));
   }
   is_armed_ = !removals_.empty();
   if (is_armed_) {
@@ -134,7 +149,9 @@ void LocalProvider::look_after() {
 void LocalProvider::list(Listed done) {
   std::set<std::string> ids;
   for (const auto& [pid, id] : find_nodes(start_.address)) ids.insert(id);
-  loop_.post([ids = std::vector<std::string>(ids.begin(), ids.end()), done = std::move(done)] { done(ids); });
+  loop_.post([ids = std::vector<std::string>(ids.begin(), ids.end()), done = std::move(done)] {
+    done(ids);
+  });
 }
 
 }  // namespace placement

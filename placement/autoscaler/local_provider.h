@@ -1,4 +1,5 @@
-// LocalProvider: nodes as processes of this machine, started by `starling start` and known again by their arguments. For trying things out, and for tests.
+// LocalProvider: nodes as processes of this machine, started by `starling start` and known again by
+// their arguments. For trying things out, and for tests.
 #pragma once
 
 #include <map>

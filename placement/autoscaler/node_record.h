@@ -1,4 +1,5 @@
-// NodeRecord: a node that the autoscaler has asked for. Recorded with the head before anything is asked of a provider, so that whoever goes on after a crash knows of it.
+// NodeRecord: a node that the autoscaler has asked for. Recorded with the head before anything is
+// asked of a provider, so that whoever goes on after a crash knows of it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ enum class NodePhase {
   kRetiring,  // the head is asked to give it no new work
   kRemoving,  // the provider is asked to end it, until it says that it has
 };
-std::string_view to_string(NodePhase phase);  // "wanted", "starting", "joined", "retiring", "removing"
+std::string_view to_string(
+    NodePhase phase);  // "wanted", "starting", "joined", "retiring", "removing"
 
 struct NodeRecord {
   std::string id;

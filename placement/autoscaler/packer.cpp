@@ -16,8 +16,9 @@ namespace {
 // So many groups are looked at in one round; those behind them wait for the next.
 constexpr std::size_t kGroupsMax = 1000;
 
-// What selectors want of a node's labels is a resource, of which a node that meets it has plenty, and whoever wants it takes the
-// smallest share: so the code that assigns resources keeps to labels too.
+// What selectors want of a node's labels is a resource, of which a node that meets it has plenty,
+// and whoever wants it takes the smallest share: so the code that assigns resources keeps to labels
+// too.
 constexpr double kPlenty = 1e6;
 constexpr double kShare = 1.0 / Resources::kUnitsPerOne;
 
@@ -25,7 +26,7 @@ constexpr double kShare = 1.0 / Resources::kUnitsPerOne;
 struct Piece {
   Resources amount;  // without the labels
   runtime::Labels labels;
-  Resources all;     // with them
+  Resources all;  // with them
 };
 
 /// The resource that stands for these.
@@ -34,7 +35,8 @@ Resources label_resource(const runtime::Labels& wanted, double amount) {
   return resource.ok() ? *resource : Resources();
 }
 
-runtime::Result<Piece> make_piece(const runtime::ResourceMap& resources, const runtime::Labels& labels) {
+runtime::Result<Piece> make_piece(const runtime::ResourceMap& resources,
+                                  const runtime::Labels& labels) {
   auto amount = Resources::from_map(resources);
   if (!amount.ok()) return amount.status();
   if (runtime::Status status = check_selectors(labels); !status.ok()) return status;
@@ -49,28 +51,34 @@ std::string describe(const Piece& piece) {
   return text;
 }
 
-std::string plural(std::size_t count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
+std::string plural(std::size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 class Packer {
  public:
-  Packer(PackInput input, const runtime::Demand& demand) : input_(std::move(input)), there_(input_.pool.size()) {
+  Packer(PackInput input, const runtime::Demand& demand)
+      : input_(std::move(input)), there_(input_.pool.size()) {
     for (const auto* shapes : {&demand.actors, &demand.jobs}) {
       for (const runtime::PlaceShape& shape : *shapes) want(shape.labels);
     }
     for (const runtime::GroupShape& shape : demand.groups) {
       for (const runtime::Labels& labels : shape.spec.bundle_labels) want(labels);
     }
-    for (const PoolNode& node : input_.pool) left_.push_back(with_labels(node.available, node.labels));
+    for (const PoolNode& node : input_.pool)
+      left_.push_back(with_labels(node.available, node.labels));
     result_.used.resize(there_);
   }
 
   void place_groups(const std::vector<runtime::GroupShape>& groups) {
     std::size_t looked_at = 0;
     for (const runtime::GroupShape& shape : groups) {
-      const std::string name = shape.spec.name.empty() ? shape.spec.group.short_hex() : "'" + shape.spec.name + "'";
+      const std::string name =
+          shape.spec.name.empty() ? shape.spec.group.short_hex() : "'" + shape.spec.name + "'";
       DemandReport report;
       report.count = shape.count;
-      report.what = plural(shape.count, "placement group") + " of " + plural(shape.spec.bundles.size(), "bundle") + ", " +
+      report.what = plural(shape.count, "placement group") + " of " +
+                    plural(shape.spec.bundles.size(), "bundle") + ", " +
                     std::string(to_string(shape.spec.strategy)) + " (" + name + ")";
       std::size_t placed = 0;
       while (placed < shape.count && looked_at++ < kGroupsMax) {
@@ -79,7 +87,8 @@ class Packer {
         ++placed;
       }
       report.unmet = shape.count - placed;
-      if (report.unmet > 0 && report.reason.empty()) report.reason = "the groups before it come first";
+      if (report.unmet > 0 && report.reason.empty())
+        report.reason = "the groups before it come first";
       result_.demand.push_back(std::move(report));
     }
   }
@@ -97,7 +106,8 @@ class Packer {
       report.count = shape.count;
       auto piece = make_piece(shape.resources, shape.labels);
       if (piece.ok()) {
-        report.what = plural(shape.count, what) + " with " + describe(*piece) + " (" + shape.example + ")";
+        report.what =
+            plural(shape.count, what) + " with " + describe(*piece) + " (" + shape.example + ")";
         entries.push_back({*piece, result_.demand.size(), takers(*piece), share(*piece)});
       } else {
         report.what = plural(shape.count, what) + " (" + shape.example + ")";
@@ -107,7 +117,9 @@ class Packer {
       result_.demand.push_back(std::move(report));
     }
     // The ones that are hardest to place first.
-    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.takers != b.takers ? a.takers < b.takers : a.share > b.share; });
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return a.takers != b.takers ? a.takers < b.takers : a.share > b.share;
+    });
     for (const Entry& entry : entries) {
       DemandReport& report = result_.demand[entry.report];
       report.unmet = report.count - place_pieces(entry.piece, report.count, report.what);
@@ -134,7 +146,8 @@ class Packer {
   /// How many types could hold it, and the share of the one that it fills best.
   std::size_t takers(const Piece& piece) const {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < input_.offers.size(); ++i) count += fresh(i, capacity_for(i, piece)).covers(piece.all);
+    for (std::size_t i = 0; i < input_.offers.size(); ++i)
+      count += fresh(i, capacity_for(i, piece)).covers(piece.all);
     return count;
   }
   double share(const Piece& piece) const {
@@ -154,7 +167,9 @@ class Packer {
     auto wanted = piece.labels.find(std::string(kCapacityLabel));
     if (wanted == piece.labels.end()) return next;
     const Capacity other = next == Capacity::kSpot ? Capacity::kOnDemand : Capacity::kSpot;
-    const auto fits = [&](Capacity capacity) { return meets({{wanted->first, std::string(to_string(capacity))}}, {*wanted}); };
+    const auto fits = [&](Capacity capacity) {
+      return meets({{wanted->first, std::string(to_string(capacity))}}, {*wanted});
+    };
     return !fits(next) && fits(other) ? other : next;
   }
 
@@ -173,12 +188,15 @@ class Packer {
     const TypeOffer& from = input_.offers[offer];
     const bool never_spot = capacity == Capacity::kSpot && from.type.spot.share == 0;
     if (never_spot) return "node type '" + from.type.name + "' has no spot nodes";
-    if (from.room == 0) return "node type '" + from.type.name + "' has its max_nodes, " + std::to_string(from.type.max_nodes);
+    if (from.room == 0)
+      return "node type '" + from.type.name + "' has its max_nodes, " +
+             std::to_string(from.type.max_nodes);
     if (input_.room == 0) return "max_nodes, " + std::to_string(input_.nodes_max) + ", is reached";
     return capacity == Capacity::kSpot ? from.spot_closed : from.on_demand_closed;
   }
 
-  /// The type for `count` of these, if one may be added now: without resources that they do not ask for, then filled best by them.
+  /// The type for `count` of these, if one may be added now: without resources that they do not ask
+  /// for, then filled best by them.
   std::optional<std::size_t> choose(const Piece& piece, std::size_t count) const {
     std::optional<std::size_t> best;
     std::size_t best_unneeded = 0;
@@ -192,7 +210,9 @@ class Packer {
       if (!piece.amount.empty()) left -= piece.amount.multiplied(fits);
       const double filled = piece.amount.empty() ? 0 : left.utilisation_of(offered, piece.amount);
       const std::size_t unneeded = offered.special_beside(piece.amount);
-      if (best && (unneeded > best_unneeded || (unneeded == best_unneeded && filled <= best_filled))) continue;
+      if (best &&
+          (unneeded > best_unneeded || (unneeded == best_unneeded && filled <= best_filled)))
+        continue;
       best = i;
       best_unneeded = unneeded;
       best_filled = filled;
@@ -203,7 +223,11 @@ class Packer {
   void add_node(std::size_t offer, Capacity capacity, const std::string& reason) {
     left_.push_back(fresh(offer, capacity));
     TypeOffer& from = input_.offers[offer];
-    result_.add.push_back({offer, capacity, "for " + reason + (from.stands_in && capacity == Capacity::kOnDemand ? "; on demand, since spot nodes are short" : "")});
+    result_.add.push_back({offer, capacity,
+                           "for " + reason +
+                               (from.stands_in && capacity == Capacity::kOnDemand
+                                    ? "; on demand, since spot nodes are short"
+                                    : "")});
     --from.room;
     --input_.room;
     ++(capacity == Capacity::kSpot ? from.spot : from.on_demand);
@@ -217,7 +241,8 @@ class Packer {
   /// On what there is, then on new nodes. Returns how many have a place.
   std::size_t place_pieces(const Piece& piece, std::size_t count, const std::string& reason) {
     std::size_t placed = 0;
-    for (std::size_t n = 0; n < left_.size() && placed < count; ++n) placed += fill(n, piece, count - placed);
+    for (std::size_t n = 0; n < left_.size() && placed < count; ++n)
+      placed += fill(n, piece, count - placed);
     while (placed < count) {
       auto offer = choose(piece, count - placed);
       if (!offer) break;
@@ -237,7 +262,8 @@ class Packer {
   std::string place_group(const runtime::GroupSpec& spec, const std::string& reason) {
     std::vector<Piece> pieces;
     for (std::size_t b = 0; b < spec.bundles.size(); ++b) {
-      auto piece = make_piece(spec.bundles[b], b < spec.bundle_labels.size() ? spec.bundle_labels[b] : runtime::Labels());
+      auto piece = make_piece(spec.bundles[b], b < spec.bundle_labels.size() ? spec.bundle_labels[b]
+                                                                             : runtime::Labels());
       if (!piece.ok()) return piece.status().message();
       pieces.push_back(std::move(*piece));
     }
@@ -263,7 +289,8 @@ class Packer {
     return true;
   }
 
-  std::string add_for_group(runtime::GroupStrategy strategy, const std::vector<Piece>& pieces, const std::string& reason) {
+  std::string add_for_group(runtime::GroupStrategy strategy, const std::vector<Piece>& pieces,
+                            const std::string& reason) {
     if (strategy == runtime::GroupStrategy::kStrictPack) {
       Piece together = pieces.front();
       for (std::size_t b = 1; b < pieces.size(); ++b) {
@@ -281,7 +308,8 @@ class Packer {
       // What was added for the bundles before this one may have room for it too.
       if (!on_its_own && fits_on_new(piece)) continue;
       auto offer = choose(piece, on_its_own ? 1 : pieces.size());
-      if (!offer) return (on_its_own ? "each bundle needs a node of its own: " : "") + why_not(piece);
+      if (!offer)
+        return (on_its_own ? "each bundle needs a node of its own: " : "") + why_not(piece);
       add_node(*offer, capacity_for(*offer, piece), reason);
       if (!on_its_own) trial_.push_back(left_.back()), trial_.back() -= piece.all;
     }
@@ -298,15 +326,18 @@ class Packer {
     return false;
   }
 
-  /// The bundles that what is there cannot take beside the others, as few as can be: those that are hardest to place are placed first.
-  std::vector<Piece> remaining(runtime::GroupStrategy strategy, const std::vector<Piece>& pieces) const {
+  /// The bundles that what is there cannot take beside the others, as few as can be: those that are
+  /// hardest to place are placed first.
+  std::vector<Piece> remaining(runtime::GroupStrategy strategy,
+                               const std::vector<Piece>& pieces) const {
     struct Kind {
       Piece piece;
       std::size_t count = 0;
     };
     std::vector<Kind> kinds;
     for (const Piece& piece : pieces) {
-      auto like = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.piece.all == piece.all; });
+      auto like = std::find_if(kinds.begin(), kinds.end(),
+                               [&](const Kind& kind) { return kind.piece.all == piece.all; });
       if (like == kinds.end()) like = kinds.insert(kinds.end(), {piece, 0});
       ++like->count;
     }
@@ -323,8 +354,10 @@ class Packer {
         const std::size_t middle = (low + high + 1) / 2;
         std::vector<Resources> trial = placed;
         trial.insert(trial.end(), middle, kind.piece.all);
-        if (assign_bundles(strategy, trial, left_)) low = middle;
-        else high = middle - 1;
+        if (assign_bundles(strategy, trial, left_))
+          low = middle;
+        else
+          high = middle - 1;
       }
       placed.insert(placed.end(), low, kind.piece.all);
       rest.insert(rest.end(), kind.count - low, kind.piece);
@@ -345,7 +378,8 @@ class Packer {
       std::string lacks = type.resources.missing(piece.amount);
       double share = 0;  // of what is asked for, summed up
       for (const auto& [name, wanted] : piece.amount.to_map()) {
-        const double has = static_cast<double>(type.resources.units(name)) / Resources::kUnitsPerOne;
+        const double has =
+            static_cast<double>(type.resources.units(name)) / Resources::kUnitsPerOne;
         share += std::max(0.0, 1 - has / wanted);
       }
       for (const auto& [name, value] : unmet(labels_of(i, capacity), piece.labels)) {
@@ -362,9 +396,9 @@ class Packer {
 
   PackInput input_;
   std::set<runtime::Labels> wanted_;  // selectors of what waits
-  std::size_t there_;            // nodes of the pool, before the new ones
-  std::vector<Resources> left_;  // of each node, with its labels
-  std::vector<Resources> trial_; // of the nodes added for the group at hand
+  std::size_t there_;                 // nodes of the pool, before the new ones
+  std::vector<Resources> left_;       // of each node, with its labels
+  std::vector<Resources> trial_;      // of the nodes added for the group at hand
   PackResult result_;
 };
 
@@ -374,7 +408,9 @@ Capacity TypeOffer::next_capacity() const {
   const SpotOptions& mix = type.spot;
   if (mix.share == 0 || stands_in || on_demand < mix.on_demand_base) return Capacity::kOnDemand;
   const std::size_t beyond = spot + on_demand - mix.on_demand_base;
-  return static_cast<double>(spot) < mix.share * static_cast<double>(beyond + 1) ? Capacity::kSpot : Capacity::kOnDemand;
+  return static_cast<double>(spot) < mix.share * static_cast<double>(beyond + 1)
+             ? Capacity::kSpot
+             : Capacity::kOnDemand;
 }
 
 PackResult pack(const runtime::Demand& demand, PackInput input) {

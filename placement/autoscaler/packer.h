@@ -1,4 +1,5 @@
-// Which nodes have to be added so that what waits has a place: a pure function of the demand, what there is and what may be added.
+// Which nodes have to be added so that what waits has a place: a pure function of the demand, what
+// there is and what may be added.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +20,19 @@ struct PoolNode {
 
 /// A node type, and how many more of it there may be now.
 struct TypeOffer {
-  NodeType type;            // with what its nodes really have, should that be less than what they were to have
-  std::size_t room = 0;     // of its own max_nodes
+  NodeType
+      type;  // with what its nodes really have, should that be less than what they were to have
+  std::size_t room = 0;  // of its own max_nodes
   // Nodes that it has already, for the mix.
   std::size_t spot = 0;
   std::size_t on_demand = 0;
   // Empty: it may be added. Else why not, for the time being.
   std::string spot_closed;
   std::string on_demand_closed;
-  bool stands_in = false;   // spot nodes are short: nodes on demand instead
+  bool stands_in = false;  // spot nodes are short: nodes on demand instead
 
-  /// What the next node of this type is to be, for something that is to have this label or (none) any.
+  /// What the next node of this type is to be, for something that is to have this label or (none)
+  /// any.
   Capacity next_capacity() const;
 };
 
@@ -49,10 +52,10 @@ struct NewNode {
 
 /// What waits, and whether it is provided for.
 struct DemandReport {
-  std::string what;          // "3 actors with CPU 2 (actor Counter 7f3a0011)"
+  std::string what;  // "3 actors with CPU 2 (actor Counter 7f3a0011)"
   std::size_t count = 0;
-  std::size_t unmet = 0;     // of them have no place even with the nodes to be added
-  std::string reason;        // why
+  std::size_t unmet = 0;  // of them have no place even with the nodes to be added
+  std::string reason;     // why
   bool operator==(const DemandReport&) const = default;
 };
 
@@ -62,8 +65,10 @@ struct PackResult {
   std::vector<DemandReport> demand;
 };
 
-/// Groups first, as the scheduler does it, and each as a whole or not at all: half of a gang is no use. What is put on nodes that are there needs no new one; for the
-/// rest the type that is filled best, without resources that nobody asks for. Cost: O(shapes x nodes x types), and for each group O(bundles^2 x nodes).
+/// Groups first, as the scheduler does it, and each as a whole or not at all: half of a gang is no
+/// use. What is put on nodes that are there needs no new one; for the rest the type that is filled
+/// best, without resources that nobody asks for. Cost: O(shapes x nodes x types), and for each
+/// group O(bundles^2 x nodes).
 PackResult pack(const runtime::Demand& demand, PackInput input);
 
 }  // namespace placement

@@ -12,7 +12,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kNotesMax = 50;
 // A node that has joined and is lost within this time counts as one that failed to start.
 constexpr auto kEarly = std::chrono::minutes(1);
-// The head knows a node that was removed until its lease is over; one that is there for longer was not removed.
+// The head knows a node that was removed until its lease is over; one that is there for longer was
+// not removed.
 constexpr auto kGoneGrace = std::chrono::minutes(1);
 // A node that is drained has gone this long after its time, or does not go.
 constexpr auto kLeaveGrace = std::chrono::seconds(5);
@@ -25,7 +26,9 @@ std::string seconds(milliseconds time) {
   return text;
 }
 
-milliseconds between(runtime::Deadline from, runtime::Deadline to) { return std::chrono::duration_cast<milliseconds>(to - from); }
+milliseconds between(runtime::Deadline from, runtime::Deadline to) {
+  return std::chrono::duration_cast<milliseconds>(to - from);
+}
 
 std::string label_of(const runtime::NodeUse& use, std::string_view label) {
   auto found = use.info.labels.find(std::string(label));
@@ -36,19 +39,27 @@ std::string label_of(const runtime::NodeUse& use, std::string_view label) {
 Resources smaller(const Resources& a, const Resources& b) {
   runtime::ResourceMap amounts = a.to_map();
   const runtime::ResourceMap others = b.to_map();
-  for (auto& [name, amount] : amounts) amount = std::min(amount, others.contains(name) ? others.at(name) : 0.0);
+  for (auto& [name, amount] : amounts)
+    amount = std::min(amount, others.contains(name) ? others.at(name) : 0.0);
   auto least = Resources::from_map(amounts);
   return least.ok() ? *least : a;
 }
 
-bool is_going(const NodePlanner::Node& node) { return node.phase == NodePhase::kRetiring || node.phase == NodePhase::kRemoving; }
-bool is_coming(const NodePlanner::Node& node) { return node.phase == NodePhase::kWanted || node.phase == NodePhase::kStarting; }
+bool is_going(const NodePlanner::Node& node) {
+  return node.phase == NodePhase::kRetiring || node.phase == NodePhase::kRemoving;
+}
+bool is_coming(const NodePlanner::Node& node) {
+  return node.phase == NodePhase::kWanted || node.phase == NodePhase::kStarting;
+}
 
-std::string name_of(const NodePlanner::Node& node) { return "node " + node.id + " (" + std::string(to_string(node.capacity)) + ")"; }
+std::string name_of(const NodePlanner::Node& node) {
+  return "node " + node.id + " (" + std::string(to_string(node.capacity)) + ")";
+}
 
 }  // namespace
 
-NodePlanner::NodePlanner(AutoscalerConfig config, std::function<std::string(const std::string&)> make_id)
+NodePlanner::NodePlanner(AutoscalerConfig config,
+                         std::function<std::string(const std::string&)> make_id)
     : config_(std::move(config)), make_id_(std::move(make_id)) {}
 
 void NodePlanner::restore(std::vector<NodeRecord> records, Time now) {
@@ -103,35 +114,48 @@ void NodePlanner::observe(const runtime::Demand& demand, Time now) {
       Node node;
       node.id = id;
       node.type = label_of(use, kNodeTypeLabel);
-      node.capacity = label_of(use, kCapacityLabel) == to_string(Capacity::kSpot) ? Capacity::kSpot : Capacity::kOnDemand;
+      node.capacity = label_of(use, kCapacityLabel) == to_string(Capacity::kSpot)
+                          ? Capacity::kSpot
+                          : Capacity::kOnDemand;
       const bool again = gone != gone_.end();
       node.node = use.info.node;
-      enter(node, again ? NodePhase::kRemoving : NodePhase::kJoined, again ? "it is still in the cluster though it was removed" : "found in the cluster", now);
+      enter(node, again ? NodePhase::kRemoving : NodePhase::kJoined,
+            again ? "it is still in the cluster though it was removed" : "found in the cluster",
+            now);
       note(decisions_, name_of(node) + ": " + node.reason, now);
       nodes_.emplace(id, std::move(node));
     }
     observe_node(use, now);
   }
   for (auto& [id, node] : nodes_) {
-    if (seen.contains(id) || (node.phase != NodePhase::kJoined && node.phase != NodePhase::kRetiring)) continue;
-    if (node.phase == NodePhase::kJoined && node.asked) continue;  // the provider has not even answered yet
+    if (seen.contains(id) ||
+        (node.phase != NodePhase::kJoined && node.phase != NodePhase::kRetiring))
+      continue;
+    if (node.phase == NodePhase::kJoined && node.asked)
+      continue;  // the provider has not even answered yet
     last_change_ = now;
     if (node.phase == NodePhase::kJoined) {
       const auto lived = now - node.since;
       const bool drained = node.drains;
-      const runtime::Status why = runtime::unavailable("it left the cluster after " + seconds(std::chrono::duration_cast<milliseconds>(lived)) +
-                                                       (drained ? ", " + node.busy : ""));
-      if (lived < kEarly && !drained) failed(node, why, now);
-      else note(failures_, name_of(node) + ": " + why.message(), now);
+      const runtime::Status why = runtime::unavailable(
+          "it left the cluster after " + seconds(std::chrono::duration_cast<milliseconds>(lived)) +
+          (drained ? ", " + node.busy : ""));
+      if (lived < kEarly && !drained)
+        failed(node, why, now);
+      else
+        note(failures_, name_of(node) + ": " + why.message(), now);
       spot_trouble(node, false, now);
     }
-    enter(node, NodePhase::kRemoving, node.phase == NodePhase::kRetiring ? std::string(node.reason) : "it has left the cluster", now);
+    enter(node, NodePhase::kRemoving,
+          node.phase == NodePhase::kRetiring ? std::string(node.reason) : "it has left the cluster",
+          now);
   }
 }
 
 void NodePlanner::observe_node(const runtime::NodeUse& use, Time now) {
   Node& node = nodes_.at(label_of(use, kAutoscalerIdLabel));
-  // One that was given up before it joined, and is not being removed at this moment, may have got work already.
+  // One that was given up before it joined, and is not being removed at this moment, may have got
+  // work already.
   const bool is_late = node.phase == NodePhase::kRemoving && node.node.is_none() && !node.asked;
   if (node.phase == NodePhase::kRemoving && !is_late) return;
   if (is_coming(node) || is_late) {
@@ -148,7 +172,10 @@ void NodePlanner::observe_node(const runtime::NodeUse& use, Time now) {
         really_.erase(node.type);
       } else {
         really_[node.type] = smaller(type->resources, *has);
-        note(failures_, name_of(node) + " has less than node type '" + node.type + "' says; it lacks " + has->missing(type->resources), now);
+        note(failures_,
+             name_of(node) + " has less than node type '" + node.type + "' says; it lacks " +
+                 has->missing(type->resources),
+             now);
       }
     }
   }
@@ -157,15 +184,20 @@ void NodePlanner::observe_node(const runtime::NodeUse& use, Time now) {
   node.last_placed = use.last_placed;
   node.drains = use.is_leaving();
   node.busy = use.info.drain ? "drained: " + use.info.drain->reason : use.describe();
-  if (!use.is_idle() || use.is_leaving()) node.idle_since.reset();
-  else if (!node.idle_since || used_meanwhile) node.idle_since = now;
+  if (!use.is_idle() || use.is_leaving())
+    node.idle_since.reset();
+  else if (!node.idle_since || used_meanwhile)
+    node.idle_since = now;
 }
 
 void NodePlanner::give_up_late(Time now) {
   for (auto& [id, node] : nodes_) {
-    if (node.leaves_by && *node.leaves_by <= now) enter(node, NodePhase::kRemoving, std::string(node.reason), now);
+    if (node.leaves_by && *node.leaves_by <= now)
+      enter(node, NodePhase::kRemoving, std::string(node.reason), now);
     if (!is_coming(node) || node.asked || now - node.since <= config_.start_timeout) continue;
-    failed(node, runtime::deadline_exceeded("it has not joined within " + seconds(config_.start_timeout)), now);
+    failed(node,
+           runtime::deadline_exceeded("it has not joined within " + seconds(config_.start_timeout)),
+           now);
     spot_trouble(node, false, now);
     enter(node, NodePhase::kRemoving, "it has not joined in time", now);
   }
@@ -174,22 +206,26 @@ void NodePlanner::give_up_late(Time now) {
 // -- More
 
 std::size_t NodePlanner::count_of(const std::string& type) const {
-  return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) { return entry.second.type == type; }));
+  return static_cast<std::size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [&](const auto& entry) { return entry.second.type == type; }));
 }
 
 TypeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
   TypeOffer offer;
   offer.type = type;
-  if (auto really = really_.find(type.name); really != really_.end()) offer.type.resources = really->second;
+  if (auto really = really_.find(type.name); really != really_.end())
+    offer.type.resources = really->second;
   const std::size_t count = count_of(type.name);
   offer.room = type.max_nodes > count ? type.max_nodes - count : 0;
   for (const auto& [id, node] : nodes_) {
-    if (node.type == type.name && !is_going(node)) ++(node.capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
+    if (node.type == type.name && !is_going(node))
+      ++(node.capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
   }
   const auto closed = [&](Capacity capacity) -> std::string {
     const Health* known = health(type.name, capacity);
     if (!known || known->not_before <= now) return "";
-    return "node type '" + type.name + "' (" + std::string(to_string(capacity)) + ") has failed " + std::to_string(known->failures) + " times, the next attempt is in " +
+    return "node type '" + type.name + "' (" + std::string(to_string(capacity)) + ") has failed " +
+           std::to_string(known->failures) + " times, the next attempt is in " +
            seconds(between(now, known->not_before)) + "; last: " + known->last_failure;
   };
   offer.spot_closed = closed(Capacity::kSpot);
@@ -197,7 +233,9 @@ TypeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
   const Health* spot = health(type.name, Capacity::kSpot);
   offer.stands_in = spot && spot->stands_in_until > now;
   if (offer.stands_in && offer.spot_closed.empty()) {
-    offer.spot_closed = "spot nodes of type '" + type.name + "' are short; they are tried again in " + seconds(between(now, spot->stands_in_until));
+    offer.spot_closed = "spot nodes of type '" + type.name +
+                        "' are short; they are tried again in " +
+                        seconds(between(now, spot->stands_in_until));
   }
   return offer;
 }
@@ -209,7 +247,8 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
   std::vector<std::string> ids;  // of the pool; empty: not ours
   for (const runtime::NodeUse& use : demand.nodes) {
     auto ours = nodes_.find(label_of(use, kAutoscalerIdLabel));
-    if (use.is_leaving() || (ours != nodes_.end() && ours->second.phase != NodePhase::kJoined)) continue;
+    if (use.is_leaving() || (ours != nodes_.end() && ours->second.phase != NodePhase::kJoined))
+      continue;
     auto available = Resources::from_map(use.info.available);
     if (!available.ok()) continue;
     input.pool.push_back({*available, use.info.labels});
@@ -228,7 +267,8 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
   const auto take = [&](std::size_t index, const std::string& reason) {
     TypeOffer& offer = input.offers[index];
     const Capacity capacity = offer.next_capacity();
-    const std::string& closed = capacity == Capacity::kSpot ? offer.spot_closed : offer.on_demand_closed;
+    const std::string& closed =
+        capacity == Capacity::kSpot ? offer.spot_closed : offer.on_demand_closed;
     if (offer.room == 0 || input.room == 0) return false;
     if (!closed.empty()) return holding_back_.push_back(reason + ": " + closed), false;
     wanted.push_back({index, capacity, reason});
@@ -240,7 +280,8 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
   };
   for (std::size_t i = 0; i < config_.types.size(); ++i) {
     const NodeType& type = config_.types[i];
-    const std::string reason = "for min_nodes of '" + type.name + "', " + std::to_string(type.min_nodes);
+    const std::string reason =
+        "for min_nodes of '" + type.name + "', " + std::to_string(type.min_nodes);
     while (input.offers[i].spot + input.offers[i].on_demand < type.min_nodes && take(i, reason)) {
     }
   }
@@ -258,7 +299,8 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
     ++(node.capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
     wanted.push_back(std::move(node));
   }
-  const auto staying = static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) { return !is_going(entry.second); }));
+  const auto staying = static_cast<std::size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const auto& entry) { return !is_going(entry.second); }));
   const std::string reason = "for min_nodes, " + std::to_string(config_.min_nodes);
   for (std::size_t i = 0; i < config_.types.size(); ++i) {
     while (others_ + staying + wanted.size() < config_.min_nodes && take(i, reason)) {
@@ -266,14 +308,18 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
   }
   if (wanted.empty()) return;
   if (last_up_ + config_.up_cooldown > now) {
-    holding_back_.push_back(std::to_string(wanted.size()) + " additions wait for the end of the cool-down, in " + seconds(between(now, last_up_ + config_.up_cooldown)));
+    holding_back_.push_back(std::to_string(wanted.size()) +
+                            " additions wait for the end of the cool-down, in " +
+                            seconds(between(now, last_up_ + config_.up_cooldown)));
     return;
   }
-  for (const NewNode& node : wanted) add(config_.types[node.offer].name, node.capacity, node.reason, now);
+  for (const NewNode& node : wanted)
+    add(config_.types[node.offer].name, node.capacity, node.reason, now);
   last_up_ = last_change_ = now;
 }
 
-void NodePlanner::add(const std::string& type, Capacity capacity, const std::string& reason, Time now) {
+void NodePlanner::add(const std::string& type, Capacity capacity, const std::string& reason,
+                      Time now) {
   Node node;
   node.id = make_id_(type);
   node.type = type;
@@ -290,9 +336,12 @@ void NodePlanner::add(const std::string& type, Capacity capacity, const std::str
 void NodePlanner::plan_removals(Time now) {
   std::vector<Node*> idle;
   for (auto& [id, node] : nodes_) {
-    if (node.phase == NodePhase::kJoined && !node.asked && node.idle_since && !needed_.contains(id)) idle.push_back(&node);
+    if (node.phase == NodePhase::kJoined && !node.asked && node.idle_since && !needed_.contains(id))
+      idle.push_back(&node);
   }
-  std::sort(idle.begin(), idle.end(), [](const Node* a, const Node* b) { return *a->idle_since != *b->idle_since ? *a->idle_since < *b->idle_since : a->id < b->id; });
+  std::sort(idle.begin(), idle.end(), [](const Node* a, const Node* b) {
+    return *a->idle_since != *b->idle_since ? *a->idle_since < *b->idle_since : a->id < b->id;
+  });
   std::map<std::string, std::size_t> staying;
   std::size_t all = others_;
   for (const auto& [id, node] : nodes_) {
@@ -305,7 +354,8 @@ void NodePlanner::plan_removals(Time now) {
   for (Node* node : idle) {
     const NodeType* type = config_.type(node->type);
     if (all <= config_.min_nodes || (type && staying[node->type] <= type->min_nodes)) continue;
-    const bool too_many = all > config_.max_nodes || (type && staying[node->type] > type->max_nodes);
+    const bool too_many =
+        all > config_.max_nodes || (type && staying[node->type] > type->max_nodes);
     const auto idle_for = now - *node->idle_since;
     if (!too_many && idle_for < config_.idle_timeout) continue;
     if (!too_many && !is_calm) {
@@ -314,11 +364,16 @@ void NodePlanner::plan_removals(Time now) {
     }
     --staying[node->type];
     --all;
-    enter(*node, NodePhase::kRetiring, too_many ? "there are more nodes than max_nodes" : "idle for " + seconds(std::chrono::duration_cast<milliseconds>(idle_for)), now);
+    enter(*node, NodePhase::kRetiring,
+          too_many ? "there are more nodes than max_nodes"
+                   : "idle for " + seconds(std::chrono::duration_cast<milliseconds>(idle_for)),
+          now);
     note(decisions_, "remove " + name_of(*node) + ": " + node->reason, now);
     last_change_ = now;
   }
-  if (cools_down) holding_back_.push_back("removals wait for the end of the cool-down, in " + seconds(between(now, last_change_ + config_.down_cooldown)));
+  if (cools_down)
+    holding_back_.push_back("removals wait for the end of the cool-down, in " +
+                            seconds(between(now, last_change_ + config_.down_cooldown)));
 }
 
 // -- Actions and what becomes of them
@@ -353,8 +408,10 @@ void NodePlanner::added(const std::string& id, const runtime::Status& outcome, T
   const bool is_short = outcome.code() == runtime::ErrorCode::kResourceExhausted;
   failed(node, outcome, now);
   spot_trouble(node, is_short, now);
-  if (is_short && !node.restored) nodes_.erase(found);  // there is none to be removed
-  else enter(node, NodePhase::kRemoving, "it could not be added", now);
+  if (is_short && !node.restored)
+    nodes_.erase(found);  // there is none to be removed
+  else
+    enter(node, NodePhase::kRemoving, "it could not be added", now);
 }
 
 void NodePlanner::retired(const std::string& id, const runtime::Status& outcome, Time now) {
@@ -362,8 +419,11 @@ void NodePlanner::retired(const std::string& id, const runtime::Status& outcome,
   if (found == nodes_.end() || found->second.phase != NodePhase::kRetiring) return;
   Node& node = found->second;
   switch (outcome.code()) {
-    case runtime::ErrorCode::kOk: node.leaves_by = now + kDrainTime + kLeaveGrace; return;  // it is seen to go
-    case runtime::ErrorCode::kNotFound: return enter(node, NodePhase::kRemoving, std::string(node.reason), now);
+    case runtime::ErrorCode::kOk:
+      node.leaves_by = now + kDrainTime + kLeaveGrace;
+      return;  // it is seen to go
+    case runtime::ErrorCode::kNotFound:
+      return enter(node, NodePhase::kRemoving, std::string(node.reason), now);
     case runtime::ErrorCode::kResourceExhausted: {
       note(decisions_, name_of(node) + " stays: " + outcome.message(), now);
       enter(node, NodePhase::kJoined, "it has got work", now);
@@ -405,7 +465,8 @@ void NodePlanner::listed(const std::vector<std::string>& ids, Time asked, Time n
   }
   for (auto& [id, node] : nodes_) {
     // What the provider was asked for after it began to list may be missing there.
-    if (node.phase != NodePhase::kStarting || there.contains(id) || node.asked_at >= asked) continue;
+    if (node.phase != NodePhase::kStarting || there.contains(id) || node.asked_at >= asked)
+      continue;
     failed(node, runtime::unavailable("the provider has it no more, and it has not joined"), now);
     spot_trouble(node, false, now);
     enter(node, NodePhase::kRemoving, "the provider has it no more", now);
@@ -453,8 +514,13 @@ void NodePlanner::spot_trouble(const Node& node, bool is_short, Time now) {
   if (!is_short && known.troubles.size() < type->spot.failures) return;
   known.troubles.clear();
   known.stands_in_until = now + type->spot.fallback;
-  note(decisions_, "nodes of type '" + type->name + "' on demand instead of spot for " + seconds(type->spot.fallback) + ": " +
-                       (is_short ? "the provider has no spot nodes now" : "spot nodes failed or were lost " + std::to_string(type->spot.failures) + " times"), now);
+  note(decisions_,
+       "nodes of type '" + type->name + "' on demand instead of spot for " +
+           seconds(type->spot.fallback) + ": " +
+           (is_short ? "the provider has no spot nodes now"
+                     : "spot nodes failed or were lost " + std::to_string(type->spot.failures) +
+                           " times"),
+       now);
 }
 
 void NodePlanner::note(std::deque<Failure>& list, std::string text, Time now) {

@@ -1,4 +1,5 @@
-// NodePlanner: the autoscaler's decisions. A state machine without I/O: it is told what the cluster looks like and what has become of what it decided, and says what to do.
+// NodePlanner: the autoscaler's decisions. A state machine without I/O: it is told what the cluster
+// looks like and what has become of what it decided, and says what to do.
 #pragma once
 
 #include <deque>
@@ -26,9 +27,10 @@ struct PlanActions {
   bool empty() const { return add.empty() && retire.empty() && remove.empty(); }
 };
 
-/// Promises: the nodes of the cluster and those on their way are never more than max_nodes (of a type: its max_nodes) by its doing; a node that has work is not removed,
-/// nor one that it has not added; a node that was asked for once is not asked for under another id as long as the provider may have it.
-/// Whoever drives it records records() before an action of step() is carried out.
+/// Promises: the nodes of the cluster and those on their way are never more than max_nodes (of a
+/// type: its max_nodes) by its doing; a node that has work is not removed, nor one that it has not
+/// added; a node that was asked for once is not asked for under another id as long as the provider
+/// may have it. Whoever drives it records records() before an action of step() is carried out.
 class NodePlanner {
  public:
   using Time = runtime::Deadline;
@@ -36,7 +38,8 @@ class NodePlanner {
   /// From a drain's beginning an idle node has this long: for objects of it that others refer to.
   static constexpr std::chrono::seconds kDrainTime{30};
 
-  /// `make_id`: a new id for a node of this type, never the same again: the type's name, a '-' and something without one.
+  /// `make_id`: a new id for a node of this type, never the same again: the type's name, a '-' and
+  /// something without one.
   NodePlanner(AutoscalerConfig config, std::function<std::string(const std::string& type)> make_id);
 
   /// Takes over what an earlier one had recorded, before the first step.
@@ -44,7 +47,8 @@ class NodePlanner {
 
   PlanActions step(const runtime::Demand& demand, Time now);
 
-  // What became of an action. An addition that failed with kResourceExhausted says that the provider has no such nodes at present.
+  // What became of an action. An addition that failed with kResourceExhausted says that the
+  // provider has no such nodes at present.
   void added(const std::string& id, const runtime::Status& outcome, Time now);
   void retired(const std::string& id, const runtime::Status& outcome, Time now);
   void removed(const std::string& id, const runtime::Status& outcome, Time now);
@@ -58,17 +62,17 @@ class NodePlanner {
   // For whoever asks what it does and why.
 
   struct Node : NodeRecord {
-    Time since;                    // of its phase
-    bool asked = false;            // an action is under way
+    Time since;          // of its phase
+    bool asked = false;  // an action is under way
     Time asked_at{};
-    Time not_before = Time::min(); // the next attempt
-    std::uint32_t failures = 0;    // of removing it
-    bool restored = false;         // the provider may have been asked for it before
+    Time not_before = Time::min();  // the next attempt
+    std::uint32_t failures = 0;     // of removing it
+    bool restored = false;          // the provider may have been asked for it before
     std::uint64_t last_placed = 0;
     std::optional<Time> idle_since;
-    std::optional<Time> leaves_by; // it is drained, and is waited for until then
-    bool drains = false;           // by whoever's doing
-    std::string busy;              // what it does
+    std::optional<Time> leaves_by;  // it is drained, and is waited for until then
+    bool drains = false;            // by whoever's doing
+    std::string busy;               // what it does
   };
   struct Failure {
     Time at;
@@ -78,7 +82,7 @@ class NodePlanner {
   struct Health {
     std::uint32_t failures = 0;  // since one has joined
     Time not_before = Time::min();
-    std::deque<Time> troubles;   // of spot nodes, within the window
+    std::deque<Time> troubles;  // of spot nodes, within the window
     Time stands_in_until = Time::min();
     std::string last_failure;
   };
@@ -89,8 +93,10 @@ class NodePlanner {
   const std::vector<DemandReport>& demand() const { return demand_; }
   std::size_t others() const { return others_; }  // nodes in the cluster that it has not added
   const Health* health(const std::string& type, Capacity capacity) const;
-  const std::deque<Failure>& failures() const { return failures_; }    // the last ones
-  const std::deque<Failure>& decisions() const { return decisions_; }  // the last ones, with their reasons
+  const std::deque<Failure>& failures() const { return failures_; }  // the last ones
+  const std::deque<Failure>& decisions() const {
+    return decisions_;
+  }  // the last ones, with their reasons
   /// Why nothing is added or removed just now though it would be.
   const std::vector<std::string>& holding_back() const { return holding_back_; }
 
@@ -115,11 +121,13 @@ class NodePlanner {
   const AutoscalerConfig config_;
   const std::function<std::string(const std::string&)> make_id_;
   std::map<std::string, Node> nodes_;
-  std::map<std::string, Time> gone_;  // ids that were removed lately: the head may know them a little longer
+  std::map<std::string, Time>
+      gone_;  // ids that were removed lately: the head may know them a little longer
   std::map<std::pair<std::string, Capacity>, Health> health_;
-  std::map<std::string, Resources> really_;  // what nodes of a type have turned out to have, where that is less
+  std::map<std::string, Resources>
+      really_;  // what nodes of a type have turned out to have, where that is less
   std::size_t others_ = 0;
-  std::set<std::string> needed_;             // nodes that something waits for
+  std::set<std::string> needed_;  // nodes that something waits for
   std::vector<DemandReport> demand_;
   std::deque<Failure> failures_, decisions_;
   std::vector<std::string> holding_back_;

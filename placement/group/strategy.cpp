@@ -19,8 +19,12 @@ class Remaining {
  public:
   explicit Remaining(Nodes nodes) : nodes_(nodes) {}
 
-  bool takes(std::size_t node, const BundleNeed& bundle) const { return room(node).covers(bundle.amount) && meets(*nodes_[node].labels, bundle.labels); }
-  void take(std::size_t node, const BundleNeed& bundle) { copies_.try_emplace(node, *nodes_[node].room).first->second.take(bundle.amount); }
+  bool takes(std::size_t node, const BundleNeed& bundle) const {
+    return room(node).covers(bundle.amount) && meets(*nodes_[node].labels, bundle.labels);
+  }
+  void take(std::size_t node, const BundleNeed& bundle) {
+    copies_.try_emplace(node, *nodes_[node].room).first->second.take(bundle.amount);
+  }
   const Room& room(std::size_t node) const {
     auto copy = copies_.find(node);
     return copy == copies_.end() ? *nodes_[node].room : copy->second;
@@ -31,15 +35,17 @@ class Remaining {
   std::map<std::size_t, Room> copies_;
 };
 
-/// Bundle indices, the ones hardest to place first: those that the fewest nodes could take alone, then the larger share of
-/// the largest node.
+/// Bundle indices, the ones hardest to place first: those that the fewest nodes could take alone,
+/// then the larger share of the largest node.
 std::vector<std::size_t> hardest_first(Bundles bundles, Nodes nodes) {
   struct Hardness {
     std::size_t takers = 0;
     double share = 0;
   };
   const Remaining idle(nodes);
-  std::map<const BundleNeed*, Hardness, decltype([](const BundleNeed* a, const BundleNeed* b) { return *a < *b; })> known;
+  std::map<const BundleNeed*, Hardness,
+           decltype([](const BundleNeed* a, const BundleNeed* b) { return *a < *b; })>
+      known;
   std::vector<const Hardness*> of(bundles.size());
   for (std::size_t b = 0; b < bundles.size(); ++b) {
     auto [entry, is_new] = known.try_emplace(&bundles[b]);
@@ -48,13 +54,15 @@ std::vector<std::size_t> hardest_first(Bundles bundles, Nodes nodes) {
       if (!idle.takes(n, bundles[b])) continue;
       ++entry->second.takers;
       const Resources& left = nodes[n].room->left();
-      entry->second.share = std::max(entry->second.share, left.utilisation_with(left, bundles[b].amount));
+      entry->second.share =
+          std::max(entry->second.share, left.utilisation_with(left, bundles[b].amount));
     }
   }
   std::vector<std::size_t> order(bundles.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return of[a]->takers != of[b]->takers ? of[a]->takers < of[b]->takers : of[a]->share > of[b]->share;
+    return of[a]->takers != of[b]->takers ? of[a]->takers < of[b]->takers
+                                          : of[a]->share > of[b]->share;
   });
   return order;
 }
@@ -74,7 +82,9 @@ Assignment strict_pack(Bundles bundles, Nodes nodes) {
   for (const BundleNeed& bundle : bundles) total += bundle.amount;
   std::vector<std::size_t> order(bundles.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bundles[a].amount.units("GPU") > bundles[b].amount.units("GPU"); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return bundles[a].amount.units("GPU") > bundles[b].amount.units("GPU");
+  });
   std::optional<std::size_t> best;
   double best_utilisation = -1;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -83,7 +93,10 @@ Assignment strict_pack(Bundles bundles, Nodes nodes) {
     // The tightest fit leaves the roomy nodes to later groups.
     const double utilisation = left.utilisation_with(left, total);
     if (utilisation <= best_utilisation || !takes_all(nodes[n], bundles, order)) continue;
-    if (!std::all_of(bundles.begin(), bundles.end(), [&](const BundleNeed& bundle) { return meets(*nodes[n].labels, bundle.labels); })) continue;
+    if (!std::all_of(bundles.begin(), bundles.end(), [&](const BundleNeed& bundle) {
+          return meets(*nodes[n].labels, bundle.labels);
+        }))
+      continue;
     best = n;
     best_utilisation = utilisation;
   }
@@ -177,13 +190,15 @@ Assignment assign_bundles(runtime::GroupStrategy strategy, Bundles bundles, Node
   switch (strategy) {
     case runtime::GroupStrategy::kStrictPack: return strict_pack(bundles, nodes);
     case runtime::GroupStrategy::kPack: return pack(bundles, nodes);
-    case runtime::GroupStrategy::kStrictSpread: return bundles.size() > nodes.size() ? std::nullopt : Matching(bundles, nodes).run();
+    case runtime::GroupStrategy::kStrictSpread:
+      return bundles.size() > nodes.size() ? std::nullopt : Matching(bundles, nodes).run();
     case runtime::GroupStrategy::kSpread: return spread(bundles, nodes);
   }
   return std::nullopt;
 }
 
-Assignment assign_bundles(runtime::GroupStrategy strategy, std::span<const Resources> bundles, std::span<const Resources> available) {
+Assignment assign_bundles(runtime::GroupStrategy strategy, std::span<const Resources> bundles,
+                          std::span<const Resources> available) {
   static const runtime::Labels kNone;
   std::vector<BundleNeed> needs;
   for (const Resources& bundle : bundles) needs.push_back({bundle});

@@ -16,7 +16,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// The part between the brackets of "in(a, b)".
-std::string_view list_of(std::string_view selector) { return selector.substr(3, selector.size() - 4); }
+std::string_view list_of(std::string_view selector) {
+  return selector.substr(3, selector.size() - 4);
+}
 
 bool is_list(std::string_view selector) { return selector.starts_with("in("); }
 
@@ -48,10 +50,14 @@ Status check_selectors(const Labels& wanted) {
     if (name.empty()) return runtime::invalid_argument("a label needs a name");
     std::string_view selector = value;
     if (selector.starts_with('!')) selector.remove_prefix(1);
-    if (selector.starts_with('!')) return runtime::invalid_argument("label " + name + "=" + value + ": one '!' is enough");
+    if (selector.starts_with('!'))
+      return runtime::invalid_argument("label " + name + "=" + value + ": one '!' is enough");
     if (!is_list(selector)) continue;
-    if (!selector.ends_with(')')) return runtime::invalid_argument("label " + name + "=" + value + ": expected a closing bracket at its end");
-    if (trimmed(list_of(selector)).empty()) return runtime::invalid_argument("label " + name + "=" + value + ": the list names no value");
+    if (!selector.ends_with(')'))
+      return runtime::invalid_argument("label " + name + "=" + value +
+                                       ": expected a closing bracket at its end");
+    if (trimmed(list_of(selector)).empty())
+      return runtime::invalid_argument("label " + name + "=" + value + ": the list names no value");
   }
   return {};
 }

@@ -6,8 +6,8 @@
 
 namespace placement {
 
-using runtime::Result;
 using runtime::ResourceMap;
+using runtime::Result;
 using runtime::Status;
 
 Result<Resources> Resources::from_map(const ResourceMap& amounts) {
@@ -15,14 +15,16 @@ Result<Resources> Resources::from_map(const ResourceMap& amounts) {
   for (const auto& [name, amount] : amounts) {
     if (name.empty()) return runtime::invalid_argument("a resource needs a name");
     if (Status status = runtime::check_amount(name, amount); !status.ok()) return status;
-    if (const std::int64_t units = runtime::resource_units(amount); units > 0) resources.units_[name] = units;
+    if (const std::int64_t units = runtime::resource_units(amount); units > 0)
+      resources.units_[name] = units;
   }
   return resources;
 }
 
 ResourceMap Resources::to_map() const {
   ResourceMap amounts;
-  for (const auto& [name, units] : units_) amounts[name] = static_cast<double>(units) / kUnitsPerOne;
+  for (const auto& [name, units] : units_)
+    amounts[name] = static_cast<double>(units) / kUnitsPerOne;
   return amounts;
 }
 
@@ -53,7 +55,8 @@ Resources& Resources::operator-=(const Resources& other) {
 
 std::size_t Resources::times(const Resources& demand) const {
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
-  for (const auto& [name, wanted] : demand.units_) fewest = std::min(fewest, static_cast<std::size_t>(units(name) / wanted));
+  for (const auto& [name, wanted] : demand.units_)
+    fewest = std::min(fewest, static_cast<std::size_t>(units(name) / wanted));
   return fewest;
 }
 
@@ -61,16 +64,18 @@ Resources Resources::multiplied(std::size_t factor) const {
   Resources product;
   if (factor == 0) return product;
   for (const auto& [name, units] : units_) {
-    const bool overflows = __builtin_mul_overflow(units, static_cast<std::int64_t>(factor), &product.units_[name]);
+    const bool overflows =
+        __builtin_mul_overflow(units, static_cast<std::int64_t>(factor), &product.units_[name]);
     CHECK(!overflows);
   }
   return product;
 }
 
 std::size_t Resources::special_beside(const Resources& demand) const {
-  return static_cast<std::size_t>(std::count_if(units_.begin(), units_.end(), [&](const auto& entry) {
-    return entry.first != "CPU" && entry.first != "memory" && demand.units(entry.first) == 0;
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(units_.begin(), units_.end(), [&](const auto& entry) {
+        return entry.first != "CPU" && entry.first != "memory" && demand.units(entry.first) == 0;
+      }));
 }
 
 double Resources::utilisation_of(const Resources& total, const Resources& demand) const {
@@ -87,7 +92,8 @@ double Resources::utilisation_with(const Resources& total, const Resources& dema
   for (const auto& [name, offered] : total.units_) {
     const std::int64_t wanted = demand.units(name);
     if (!demand.empty() && wanted == 0) continue;
-    most = std::max(most, 1.0 - static_cast<double>(units(name) - wanted) / static_cast<double>(offered));
+    most = std::max(most,
+                    1.0 - static_cast<double>(units(name) - wanted) / static_cast<double>(offered));
   }
   return most;
 }
@@ -107,7 +113,8 @@ std::string Resources::missing(const Resources& demand, const Resources& total) 
     const std::int64_t has = units(name), all = total.units(name);
     if (has >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(has) + (has == all ? ")" : " free of " + runtime::resource_text(all) + ")");
+    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(has) +
+            (has == all ? ")" : " free of " + runtime::resource_text(all) + ")");
   }
   return text;
 }
@@ -117,7 +124,8 @@ std::string Resources::missing(const Resources& demand) const {
   for (const auto& [name, wanted] : demand.units_) {
     if (units(name) >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(units(name)) + ")";
+    text += name + " " + runtime::resource_text(wanted) + " (has " +
+            runtime::resource_text(units(name)) + ")";
   }
   return text;
 }

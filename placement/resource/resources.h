@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/resource_units.h"
+#include "runtime/core/result.h"
 
 namespace placement {
 
@@ -42,13 +42,14 @@ class Resources {
   /// How many resources other than CPU and memory this has which `demand` does not ask for.
   std::size_t special_beside(const Resources& demand) const;
 
-  /// The share of `total` that is gone when this is what is left: the largest over the resources that `demand` names (all if it
-  /// names none); 0 to 1.
+  /// The share of `total` that is gone when this is what is left: the largest over the resources
+  /// that `demand` names (all if it names none); 0 to 1.
   double utilisation_of(const Resources& total, const Resources& demand) const;
 
   /// The same for what would be left if `demand`, which this covers, were taken out.
   double utilisation_with(const Resources& total, const Resources& demand) const;
-  /// How far `demand` is from being covered: the missing shares of each resource that it names, added up; 0 if it is covered.
+  /// How far `demand` is from being covered: the missing shares of each resource that it names,
+  /// added up; 0 if it is covered.
   double distance_to(const Resources& demand) const;
 
   /// What `demand` lacks here: "GPU 1 (has 0), CPU 4 (has 2.5)"; empty if it is covered.

@@ -18,12 +18,14 @@ std::int64_t gpu_units(const Resources& demand) { return demand.units(kGpu); }
 runtime::Status check_gpus(const Resources& demand) {
   const std::int64_t units = gpu_units(demand);
   if (units <= kOne || units % kOne == 0) return {};
-  return runtime::invalid_argument("GPU " + std::to_string(static_cast<double>(units) / kOne) + ": expected a part of one, or a whole number of them");
+  return runtime::invalid_argument("GPU " + std::to_string(static_cast<double>(units) / kOne) +
+                                   ": expected a part of one, or a whole number of them");
 }
 
 Room::Room(const Resources& total) : left_(total) {
   std::uint32_t number = 0;
-  for (std::int64_t units = gpu_units(total); units > 0; units -= kOne) gpus_.emplace_back(number++, std::min(units, kOne));
+  for (std::int64_t units = gpu_units(total); units > 0; units -= kOne)
+    gpus_.emplace_back(number++, std::min(units, kOne));
 }
 
 Room::Room(const Resources& total, const GpuList& gpus) : left_(total) {
@@ -37,12 +39,16 @@ Room::Room(const Resources& total, const GpuList& gpus) : left_(total) {
 bool Room::has_gpus(const Resources& demand) const {
   const std::int64_t wanted = gpu_units(demand);
   if (wanted == 0) return true;
-  if (wanted < kOne) return std::any_of(gpus_.begin(), gpus_.end(), [&](const auto& gpu) { return gpu.second >= wanted; });
-  return std::count_if(gpus_.begin(), gpus_.end(), [](const auto& gpu) { return gpu.second == kOne; }) >= wanted / kOne;
+  if (wanted < kOne)
+    return std::any_of(gpus_.begin(), gpus_.end(),
+                       [&](const auto& gpu) { return gpu.second >= wanted; });
+  return std::count_if(gpus_.begin(), gpus_.end(),
+                       [](const auto& gpu) { return gpu.second == kOne; }) >= wanted / kOne;
 }
 
 std::int64_t* Room::gpu(std::uint32_t number) {
-  auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const auto& gpu) { return gpu.first == number; });
+  auto found = std::find_if(gpus_.begin(), gpus_.end(),
+                            [&](const auto& gpu) { return gpu.first == number; });
   return found == gpus_.end() ? nullptr : &found->second;
 }
 
@@ -70,7 +76,8 @@ GpuList Room::take(const Resources& demand) {
 
 bool Room::take(const Resources& demand, const GpuList& gpus) {
   const std::int64_t wanted = gpu_units(demand), each = std::min(wanted, kOne);
-  if (!left_.covers(demand) || static_cast<std::int64_t>(gpus.size()) != (wanted + kOne - 1) / kOne) return false;
+  if (!left_.covers(demand) || static_cast<std::int64_t>(gpus.size()) != (wanted + kOne - 1) / kOne)
+    return false;
   for (std::uint32_t number : gpus) {
     const std::int64_t* units = gpu(number);
     if (!units || *units < each) return false;
@@ -92,7 +99,8 @@ void Room::give(const Resources& demand, const GpuList& gpus) {
 
 std::string Room::missing(const Resources& demand, const Resources& total) const {
   std::string text = left_.missing(demand, total);
-  if (text.empty() && !has_gpus(demand)) text = "a GPU that is free as a whole (there are parts of several)";
+  if (text.empty() && !has_gpus(demand))
+    text = "a GPU that is free as a whole (there are parts of several)";
   return text;
 }
 

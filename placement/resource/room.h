@@ -17,8 +17,9 @@ using GpuList = std::vector<std::uint32_t>;
 /// Whether an amount of GPUs can be given: a part of one, or whole ones. Errors: kInvalidArgument.
 runtime::Status check_gpus(const Resources& demand);
 
-/// Amounts, of which "GPU" is more than a sum: whole GPUs are given whole, and a part of one comes from a single GPU, of those that fit the one with the
-/// least left. A value. Demands must have passed check_gpus().
+/// Amounts, of which "GPU" is more than a sum: whole GPUs are given whole, and a part of one comes
+/// from a single GPU, of those that fit the one with the least left. A value. Demands must have
+/// passed check_gpus().
 class Room {
  public:
   Room() = default;
@@ -36,7 +37,8 @@ class Room {
   /// Gives back what was taken.
   void give(const Resources& demand, const GpuList& gpus);
 
-  /// What `demand` lacks here: "GPU 1 (has 0.5 free of 2)"; also that GPUs are free in parts only. Empty if it is covered.
+  /// What `demand` lacks here: "GPU 1 (has 0.5 free of 2)"; also that GPUs are free in parts only.
+  /// Empty if it is covered.
   std::string missing(const Resources& demand, const Resources& total) const;
 
  private:
@@ -44,7 +46,8 @@ class Room {
   std::int64_t* gpu(std::uint32_t number);
 
   Resources left_;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> gpus_;  // number, and units that are left of it
+  std::vector<std::pair<std::uint32_t, std::int64_t>>
+      gpus_;  // number, and units that are left of it
 };
 
 }  // namespace placement

@@ -17,9 +17,10 @@
 
 namespace placement {
 
-/// Actors outside of groups are packed onto nodes in the order in which they joined until a node is half used, then go where
-/// most is left: few actors stay together (same-node calls are cheapest), many share the load. ActorSpec::scheduling says otherwise.
-/// Cost: a look at each node for an actor, at each node and different bundle for a group; a release is O(log).
+/// Actors outside of groups are packed onto nodes in the order in which they joined until a node is
+/// half used, then go where most is left: few actors stay together (same-node calls are cheapest),
+/// many share the load. ActorSpec::scheduling says otherwise. Cost: a look at each node for an
+/// actor, at each node and different bundle for a group; a release is O(log).
 class ClusterScheduler final : public runtime::Scheduler {
  public:
   runtime::Status add_node(const runtime::NodeInfo& node) override;
@@ -61,23 +62,30 @@ class ClusterScheduler final : public runtime::Scheduler {
     Resources amount;
     GpuList gpus;
     std::string class_name;
-    std::optional<runtime::BundleSlot> bundle;  // whose room it is taken from; none: the node's, or the bundle's group is removed
+    std::optional<runtime::BundleSlot>
+        bundle;  // whose room it is taken from; none: the node's, or the bundle's group is removed
   };
 
   Node* find(runtime::NodeId id) const;
-  runtime::Result<runtime::ActorPlace> place_in_bundle(const runtime::ActorSpec& actor, const Resources& demand);
-  runtime::Result<runtime::ActorPlace> place_on_node(const runtime::ActorSpec& actor, const Resources& demand);
+  runtime::Result<runtime::ActorPlace> place_in_bundle(const runtime::ActorSpec& actor,
+                                                       const Resources& demand);
+  runtime::Result<runtime::ActorPlace> place_on_node(const runtime::ActorSpec& actor,
+                                                     const Resources& demand);
   Node* choose(const runtime::ActorSpec& actor, const Resources& demand) const;
-  void count(const runtime::ActorSpec& actor, const Resources& demand, const runtime::ActorPlace& place, std::optional<runtime::BundleSlot> bundle);
+  void count(const runtime::ActorSpec& actor, const Resources& demand,
+             const runtime::ActorPlace& place, std::optional<runtime::BundleSlot> bundle);
   runtime::Status explain(const runtime::ActorSpec& actor, const Resources& demand) const;
-  runtime::Status explain(const runtime::GroupSpec& group, const std::string& name, std::span<const BundleNeed> bundles) const;
+  runtime::Status explain(const runtime::GroupSpec& group, const std::string& name,
+                          std::span<const BundleNeed> bundles) const;
   /// What a node is taken to have left; null: it does not count.
   using RoomOf = std::function<const Room*(const Node&)>;
-  /// "the nearest node, 7f3a (10.0.0.2:6399), lacks GPU 2 (has 1 free of 4)", and what would help where no node ever could. Nodes that are drained count
-  /// only where there are no others.
+  /// "the nearest node, 7f3a (10.0.0.2:6399), lacks GPU 2 (has 1 free of 4)", and what would help
+  /// where no node ever could. Nodes that are drained count only where there are no others.
   std::string nearest(const BundleNeed& need, const RoomOf& room_of) const;
   /// How many of the bundles find a place, and what the next one would lack then.
-  std::string first_without_place(const runtime::GroupSpec& group, std::span<const BundleNeed> bundles, std::span<const NodeOffer> offers) const;
+  std::string first_without_place(const runtime::GroupSpec& group,
+                                  std::span<const BundleNeed> bundles,
+                                  std::span<const NodeOffer> offers) const;
 
   std::vector<std::unique_ptr<Node>> nodes_;  // in the order in which they joined
   std::map<runtime::NodeId, Node*> by_id_;

@@ -17,10 +17,13 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::array<const char*, 10> kCounts = {"tool/calls",      "tool/errors",      "tool/timeouts",     "tool/crashes",          "tool/invalid",
-                                                 "tool/unknown",    "tool/unreadable",  "tool/truncated",    "interaction/calls",     "interaction/failed"};
+constexpr std::array<const char*, 10> kCounts = {
+    "tool/calls",   "tool/errors",     "tool/timeouts",  "tool/crashes",      "tool/invalid",
+    "tool/unknown", "tool/unreadable", "tool/truncated", "interaction/calls", "interaction/failed"};
 
-ordered_json call_json(const ToolCall& call) { return {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}}; }
+ordered_json call_json(const ToolCall& call) {
+  return {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
 
 }  // namespace
 
@@ -38,7 +41,8 @@ struct AgentLoop::Conversation {
   std::int64_t length_max = 0;
   ConversationState state;
   ordered_json active_tools;  // their schemas
-  ordered_json answers = ordered_json::array();  // to this turn's calls, in their order; null: not there yet
+  ordered_json answers =
+      ordered_json::array();  // to this turn's calls, in their order; null: not there yet
   std::int64_t awaited = 0;
   std::vector<double> tool_rewards, turn_scores;
 };
@@ -70,7 +74,8 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::create(const AgentOptions& options
   return std::unique_ptr<AgentLoop>(new AgentLoop(options, std::move(text), std::move(*host)));
 }
 
-Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& prompts, const Request& like) {
+Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& prompts,
+                                    const Request& like) {
   for (const char* name : kCounts) count(name, 0);
   Run run{source, prompts, like, {}, {}, {}, 0};
   const auto n = static_cast<std::size_t>(like.n);
@@ -81,12 +86,17 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
     const std::size_t prompt = i / n;
     conversation.prompt = static_cast<std::int32_t>(prompt);
     conversation.sample = static_cast<std::int64_t>(i % n);
-    const ordered_json context = prompts.contexts.empty() ? ordered_json::object() : runtime::parse_json<ordered_json>(prompts.contexts[prompt]);
-    const auto part = [&](const char* key, ordered_json otherwise) { return context.is_object() && context.contains(key) ? context[key] : otherwise; };
-    conversation.state = {.id = std::to_string(prompts.seeds[prompt]) + "-" + std::to_string(conversation.sample),
-                          .messages = part("messages", ordered_json::array()),
-                          .tools_kwargs = part("tools_kwargs", ordered_json::object()),
-                          .interaction_kwargs = part("interaction_kwargs", nullptr)};
+    const ordered_json context = prompts.contexts.empty()
+                                     ? ordered_json::object()
+                                     : runtime::parse_json<ordered_json>(prompts.contexts[prompt]);
+    const auto part = [&](const char* key, ordered_json otherwise) {
+      return context.is_object() && context.contains(key) ? context[key] : otherwise;
+    };
+    conversation.state = {
+        .id = std::to_string(prompts.seeds[prompt]) + "-" + std::to_string(conversation.sample),
+        .messages = part("messages", ordered_json::array()),
+        .tools_kwargs = part("tools_kwargs", ordered_json::object()),
+        .interaction_kwargs = part("interaction_kwargs", nullptr)};
     conversation.active_tools = selected_tools(host_->schemas(), context);
     conversation.one_turn = part("agent_name", nullptr) == "single_turn_agent";
     if (conversation.sample != 0) continue;
@@ -104,11 +114,14 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
       const auto asked = run.requests.find(turn.request);
       if (asked == run.requests.end()) continue;  // of a run that failed
       // The first request of a prompt has all its samples, the others one.
-      Conversation& conversation = run.conversations[asked->second + static_cast<std::size_t>(turn.sample)];
+      Conversation& conversation =
+          run.conversations[asked->second + static_cast<std::size_t>(turn.sample)];
       if (const Status taken = take_turn(run, conversation, turn); !taken.ok()) return taken;
     }
     if (host_->open() > 0) {
-      if (const Status worked = host_->work(std::chrono::milliseconds(source.idle() ? 1000 : 0)); !worked.ok()) return worked.with_context("tools");
+      if (const Status worked = host_->work(std::chrono::milliseconds(source.idle() ? 1000 : 0));
+          !worked.ok())
+        return worked.with_context("tools");
     }
     for (const ToolAnswer& answer : host_->take()) {
       if (const Status taken = take_answer(run, answer); !taken.ok()) return taken;
@@ -120,34 +133,45 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
   for (const Conversation& conversation : run.conversations) {
     batch.prompt_of.push_back(conversation.prompt);
     batch.responses.append(conversation.ids);
-    batch.response_mask.insert(batch.response_mask.end(), conversation.mask.begin(), conversation.mask.end());
-    batch.logprobs.insert(batch.logprobs.end(), conversation.logprobs.begin(), conversation.logprobs.end());
+    batch.response_mask.insert(batch.response_mask.end(), conversation.mask.begin(),
+                               conversation.mask.end());
+    batch.logprobs.insert(batch.logprobs.end(), conversation.logprobs.begin(),
+                          conversation.logprobs.end());
     batch.stopped.push_back(conversation.stopped ? 1 : 0);
     batch.lengths_max.push_back(conversation.length_max);
     batch.turns.push_back(conversation.assistant_turns + conversation.user_turns + 1);
-    batch.notes.push_back(ordered_json{{"num_turns", batch.turns.back()}, {"turn_scores", conversation.turn_scores}, {"tool_rewards", conversation.tool_rewards}}.dump());
+    batch.notes.push_back(ordered_json{{"num_turns", batch.turns.back()},
+                                       {"turn_scores", conversation.turn_scores},
+                                       {"tool_rewards", conversation.tool_rewards}}
+                              .dump());
   }
   return batch;
 }
 
 Status AgentLoop::take_turn(Run& run, Conversation& conversation, const Completion& turn) {
-  if (turn.finish_reason == FinishReason::kError) return turn.status.with_context("generating for prompt " + std::to_string(conversation.prompt));
+  if (turn.finish_reason == FinishReason::kError)
+    return turn.status.with_context("generating for prompt " + std::to_string(conversation.prompt));
   if (turn.ids.empty()) return runtime::internal_error("the engine gave an empty turn");
   conversation.ids.insert(conversation.ids.end(), turn.ids.begin(), turn.ids.end());
   conversation.mask.resize(conversation.ids.size(), 1);
-  conversation.logprobs.insert(conversation.logprobs.end(), turn.logprobs.begin(), turn.logprobs.end());
+  conversation.logprobs.insert(conversation.logprobs.end(), turn.logprobs.begin(),
+                               turn.logprobs.end());
   conversation.length_max = turn.length_max;
   conversation.stopped = turn.finish_reason == FinishReason::kStop;
   ++conversation.assistant_turns;
-  const bool last = conversation.one_turn || !conversation.stopped || static_cast<std::int64_t>(conversation.ids.size()) >= run.like.sampling.max_new_tokens ||
-                    (options_.assistant_turns_max > 0 && conversation.assistant_turns >= options_.assistant_turns_max) ||
-                    (options_.user_turns_max > 0 && conversation.user_turns >= options_.user_turns_max);
+  const bool last =
+      conversation.one_turn || !conversation.stopped ||
+      static_cast<std::int64_t>(conversation.ids.size()) >= run.like.sampling.max_new_tokens ||
+      (options_.assistant_turns_max > 0 &&
+       conversation.assistant_turns >= options_.assistant_turns_max) ||
+      (options_.user_turns_max > 0 && conversation.user_turns >= options_.user_turns_max);
   if (last) {
     run.finish(conversation);
     return {};
   }
   std::string said = text_.tokenizer().decode(turn.ids, /*skip_special_tokens=*/false);
-  const std::string end = text_.tokenizer().decode(std::span(turn.ids).last(1), /*skip_special_tokens=*/false);
+  const std::string end =
+      text_.tokenizer().decode(std::span(turn.ids).last(1), /*skip_special_tokens=*/false);
   if (said.ends_with(end)) said.resize(said.size() - end.size());
   return ask(run, conversation, read_turn(options_.format, said));
 }
@@ -156,7 +180,8 @@ Status AgentLoop::ask(Run& run, Conversation& conversation, const AssistantTurn&
   const auto index = static_cast<std::size_t>(&conversation - run.conversations.data());
   count("tool/unreadable", turn.unreadable);
   ordered_json message = {{"role", "assistant"}, {"content", turn.content}};
-  const std::size_t calls = std::min(turn.calls.size(), static_cast<std::size_t>(options_.parallel_calls_max));
+  const std::size_t calls =
+      std::min(turn.calls.size(), static_cast<std::size_t>(options_.parallel_calls_max));
   for (std::size_t i = 0; i < calls; ++i) message["tool_calls"].push_back(call_json(turn.calls[i]));
   conversation.state.messages.push_back(std::move(message));
   conversation.awaited = 0;
@@ -180,7 +205,9 @@ Status AgentLoop::ask(Run& run, Conversation& conversation, const AssistantTurn&
     if (std::find(known.begin(), known.end(), call.name) == known.end()) {
       std::string names;
       for (const std::string& name : known) names += (names.empty() ? "'" : ", '") + name + "'";
-      conversation.answers.back() = {{"role", "tool"}, {"content", "Unknown function '" + call.name + "'. Available tools: [" + names + "]"}};
+      conversation.answers.back() = {
+          {"role", "tool"},
+          {"content", "Unknown function '" + call.name + "'. Available tools: [" + names + "]"}};
       count("tool/unknown");
       continue;
     }
@@ -199,7 +226,9 @@ Status AgentLoop::take_answer(Run& run, const ToolAnswer& answer) {
   if (slot.user) {
     if (answer.reward) conversation.turn_scores.push_back(*answer.reward);
     if (answer.failure != ScoreFailure::kNone) count("interaction/failed");
-    if (answer.failure == ScoreFailure::kNone && !answer.done) return go_on(run, conversation, ordered_json::array({{{"role", "user"}, {"content", answer.text}}}));
+    if (answer.failure == ScoreFailure::kNone && !answer.done)
+      return go_on(run, conversation,
+                   ordered_json::array({{{"role", "user"}, {"content", answer.text}}}));
     run.finish(conversation);
     return {};
   }
@@ -211,7 +240,8 @@ Status AgentLoop::take_answer(Run& run, const ToolAnswer& answer) {
     case ScoreFailure::kInvalid: count("tool/invalid"); break;
   }
   if (answer.reward) conversation.tool_rewards.push_back(*answer.reward);
-  std::string text = cut_answer(answer.text, options_.answer_characters_max, options_.truncate_side);
+  std::string text =
+      cut_answer(answer.text, options_.answer_characters_max, options_.truncate_side);
   if (text != answer.text) count("tool/truncated");
   conversation.answers[slot.answer] = {{"role", "tool"}, {"content", std::move(text)}};
   return --conversation.awaited > 0 ? Status() : go_on(run, conversation, conversation.answers);
@@ -219,10 +249,12 @@ Status AgentLoop::take_answer(Run& run, const ToolAnswer& answer) {
 
 Status AgentLoop::go_on(Run& run, Conversation& conversation, const ordered_json& messages) {
   for (const ordered_json& message : messages) conversation.state.messages.push_back(message);
-  const Result<std::vector<std::int32_t>> between = text_.between(conversation.ids.back(), messages);
+  const Result<std::vector<std::int32_t>> between =
+      text_.between(conversation.ids.back(), messages);
   if (!between.ok()) return between.status();
   const std::int64_t tokens = static_cast<std::int64_t>(conversation.ids.size() + between->size());
-  if (tokens >= run.like.sampling.max_new_tokens) {  // no room to answer: what was said last is the end
+  if (tokens >=
+      run.like.sampling.max_new_tokens) {  // no room to answer: what was said last is the end
     conversation.stopped = false;
     run.finish(conversation);
     return {};
@@ -233,12 +265,17 @@ Status AgentLoop::go_on(Run& run, Conversation& conversation, const ordered_json
   Request request = run.like;
   const auto prompt = run.prompts.ids.row(conversation.prompt);
   request.prompt_ids.assign(prompt.begin(), prompt.end());
-  request.prompt_ids.insert(request.prompt_ids.end(), conversation.ids.begin(), conversation.ids.end());
+  request.prompt_ids.insert(request.prompt_ids.end(), conversation.ids.begin(),
+                            conversation.ids.end());
   request.n = 1;
   request.sampling.max_new_tokens -= tokens;
-  request.sampling.min_new_tokens = std::max<std::int64_t>(0, request.sampling.min_new_tokens - tokens);
-  request.sampling.seed = turn_seed(run.prompts.seeds[static_cast<std::size_t>(conversation.prompt)], conversation.sample, conversation.assistant_turns);
-  run.requests[run.source.submit(std::move(request))] = static_cast<std::size_t>(&conversation - run.conversations.data());
+  request.sampling.min_new_tokens =
+      std::max<std::int64_t>(0, request.sampling.min_new_tokens - tokens);
+  request.sampling.seed =
+      turn_seed(run.prompts.seeds[static_cast<std::size_t>(conversation.prompt)],
+                conversation.sample, conversation.assistant_turns);
+  run.requests[run.source.submit(std::move(request))] =
+      static_cast<std::size_t>(&conversation - run.conversations.data());
   return {};
 }
 

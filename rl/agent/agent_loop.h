@@ -1,4 +1,5 @@
-// AgentLoop: samples that are conversations. A turn of the model, what its tools or a user answer, and the next turn, until it has nothing more to ask.
+// AgentLoop: samples that are conversations. A turn of the model, what its tools or a user answer,
+// and the next turn, until it has nothing more to ask.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,19 @@
 
 namespace rl {
 
-/// A resource; one thread at a time. Conversations do not wait for each other: while tools work for one, the engine goes on with the others, and a conversation's samples depend on its prompt,
-/// its seed and what its tools answer alone.
+/// A resource; one thread at a time. Conversations do not wait for each other: while tools work for
+/// one, the engine goes on with the others, and a conversation's samples depend on its prompt, its
+/// seed and what its tools answer alone.
 class AgentLoop : public Conversations {
  public:
   /// Errors: those of ToolHost::create.
-  static runtime::Result<std::unique_ptr<AgentLoop>> create(const AgentOptions& options, TurnText text);
+  static runtime::Result<std::unique_ptr<AgentLoop>> create(const AgentOptions& options,
+                                                            TurnText text);
 
-  /// kInvalidArgument: a prompt that cannot be served, a template that has no several turns, a row that names no interaction.
-  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts, const Request& like) override;
+  /// kInvalidArgument: a prompt that cannot be served, a template that has no several turns, a row
+  /// that names no interaction.
+  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts,
+                                    const Request& like) override;
 
   /// tool/... and interaction/....
   std::map<std::string, double> take_metrics() override;
@@ -33,11 +38,13 @@ class AgentLoop : public Conversations {
   struct Conversation;
   struct Run;
 
-  AgentLoop(const AgentOptions& options, TurnText text, std::unique_ptr<ToolHost> host) : options_(options), text_(std::move(text)), host_(std::move(host)) {}
+  AgentLoop(const AgentOptions& options, TurnText text, std::unique_ptr<ToolHost> host)
+      : options_(options), text_(std::move(text)), host_(std::move(host)) {}
   runtime::Status take_turn(Run& run, Conversation& conversation, const Completion& turn);
   runtime::Status ask(Run& run, Conversation& conversation, const AssistantTurn& turn);
   runtime::Status take_answer(Run& run, const ToolAnswer& answer);
-  runtime::Status go_on(Run& run, Conversation& conversation, const nlohmann::ordered_json& messages);
+  runtime::Status go_on(Run& run, Conversation& conversation,
+                        const nlohmann::ordered_json& messages);
   void count(const char* name, std::int64_t by = 1) { counts_[name] += static_cast<double>(by); }
 
   AgentOptions options_;

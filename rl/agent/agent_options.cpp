@@ -17,11 +17,15 @@ Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& conf
   options.loops = read.find_string(rollout + "agent.agent_loop_config_path").value_or("");
   options.loop_loader = read.find_string(rollout + "agent.custom_agent_loop_loader").value_or("");
   if (!read.status().ok()) return read.status();
-  const bool built_in = options.default_loop == "single_turn_agent" || options.default_loop == "tool_agent";
+  const bool built_in =
+      options.default_loop == "single_turn_agent" || options.default_loop == "tool_agent";
   if (!options.custom() && !built_in) {
-    return runtime::invalid_argument(rollout + "agent.default_agent_loop is " + options.default_loop + ", a class of your own: name its file in " + rollout + "agent.agent_loop_config_path");
+    return runtime::invalid_argument(
+        rollout + "agent.default_agent_loop is " + options.default_loop +
+        ", a class of your own: name its file in " + rollout + "agent.agent_loop_config_path");
   }
-  if (!enabled && options.default_loop != "tool_agent" && !options.custom()) return std::optional<AgentOptions>();
+  if (!enabled && options.default_loop != "tool_agent" && !options.custom())
+    return std::optional<AgentOptions>();
   if (options.custom()) options.config = config.to_json();
   options.tools = read.find_string(section + "tool_config_path").value_or("");
   options.interactions = read.find_string(section + "interaction_config_path").value_or("");
@@ -37,7 +41,9 @@ Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& conf
   if (!read.status().ok()) return read.status();
   options.timeout = std::chrono::milliseconds(std::llround(timeout * 1000));
   options.memory_bytes = memory << 20;
-  options.truncate_side = side == "left" ? TruncateSide::kLeft : side == "right" ? TruncateSide::kRight : TruncateSide::kMiddle;
+  options.truncate_side = side == "left"    ? TruncateSide::kLeft
+                          : side == "right" ? TruncateSide::kRight
+                                            : TruncateSide::kMiddle;
   const Result<ToolFormat> parsed = parse_tool_format(format);
   if (!parsed.ok()) return parsed.status().with_context(section + "format");
   options.format = *parsed;

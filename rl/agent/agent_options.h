@@ -21,10 +21,11 @@ struct AgentOptions {
   ToolFormat format = ToolFormat::kHermes;
   std::filesystem::path tools;         // `tool_config_path`; empty: none
   std::filesystem::path interactions;  // `interaction_config_path`; empty: none
-  std::filesystem::path loops;         // `agent.agent_loop_config_path`: a user's own classes; empty: none
-  std::string loop_loader;             // `agent.custom_agent_loop_loader`: module.function that gives such a class; empty: none
-  std::string default_loop;            // of rows that name none
-  nlohmann::ordered_json config;       // all of the configuration, where there are such classes
+  std::filesystem::path loops;  // `agent.agent_loop_config_path`: a user's own classes; empty: none
+  std::string loop_loader;   // `agent.custom_agent_loop_loader`: module.function that gives such a
+                             // class; empty: none
+  std::string default_loop;  // of rows that name none
+  nlohmann::ordered_json config;         // all of the configuration, where there are such classes
   std::int64_t assistant_turns_max = 0;  // 0: no limit but the response's length
   std::int64_t user_turns_max = 0;       // of tools and users; the same
   std::int64_t parallel_calls_max = 1;   // of one turn: the rest is not done
@@ -37,8 +38,9 @@ struct AgentOptions {
   /// Whether a user's own classes make the samples; tools and users are then their business.
   bool custom() const { return !loops.empty() || !loop_loader.empty(); }
 
-  /// Nothing where one turn is all there is: without `multi_turn.enable`, `agent.default_agent_loop=tool_agent` and classes of one's own. kInvalidArgument: a value out of range, by key; kUnimplemented: what is not
-  /// built, by key.
+  /// Nothing where one turn is all there is: without `multi_turn.enable`,
+  /// `agent.default_agent_loop=tool_agent` and classes of one's own. kInvalidArgument: a value out
+  /// of range, by key; kUnimplemented: what is not built, by key.
   static runtime::Result<std::optional<AgentOptions>> from_config(const Config& config);
 };
 

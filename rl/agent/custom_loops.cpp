@@ -15,18 +15,26 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
-Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns, std::int64_t tokens_max) {
+Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns,
+                             std::int64_t tokens_max) {
   LoopSample sample;
-  const std::size_t length = std::min(outcome.response_ids.size(), static_cast<std::size_t>(tokens_max));
-  sample.ids.assign(outcome.response_ids.begin(), outcome.response_ids.begin() + static_cast<std::ptrdiff_t>(length));
-  sample.mask.assign(outcome.response_mask.begin(), outcome.response_mask.begin() + static_cast<std::ptrdiff_t>(length));
+  const std::size_t length =
+      std::min(outcome.response_ids.size(), static_cast<std::size_t>(tokens_max));
+  sample.ids.assign(outcome.response_ids.begin(),
+                    outcome.response_ids.begin() + static_cast<std::ptrdiff_t>(length));
+  sample.mask.assign(outcome.response_mask.begin(),
+                     outcome.response_mask.begin() + static_cast<std::ptrdiff_t>(length));
   std::vector<std::int32_t> all = outcome.prompt_ids;
   all.insert(all.end(), sample.ids.begin(), sample.ids.end());
   std::vector<const DrawnTurn*> drawn(all.size(), nullptr);  // by which turn each token was
   for (const DrawnTurn& turn : turns) {
     const std::size_t begin = turn.prompt_ids.size();
-    if (begin >= all.size() || !std::equal(turn.prompt_ids.begin(), turn.prompt_ids.end(), all.begin())) continue;
-    for (std::size_t i = 0; i < turn.ids.size() && begin + i < all.size() && all[begin + i] == turn.ids[i]; ++i) drawn[begin + i] = &turn;
+    if (begin >= all.size() ||
+        !std::equal(turn.prompt_ids.begin(), turn.prompt_ids.end(), all.begin()))
+      continue;
+    for (std::size_t i = 0;
+         i < turn.ids.size() && begin + i < all.size() && all[begin + i] == turn.ids[i]; ++i)
+      drawn[begin + i] = &turn;
   }
   const DrawnTurn* last = nullptr;
   std::size_t last_at = 0;
@@ -36,28 +44,47 @@ Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTu
     last = drawn[at];
     last_at = at;
     if (last == nullptr) {
-      return invalid_argument("token " + std::to_string(i) + " of its response (" + std::to_string(all[at]) + ") has a 1 in response_mask, and was not drawn there: keep the ids that generate() gave, "
-                              "behind the prompt_ids that it got, and mark all others with 0");
+      return invalid_argument(
+          "token " + std::to_string(i) + " of its response (" + std::to_string(all[at]) +
+          ") has a 1 in response_mask, and was not drawn there: keep the ids that generate() gave, "
+          "behind the prompt_ids that it got, and mark all others with 0");
     }
     sample.logprobs.push_back(last->logprobs[at - last->prompt_ids.size()]);
   }
-  if (last == nullptr) return invalid_argument("its response has no token of the model's" + std::string(length < outcome.response_ids.size() ? " within data.max_response_length" : ""));
+  if (last == nullptr)
+    return invalid_argument("its response has no token of the model's" +
+                            std::string(length < outcome.response_ids.size()
+                                            ? " within data.max_response_length"
+                                            : ""));
   sample.length_max = last->length_max;
-  sample.stopped = last->stopped && last_at + 1 == last->prompt_ids.size() + last->ids.size() && length == outcome.response_ids.size();
+  sample.stopped = last->stopped && last_at + 1 == last->prompt_ids.size() + last->ids.size() &&
+                   length == outcome.response_ids.size();
   return sample;
 }
 
 ordered_json loop_sampling(const SamplingParams& like) {
-  return {{"temperature", like.temperature}, {"top_p", like.top_p}, {"top_k", like.top_k > 0 ? like.top_k : -1}, {"repetition_penalty", like.repetition_penalty}, {"logprobs", true}};
+  return {{"temperature", like.temperature},
+          {"top_p", like.top_p},
+          {"top_k", like.top_k > 0 ? like.top_k : -1},
+          {"repetition_penalty", like.repetition_penalty},
+          {"logprobs", true}};
 }
 
 Result<SamplingParams> asked_sampling(const SamplingParams& like, const ordered_json& params) {
   SamplingParams asked = like;
   for (const auto& [name, value] : params.items()) {
-    if (value.is_null() || name == "logprobs" || name == "detokenize" || name == "skip_special_tokens" || name == "include_stop_str_in_output") continue;
-    const auto wrong = [&, name = name](const std::string& expected) { return invalid_argument("sampling_params: " + name + " is " + params[name].dump().substr(0, 100) + ", expected " + expected); };
+    if (value.is_null() || name == "logprobs" || name == "detokenize" ||
+        name == "skip_special_tokens" || name == "include_stop_str_in_output")
+      continue;
+    const auto wrong = [&, name = name](const std::string& expected) {
+      return invalid_argument("sampling_params: " + name + " is " +
+                              params[name].dump().substr(0, 100) + ", expected " + expected);
+    };
     if (name == "stop_token_ids") {
-      if (!value.is_array() || std::any_of(value.begin(), value.end(), [](const ordered_json& id) { return !id.is_number_integer(); })) return wrong("a list of ids");
+      if (!value.is_array() || std::any_of(value.begin(), value.end(), [](const ordered_json& id) {
+            return !id.is_number_integer();
+          }))
+        return wrong("a list of ids");
       asked.stop_ids = value.get<std::vector<std::int32_t>>();
       continue;
     }
@@ -74,7 +101,10 @@ Result<SamplingParams> asked_sampling(const SamplingParams& like, const ordered_
     const float number = value.get<float>();
     const auto whole = static_cast<std::int64_t>(std::clamp(value.get<double>(), -1.0, 1e9));
     if (name == "temperature") {
-      if (number != like.temperature) return wrong(std::to_string(like.temperature) + ", that of the rollout: log-probabilities of samples are those at that temperature");
+      if (number != like.temperature)
+        return wrong(
+            std::to_string(like.temperature) +
+            ", that of the rollout: log-probabilities of samples are those at that temperature");
     } else if (name == "top_p") {
       asked.top_p = number;
     } else if (name == "top_k") {
@@ -99,7 +129,8 @@ Result<SamplingParams> asked_sampling(const SamplingParams& like, const ordered_
     }
   }
   asked.min_new_tokens = std::min(asked.min_new_tokens, asked.max_new_tokens);
-  if (const Status valid = asked.validate(); !valid.ok()) return valid.with_context("sampling_params");
+  if (const Status valid = asked.validate(); !valid.ok())
+    return valid.with_context("sampling_params");
   return asked;
 }
 
@@ -109,29 +140,40 @@ struct CustomLoops::Loop {
   std::optional<LoopOutcome> outcome;
 };
 
-Result<std::unique_ptr<CustomLoops>> CustomLoops::create(const AgentOptions& options, const TurnText& text) {
+Result<std::unique_ptr<CustomLoops>> CustomLoops::create(const AgentOptions& options,
+                                                         const TurnText& text) {
   Result<std::unique_ptr<LoopHost>> host = LoopHost::create(options, options.config, text);
   if (!host.ok()) return host.status();
   return std::unique_ptr<CustomLoops>(new CustomLoops(options, std::move(*host)));
 }
 
-Result<std::vector<LoopTask>> CustomLoops::tasks(const PromptBatch& prompts, const Request& like) const {
+Result<std::vector<LoopTask>> CustomLoops::tasks(const PromptBatch& prompts,
+                                                 const Request& like) const {
   std::vector<LoopTask> tasks;
   const ordered_json sampling = loop_sampling(like.sampling);
   for (std::int64_t prompt = 0; prompt < prompts.ids.rows(); ++prompt) {
     const ordered_json context =
-        prompts.contexts.empty() ? ordered_json::object() : runtime::parse_json<ordered_json>(prompts.contexts[static_cast<std::size_t>(prompt)]);
-    ordered_json row = context.is_object() && context.contains("row") ? context["row"] : ordered_json::object();
-    row["raw_prompt"] = context.is_object() && context.contains("messages") ? context["messages"] : ordered_json::array();
+        prompts.contexts.empty()
+            ? ordered_json::object()
+            : runtime::parse_json<ordered_json>(prompts.contexts[static_cast<std::size_t>(prompt)]);
+    ordered_json row =
+        context.is_object() && context.contains("row") ? context["row"] : ordered_json::object();
+    row["raw_prompt"] = context.is_object() && context.contains("messages") ? context["messages"]
+                                                                            : ordered_json::array();
     const auto named = context.is_object() ? context.find("agent_name") : context.end();
-    const std::string agent = named != context.end() && named->is_string() ? named->get<std::string>() : default_loop_;
-    if (!host_->has(agent)) return invalid_argument("the row's agent_name is '" + agent + "', and there are the agent loops " + host_->names());
-    for (std::int64_t sample = 0; sample < like.n; ++sample) tasks.push_back({agent, row, sampling});
+    const std::string agent =
+        named != context.end() && named->is_string() ? named->get<std::string>() : default_loop_;
+    if (!host_->has(agent))
+      return invalid_argument("the row's agent_name is '" + agent +
+                              "', and there are the agent loops " + host_->names());
+    for (std::int64_t sample = 0; sample < like.n; ++sample)
+      tasks.push_back({agent, row, sampling});
   }
   return tasks;
 }
 
-Result<Request> CustomLoops::request(const LoopCall& call, const PromptBatch& prompts, const Request& like) const {
+Result<Request> CustomLoops::request(const LoopCall& call, const PromptBatch& prompts,
+                                     const Request& like) const {
   if (call.prompt_ids.empty()) return invalid_argument("generate: prompt_ids is empty");
   Result<SamplingParams> sampling = asked_sampling(like.sampling, call.sampling_params);
   if (!sampling.ok()) return sampling.status();
@@ -140,11 +182,13 @@ Result<Request> CustomLoops::request(const LoopCall& call, const PromptBatch& pr
   request.n = 1;
   request.prompt_ids = call.prompt_ids;
   request.sampling = std::move(*sampling);
-  request.sampling.seed = turn_seed(prompts.seeds[call.run / n], static_cast<std::int64_t>(call.run % n), call.call);
+  request.sampling.seed =
+      turn_seed(prompts.seeds[call.run / n], static_cast<std::int64_t>(call.run % n), call.call);
   return request;
 }
 
-Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& prompts, const Request& like) {
+Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& prompts,
+                                      const Request& like) {
   Result<std::vector<LoopTask>> begun = tasks(prompts, like);
   if (!begun.ok()) return begun.status();
   std::vector<Loop> loops(begun->size());
@@ -164,12 +208,16 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
         continue;
       }
       const bool stopped = completion.finish_reason == FinishReason::kStop;
-      host_->answer(call, ordered_json{{"ids", completion.ids}, {"logprobs", completion.logprobs}, {"stop_reason", stopped ? "completed" : "length"}});
+      host_->answer(call, ordered_json{{"ids", completion.ids},
+                                       {"logprobs", completion.logprobs},
+                                       {"stop_reason", stopped ? "completed" : "length"}});
       Loop& loop = loops[call.run];
       if (loop.attempt != call.attempt) continue;
-      loop.turns.push_back({call.prompt_ids, std::move(completion.ids), std::move(completion.logprobs), stopped, completion.length_max});
+      loop.turns.push_back({call.prompt_ids, std::move(completion.ids),
+                            std::move(completion.logprobs), stopped, completion.length_max});
     }
-    Result<LoopEvents> events = host_->take(std::chrono::milliseconds(source.idle() && open > 0 ? 1000 : 0));
+    Result<LoopEvents> events =
+        host_->take(std::chrono::milliseconds(source.idle() && open > 0 ? 1000 : 0));
     if (!events.ok()) return events.status().with_context("agent loops");
     for (LoopCall& call : events->calls) {
       Loop& loop = loops[call.run];
@@ -193,7 +241,8 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
   const auto n = static_cast<std::size_t>(like.n);
   for (std::int64_t prompt = 0; prompt < prompts.ids.rows(); ++prompt) {
     const auto own = prompts.ids.row(prompt);
-    std::vector<std::int32_t> shared;  // by all of a prompt's samples: those of the first that has not failed
+    std::vector<std::int32_t>
+        shared;  // by all of a prompt's samples: those of the first that has not failed
     const std::size_t first = static_cast<std::size_t>(prompt) * n;
     for (std::size_t i = first; i < first + n; ++i) {
       Loop& loop = loops[i];
@@ -201,7 +250,10 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
       LoopSample sample;
       if (outcome.failure == ScoreFailure::kNone) {
         Result<LoopSample> made = sample_of(outcome, loop.turns, like.sampling.max_new_tokens);
-        if (made.ok() && !shared.empty() && shared != outcome.prompt_ids) made = invalid_argument("its prompt_ids are not those of the row's other samples, which are compared with each other");
+        if (made.ok() && !shared.empty() && shared != outcome.prompt_ids)
+          made = invalid_argument(
+              "its prompt_ids are not those of the row's other samples, which are compared with "
+              "each other");
         if (made.ok()) {
           sample = std::move(*made);
           shared = outcome.prompt_ids;
@@ -215,7 +267,12 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
       if (outcome.reward_score) note["agent_score"] = *outcome.reward_score;
       if (outcome.failure != ScoreFailure::kNone) {
         note["agent_failure"] = outcome.why;
-        sample = {.ids = {own.back()}, .mask = {1}, .logprobs = {0.0F}, .stopped = false, .length_max = like.sampling.max_new_tokens};  // left out before anything is learned
+        sample = {
+            .ids = {own.back()},
+            .mask = {1},
+            .logprobs = {0.0F},
+            .stopped = false,
+            .length_max = like.sampling.max_new_tokens};  // left out before anything is learned
       }
       batch.prompt_of.push_back(static_cast<std::int32_t>(prompt));
       batch.responses.append(sample.ids);

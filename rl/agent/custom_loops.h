@@ -26,33 +26,41 @@ struct DrawnTurn {
 
 /// What of a LoopOutcome becomes a sample.
 struct LoopSample {
-  std::vector<std::int32_t> ids;    // the response
+  std::vector<std::int32_t> ids;  // the response
   std::vector<std::uint8_t> mask;
-  std::vector<float> logprobs;      // of the tokens with a 1
+  std::vector<float> logprobs;  // of the tokens with a 1
   bool stopped = false;
   std::int64_t length_max = 0;
 };
 
-/// Cuts the response to `tokens_max` and finds each of the model's tokens among the turns: where it stands, behind what it was drawn behind. kInvalidArgument: one that was not drawn
-/// there, none of the model's at all.
-runtime::Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns, std::int64_t tokens_max);
+/// Cuts the response to `tokens_max` and finds each of the model's tokens among the turns: where it
+/// stands, behind what it was drawn behind. kInvalidArgument: one that was not drawn there, none of
+/// the model's at all.
+runtime::Result<LoopSample> sample_of(const LoopOutcome& outcome, std::span<const DrawnTurn> turns,
+                                      std::int64_t tokens_max);
 
-/// `like` as the sampling_params that verl's loops get, and what such parameters ask for. kInvalidArgument: one that is not known or out of range; another temperature than that of `like`,
-/// since the log-probabilities of samples are those at that temperature.
+/// `like` as the sampling_params that verl's loops get, and what such parameters ask for.
+/// kInvalidArgument: one that is not known or out of range; another temperature than that of
+/// `like`, since the log-probabilities of samples are those at that temperature.
 nlohmann::ordered_json loop_sampling(const SamplingParams& like);
-runtime::Result<SamplingParams> asked_sampling(const SamplingParams& like, const nlohmann::ordered_json& params);
+runtime::Result<SamplingParams> asked_sampling(const SamplingParams& like,
+                                               const nlohmann::ordered_json& params);
 
-/// A resource; one thread at a time. Loops do not wait for each other. Which turns a loop draws depends on its prompt, its seed and its class alone.
+/// A resource; one thread at a time. Loops do not wait for each other. Which turns a loop draws
+/// depends on its prompt, its seed and its class alone.
 ///
-/// A loop that fails leaves a sample behind that has no score: its note "agent_failure" says why, and RewardWorker leaves it out and counts it. A class that scores by itself has its
-/// score in the note "agent_score".
+/// A loop that fails leaves a sample behind that has no score: its note "agent_failure" says why,
+/// and RewardWorker leaves it out and counts it. A class that scores by itself has its score in the
+/// note "agent_score".
 class CustomLoops : public Conversations {
  public:
   /// Errors: those of LoopHost::create.
-  static runtime::Result<std::unique_ptr<CustomLoops>> create(const AgentOptions& options, const TurnText& text);
+  static runtime::Result<std::unique_ptr<CustomLoops>> create(const AgentOptions& options,
+                                                              const TurnText& text);
 
   /// kInvalidArgument: a row that asks for a loop that there is not.
-  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts, const Request& like) override;
+  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts,
+                                    const Request& like) override;
 
   /// agent_loop/....
   std::map<std::string, double> take_metrics() override { return host_->take_metrics(); }
@@ -60,9 +68,12 @@ class CustomLoops : public Conversations {
  private:
   struct Loop;
 
-  CustomLoops(const AgentOptions& options, std::unique_ptr<LoopHost> host) : default_loop_(options.default_loop), host_(std::move(host)) {}
-  runtime::Result<std::vector<LoopTask>> tasks(const PromptBatch& prompts, const Request& like) const;
-  runtime::Result<Request> request(const LoopCall& call, const PromptBatch& prompts, const Request& like) const;
+  CustomLoops(const AgentOptions& options, std::unique_ptr<LoopHost> host)
+      : default_loop_(options.default_loop), host_(std::move(host)) {}
+  runtime::Result<std::vector<LoopTask>> tasks(const PromptBatch& prompts,
+                                               const Request& like) const;
+  runtime::Result<Request> request(const LoopCall& call, const PromptBatch& prompts,
+                                   const Request& like) const;
 
   std::string default_loop_;
   std::unique_ptr<LoopHost> host_;

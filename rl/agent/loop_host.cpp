@@ -28,15 +28,21 @@ namespace {
 constexpr int kFailedStartsMax = 3;
 constexpr int kLinesShownMax = 100;  // of what loops print, in a step
 constexpr int kLoopToldMax = 10;
-constexpr std::int64_t kCallsMax = 10'000;  // of one loop: one that never ends by itself does so here
+constexpr std::int64_t kCallsMax =
+    10'000;  // of one loop: one that never ends by itself does so here
 constexpr std::chrono::seconds kStartTime{120};
-constexpr std::chrono::seconds kCancelTime{2};  // for an event loop that is not blocked to take notice
+constexpr std::chrono::seconds kCancelTime{
+    2};  // for an event loop that is not blocked to take notice
 
-std::string line_of(const ordered_json& message) { return message.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+std::string line_of(const ordered_json& message) {
+  return message.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
 std::optional<std::int64_t> whole(const ordered_json& message, const char* key) {
   const auto found = message.find(key);
-  return found != message.end() && found->is_number_integer() ? std::optional(found->get<std::int64_t>()) : std::nullopt;
+  return found != message.end() && found->is_number_integer()
+             ? std::optional(found->get<std::int64_t>())
+             : std::nullopt;
 }
 
 std::string text_at(const ordered_json& message, const char* key) {
@@ -50,7 +56,8 @@ std::optional<std::vector<std::int32_t>> ids_at(const ordered_json& message, con
   if (found == message.end() || !found->is_array()) return std::nullopt;
   std::vector<std::int32_t> ids;
   for (const ordered_json& id : *found) {
-    if (!id.is_number_integer() || id.get<std::int64_t>() < 0 || id.get<std::int64_t>() > INT32_MAX) return std::nullopt;
+    if (!id.is_number_integer() || id.get<std::int64_t>() < 0 || id.get<std::int64_t>() > INT32_MAX)
+      return std::nullopt;
     ids.push_back(id.get<std::int32_t>());
   }
   return ids;
@@ -62,8 +69,10 @@ Result<ordered_json> read_loops(const std::filesystem::path& file) {
   Result<ordered_json> loops = read_yaml_list(file);
   if (!loops.ok()) return loops.status().with_context(kKey);
   for (const ordered_json& entry : *loops) {
-    if (entry.is_object() && !text_at(entry, "name").empty() && !text_at(entry, "_target_").empty()) continue;
-    return runtime::invalid_argument(std::string(kKey) + ": " + file.string() + ": an entry has no name and _target_ (module.Class)");
+    if (entry.is_object() && !text_at(entry, "name").empty() && !text_at(entry, "_target_").empty())
+      continue;
+    return runtime::invalid_argument(std::string(kKey) + ": " + file.string() +
+                                     ": an entry has no name and _target_ (module.Class)");
   }
   return loops;
 }
@@ -72,8 +81,11 @@ ordered_json token_facts(const Tokenizer& tokenizer) {
   ordered_json facts = {{"vocab_size", tokenizer.vocab_size()}};
   for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
     const auto found = tokenizer.special_token_texts().find(name);
-    facts[name] = found == tokenizer.special_token_texts().end() ? ordered_json() : ordered_json(found->second);
-    const auto id = found == tokenizer.special_token_texts().end() ? std::nullopt : tokenizer.token_to_id(found->second);
+    facts[name] = found == tokenizer.special_token_texts().end() ? ordered_json()
+                                                                 : ordered_json(found->second);
+    const auto id = found == tokenizer.special_token_texts().end()
+                        ? std::nullopt
+                        : tokenizer.token_to_id(found->second);
     facts[std::string(name) + "_id"] = id ? ordered_json(*id) : ordered_json();
   }
   return facts;
@@ -88,13 +100,18 @@ LoopOutcome read_outcome(const ordered_json& message) {
     outcome.why = "its AgentLoopOutput has " + what;
     return outcome;
   };
-  auto prompt = ids_at(message, "prompt_ids"), response = ids_at(message, "response_ids"), mask = ids_at(message, "response_mask");
+  auto prompt = ids_at(message, "prompt_ids"), response = ids_at(message, "response_ids"),
+       mask = ids_at(message, "response_mask");
   if (!prompt || prompt->empty()) return wrong("no prompt_ids (a list of token ids)");
   if (!response || response->empty()) return wrong("no response_ids (a list of token ids)");
-  if (!mask || std::any_of(mask->begin(), mask->end(), [](std::int32_t mark) { return mark > 1; })) return wrong("no response_mask (a list of 0 and 1)");
-  if (mask->size() != response->size()) return wrong(std::to_string(response->size()) + " response_ids and " + std::to_string(mask->size()) + " marks in its response_mask");
+  if (!mask || std::any_of(mask->begin(), mask->end(), [](std::int32_t mark) { return mark > 1; }))
+    return wrong("no response_mask (a list of 0 and 1)");
+  if (mask->size() != response->size())
+    return wrong(std::to_string(response->size()) + " response_ids and " +
+                 std::to_string(mask->size()) + " marks in its response_mask");
   const auto score = message.find("reward_score");
-  if (score != message.end() && !score->is_null() && !score->is_number()) return wrong("a reward_score that is no number");
+  if (score != message.end() && !score->is_null() && !score->is_number())
+    return wrong("a reward_score that is no number");
   if (score != message.end() && score->is_number()) outcome.reward_score = score->get<double>();
   outcome.prompt_ids = std::move(*prompt);
   outcome.response_ids = std::move(*response);
@@ -111,7 +128,7 @@ struct LoopHost::Process {
   bool ready = false;
   bool gone = false;
   std::set<std::size_t> runs;
-  Clock::time_point deadline;  // of being ready
+  Clock::time_point deadline;                  // of being ready
   std::optional<Clock::time_point> cancel_by;  // a loop was told to end
 };
 
@@ -122,27 +139,40 @@ struct LoopHost::Run {
   bool done = false;
   bool cancelled = false;
   Process* process = nullptr;
-  std::set<std::int64_t> asked;   // numbers of calls that have no answer yet
-  std::int64_t calls = 0;         // of this attempt
-  Clock::time_point since;        // it has been its own turn
+  std::set<std::int64_t> asked;  // numbers of calls that have no answer yet
+  std::int64_t calls = 0;        // of this attempt
+  Clock::time_point since;       // it has been its own turn
 };
 
-LoopHost::LoopHost(const AgentOptions& options, const TurnText& text) : options_(options), text_(text) {}
+LoopHost::LoopHost(const AgentOptions& options, const TurnText& text)
+    : options_(options), text_(text) {}
 
-Result<std::unique_ptr<LoopHost>> LoopHost::create(const AgentOptions& options, const ordered_json& config, const TurnText& text) {
-  Result<ordered_json> loops = options.loops.empty() ? Result<ordered_json>(ordered_json::array()) : read_loops(options.loops);
+Result<std::unique_ptr<LoopHost>> LoopHost::create(const AgentOptions& options,
+                                                   const ordered_json& config,
+                                                   const TurnText& text) {
+  Result<ordered_json> loops = options.loops.empty() ? Result<ordered_json>(ordered_json::array())
+                                                     : read_loops(options.loops);
   if (!loops.ok()) return loops.status();
   std::unique_ptr<LoopHost> host(new LoopHost(options, text));
   std::error_code error;
   ordered_json folders = ordered_json::array();
-  if (!options.loops.empty()) folders.push_back(std::filesystem::absolute(options.loops, error).parent_path().string());
-  host->setup_ = {{"loops", *loops}, {"loader", options.loop_loader}, {"folders", folders}, {"config", config}, {"tokenizer", token_facts(text.tokenizer())}, {"memory_bytes", options.memory_bytes}};
+  if (!options.loops.empty())
+    folders.push_back(std::filesystem::absolute(options.loops, error).parent_path().string());
+  host->setup_ = {{"loops", *loops},
+                  {"loader", options.loop_loader},
+                  {"folders", folders},
+                  {"config", config},
+                  {"tokenizer", token_facts(text.tokenizer())},
+                  {"memory_bytes", options.memory_bytes}};
   host->wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (host->wake_ < 0) return runtime::errno_status(errno, "agent loops: eventfd");
-  if (const Status started = host->start_process(); !started.ok()) return started.with_context("agent loops");
+  if (const Status started = host->start_process(); !started.ok())
+    return started.with_context("agent loops");
   host->thread_ = std::thread([raw = host.get()] { raw->serve(); });
   std::unique_lock lock(host->mutex_);
-  host->happened_.wait(lock, [&] { return !host->failure_.ok() || (!host->processes_.empty() && host->processes_.front()->ready); });
+  host->happened_.wait(lock, [&] {
+    return !host->failure_.ok() || (!host->processes_.empty() && host->processes_.front()->ready);
+  });
   if (!host->failure_.ok()) return host->failure_.with_context("agent loops");
   return host;
 }
@@ -172,7 +202,8 @@ void LoopHost::wake() {
 Status LoopHost::start_process() {
   const char* interpreter = runtime::environment_variable("STARLING_PYTHON");
   Result<std::unique_ptr<WorkerProcess>> worker =
-      WorkerProcess::start({interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", std::string(kPythonServer) + kToolModules + kLoopProgram});
+      WorkerProcess::start({interpreter != nullptr && *interpreter != 0 ? interpreter : "python3",
+                            "-c", std::string(kPythonServer) + kToolModules + kLoopProgram});
   if (!worker.ok()) return worker.status();
   auto process = std::make_unique<Process>();
   process->worker = std::move(*worker);
@@ -186,7 +217,8 @@ Status LoopHost::start_process() {
 void LoopHost::begin(std::vector<LoopTask> tasks) {
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& process : processes_) process->gone |= !process->runs.empty();  // of a step that failed: its end kills it
+    for (const auto& process : processes_)
+      process->gone |= !process->runs.empty();  // of a step that failed: its end kills it
     runs_.clear();
     waiting_.clear();
     events_ = {};
@@ -207,7 +239,9 @@ void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
     const std::lock_guard lock(mutex_);
     if (call.run >= runs_.size()) return;
     Run& run = *runs_[call.run];
-    if (run.done || run.process == nullptr || run.process->number != call.process || run.asked.erase(call.number) == 0) return;  // nobody waits any more
+    if (run.done || run.process == nullptr || run.process->number != call.process ||
+        run.asked.erase(call.number) == 0)
+      return;  // nobody waits any more
     if (run.asked.empty()) run.since = Clock::now();
     ordered_json message = {{"answer", call.number}};
     drawn.ok() ? message["value"] = *drawn : message["error"] = drawn.status().message();
@@ -218,7 +252,9 @@ void LoopHost::answer(const LoopCall& call, const Result<ordered_json>& drawn) {
 
 Result<LoopEvents> LoopHost::take(std::chrono::milliseconds wait_max) {
   std::unique_lock lock(mutex_);
-  happened_.wait_for(lock, wait_max, [&] { return !failure_.ok() || !events_.calls.empty() || !events_.outcomes.empty(); });
+  happened_.wait_for(lock, wait_max, [&] {
+    return !failure_.ok() || !events_.calls.empty() || !events_.outcomes.empty();
+  });
   if (!failure_.ok()) return failure_;
   return std::exchange(events_, {});
 }
@@ -226,7 +262,9 @@ Result<LoopEvents> LoopHost::take(std::chrono::milliseconds wait_max) {
 std::map<std::string, double> LoopHost::take_metrics() {
   const std::lock_guard lock(mutex_);
   std::map<std::string, double> counts = std::exchange(counts_, {});
-  for (const char* name : {"agent_loop/timeouts", "agent_loop/crashes", "agent_loop/errors", "agent_loop/invalid", "agent_loop/begun_anew"}) counts.emplace(name, 0.0);
+  for (const char* name : {"agent_loop/timeouts", "agent_loop/crashes", "agent_loop/errors",
+                           "agent_loop/invalid", "agent_loop/begun_anew"})
+    counts.emplace(name, 0.0);
   return counts;
 }
 
@@ -237,7 +275,8 @@ void LoopHost::serve() {
     std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
     for (const auto& process : processes_) {
       const WorkerProcess& worker = *process->worker;
-      watched.push_back({worker.socket(), static_cast<short>(POLLIN | (worker.wants_to_write() ? POLLOUT : 0)), 0});
+      watched.push_back({worker.socket(),
+                         static_cast<short>(POLLIN | (worker.wants_to_write() ? POLLOUT : 0)), 0});
       watched.push_back({worker.output(), POLLIN, 0});  // poll passes over -1
       watched.push_back({worker.death(), POLLIN, 0});
     }
@@ -249,7 +288,8 @@ void LoopHost::serve() {
     for (std::size_t i = 0; i < processes_.size(); ++i) look(*processes_[i]);
     check_deadlines();
     std::erase_if(processes_, [](const auto& process) { return process->gone; });
-    if (!failure_.ok() || !events_.calls.empty() || !events_.outcomes.empty()) happened_.notify_all();
+    if (!failure_.ok() || !events_.calls.empty() || !events_.outcomes.empty())
+      happened_.notify_all();
   }
 }
 
@@ -258,13 +298,18 @@ void LoopHost::assign() {
   if (open_ == 0 || !failure_.ok()) return;
   const std::size_t workers = static_cast<std::size_t>(options_.workers_max);
   const std::size_t share = (open_ + workers - 1) / workers;
-  const auto has_suspect = [&](const Process& process) { return std::any_of(process.runs.begin(), process.runs.end(), [&](std::size_t run) { return runs_[run]->suspect; }); };
+  const auto has_suspect = [&](const Process& process) {
+    return std::any_of(process.runs.begin(), process.runs.end(),
+                       [&](std::size_t run) { return runs_[run]->suspect; });
+  };
   std::deque<std::size_t> left;
   for (const std::size_t number : std::exchange(waiting_, {})) {
     Run& run = *runs_[number];
     Process* chosen = nullptr;
     for (const auto& process : processes_) {
-      if (!process->ready || process->cancel_by || has_suspect(*process) || process->runs.size() >= (run.suspect ? 1 : share)) continue;
+      if (!process->ready || process->cancel_by || has_suspect(*process) ||
+          process->runs.size() >= (run.suspect ? 1 : share))
+        continue;
       if (chosen == nullptr || process->runs.size() < chosen->runs.size()) chosen = process.get();
     }
     if (chosen == nullptr) {
@@ -274,12 +319,16 @@ void LoopHost::assign() {
     chosen->runs.insert(number);
     run.process = chosen;
     run.since = Clock::now();
-    chosen->worker->send_line(line_of({{"run", number}, {"agent", run.task.agent}, {"row", run.task.row}, {"sampling_params", run.task.sampling_params}}));
+    chosen->worker->send_line(line_of({{"run", number},
+                                       {"agent", run.task.agent},
+                                       {"row", run.task.row},
+                                       {"sampling_params", run.task.sampling_params}}));
   }
   waiting_ = std::move(left);
   std::size_t starting = 0;
   for (const auto& process : processes_) starting += process->ready ? 0 : 1;
-  while (waiting_.size() > starting * share && processes_.size() < workers && failed_starts_ < kFailedStartsMax) {
+  while (waiting_.size() > starting * share && processes_.size() < workers &&
+         failed_starts_ < kFailedStartsMax) {
     if (const Status started = start_process(); !started.ok()) {
       if (processes_.empty()) failure_ = started;
       return;
@@ -296,7 +345,9 @@ void LoopHost::look(Process& process) {
     const std::optional<std::string> line = process.worker->next_line();
     if (!line) break;
     const ordered_json message = runtime::parse_json<ordered_json>(*line);
-    if (!message.is_object()) return end_process(process, "it wrote something else than the protocol to its descriptor 3", /*of_a_loop=*/true);
+    if (!message.is_object())
+      return end_process(process, "it wrote something else than the protocol to its descriptor 3",
+                         /*of_a_loop=*/true);
     handle(process, message);
   }
   if (process.gone || (connected && !process.worker->has_died())) return;
@@ -330,7 +381,8 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
   const auto about = [&]() -> std::optional<std::size_t> {
     for (const char* key : {"run", "done", "failed", "cancelled"}) {
       const auto number = whole(message, key);
-      if (number && *number >= 0 && process.runs.contains(static_cast<std::size_t>(*number))) return static_cast<std::size_t>(*number);
+      if (number && *number >= 0 && process.runs.contains(static_cast<std::size_t>(*number)))
+        return static_cast<std::size_t>(*number);
     }
     return std::nullopt;
   }();
@@ -339,10 +391,18 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
   if (message.contains("ask")) {
     auto prompt = ids_at(message, "prompt_ids");
     const auto params = message.find("sampling_params");
-    LoopCall call{.run = *about, .attempt = run.attempt, .process = process.number, .number = *whole(message, "ask"), .call = whole(message, "call").value_or(0), .prompt_ids = {}, .sampling_params = {}};
+    LoopCall call{.run = *about,
+                  .attempt = run.attempt,
+                  .process = process.number,
+                  .number = *whole(message, "ask"),
+                  .call = whole(message, "call").value_or(0),
+                  .prompt_ids = {},
+                  .sampling_params = {}};
     const bool readable = prompt && params != message.end() && params->is_object();
     if (!readable || ++run.calls > kCallsMax) {
-      const std::string why = readable ? "a loop may ask for " + std::to_string(kCallsMax) + " turns" : "generate: prompt_ids is no list of token ids";
+      const std::string why = readable
+                                  ? "a loop may ask for " + std::to_string(kCallsMax) + " turns"
+                                  : "generate: prompt_ids is no list of token ids";
       return process.worker->send_line(line_of({{"answer", call.number}, {"error", why}}));
     }
     call.prompt_ids = std::move(*prompt);
@@ -357,29 +417,44 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
   } else if (message.contains("failed")) {
     outcome.failure = ScoreFailure::kError;
     outcome.why = text_at(message, "why");
-    if (++failures_told_ <= kLoopToldMax) LOG(warn, "agent loop {}: {}\n{}", run.task.agent, outcome.why, text_at(message, "traceback"));
+    if (++failures_told_ <= kLoopToldMax)
+      LOG(warn, "agent loop {}: {}\n{}", run.task.agent, outcome.why,
+          text_at(message, "traceback"));
   } else {
     outcome.failure = ScoreFailure::kTimeout;
-    outcome.why = "it neither ended nor asked for a turn within " + std::to_string(options_.timeout.count()) + " ms";
+    outcome.why = "it neither ended nor asked for a turn within " +
+                  std::to_string(options_.timeout.count()) + " ms";
   }
   end_run(*about, std::move(outcome));
 }
 
 ordered_json LoopHost::answer_about_text(const ordered_json& message) const {
-  const auto answer = [](auto result) { return result.ok() ? ordered_json{{"value", *result}} : ordered_json{{"error", result.status().message()}}; };
-  const auto listed = [&](const char* key) { return message.contains(key) ? message.at(key) : ordered_json(); };
+  const auto answer = [](auto result) {
+    return result.ok() ? ordered_json{{"value", *result}}
+                       : ordered_json{{"error", result.status().message()}};
+  };
+  const auto listed = [&](const char* key) {
+    return message.contains(key) ? message.at(key) : ordered_json();
+  };
   const std::string kind = text_at(message, "kind");
   const Tokenizer& tokenizer = text_.tokenizer();
-  if (kind == "encode") return answer(tokenizer.encode(text_at(message, "text"), message.value("add_special_tokens", true)));
-  if (kind == "template") return answer(text_.render(listed("messages"), listed("tools"), message.value("add_generation_prompt", false), listed("variables")));
-  if (kind == "between") return answer(text_.between(static_cast<std::int32_t>(whole(message, "last").value_or(0)), listed("messages")));
+  if (kind == "encode")
+    return answer(
+        tokenizer.encode(text_at(message, "text"), message.value("add_special_tokens", true)));
+  if (kind == "template")
+    return answer(text_.render(listed("messages"), listed("tools"),
+                               message.value("add_generation_prompt", false), listed("variables")));
+  if (kind == "between")
+    return answer(text_.between(static_cast<std::int32_t>(whole(message, "last").value_or(0)),
+                                listed("messages")));
   if (kind == "token_id") {
     const auto id = tokenizer.token_to_id(text_at(message, "text"));
     return {{"value", id ? ordered_json(*id) : ordered_json()}};
   }
   const auto ids = ids_at(message, "ids");
   if (!ids) return {{"error", kind + ": no list of token ids"}};
-  if (kind == "decode") return answer(tokenizer.decode_checked(*ids, message.value("skip_special_tokens", false)));
+  if (kind == "decode")
+    return answer(tokenizer.decode_checked(*ids, message.value("skip_special_tokens", false)));
   if (kind == "calls") {
     const Result<ToolFormat> format = parse_tool_format(text_at(message, "form"));
     if (!format.ok()) return {{"error", format.status().message()}};
@@ -387,7 +462,8 @@ ordered_json LoopHost::answer_about_text(const ordered_json& message) const {
     if (!text.ok()) return {{"error", text.status().message()}};
     const AssistantTurn turn = read_turn(*format, *text);
     ordered_json calls = ordered_json::array();
-    for (const ToolCall& call : turn.calls) calls.push_back({{"name", call.name}, {"arguments", line_of(call.arguments)}});
+    for (const ToolCall& call : turn.calls)
+      calls.push_back({{"name", call.name}, {"arguments", line_of(call.arguments)}});
     return {{"value", {{"content", turn.content}, {"calls", calls}}}};
   }
   return {{"error", "nothing here answers '" + kind + "'"}};
@@ -409,7 +485,8 @@ void LoopHost::end_run(std::size_t number, LoopOutcome outcome) {
     case ScoreFailure::kError: ++counts_["agent_loop/errors"]; break;
     case ScoreFailure::kInvalid: ++counts_["agent_loop/invalid"]; break;
   }
-  if (outcome.failure != ScoreFailure::kNone) outcome.why = "agent loop " + run.task.agent + ": " + outcome.why;
+  if (outcome.failure != ScoreFailure::kNone)
+    outcome.why = "agent loop " + run.task.agent + ": " + outcome.why;
   outcome.run = number;
   events_.outcomes.push_back(std::move(outcome));
 }
@@ -420,7 +497,8 @@ void LoopHost::end_process(Process& process, const std::string& why, bool of_a_l
   process.gone = true;
   if (!process.ready) {
     ++failed_starts_;
-    if (failure_.ok() && (failed_starts_ >= kFailedStartsMax || names_.empty())) failure_ = runtime::unavailable(why + " while loading");
+    if (failure_.ok() && (failed_starts_ >= kFailedStartsMax || names_.empty()))
+      failure_ = runtime::unavailable(why + " while loading");
     return;
   }
   const std::set<std::size_t> runs = std::exchange(process.runs, {});
@@ -439,7 +517,8 @@ void LoopHost::end_process(Process& process, const std::string& why, bool of_a_l
     ++counts_["agent_loop/begun_anew"];
     waiting_.push_back(number);
   }
-  std::erase_if(events_.calls, [&](const LoopCall& call) { return call.process == process.number; });
+  std::erase_if(events_.calls,
+                [&](const LoopCall& call) { return call.process == process.number; });
 }
 
 void LoopHost::check_deadlines() {
@@ -448,13 +527,19 @@ void LoopHost::check_deadlines() {
     Process& process = *processes_[i];
     if (process.gone) continue;
     if (!process.ready) {
-      if (now >= process.deadline) end_process(process, "it is not ready after " + std::to_string(kStartTime.count()) + " s", /*of_a_loop=*/false);
+      if (now >= process.deadline)
+        end_process(process, "it is not ready after " + std::to_string(kStartTime.count()) + " s",
+                    /*of_a_loop=*/false);
       continue;
     }
     if (process.cancel_by && now >= *process.cancel_by) {
-      // Its event loop is blocked, by the one that was told to end or by another: alone, it is known.
+      // Its event loop is blocked, by the one that was told to end or by another: alone, it is
+      // known.
       if (process.runs.size() == 1) {
-        end_run(*process.runs.begin(), {.failure = ScoreFailure::kTimeout, .why = "it neither ended nor asked for a turn within " + std::to_string(options_.timeout.count()) + " ms, and did not end when told to"});
+        end_run(*process.runs.begin(), {.failure = ScoreFailure::kTimeout,
+                                        .why = "it neither ended nor asked for a turn within " +
+                                               std::to_string(options_.timeout.count()) +
+                                               " ms, and did not end when told to"});
       }
       end_process(process, "it does not answer", /*of_a_loop=*/true);
       continue;
@@ -474,7 +559,9 @@ void LoopHost::check_deadlines() {
 void LoopHost::show_output(Process& process, bool all) {
   for (const std::string& line : process.worker->output_lines(all)) {
     if (++lines_shown_ < kLinesShownMax) LOG(info, "agent loops {}: {}", process.number, line);
-    if (lines_shown_ == kLinesShownMax) LOG(warn, "agent loops: they print much; the rest of what they print in this step is left out");
+    if (lines_shown_ == kLinesShownMax)
+      LOG(warn,
+          "agent loops: they print much; the rest of what they print in this step is left out");
   }
 }
 

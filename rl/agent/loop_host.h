@@ -1,4 +1,5 @@
-// LoopHost: a user's agent loops, Python classes in processes of their own, many loops to a process. Each asks for turns of the model and ends with a sample.
+// LoopHost: a user's agent loops, Python classes in processes of their own, many loops to a
+// process. Each asks for turns of the model and ends with a sample.
 #pragma once
 
 #include <chrono>
@@ -25,18 +26,19 @@ namespace rl {
 
 /// A loop to be run.
 struct LoopTask {
-  std::string agent;                     // the class's name
-  nlohmann::ordered_json row;            // what run() gets by name: raw_prompt, data_source, reward_model, extra_info, ...
+  std::string agent;  // the class's name
+  nlohmann::ordered_json
+      row;  // what run() gets by name: raw_prompt, data_source, reward_model, extra_info, ...
   nlohmann::ordered_json sampling_params;
 };
 
 /// A loop asks for a turn.
 struct LoopCall {
   std::size_t run = 0;
-  int attempt = 0;                  // of this run: what was drawn for earlier ones is forgotten
-  std::uint64_t process = 0;        // with `number` it says who waits for the answer
+  int attempt = 0;            // of this run: what was drawn for earlier ones is forgotten
+  std::uint64_t process = 0;  // with `number` it says who waits for the answer
   std::int64_t number = 0;
-  std::int64_t call = 0;            // how many of this attempt were before it
+  std::int64_t call = 0;  // how many of this attempt were before it
   std::vector<std::int32_t> prompt_ids;
   nlohmann::ordered_json sampling_params;
 };
@@ -54,7 +56,8 @@ struct LoopOutcome {
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // extra_fields
 };
 
-/// What a message {"done": ...} of a process says; a failure (kInvalid) where it is none of the promised form.
+/// What a message {"done": ...} of a process says; a failure (kInvalid) where it is none of the
+/// promised form.
 LoopOutcome read_outcome(const nlohmann::ordered_json& message);
 
 struct LoopEvents {
@@ -62,14 +65,21 @@ struct LoopEvents {
   std::vector<LoopOutcome> outcomes;
 };
 
-/// A resource. A thread of its own talks with the processes, and answers what is asked about text; its owner, one thread, draws turns.
+/// A resource. A thread of its own talks with the processes, and answers what is asked about text;
+/// its owner, one thread, draws turns.
 ///
-/// A loop that neither ends nor asks within the time limit is cancelled; a process that does not even do that, or dies, is replaced. Its other loops begin anew: those of a process that died
-/// one to a process, so that the one which kills it is found. A loop is never begun anew for its own failure.
+/// A loop that neither ends nor asks within the time limit is cancelled; a process that does not
+/// even do that, or dies, is replaced. Its other loops begin anew: those of a process that died one
+/// to a process, so that the one which kills it is found. A loop is never begun anew for its own
+/// failure.
 class LoopHost {
  public:
-  /// Loads the classes once. `config` is the whole configuration, as loops read it. kInvalidArgument: what is wrong with the file or what Python says; kNotFound: no file; kUnavailable: no Python.
-  static runtime::Result<std::unique_ptr<LoopHost>> create(const AgentOptions& options, const nlohmann::ordered_json& config, const TurnText& text);
+  /// Loads the classes once. `config` is the whole configuration, as loops read it.
+  /// kInvalidArgument: what is wrong with the file or what Python says; kNotFound: no file;
+  /// kUnavailable: no Python.
+  static runtime::Result<std::unique_ptr<LoopHost>> create(const AgentOptions& options,
+                                                           const nlohmann::ordered_json& config,
+                                                           const TurnText& text);
   ~LoopHost();
   LoopHost(const LoopHost&) = delete;
   LoopHost& operator=(const LoopHost&) = delete;
@@ -82,7 +92,8 @@ class LoopHost {
   void begin(std::vector<LoopTask> tasks);
   /// Gives a loop what it asked for, or says why there is nothing.
   void answer(const LoopCall& call, const runtime::Result<nlohmann::ordered_json>& drawn);
-  /// What has happened since, waiting for something at most so long. Failures: no process can be started any more.
+  /// What has happened since, waiting for something at most so long. Failures: no process can be
+  /// started any more.
   runtime::Result<LoopEvents> take(std::chrono::milliseconds wait_max);
 
   /// agent_loop/...: timeouts, crashes, errors and loops begun anew since this was asked last.

@@ -25,9 +25,12 @@ std::optional<ToolCall> read_call(std::string_view text) {
 
 runtime::Result<ToolFormat> parse_tool_format(std::string_view name) {
   if (name == "hermes") return ToolFormat::kHermes;
-  constexpr std::array<std::string_view, 8> kVerls = {"deepseek_v4", "gemma4", "glm", "gpt-oss", "kimi", "minimax", "qwen3_coder", "seed"};
+  constexpr std::array<std::string_view, 8> kVerls = {
+      "deepseek_v4", "gemma4", "glm", "gpt-oss", "kimi", "minimax", "qwen3_coder", "seed"};
   if (std::find(kVerls.begin(), kVerls.end(), name) != kVerls.end()) {
-    return runtime::unimplemented("the calls of \"" + std::string(name) + "\" are not read here yet: there is hermes, which Qwen2.5, Qwen3 and Hermes models write");
+    return runtime::unimplemented(
+        "the calls of \"" + std::string(name) +
+        "\" are not read here yet: there is hermes, which Qwen2.5, Qwen3 and Hermes models write");
   }
   return runtime::invalid_argument("there is hermes, not \"" + std::string(name) + "\"");
 }

@@ -27,10 +27,12 @@ struct AssistantTurn {
 
 /// How a model writes its calls, as verl's `multi_turn.format` names it.
 enum class ToolFormat {
-  kHermes,  // "hermes": <tool_call>{"name": NAME, "arguments": {...}}</tool_call>, as many as it likes
+  kHermes,  // "hermes": <tool_call>{"name": NAME, "arguments": {...}}</tool_call>, as many as it
+            // likes
 };
 
-/// kUnimplemented: a format of verl's that is not read here; kInvalidArgument: one that nobody knows.
+/// kUnimplemented: a format of verl's that is not read here; kInvalidArgument: one that nobody
+/// knows.
 runtime::Result<ToolFormat> parse_tool_format(std::string_view name);
 
 AssistantTurn read_turn(ToolFormat format, std::string_view text);

@@ -44,8 +44,11 @@ class Conversations {
  public:
   virtual ~Conversations() = default;
 
-  /// `like.n` conversations for each prompt; `like.sampling` draws each turn, and its max_new_tokens is for all turns of a conversation and what stands between them. Seeds are the prompts'.
-  virtual runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts, const Request& like) = 0;
+  /// `like.n` conversations for each prompt; `like.sampling` draws each turn, and its
+  /// max_new_tokens is for all turns of a conversation and what stands between them. Seeds are the
+  /// prompts'.
+  virtual runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts,
+                                            const Request& like) = 0;
 
   /// What became of calls since this was asked last.
   virtual std::map<std::string, double> take_metrics() = 0;

@@ -1,4 +1,5 @@
-// What a chat template puts between two turns of a model: the end of its own, the messages that answer it, and the beginning of its next.
+// What a chat template puts between two turns of a model: the end of its own, the messages that
+// answer it, and the beginning of its next.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,32 @@ namespace rl {
 /// Turns that were generated are never encoded again: only what comes after them is.
 class TurnText {
  public:
-  /// `variables` are what prompts are rendered with (`data.apply_chat_template_kwargs`). kInvalidArgument: no chat template, or one that does not parse.
-  static runtime::Result<TurnText> create(Tokenizer tokenizer, const std::string& chat_template, nlohmann::ordered_json variables);
+  /// `variables` are what prompts are rendered with (`data.apply_chat_template_kwargs`).
+  /// kInvalidArgument: no chat template, or one that does not parse.
+  static runtime::Result<TurnText> create(Tokenizer tokenizer, const std::string& chat_template,
+                                          nlohmann::ordered_json variables);
 
-  /// Ids of what follows a turn that ended with the token `last`: the rest of its end, `messages` ({"role", "content"}), and what asks the model to go on. kInvalidArgument: the template
+  /// Ids of what follows a turn that ended with the token `last`: the rest of its end, `messages`
+  /// ({"role", "content"}), and what asks the model to go on. kInvalidArgument: the template
   /// refuses such messages, or shows a turn of the model otherwise once something follows it.
-  runtime::Result<std::vector<std::int32_t>> between(std::int32_t last, const nlohmann::ordered_json& messages) const;
+  runtime::Result<std::vector<std::int32_t>> between(std::int32_t last,
+                                                     const nlohmann::ordered_json& messages) const;
 
-  /// A whole conversation as the template shows it, with `tools` (null: none) and `variables` over those of create(). Errors: those of ChatTemplate::render.
-  runtime::Result<std::string> render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools, bool asks, const nlohmann::ordered_json& variables) const;
+  /// A whole conversation as the template shows it, with `tools` (null: none) and `variables` over
+  /// those of create(). Errors: those of ChatTemplate::render.
+  runtime::Result<std::string> render(const nlohmann::ordered_json& messages,
+                                      const nlohmann::ordered_json& tools, bool asks,
+                                      const nlohmann::ordered_json& variables) const;
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   TurnText(Tokenizer tokenizer, ChatTemplate chat_template, nlohmann::ordered_json variables)
-      : tokenizer_(std::move(tokenizer)), template_(std::move(chat_template)), variables_(std::move(variables)) {}
-  runtime::Result<std::string> behind_marker(const nlohmann::ordered_json& messages, bool asks) const;
+      : tokenizer_(std::move(tokenizer)),
+        template_(std::move(chat_template)),
+        variables_(std::move(variables)) {}
+  runtime::Result<std::string> behind_marker(const nlohmann::ordered_json& messages,
+                                             bool asks) const;
 
   Tokenizer tokenizer_;
   ChatTemplate template_;

@@ -1,4 +1,5 @@
-// The ways to turn rewards into advantages, by verl's names for them. The formulas are in group_advantage.h and token_advantage.h.
+// The ways to turn rewards into advantages, by verl's names for them. The formulas are in
+// group_advantage.h and token_advantage.h.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +11,27 @@ namespace rl {
 
 /// Where advantages come from: verl's `algorithm.adv_estimator`.
 enum class AdvantageEstimator {
-  kGrpo,                       // "grpo": a response's score against those of its group; arXiv:2402.03300
-  kGdpo,                       // "gdpo": as grpo, but each of the rewards that make up a score by itself; arXiv:2601.05242
-  kGrpoPassk,                  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
-  kRloo,                       // "rloo": against the mean of the group's others; arXiv:2402.14740
-  kOpo,                        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585
-  kGpg,                        // "gpg": against the group's mean, by the share of responses that scored at all; arXiv:2504.02546
-  kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened; arXiv:2501.03262
-  kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean, whitened; arXiv:2501.03262
-  kRemax,                      // "remax": against the greedy response to the same prompt; arXiv:2310.10505
-  kOptimalTokenBaseline,       // "optimal_token_baseline": against the group's returns, token by token, weighted by how much each response's gradient varies
-  kTirOptimalTokenBaseline,    // "tir_optimal_token_baseline": the same, where tools speak in between: the k-th learned token against the k-th
-  kCodapo,                     // "codapo": as grpo, times how much there is to learn from the prompt; arXiv:2606.07950
-  kDisco,                      // "disco": right or wrong, for the policy loss of that name; arXiv:2505.12366
-  kGae,                        // "gae": PPO's, from a critic's values; arXiv:1506.02438
-  kOwn,                        // what register_advantage_estimator() has named
+  kGrpo,       // "grpo": a response's score against those of its group; arXiv:2402.03300
+  kGdpo,       // "gdpo": as grpo, but each of the rewards that make up a score by itself;
+               // arXiv:2601.05242
+  kGrpoPassk,  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
+  kRloo,       // "rloo": against the mean of the group's others; arXiv:2402.14740
+  kOpo,        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585
+  kGpg,        // "gpg": against the group's mean, by the share of responses that scored at all;
+               // arXiv:2504.02546
+  kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened;
+                               // arXiv:2501.03262
+  kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean,
+                               // whitened; arXiv:2501.03262
+  kRemax,  // "remax": against the greedy response to the same prompt; arXiv:2310.10505
+  kOptimalTokenBaseline,  // "optimal_token_baseline": against the group's returns, token by token,
+                          // weighted by how much each response's gradient varies
+  kTirOptimalTokenBaseline,  // "tir_optimal_token_baseline": the same, where tools speak in
+                             // between: the k-th learned token against the k-th
+  kCodapo,  // "codapo": as grpo, times how much there is to learn from the prompt; arXiv:2606.07950
+  kDisco,   // "disco": right or wrong, for the policy loss of that name; arXiv:2505.12366
+  kGae,     // "gae": PPO's, from a critic's values; arXiv:1506.02438
+  kOwn,     // what register_advantage_estimator() has named
 };
 
 /// kInvalidArgument names them all.
@@ -34,7 +41,8 @@ std::string_view to_string(AdvantageEstimator estimator);
 /// Whether advantages differ within a response: they are then worked out where its tokens are.
 bool is_per_token(AdvantageEstimator estimator);
 
-/// Whether advantages are worked out from the policy's probabilities, see Probabilities in token_estimates.h.
+/// Whether advantages are worked out from the policy's probabilities, see Probabilities in
+/// token_estimates.h.
 bool needs_probabilities(AdvantageEstimator estimator);
 
 /// Whether advantages of tokens are whitened over the step, rather than used as they are.

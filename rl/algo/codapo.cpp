@@ -21,7 +21,8 @@ struct Question {
 
 }  // namespace
 
-std::vector<double> codapo_values(std::span<const float> mean_logprobs, std::span<const std::uint8_t> right, Groups groups) {
+std::vector<double> codapo_values(std::span<const float> mean_logprobs,
+                                  std::span<const std::uint8_t> right, Groups groups) {
   CHECK(mean_logprobs.size() == groups.size() && right.size() == groups.size());
   std::unordered_map<std::int64_t, Question> questions;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -35,14 +36,17 @@ std::vector<double> codapo_values(std::span<const float> mean_logprobs, std::spa
   return values;
 }
 
-std::vector<float> codapo_advantages(std::span<const float> scores, std::span<const double> values, Groups groups, double offset, bool normalize_by_std) {
+std::vector<float> codapo_advantages(std::span<const float> scores, std::span<const double> values,
+                                     Groups groups, double offset, bool normalize_by_std) {
   CHECK(scores.size() == values.size());
   std::vector<float> advantages = grpo_advantages(scores, groups, normalize_by_std);
-  for (std::size_t i = 0; i < advantages.size(); ++i) advantages[i] *= static_cast<float>(values[i] + offset);
+  for (std::size_t i = 0; i < advantages.size(); ++i)
+    advantages[i] *= static_cast<float>(values[i] + offset);
   return advantages;
 }
 
-std::vector<std::int64_t> codapo_focus(std::span<const double> values, Groups groups, std::int64_t count, std::int64_t places) {
+std::vector<std::int64_t> codapo_focus(std::span<const double> values, Groups groups,
+                                       std::int64_t count, std::int64_t places) {
   CHECK(values.size() == groups.size() && count > 0);
   std::vector<std::pair<double, std::int64_t>> best;  // falling value, then rising group
   std::unordered_map<std::int64_t, bool> seen;
@@ -52,7 +56,8 @@ std::vector<std::int64_t> codapo_focus(std::span<const double> values, Groups gr
   std::sort(best.begin(), best.end());
   best.resize(std::min(best.size(), static_cast<std::size_t>(count)));
   std::vector<std::int64_t> focus;
-  for (std::int64_t i = 0; i < places && !best.empty(); ++i) focus.push_back(best[static_cast<std::size_t>(i) % best.size()].second);
+  for (std::int64_t i = 0; i < places && !best.empty(); ++i)
+    focus.push_back(best[static_cast<std::size_t>(i) % best.size()].second);
   return focus;
 }
 

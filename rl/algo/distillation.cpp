@@ -17,13 +17,16 @@ namespace {
 // Log-probabilities of the chosen tokens and, last, of all others together; [N, k + 1].
 at::Tensor with_the_rest(const at::Tensor& logits_NV, const at::Tensor& chosen_Nk) {
   const at::Tensor normalizer_N1 = logits_NV.logsumexp(1, /*keepdim=*/true);
-  const at::Tensor rest_N1 = logits_NV.scatter(1, chosen_Nk, -std::numeric_limits<double>::infinity()).logsumexp(1, /*keepdim=*/true);
+  const at::Tensor rest_N1 =
+      logits_NV.scatter(1, chosen_Nk, -std::numeric_limits<double>::infinity())
+          .logsumexp(1, /*keepdim=*/true);
   return at::cat({logits_NV.gather(1, chosen_Nk), rest_N1}, 1) - normalizer_N1;
 }
 
 }  // namespace
 
-at::Tensor distillation_kl(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const DistillationOptions& options) {
+at::Tensor distillation_kl(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
+                           const DistillationOptions& options) {
   CHECK(student_NV.sizes() == teacher_NV.sizes());
   CHECK(options.temperature > 0);
   at::Tensor student = student_NV / options.temperature;
@@ -42,7 +45,8 @@ at::Tensor distillation_kl(const at::Tensor& student_NV, const at::Tensor& teach
   return terms.sum(1) * (options.temperature * options.temperature);
 }
 
-at::Tensor distillation_loss(const at::Tensor& cross_entropy_N, const at::Tensor& kl_N, const DistillationOptions& options) {
+at::Tensor distillation_loss(const at::Tensor& cross_entropy_N, const at::Tensor& kl_N,
+                             const DistillationOptions& options) {
   return cross_entropy_N * (1.0 - options.weight) + kl_N * options.weight;
 }
 

@@ -51,7 +51,8 @@ std::vector<float> minus_baseline(std::span<const float> scores, Groups groups, 
   return advantages;
 }
 
-// Takes off the mean over all tokens of the batch and divides by their standard deviation; every token has its response's advantage.
+// Takes off the mean over all tokens of the batch and divides by their standard deviation; every
+// token has its response's advantage.
 std::vector<float> whitened(std::vector<float> advantages, std::span<const std::int64_t> lengths) {
   double tokens = 0.0;
   double sum = 0.0;
@@ -63,7 +64,8 @@ std::vector<float> whitened(std::vector<float> advantages, std::span<const std::
   const double centre = sum / tokens;
   double squares = 0.0;
   for (std::size_t i = 0; i < advantages.size(); ++i) {
-    squares += static_cast<double>(lengths[i]) * (advantages[i] - centre) * (advantages[i] - centre);
+    squares +=
+        static_cast<double>(lengths[i]) * (advantages[i] - centre) * (advantages[i] - centre);
   }
   const double scale = std::sqrt(squares / (tokens - 1.0) + 1e-8);
   for (float& advantage : advantages) advantage = static_cast<float>((advantage - centre) / scale);
@@ -72,13 +74,16 @@ std::vector<float> whitened(std::vector<float> advantages, std::span<const std::
 
 }  // namespace
 
-std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
+std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups,
+                                   bool normalize_by_std) {
   std::vector<float> advantages(scores.begin(), scores.end());
   for (const Members& group : members_of(scores, groups)) {
     const bool alone = group.size() < 2;
     const double centre = alone ? 0.0 : mean(scores, group);
-    const double scale = normalize_by_std ? (alone ? 1.0 : sample_std(scores, group)) + kDeviationEpsilon : 1.0;
-    for (const std::size_t i : group) advantages[i] = static_cast<float>((scores[i] - centre) / scale);
+    const double scale =
+        normalize_by_std ? (alone ? 1.0 : sample_std(scores, group)) + kDeviationEpsilon : 1.0;
+    for (const std::size_t i : group)
+      advantages[i] = static_cast<float>((scores[i] - centre) / scale);
   }
   return advantages;
 }
@@ -90,12 +95,14 @@ std::vector<float> rloo_advantages(std::span<const float> scores, Groups groups)
     const double centre = mean(scores, group);
     const double count = static_cast<double>(group.size());
     // The mean of the others is (n mean - score) / (n - 1).
-    for (const std::size_t i : group) advantages[i] = static_cast<float>((scores[i] - centre) * count / (count - 1.0));
+    for (const std::size_t i : group)
+      advantages[i] = static_cast<float>((scores[i] - centre) * count / (count - 1.0));
   }
   return advantages;
 }
 
-std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths) {
+std::vector<float> opo_advantages(std::span<const float> scores, Groups groups,
+                                  std::span<const std::int64_t> lengths) {
   CHECK(lengths.size() == scores.size());
   return minus_baseline(scores, groups, [&](const Members& group) {
     double weighted = 0.0;
@@ -109,58 +116,72 @@ std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, 
 }
 
 std::vector<float> gpg_advantages(std::span<const float> scores, Groups groups) {
-  std::vector<float> advantages = minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); });
-  const auto successes = std::count_if(scores.begin(), scores.end(), [](float score) { return score != 0.0F; });
-  const float scale = static_cast<float>(scores.size()) / static_cast<float>(std::max<std::ptrdiff_t>(successes, 1));
+  std::vector<float> advantages =
+      minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); });
+  const auto successes =
+      std::count_if(scores.begin(), scores.end(), [](float score) { return score != 0.0F; });
+  const float scale = static_cast<float>(scores.size()) /
+                      static_cast<float>(std::max<std::ptrdiff_t>(successes, 1));
   for (float& advantage : advantages) advantage *= scale;
   return advantages;
 }
 
-std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
+std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups,
+                                         bool normalize_by_std) {
   std::vector<float> advantages(scores.size(), 0.0F);
   for (Members& group : members_of(scores, groups)) {
     CHECK(group.size() >= 2);
     std::partial_sort(group.begin(), group.begin() + 2, group.end(),
                       [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
     const double lead = scores[group[0]] - scores[group[1]];
-    advantages[group[0]] = static_cast<float>(normalize_by_std ? lead / (sample_std(scores, group) + kDeviationEpsilon) : lead);
+    advantages[group[0]] = static_cast<float>(
+        normalize_by_std ? lead / (sample_std(scores, group) + kDeviationEpsilon) : lead);
   }
   return advantages;
 }
 
-std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
+std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores,
+                                                           Groups groups,
                                                            std::span<const std::int64_t> lengths) {
   CHECK(lengths.size() == scores.size());
-  return whitened(minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); }), lengths);
+  return whitened(
+      minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); }),
+      lengths);
 }
 
-std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components, std::span<const double> weights, Groups groups, std::span<const std::int64_t> lengths,
-                                   bool normalize_by_std) {
+std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components,
+                                   std::span<const double> weights, Groups groups,
+                                   std::span<const std::int64_t> lengths, bool normalize_by_std) {
   CHECK(weights.empty() || weights.size() == components.size());
   std::vector<float> sum(lengths.size(), 0.0F);
   for (std::size_t k = 0; k < components.size(); ++k) {
     CHECK(components[k].size() == lengths.size());
     const std::vector<float> part = grpo_advantages(components[k], groups, normalize_by_std);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(weights.empty() ? 1.0 : weights[k]) * part[i];
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      sum[i] += static_cast<float>(weights.empty() ? 1.0 : weights[k]) * part[i];
   }
   return whitened(std::move(sum), lengths);
 }
 
 std::vector<float> disco_labels(std::span<const float> scores) {
   std::vector<float> labels;
-  for (const float score : scores) labels.push_back(score >= 1.0F ? 1.0F : score <= 0.0F ? -1.0F : 0.0F);
+  for (const float score : scores)
+    labels.push_back(score >= 1.0F ? 1.0F : score <= 0.0F ? -1.0F : 0.0F);
   return labels;
 }
 
-std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
+std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores,
+                                       Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std) {
   switch (estimator) {
     case AdvantageEstimator::kGrpo: return grpo_advantages(scores, groups, normalize_by_std);
-    case AdvantageEstimator::kGrpoPassk: return grpo_passk_advantages(scores, groups, normalize_by_std);
+    case AdvantageEstimator::kGrpoPassk:
+      return grpo_passk_advantages(scores, groups, normalize_by_std);
     case AdvantageEstimator::kRloo: return rloo_advantages(scores, groups);
     case AdvantageEstimator::kOpo: return opo_advantages(scores, groups, lengths);
     case AdvantageEstimator::kGpg: return gpg_advantages(scores, groups);
-    case AdvantageEstimator::kReinforcePlusPlusBaseline: return reinforce_plus_plus_baseline_advantages(scores, groups, lengths);
+    case AdvantageEstimator::kReinforcePlusPlusBaseline:
+      return reinforce_plus_plus_baseline_advantages(scores, groups, lengths);
     case AdvantageEstimator::kGdpo:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:
@@ -171,7 +192,8 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kGae:
     case AdvantageEstimator::kOwn: break;
   }
-  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, of several rewards, or of a program's own");
+  runtime::check_failed(__FILE__, __LINE__,
+                        "advantages of tokens, of several rewards, or of a program's own");
 }
 
 }  // namespace rl

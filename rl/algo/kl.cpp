@@ -39,13 +39,15 @@ runtime::Result<KlPenalty> parse_kl_penalty(std::string_view name) {
   } else if (base == "low_var_kl" || base == "k3") {
     penalty.estimator = KlEstimator::kK3;
   } else {
-    return runtime::invalid_argument("KL estimator \"" + std::string(name) +
-                                     "\" is none of kl, k1, abs, mse, k2, low_var_kl, k3 (with + behind for straight-through)");
+    return runtime::invalid_argument(
+        "KL estimator \"" + std::string(name) +
+        "\" is none of kl, k1, abs, mse, k2, low_var_kl, k3 (with + behind for straight-through)");
   }
   return penalty;
 }
 
-at::Tensor kl_penalty(const at::Tensor& logprobs, const at::Tensor& reference_logprobs, const KlPenalty& penalty) {
+at::Tensor kl_penalty(const at::Tensor& logprobs, const at::Tensor& reference_logprobs,
+                      const KlPenalty& penalty) {
   CHECK(logprobs.sizes() == reference_logprobs.sizes());
   const at::Tensor log_ratio = logprobs - reference_logprobs.detach();
   const at::Tensor value = estimate(log_ratio, penalty.estimator);

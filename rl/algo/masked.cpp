@@ -20,7 +20,8 @@ at::Tensor inside(const at::Tensor& values, const at::Tensor& mask) {
 }
 
 // Where each packed element stands in the flattened [B, T].
-at::Tensor padded_positions(std::span<const std::int64_t> lengths, std::int64_t columns, std::int64_t count) {
+at::Tensor padded_positions(std::span<const std::int64_t> lengths, std::int64_t columns,
+                            std::int64_t count) {
   at::Tensor positions = at::empty({count}, at::TensorOptions().dtype(at::kLong));
   std::int64_t* out = positions.mutable_data_ptr<std::int64_t>();
   for (std::size_t row = 0; row < lengths.size(); ++row) {
@@ -36,7 +37,9 @@ std::int64_t longest(std::span<const std::int64_t> lengths) {
 
 }  // namespace
 
-at::Tensor masked_sum(const at::Tensor& values_BT, const at::Tensor& mask_BT) { return (inside(values_BT, mask_BT) * mask_BT).sum(); }
+at::Tensor masked_sum(const at::Tensor& values_BT, const at::Tensor& mask_BT) {
+  return (inside(values_BT, mask_BT) * mask_BT).sum();
+}
 
 at::Tensor masked_mean(const at::Tensor& values_BT, const at::Tensor& mask_BT) {
   return masked_sum(values_BT, mask_BT) / mask_BT.sum().clamp_min(1e-8);
@@ -53,9 +56,12 @@ at::Tensor masked_whiten(const at::Tensor& values_BT, const at::Tensor& mask_BT)
 at::Tensor pad_rows(const at::Tensor& packed_N, std::span<const std::int64_t> lengths) {
   CHECK(packed_N.size(0) == std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
   const std::int64_t columns = longest(lengths);
-  const at::Tensor positions = padded_positions(lengths, columns, packed_N.size(0)).to(packed_N.device());
-  const at::Tensor flat = at::zeros({static_cast<std::int64_t>(lengths.size()) * columns}, packed_N.options());
-  return flat.index_add(0, positions, packed_N).view({static_cast<std::int64_t>(lengths.size()), columns});
+  const at::Tensor positions =
+      padded_positions(lengths, columns, packed_N.size(0)).to(packed_N.device());
+  const at::Tensor flat =
+      at::zeros({static_cast<std::int64_t>(lengths.size()) * columns}, packed_N.options());
+  return flat.index_add(0, positions, packed_N)
+      .view({static_cast<std::int64_t>(lengths.size()), columns});
 }
 
 at::Tensor length_mask(std::span<const std::int64_t> lengths) {

@@ -29,7 +29,8 @@ const OwnAdvantages* find_own_advantages(std::string_view name) {
   return found == estimators().end() ? nullptr : &found->second;
 }
 
-runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths) const {
+runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> scores, Groups groups,
+                                                      std::span<const std::int64_t> lengths) const {
   const std::string who = "advantage estimator \"" + name + "\": ";
   std::vector<float> advantages;
   try {
@@ -39,9 +40,15 @@ runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> sco
   } catch (...) {
     return runtime::task_failed(who + "it threw what is no std::exception");
   }
-  if (advantages.size() != scores.size()) return runtime::invalid_argument(who + "it gives " + std::to_string(advantages.size()) + " advantages for " + std::to_string(scores.size()) + " scores");
+  if (advantages.size() != scores.size())
+    return runtime::invalid_argument(who + "it gives " + std::to_string(advantages.size()) +
+                                     " advantages for " + std::to_string(scores.size()) +
+                                     " scores");
   for (std::size_t i = 0; i < advantages.size(); ++i) {
-    if (!std::isfinite(advantages[i])) return runtime::invalid_argument(who + "the advantage of response " + std::to_string(i) + ", which scores " + std::to_string(scores[i]) + ", is not finite");
+    if (!std::isfinite(advantages[i]))
+      return runtime::invalid_argument(who + "the advantage of response " + std::to_string(i) +
+                                       ", which scores " + std::to_string(scores[i]) +
+                                       ", is not finite");
   }
   return advantages;
 }

@@ -16,7 +16,9 @@ namespace {
 constexpr double kLogRatioMax = 20.0;
 constexpr double kSequenceLogRatioMax = 10.0;
 
-at::Tensor indicator(const at::Tensor& condition, const at::Tensor& like) { return condition.detach().to(like.scalar_type()); }
+at::Tensor indicator(const at::Tensor& condition, const at::Tensor& like) {
+  return condition.detach().to(like.scalar_type());
+}
 
 at::Tensor zero_outside(const at::Tensor& values, const at::Tensor& mask) {
   return at::where(mask.to(at::kBool), values, at::zeros({}, values.options()));
@@ -37,14 +39,18 @@ at::Tensor importance_ratio(const at::Tensor& logprobs_BT, const at::Tensor& old
   return log_ratio(logprobs_BT, old_logprobs_BT).exp();
 }
 
-at::Tensor sequence_importance_ratio(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& mask_BT) {
+at::Tensor sequence_importance_ratio(const at::Tensor& logprobs_BT,
+                                     const at::Tensor& old_logprobs_BT, const at::Tensor& mask_BT) {
   CHECK(logprobs_BT.sizes() == old_logprobs_BT.sizes() && logprobs_BT.sizes() == mask_BT.sizes());
   const at::Tensor sequence_B = mean_of_rows((logprobs_BT - old_logprobs_BT).detach(), mask_BT);
   // logprob - stop_gradient(logprob) is zero in value and passes the token's gradient.
-  return (logprobs_BT - logprobs_BT.detach() + sequence_B.unsqueeze(1)).clamp_max(kSequenceLogRatioMax).exp();
+  return (logprobs_BT - logprobs_BT.detach() + sequence_B.unsqueeze(1))
+      .clamp_max(kSequenceLogRatioMax)
+      .exp();
 }
 
-PolicyLoss clipped_surrogate(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT, const ClipOptions& clip) {
+PolicyLoss clipped_surrogate(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT,
+                             const ClipOptions& clip) {
   CHECK(ratio_BT.sizes() == advantages_BT.sizes());
   const at::Tensor weight_BT = -advantages_BT.detach();
   const at::Tensor free_BT = weight_BT * ratio_BT;
@@ -63,8 +69,8 @@ PolicyLoss clipped_surrogate(const at::Tensor& ratio_BT, const at::Tensor& advan
   return out;
 }
 
-PolicyLoss cispo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT,
-                      const ClipOptions& clip) {
+PolicyLoss cispo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
+                      const at::Tensor& advantages_BT, const ClipOptions& clip) {
   const at::Tensor ratio_BT = importance_ratio(logprobs_BT, old_logprobs_BT).detach();
   const at::Tensor bounded_BT = ratio_BT.clamp(1.0 - clip.low, 1.0 + clip.high);
   PolicyLoss out;
@@ -74,15 +80,19 @@ PolicyLoss cispo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logpr
   return out;
 }
 
-PolicyLoss covariance_clipped_loss(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, const ClipOptions& clip) {
+PolicyLoss covariance_clipped_loss(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT,
+                                   const at::Tensor& chosen_BT, const ClipOptions& clip) {
   CHECK(ratio_BT.sizes() == chosen_BT.sizes());
-  PolicyLoss out = clipped_surrogate(ratio_BT, advantages_BT, {.low = clip.low, .high = clip.high, .dual = {}});
+  PolicyLoss out =
+      clipped_surrogate(ratio_BT, advantages_BT, {.low = clip.low, .high = clip.high, .dual = {}});
   out.loss_BT = out.loss_BT * (1.0 - chosen_BT);
   out.clipped_lower_BT = chosen_BT;
   return out;
 }
 
-PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, double coefficient) {
+PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
+                              const at::Tensor& advantages_BT, const at::Tensor& chosen_BT,
+                              double coefficient) {
   CHECK(logprobs_BT.sizes() == chosen_BT.sizes());
   const at::Tensor log_BT = log_ratio(logprobs_BT, old_logprobs_BT);
   PolicyLoss out;
@@ -97,8 +107,10 @@ PolicyLoss policy_gradient_loss(const at::Tensor& logprobs_BT, const at::Tensor&
   return {-logprobs_BT * advantages_BT.detach(), none_BT, none_BT};
 }
 
-SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
-                                       const at::Tensor& advantages_BT, const at::Tensor& mask_BT, const ClipOptions& clip) {
+SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT,
+                                       const at::Tensor& old_logprobs_BT,
+                                       const at::Tensor& advantages_BT, const at::Tensor& mask_BT,
+                                       const ClipOptions& clip) {
   CHECK(logprobs_BT.sizes() == old_logprobs_BT.sizes() && logprobs_BT.sizes() == mask_BT.sizes());
   const at::Tensor constant_BT = advantages_BT.detach();
   const at::Tensor sign_BT = constant_BT.sign();
@@ -113,13 +125,15 @@ SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT, const at::
   return out;
 }
 
-ValueLoss clipped_value_loss(const at::Tensor& values_BT, const at::Tensor& old_values_BT, const at::Tensor& returns_BT, double clip) {
+ValueLoss clipped_value_loss(const at::Tensor& values_BT, const at::Tensor& old_values_BT,
+                             const at::Tensor& returns_BT, double clip) {
   CHECK(values_BT.sizes() == old_values_BT.sizes() && values_BT.sizes() == returns_BT.sizes());
   const at::Tensor old_BT = old_values_BT.detach();
   const at::Tensor bounded_BT = at::clamp(values_BT, old_BT - clip, old_BT + clip);
   const at::Tensor free_loss_BT = (values_BT - returns_BT).square();
   const at::Tensor bounded_loss_BT = (bounded_BT - returns_BT).square();
-  return {at::maximum(free_loss_BT, bounded_loss_BT) * 0.5, indicator(bounded_loss_BT > free_loss_BT, values_BT)};
+  return {at::maximum(free_loss_BT, bounded_loss_BT) * 0.5,
+          indicator(bounded_loss_BT > free_loss_BT, values_BT)};
 }
 
 }  // namespace rl

@@ -20,10 +20,12 @@ runtime::Result<ReweightMethod> parse_reweight_method(std::string_view name) {
   if (name == "pow") return ReweightMethod::kPow;
   if (name == "max_min") return ReweightMethod::kMaxMin;
   if (name == "max_random") return ReweightMethod::kMaxRandom;
-  return runtime::invalid_argument("reweight method \"" + std::string(name) + "\" is none of pow, max_min, max_random");
+  return runtime::invalid_argument("reweight method \"" + std::string(name) +
+                                   "\" is none of pow, max_min, max_random");
 }
 
-std::vector<double> resampling_weights(std::span<const double> scores, ReweightMethod method, double weight_pow) {
+std::vector<double> resampling_weights(std::span<const double> scores, ReweightMethod method,
+                                       double weight_pow) {
   std::vector<double> weights;
   if (scores.empty()) return weights;
   const auto [worst, best] = std::minmax_element(scores.begin(), scores.end());
@@ -45,7 +47,8 @@ std::vector<std::int32_t> resample(std::span<const double> weights, std::uint64_
   SplitMix random(seed);
   std::vector<std::int32_t> repeats(weights.size(), 0);
   for (std::size_t draw = 0; draw < weights.size(); ++draw) {
-    const auto place = std::upper_bound(upto.begin(), upto.end() - 1, uniform(random) * upto.back());
+    const auto place =
+        std::upper_bound(upto.begin(), upto.end() - 1, uniform(random) * upto.back());
     ++repeats[static_cast<std::size_t>(place - upto.begin())];
   }
   return repeats;

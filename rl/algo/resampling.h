@@ -1,4 +1,5 @@
-// PF-PPO: samples drawn anew by their rewards, so that noise between the extremes is seen less. Plain lists.
+// PF-PPO: samples drawn anew by their rewards, so that noise between the extremes is seen less.
+// Plain lists.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,11 @@ enum class ReweightMethod {
 runtime::Result<ReweightMethod> parse_reweight_method(std::string_view name);
 
 /// Weights of samples, above 0; not normalised. Shen et al. 2024, arXiv:2409.06957, section 3.
-std::vector<double> resampling_weights(std::span<const double> scores, ReweightMethod method, double weight_pow);
+std::vector<double> resampling_weights(std::span<const double> scores, ReweightMethod method,
+                                       double weight_pow);
 
-/// As many draws with replacement as there are weights: how often each was drawn. Equal seeds draw alike.
+/// As many draws with replacement as there are weights: how often each was drawn. Equal seeds draw
+/// alike.
 std::vector<std::int32_t> resample(std::span<const double> weights, std::uint64_t seed);
 
 }  // namespace rl

@@ -32,23 +32,32 @@ bool is_check_command(int argc, char** argv) {
 
 int check_command(int argc, char** argv) {
   const KeyTable* keys = find_key_table(argv[0]);
-  if (keys == nullptr) return fail(runtime::invalid_argument("no command '" + std::string(argv[0]) + "' has a configuration"));
+  if (keys == nullptr)
+    return fail(
+        runtime::invalid_argument("no command '" + std::string(argv[0]) + "' has a configuration"));
   const std::string command(argv[0]);
-  CLI::App app("Says what each key of a configuration means here, without reading models or data.", "starling " + command + " --check");
+  CLI::App app("Says what each key of a configuration means here, without reading models or data.",
+               "starling " + command + " --check");
   ConfigSources sources;
   ConfigFileOptions file;
   bool check = false;
   bool json = false;
   app.add_flag("--check", check, "judge each key by itself; exit code 0: nothing is refused");
   bool schema = false;
-  app.add_flag("--config-schema", schema, "print the JSON schema of a configuration file, for editors");
+  app.add_flag("--config-schema", schema,
+               "print the JSON schema of a configuration file, for editors");
   std::string page;
-  app.add_option("--write-tables", page, "put the lists of keys into this page of the guide")->group("");
+  app.add_option("--write-tables", page, "put the lists of keys into this page of the guide")
+      ->group("");
   app.add_flag("--json", json, "as one JSON object");
   app.add_option("--config", file.file, "YAML file")->type_name("FILE");
-  app.add_option("--config-path,--config-dir", file.hydra_path, "folder of the file that --config-name names")->type_name("FOLDER");
-  app.add_option("--config-name", file.hydra_name, "a file there; verl's own are the defaults")->type_name("NAME");
-  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
+  app.add_option("--config-path,--config-dir", file.hydra_path,
+                 "folder of the file that --config-name names")
+      ->type_name("FOLDER");
+  app.add_option("--config-name", file.hydra_name, "a file there; verl's own are the defaults")
+      ->type_name("NAME");
+  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")
+      ->type_name("OVERRIDE");
   std::string address;  // of a run; of no use here
   app.add_option("--address", address)->group("");
   try {
@@ -73,7 +82,8 @@ int check_command(int argc, char** argv) {
   const auto result = check_config(sources);
   if (!result.ok()) return fail(result.status());
   if (json) {
-    std::cout << to_json(*result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << to_json(*result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
   } else {
     std::cout << to_text(*result);
   }

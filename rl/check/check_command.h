@@ -1,4 +1,5 @@
-// What `starling train` and the stages answer about a configuration without LibTorch: --check, --config-schema. The program starling-config.
+// What `starling train` and the stages answer about a configuration without LibTorch: --check,
+// --config-schema. The program starling-config.
 #pragma once
 
 namespace rl {

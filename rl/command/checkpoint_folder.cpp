@@ -9,10 +9,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint, std::initializer_list<const char*> places) {
+std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint,
+                                    std::initializer_list<const char*> places) {
   std::error_code ignored;
   for (const char* place : places) {
-    if (fs::exists(checkpoint / place / file, ignored)) return (checkpoint / place).lexically_normal();
+    if (fs::exists(checkpoint / place / file, ignored))
+      return (checkpoint / place).lexically_normal();
   }
   return std::nullopt;
 }
@@ -21,7 +23,8 @@ std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint
 
 runtime::Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
   std::error_code ignored;
-  if (!fs::is_directory(checkpoint, ignored)) return runtime::not_found(checkpoint.string() + ": no such folder");
+  if (!fs::is_directory(checkpoint, ignored))
+    return runtime::not_found(checkpoint.string() + ": no such folder");
   fs::path folder = checkpoint;
   if (!checkpoint_step(fs::absolute(folder, ignored).lexically_normal())) {
     if (const std::optional<fs::path> latest = find_latest_checkpoint(folder)) folder = *latest;
@@ -33,9 +36,13 @@ runtime::Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
 }
 
 std::optional<fs::path> model_in_checkpoint(const fs::path& checkpoint) {
-  return folder_with("config.json", checkpoint, {"actor/huggingface", "huggingface", "actor", "model", "."});
+  return folder_with("config.json", checkpoint,
+                     {"actor/huggingface", "huggingface", "actor", "model", "."});
 }
 
-std::optional<fs::path> adapter_in_checkpoint(const fs::path& checkpoint) { return folder_with("adapter_config.json", checkpoint, {"actor/lora_adapter", "lora_adapter", "."}); }
+std::optional<fs::path> adapter_in_checkpoint(const fs::path& checkpoint) {
+  return folder_with("adapter_config.json", checkpoint,
+                     {"actor/lora_adapter", "lora_adapter", "."});
+}
 
 }  // namespace rl

@@ -8,8 +8,9 @@
 
 namespace rl {
 
-/// The newest checkpoint of a run's folder; of a global_step_N, or a model's or adapter's folder, the folder itself. A checkpoint's files are verified.
-/// kNotFound: no such folder; and the errors of verify_checkpoint.
+/// The newest checkpoint of a run's folder; of a global_step_N, or a model's or adapter's folder,
+/// the folder itself. A checkpoint's files are verified. kNotFound: no such folder; and the errors
+/// of verify_checkpoint.
 runtime::Result<std::filesystem::path> find_checkpoint(const std::filesystem::path& checkpoint);
 
 /// The folder below it with config.json, or with adapter_config.json; nullopt: there is none.

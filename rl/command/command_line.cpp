@@ -13,7 +13,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::string what = error.what();
     // A mistyped option leaves a required one missing too: the mistake is what to name.
-    if (const auto unknown = app.remaining(); !unknown.empty()) what = "unknown argument " + unknown.front();
+    if (const auto unknown = app.remaining(); !unknown.empty())
+      what = "unknown argument " + unknown.front();
     std::cerr << "error: " << what << "; see " << app.get_name() << " --help\n";
     return 2;
   }

@@ -10,7 +10,8 @@
 
 namespace rl {
 
-/// Parses the command line. The exit code when there is nothing left to do: 0 after --help, 2 after a mistake, which is on stderr.
+/// Parses the command line. The exit code when there is nothing left to do: 0 after --help, 2 after
+/// a mistake, which is on stderr.
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 
 /// What an option takes: a whole number, at least `least`.

@@ -1,4 +1,5 @@
-// What all commands that train from a configuration do alike: their command line, from --help to --dry-run.
+// What all commands that train from a configuration do alike: their command line, from --help to
+// --dry-run.
 #pragma once
 
 #include <functional>
@@ -16,12 +17,15 @@ struct ConfigCommand {
   std::string description;  // "Learns from demonstrations."
   std::string key_names;    // whose names the keys have: "verl's names"
   std::string example;      // a command line
-  std::function<runtime::Status(const Config& config, std::ostream& out)> dry_run;  // starts nothing
+  std::function<runtime::Status(const Config& config, std::ostream& out)>
+      dry_run;  // starts nothing
   std::function<runtime::Status(runtime::Runtime& started, const Config& config)> run;
 };
 
-/// argv[0] is the command's name. `runtime` must have the classes of the command's actors and not be started yet: a configuration that is wrong starts no
-/// cluster. Exit codes: 0 done, 1 failed (said on stderr), 2 usage.
-int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, int argc, char** argv);
+/// argv[0] is the command's name. `runtime` must have the classes of the command's actors and not
+/// be started yet: a configuration that is wrong starts no cluster. Exit codes: 0 done, 1 failed
+/// (said on stderr), 2 usage.
+int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, int argc,
+                       char** argv);
 
 }  // namespace rl

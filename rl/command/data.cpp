@@ -34,7 +34,10 @@ struct Input {
   std::string split;
 
   void add_to(CLI::App& app) {
-    app.add_option("file", file, "Parquet, JSON lines, a JSON list, CSV, TSV, Arrow, or a folder of save_to_disk")->required()->type_name("FILE");
+    app.add_option("file", file,
+                   "Parquet, JSON lines, a JSON list, CSV, TSV, Arrow, or a folder of save_to_disk")
+        ->required()
+        ->type_name("FILE");
     app.add_option("--split", split, "of a folder with several splits")->type_name("NAME");
   }
 };
@@ -59,7 +62,9 @@ Status for_each_row(const Input& input, const std::function<Result<bool>(const R
   }
 }
 
-std::string dumped(const ordered_json& value) { return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+std::string dumped(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
 // Cut where a character begins.
 std::string shortened(std::string text) {
@@ -69,10 +74,13 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
-// A chat is a message a line, so that two responses to a prompt can be read below each other; anything else as JSON.
+// A chat is a message a line, so that two responses to a prompt can be read below each other;
+// anything else as JSON.
 std::string value_text(const ordered_json& value) {
-  const auto text_of = [](const ordered_json& message, const char* role, const char* content) -> std::optional<std::string> {
-    if (!message.is_object() || !message.contains(role) || !message.contains(content)) return std::nullopt;
+  const auto text_of = [](const ordered_json& message, const char* role,
+                          const char* content) -> std::optional<std::string> {
+    if (!message.is_object() || !message.contains(role) || !message.contains(content))
+      return std::nullopt;
     if (!message.at(role).is_string() || !message.at(content).is_string()) return std::nullopt;
     return message.at(role).get<std::string>() + ": " + shortened(dumped(message.at(content)));
   };
@@ -103,7 +111,8 @@ int head(int argc, char** argv) {
       std::cout << dumped(row.value) << "\n";
     } else {
       std::cout << row.where << "\n";
-      for (const auto& [name, value] : row.value.items()) std::cout << "  " << name << ":" << value_text(value) << "\n";
+      for (const auto& [name, value] : row.value.items())
+        std::cout << "  " << name << ":" << value_text(value) << "\n";
     }
     return ++shown < count;
   });
@@ -114,34 +123,48 @@ int head(int argc, char** argv) {
 
 std::string spread_text(const ordered_json& spread) {
   char text[160];
-  std::snprintf(text, sizeof text, "%lld to %lld, mean %.1f, median %lld, 90%% up to %lld, 99%% up to %lld", spread["min"].get<long long>(), spread["max"].get<long long>(),
-                spread["mean"].get<double>(), spread["median"].get<long long>(), spread["p90"].get<long long>(), spread["p99"].get<long long>());
+  std::snprintf(text, sizeof text,
+                "%lld to %lld, mean %.1f, median %lld, 90%% up to %lld, 99%% up to %lld",
+                spread["min"].get<long long>(), spread["max"].get<long long>(),
+                spread["mean"].get<double>(), spread["median"].get<long long>(),
+                spread["p90"].get<long long>(), spread["p99"].get<long long>());
   return text;
 }
 
 void print_stats(const ordered_json& stats) {
   std::cout << stats["rows"] << " rows\n";
-  if (stats.contains("pairs")) std::cout << stats["pairs"]["count"] << " pairs of chosen and rejected, " << stats["pairs"]["equal"] << " of them equal\n";
+  if (stats.contains("pairs"))
+    std::cout << stats["pairs"]["count"] << " pairs of chosen and rejected, "
+              << stats["pairs"]["equal"] << " of them equal\n";
   for (const ordered_json& column : stats["columns"]) {
-    std::cout << "\n" << column["name"].get<std::string>() << ": " << column["type"].get<std::string>();
+    std::cout << "\n"
+              << column["name"].get<std::string>() << ": " << column["type"].get<std::string>();
     if (column["missing"] != 0) std::cout << ", missing in " << column["missing"];
     std::cout << "\n";
     if (column.contains("mixed")) std::cout << "  " << column["mixed"].get<std::string>() << "\n";
     for (const char* measure : {"characters", "tokens", "elements"}) {
-      if (column.contains(measure)) std::cout << "  " << measure << ": " << spread_text(column[measure]) << "\n";
+      if (column.contains(measure))
+        std::cout << "  " << measure << ": " << spread_text(column[measure]) << "\n";
     }
     if (!column.contains("values")) continue;
-    for (const auto& [value, count] : column["values"].items()) std::cout << "  " << dumped(value) << ": " << count << "\n";
+    for (const auto& [value, count] : column["values"].items())
+      std::cout << "  " << dumped(value) << ": " << count << "\n";
   }
 }
 
 int stats(int argc, char** argv) {
-  CLI::App app("Counts a file's rows and describes its columns: types, missing values, lengths, and which texts there are where there are few.", "starling data stats");
+  CLI::App app(
+      "Counts a file's rows and describes its columns: types, missing values, lengths, and which "
+      "texts there are where there are few.",
+      "starling data stats");
   Input input;
   std::string model;
   bool json = false;
   input.add_to(app);
-  app.add_option("--tokenizer", model, "measure texts in tokens too: a model folder, tokenizer.json, .model or .gguf file")->type_name("MODEL");
+  app.add_option(
+         "--tokenizer", model,
+         "measure texts in tokens too: a model folder, tokenizer.json, .model or .gguf file")
+      ->type_name("MODEL");
   app.add_flag("--json", json, "print JSON");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   RowStats::CountTokens count_tokens;
@@ -150,7 +173,8 @@ int stats(int argc, char** argv) {
     if (!tokenizer.ok()) return fail(tokenizer.status());
     count_tokens = [tokenizer = std::move(*tokenizer)](std::string_view text) {
       const auto ids = tokenizer.encode(text, /*add_special_tokens=*/false);
-      return ids.ok() ? static_cast<std::int64_t>(ids->size()) : 0;  // text that no tokenizer takes counts as none
+      return ids.ok() ? static_cast<std::int64_t>(ids->size())
+                      : 0;  // text that no tokenizer takes counts as none
     };
   }
   RowStats counted(std::move(count_tokens));
@@ -159,14 +183,19 @@ int stats(int argc, char** argv) {
     return true;
   });
   if (!status.ok()) return fail(status);
-  if (json) std::cout << counted.to_json().dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
-  else print_stats(counted.to_json());
+  if (json)
+    std::cout << counted.to_json().dump(2, ' ', false, ordered_json::error_handler_t::replace)
+              << "\n";
+  else
+    print_stats(counted.to_json());
   return 0;
 }
 
 // In verl's form.
 ordered_json verl_row(const DataRow& row) {
-  ordered_json value = {{"data_source", row.data_source}, {"prompt", row.prompt}, {"reward_model", {{"style", "rule"}, {"ground_truth", row.ground_truth}}}};
+  ordered_json value = {{"data_source", row.data_source},
+                        {"prompt", row.prompt},
+                        {"reward_model", {{"style", "rule"}, {"ground_truth", row.ground_truth}}}};
   if (row.response) value["response"] = *row.response;
   if (!row.extra.is_null()) value["extra_info"] = row.extra;
   return value;
@@ -179,7 +208,9 @@ Result<Rows> mapped_rows(const Input& input, const std::vector<std::string>& ove
   ConfigSources sources;
   sources.overrides = overrides;
   for (const std::string& key : overrides) {
-    if (!key.starts_with("data.")) return runtime::invalid_argument("'" + key + "': only keys that begin with data. say how rows are mapped");
+    if (!key.starts_with("data."))
+      return runtime::invalid_argument(
+          "'" + key + "': only keys that begin with data. say how rows are mapped");
   }
   const Result<Config> config = Config::load(sources);
   if (!config.ok()) return config.status();
@@ -191,14 +222,15 @@ Result<Rows> mapped_rows(const Input& input, const std::vector<std::string>& ove
   options.mapping = *mapping;
   Result<Dataset> rows = Dataset::load(options);
   if (!rows.ok()) return rows.status();
-  return Rows([rows = std::move(*rows)](const std::function<Result<bool>(const RawRow&)>& use) -> Status {
-    for (const DataRow& row : rows.rows()) {
-      const Result<bool> go_on = use({.value = verl_row(row), .where = row.where});
-      if (!go_on.ok()) return go_on.status();
-      if (!*go_on) break;
-    }
-    return {};
-  });
+  return Rows(
+      [rows = std::move(*rows)](const std::function<Result<bool>(const RawRow&)>& use) -> Status {
+        for (const DataRow& row : rows.rows()) {
+          const Result<bool> go_on = use({.value = verl_row(row), .where = row.where});
+          if (!go_on.ok()) return go_on.status();
+          if (!*go_on) break;
+        }
+        return {};
+      });
 }
 
 // Twice over the rows: Parquet and its like want to know the type of them all first.
@@ -224,10 +256,15 @@ Result<std::int64_t> write_rows(const Rows& rows, const std::string& out, std::i
 }
 
 int convert(int argc, char** argv) {
-  CLI::App app("Writes the rows of a file in another form, which the extension of OUT says (.parquet, .jsonl, .json, .csv, .tsv, .arrow; without one a folder as save_to_disk writes it).", "starling data convert");
+  CLI::App app(
+      "Writes the rows of a file in another form, which the extension of OUT says (.parquet, "
+      ".jsonl, .json, .csv, .tsv, .arrow; without one a folder as save_to_disk writes it).",
+      "starling data convert");
   app.footer(
-      "Without keys the rows stay as they are. With keys they are read as training would read them, and written in verl's form:\n"
-      "  starling data convert gsm8k.jsonl gsm8k.parquet data.prompt_template=\"'Question: {question}\\nAnswer:'\" data.answer_after=\"'####'\"\n"
+      "Without keys the rows stay as they are. With keys they are read as training would read "
+      "them, and written in verl's form:\n"
+      "  starling data convert gsm8k.jsonl gsm8k.parquet data.prompt_template=\"'Question: "
+      "{question}\\nAnswer:'\" data.answer_after=\"'####'\"\n"
       "  starling data convert oasst1.parquet chats.jsonl data.conversations=tree");
   Input input;
   std::string out;
@@ -235,10 +272,13 @@ int convert(int argc, char** argv) {
   std::vector<std::string> overrides;
   input.add_to(app);
   app.add_option("out", out, "the file or folder to write")->required()->type_name("OUT");
-  app.add_option("overrides", overrides, "data.* keys that map columns, as in starling train")->type_name("KEY=VALUE");
+  app.add_option("overrides", overrides, "data.* keys that map columns, as in starling train")
+      ->type_name("KEY=VALUE");
   app.add_option("-n", most, "only the first so many rows")->check(whole_number_from(1));
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  Rows rows = [&input](const std::function<Result<bool>(const RawRow&)>& use) { return for_each_row(input, use); };
+  Rows rows = [&input](const std::function<Result<bool>(const RawRow&)>& use) {
+    return for_each_row(input, use);
+  };
   if (!overrides.empty()) {
     Result<Rows> mapped = mapped_rows(input, overrides);
     if (!mapped.ok()) return fail(mapped.status());

@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-const std::map<std::string, DType> kDTypes = {{"float32", DType::kF32}, {"float16", DType::kF16}, {"bfloat16", DType::kBF16}};
+const std::map<std::string, DType> kDTypes = {
+    {"float32", DType::kF32}, {"float16", DType::kF16}, {"bfloat16", DType::kBF16}};
 
 struct ExportOptions {
   std::string checkpoint;
@@ -52,9 +53,13 @@ Result<fs::path> find_base(const ExportOptions& options, const fs::path& adapter
   if (!options.model.model.empty()) return options.model.locate(HubNeed::kModel);
   const Result<LoraConfig> config = LoraConfig::load(adapter);
   if (!config.ok()) return config.status();
-  if (config->base_model.empty()) return runtime::invalid_argument(adapter.string() + " does not say which model it is for; give it with --model");
+  if (config->base_model.empty())
+    return runtime::invalid_argument(adapter.string() +
+                                     " does not say which model it is for; give it with --model");
   Result<fs::path> base = locate_with_progress(config->base_model, "", HubNeed::kModel);
-  if (!base.ok()) return base.status().with_context("the model that " + adapter.string() + " is for (--model names another place)");
+  if (!base.ok())
+    return base.status().with_context("the model that " + adapter.string() +
+                                      " is for (--model names another place)");
   return base;
 }
 
@@ -64,15 +69,21 @@ Result<ExportSource> find_source(const ExportOptions& options) {
     const Result<fs::path> checkpoint = find_checkpoint(options.checkpoint);
     if (!checkpoint.ok()) return checkpoint.status();
     if (const auto model = model_in_checkpoint(*checkpoint)) {
-      if (!options.model.model.empty()) return runtime::invalid_argument(options.checkpoint + " holds a whole model: leave out --model");
+      if (!options.model.model.empty())
+        return runtime::invalid_argument(options.checkpoint +
+                                         " holds a whole model: leave out --model");
       source.model = *model;
       return source;
     }
     const auto adapter = adapter_in_checkpoint(*checkpoint);
-    if (!adapter) return runtime::not_found(options.checkpoint + ": no checkpoint there (a run's folder, a global_step_N, or a folder with config.json or adapter_config.json)");
+    if (!adapter)
+      return runtime::not_found(options.checkpoint +
+                                ": no checkpoint there (a run's folder, a global_step_N, or a "
+                                "folder with config.json or adapter_config.json)");
     source.adapter = *adapter;
   }
-  Result<fs::path> model = options.checkpoint.empty() ? options.model.locate(HubNeed::kModel) : find_base(options, source.adapter);
+  Result<fs::path> model = options.checkpoint.empty() ? options.model.locate(HubNeed::kModel)
+                                                      : find_base(options, source.adapter);
   if (!model.ok()) return model.status();
   source.model = std::move(*model);
   return source;
@@ -106,15 +117,18 @@ class TemporaryFolder {
 
 Status check_free(const fs::path& out) {
   std::error_code ignored;
-  if (!fs::exists(out, ignored) || (fs::is_directory(out, ignored) && fs::is_empty(out, ignored))) return {};
-  return runtime::invalid_argument(out.string() + ": already there; remove it or choose another --out");
+  if (!fs::exists(out, ignored) || (fs::is_directory(out, ignored) && fs::is_empty(out, ignored)))
+    return {};
+  return runtime::invalid_argument(out.string() +
+                                   ": already there; remove it or choose another --out");
 }
 
 Status export_tokenizer(const fs::path& source, const fs::path& folder, bool asked_for) {
   const Status status = save_tokenizer(source, folder);
   if (status.ok() || asked_for) return status;
   // The weights are worth having without it.
-  std::cerr << "warning: no tokenizer written: " << status.message() << "; give one with --tokenizer\n";
+  std::cerr << "warning: no tokenizer written: " << status.message()
+            << "; give one with --tokenizer\n";
   return {};
 }
 
@@ -134,11 +148,14 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
     adapter->add_to(*parameters, 1.0F);
   }
 
-  TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
-  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20, .dtype = kDTypes.at(options.dtype)};
+  TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." +
+                                                     std::to_string(getpid()) + ".tmp"));
+  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20,
+                         .dtype = kDTypes.at(options.dtype)};
   Status status = save_model_folder(*config, *parameters, folder.path(), save);
   Result<fs::path> tokenizer = source->model;
-  if (!options.tokenizer.empty()) tokenizer = locate_with_progress(options.tokenizer, "", HubNeed::kTokenizer);
+  if (!options.tokenizer.empty())
+    tokenizer = locate_with_progress(options.tokenizer, "", HubNeed::kTokenizer);
   if (status.ok()) status = tokenizer.status();
   if (status.ok()) status = export_tokenizer(*tokenizer, folder.path(), !options.tokenizer.empty());
   if (status.ok()) status = verify_model_folder(*parameters, folder.path(), save);
@@ -146,29 +163,44 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   if (!status.ok()) return status;
 
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const auto& entry : fs::directory_iterator(final_path)) files.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(final_path))
+    files.push_back(entry.path().filename().string());
   std::sort(files.begin(), files.end());
-  return nlohmann::ordered_json{{"out", final_path.string()},
-                                {"source", source->model.string()},
-                                {"adapter", source->adapter.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(source->adapter.string())},
-                                {"family", config->family},
-                                {"parameters", parameters->count()},
-                                {"dtype", options.dtype},
-                                {"files", std::move(files)}};
+  return nlohmann::ordered_json{
+      {"out", final_path.string()},
+      {"source", source->model.string()},
+      {"adapter", source->adapter.empty() ? nlohmann::ordered_json(nullptr)
+                                          : nlohmann::ordered_json(source->adapter.string())},
+      {"family", config->family},
+      {"parameters", parameters->count()},
+      {"dtype", options.dtype},
+      {"files", std::move(files)}};
 }
 
 }  // namespace
 
 int export_command(int argc, char** argv) {
-  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, safetensors, tokenizer.", "starling export");
+  CLI::App app(
+      "Writes a checkpoint or a model as a Hugging Face folder: config, safetensors, tokenizer.",
+      "starling export");
   ExportOptions options;
   CLI::Option* checkpoint =
-      app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N; an adapter in it is merged into the model that it was made for");
-  options.model.add_to(app, "a Hugging Face folder or a .gguf file; with the checkpoint of an adapter: where the model is now");
-  app.add_option("--adapter", options.adapter, "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as PEFT saves it")->excludes(checkpoint);
+      app.add_option("--checkpoint", options.checkpoint,
+                     "a run's folder (its newest checkpoint) or a global_step_N; an adapter in it "
+                     "is merged into the model that it was made for");
+  options.model.add_to(app,
+                       "a Hugging Face folder or a .gguf file; with the checkpoint of an adapter: "
+                       "where the model is now");
+  app.add_option("--adapter", options.adapter,
+                 "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as "
+                 "PEFT saves it")
+      ->excludes(checkpoint);
   app.add_option("--out", options.out, "the folder to make")->required();
-  app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
-  app.add_option("--dtype", options.dtype, "of the weights: float32, float16 or bfloat16")->capture_default_str()->check(CLI::IsMember(kDTypes));
+  app.add_option("--tokenizer", options.tokenizer,
+                 "where the tokenizer comes from; default: the source itself");
+  app.add_option("--dtype", options.dtype, "of the weights: float32, float16 or bfloat16")
+      ->capture_default_str()
+      ->check(CLI::IsMember(kDTypes));
   app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));

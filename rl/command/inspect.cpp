@@ -31,8 +31,11 @@ struct Precision {
   double bytes;  // a parameter
 };
 
-// Weights as others hold them, and what training in fp32 with AdamW holds: weights, gradients and two moments.
-constexpr std::array kPrecisions = {Precision{"float32", 4}, Precision{"bfloat16", 2}, Precision{"int8", 1}, Precision{"training (float32, AdamW)", 16}};
+// Weights as others hold them, and what training in fp32 with AdamW holds: weights, gradients and
+// two moments.
+constexpr std::array kPrecisions = {Precision{"float32", 4}, Precision{"bfloat16", 2},
+                                    Precision{"int8", 1},
+                                    Precision{"training (float32, AdamW)", 16}};
 
 std::string size_text(double bytes) {
   static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -48,9 +51,12 @@ std::string size_text(double bytes) {
 
 std::string count_text(std::int64_t count) {
   char text[40];
-  if (count >= 1'000'000'000) std::snprintf(text, sizeof text, "%.2f billion", static_cast<double>(count) / 1e9);
-  else if (count >= 1'000'000) std::snprintf(text, sizeof text, "%.1f million", static_cast<double>(count) / 1e6);
-  else std::snprintf(text, sizeof text, "%lld", static_cast<long long>(count));
+  if (count >= 1'000'000'000)
+    std::snprintf(text, sizeof text, "%.2f billion", static_cast<double>(count) / 1e9);
+  else if (count >= 1'000'000)
+    std::snprintf(text, sizeof text, "%.1f million", static_cast<double>(count) / 1e6);
+  else
+    std::snprintf(text, sizeof text, "%lld", static_cast<long long>(count));
   return text;
 }
 
@@ -82,8 +88,10 @@ class Inspection {
 
   void run() {
     const Result<ModelConfig> config = ModelConfig::load(model_);
-    if (config.ok()) describe(*config);
-    else trouble(config.status());
+    if (config.ok())
+      describe(*config);
+    else
+      trouble(config.status());
     weights(config.ok() ? &*config : nullptr);
     tokenizer();
     found_["not_supported"] = troubles_;
@@ -108,14 +116,20 @@ class Inspection {
     found_["vocab_size"] = config.vocab_size;
     found_["context"] = config.max_position_embeddings;
     found_["rope"] = config.rotated() == 0 ? "none" : rope_name(config.rope.kind);
-    if (config.moe) found_["experts"] = {{"in_all", config.moe->experts}, {"a_token", config.moe->experts_per_token}};
+    if (config.moe)
+      found_["experts"] = {{"in_all", config.moe->experts},
+                           {"a_token", config.moe->experts_per_token}};
     if (config.tie_word_embeddings) found_["tied_embeddings"] = true;
     ordered_json heads = ordered_json::array();
-    for (const HeadConfig& head : config.output_heads) heads.push_back({{"name", head.name}, {"outputs", head.outputs}});
+    for (const HeadConfig& head : config.output_heads)
+      heads.push_back({{"name", head.name}, {"outputs", head.outputs}});
     if (!heads.empty()) found_["heads_of_output"] = std::move(heads);
     found_["memory_bytes"] = ordered_json::object();
-    for (const Precision& precision : kPrecisions) found_["memory_bytes"][precision.name] = static_cast<std::int64_t>(precision.bytes * static_cast<double>(count));
-    found_["kv_cache_bytes_a_token"] = 2 * config.layers * config.kv_size() * static_cast<std::int64_t>(sizeof(float));
+    for (const Precision& precision : kPrecisions)
+      found_["memory_bytes"][precision.name] =
+          static_cast<std::int64_t>(precision.bytes * static_cast<double>(count));
+    found_["kv_cache_bytes_a_token"] =
+        2 * config.layers * config.kv_size() * static_cast<std::int64_t>(sizeof(float));
     found_["eos_token_ids"] = config.eos_ids;
   }
 
@@ -131,17 +145,22 @@ class Inspection {
       all += tensor.element_count();
     }
     found_["stored"] = ordered_json::array();
-    for (const auto& [dtype, count] : tensors) found_["stored"].push_back({{"dtype", dtype}, {"tensors", count}, {"elements", elements[dtype]}});
+    for (const auto& [dtype, count] : tensors)
+      found_["stored"].push_back(
+          {{"dtype", dtype}, {"tensors", count}, {"elements", elements[dtype]}});
     found_["stored_elements"] = all;
     if (config == nullptr) return;
     const bool is_gguf = std::filesystem::path(model_).extension() == ".gguf";
-    if (runtime::Status status = check_weights(*config, **source, is_gguf); !status.ok()) trouble(status);
+    if (runtime::Status status = check_weights(*config, **source, is_gguf); !status.ok())
+      trouble(status);
   }
 
   void tokenizer() {
     const Result<Tokenizer> tokenizer = Tokenizer::load(model_);
-    if (tokenizer.status().code() == runtime::ErrorCode::kNotFound) found_["tokenizer"] = nullptr;  // ids can be had without one
-    else if (!tokenizer.ok()) trouble(tokenizer.status());
+    if (tokenizer.status().code() == runtime::ErrorCode::kNotFound)
+      found_["tokenizer"] = nullptr;  // ids can be had without one
+    else if (!tokenizer.ok())
+      trouble(tokenizer.status());
     if (!tokenizer.ok()) return;
     found_["tokenizer"] = {{"kind", tokenizer->kind()}, {"tokens", tokenizer->vocab_size()}};
     const auto special = [&](const char* name, std::optional<std::int32_t> id) {
@@ -151,9 +170,11 @@ class Inspection {
     special("eos", tokenizer->eos_id());
     special("pad", tokenizer->pad_id());
     const std::string& source = tokenizer->chat_template_source();
-    found_["chat_template"] = source.empty() ? ordered_json() : ordered_json{{"bytes", source.size()}};
+    found_["chat_template"] =
+        source.empty() ? ordered_json() : ordered_json{{"bytes", source.size()}};
     if (source.empty()) return;
-    if (const auto parsed = ChatTemplate::parse(source); !parsed.ok()) trouble(parsed.status().with_context("chat template"));
+    if (const auto parsed = ChatTemplate::parse(source); !parsed.ok())
+      trouble(parsed.status().with_context("chat template"));
   }
 
   const std::string model_;
@@ -161,37 +182,54 @@ class Inspection {
   std::vector<std::string> troubles_;
 };
 
-void print_line(const char* name, const std::string& text) { std::printf("%-15s %s\n", name, text.c_str()); }
+void print_line(const char* name, const std::string& text) {
+  std::printf("%-15s %s\n", name, text.c_str());
+}
 
 void print_found(const ordered_json& found) {
   print_line("model", found["model"]);
   if (found.contains("family")) {
-    print_line("family", found["family"].get<std::string>() + ", " + found["task"].get<std::string>());
-    std::string shape = std::to_string(found["layers"].get<std::int64_t>()) + " layers of " + std::to_string(found["hidden_size"].get<std::int64_t>()) + ", " +
-                        std::to_string(found["heads"].get<std::int64_t>()) + " heads, " + std::to_string(found["kv_heads"].get<std::int64_t>()) + " of keys and values";
-    if (found.contains("experts")) shape += ", " + found["experts"]["a_token"].dump() + " of " + found["experts"]["in_all"].dump() + " experts";
-    print_line("parameters", count_text(found["parameters"]) + (found.contains("tied_embeddings") ? ", tied embeddings" : ""));
+    print_line("family",
+               found["family"].get<std::string>() + ", " + found["task"].get<std::string>());
+    std::string shape = std::to_string(found["layers"].get<std::int64_t>()) + " layers of " +
+                        std::to_string(found["hidden_size"].get<std::int64_t>()) + ", " +
+                        std::to_string(found["heads"].get<std::int64_t>()) + " heads, " +
+                        std::to_string(found["kv_heads"].get<std::int64_t>()) +
+                        " of keys and values";
+    if (found.contains("experts"))
+      shape += ", " + found["experts"]["a_token"].dump() + " of " +
+               found["experts"]["in_all"].dump() + " experts";
+    print_line("parameters", count_text(found["parameters"]) +
+                                 (found.contains("tied_embeddings") ? ", tied embeddings" : ""));
     print_line("shape", shape);
-    print_line("context", found["context"].dump() + " tokens, RoPE " + found["rope"].get<std::string>());
+    print_line("context",
+               found["context"].dump() + " tokens, RoPE " + found["rope"].get<std::string>());
     std::string memory;
-    for (const auto& [name, bytes] : found["memory_bytes"].items()) memory += (memory.empty() ? "" : ", ") + size_text(bytes) + " " + name;
+    for (const auto& [name, bytes] : found["memory_bytes"].items())
+      memory += (memory.empty() ? "" : ", ") + size_text(bytes) + " " + name;
     print_line("memory", memory);
     print_line("KV cache", size_text(found["kv_cache_bytes_a_token"]) + " a token");
   }
   if (found.contains("stored")) {
     std::string stored;
-    for (const auto& kind : found["stored"]) stored += (stored.empty() ? "" : ", ") + kind["tensors"].dump() + " tensors " + kind["dtype"].get<std::string>();
+    for (const auto& kind : found["stored"])
+      stored += (stored.empty() ? "" : ", ") + kind["tensors"].dump() + " tensors " +
+                kind["dtype"].get<std::string>();
     print_line("stored", stored);
   }
   if (found.contains("tokenizer") && found["tokenizer"].is_null()) print_line("tokenizer", "none");
   if (found.contains("tokenizer") && !found["tokenizer"].is_null()) {
     const ordered_json& tokenizer = found["tokenizer"];
-    std::string text = tokenizer["kind"].get<std::string>() + ", " + tokenizer["tokens"].dump() + " tokens";
+    std::string text =
+        tokenizer["kind"].get<std::string>() + ", " + tokenizer["tokens"].dump() + " tokens";
     for (const char* name : {"bos", "eos", "pad"}) {
-      if (tokenizer.contains(name)) text += std::string(", ") + name + " " + tokenizer[name].get<std::string>();
+      if (tokenizer.contains(name))
+        text += std::string(", ") + name + " " + tokenizer[name].get<std::string>();
     }
     print_line("tokenizer", text);
-    print_line("chat template", found["chat_template"].is_null() ? "none" : found["chat_template"]["bytes"].dump() + " bytes");
+    print_line("chat template", found["chat_template"].is_null()
+                                    ? "none"
+                                    : found["chat_template"]["bytes"].dump() + " bytes");
   }
   for (const auto& trouble : found["not_supported"]) print_line("not supported", trouble);
 }
@@ -199,10 +237,13 @@ void print_found(const ordered_json& found) {
 }  // namespace
 
 int inspect_command(int argc, char** argv) {
-  CLI::App app("Says what a model is and takes, from its headers alone, and what of it is not supported.", "starling inspect");
+  CLI::App app(
+      "Says what a model is and takes, from its headers alone, and what of it is not supported.",
+      "starling inspect");
   ModelOption source;
   bool json = false;
-  app.add_option("MODEL", source.model, "a Hugging Face folder, a .gguf file, or a name on the hub")->required();
+  app.add_option("MODEL", source.model, "a Hugging Face folder, a .gguf file, or a name on the hub")
+      ->required();
   app.add_option("--revision", source.revision, "of a model on the hub");
   app.add_flag("--json", json, "as one JSON object");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
@@ -210,8 +251,11 @@ int inspect_command(int argc, char** argv) {
   if (!model.ok()) return fail(model.status());
   Inspection inspection(model->string());
   inspection.run();
-  if (json) std::cout << inspection.found().dump(2, ' ', false, ordered_json::error_handler_t::replace) << std::endl;
-  else print_found(inspection.found());
+  if (json)
+    std::cout << inspection.found().dump(2, ' ', false, ordered_json::error_handler_t::replace)
+              << std::endl;
+  else
+    print_found(inspection.found());
   return inspection.usable() ? 0 : 1;
 }
 

@@ -12,8 +12,10 @@
 
 namespace rl {
 
-/// While it lives the first SIGINT, SIGTERM, SIGHUP (unless nohup had it ignored) or SIGPIPE is noted, and told on stderr; the next SIGINT or SIGTERM ends the process as it always would. One at a time in a process.
-/// A signal to a group of processes may reach a process twice: by itself, and passed on by the command that started it (pass_on_signal()). These two count as one.
+/// While it lives the first SIGINT, SIGTERM, SIGHUP (unless nohup had it ignored) or SIGPIPE is
+/// noted, and told on stderr; the next SIGINT or SIGTERM ends the process as it always would. One
+/// at a time in a process. A signal to a group of processes may reach a process twice: by itself,
+/// and passed on by the command that started it (pass_on_signal()). These two count as one.
 class InterruptWatch {
  public:
   /// `saves`: the step that is interrupted is followed by a checkpoint.
@@ -24,7 +26,8 @@ class InterruptWatch {
 
   bool interrupted() const;
 
-  /// kCancelled: what a command that was interrupted after `step` of `steps` ends with, and how to go on.
+  /// kCancelled: what a command that was interrupted after `step` of `steps` ends with, and how to
+  /// go on.
   runtime::Status cut(std::int64_t step, std::int64_t steps, ResumeMode resume) const;
 
  private:

@@ -19,18 +19,28 @@ constexpr std::size_t kRequestsAtOnce = 256;
 
 void LocalModelOptions::add_to(CLI::App& app) {
   source.add_to(app, "a Hugging Face folder or a .gguf file")->required();
-  app.add_option("--adapter", adapter, "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
-  app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(whole_number_from(0));
-  app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")->capture_default_str();
+  app.add_option("--adapter", adapter,
+                 "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
+  app.add_option("--threads", threads, "threads to compute with (default: all cores)")
+      ->check(whole_number_from(0));
+  app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")
+      ->capture_default_str();
   app.add_option("--deterministic", deterministic,
-                 "on a CPU: true computes what training computes, to the bit; false computes by LibTorch's operators, with numbers that depend a little on what else runs")
+                 "on a CPU: true computes what training computes, to the bit; false computes by "
+                 "LibTorch's operators, with numbers that depend a little on what else runs")
       ->type_name("true|false")
       ->capture_default_str();
-  app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(whole_number_from(1))->capture_default_str();
+  app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")
+      ->check(whole_number_from(1))
+      ->capture_default_str();
 }
 
-runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer) {
-  if (!options.adapter.empty() && options.device != "cpu") return runtime::unimplemented("--adapter with --device " + options.device + ": adapters are used on the CPU only; take --device cpu");
+runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path,
+                                             const LocalModelOptions& options,
+                                             std::optional<Tokenizer> tokenizer) {
+  if (!options.adapter.empty() && options.device != "cpu")
+    return runtime::unimplemented("--adapter with --device " + options.device +
+                                  ": adapters are used on the CPU only; take --device cpu");
   if (!options.deterministic && options.threads > 0) at::set_num_threads(options.threads);
   auto model = Transformer::load(path, {.device = options.device});
   if (!model.ok()) return model.status();
@@ -51,7 +61,8 @@ runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, 
   return LocalModel(std::move(*model), std::move(*engine));
 }
 
-bool LocalModel::run(std::span<const Request> requests, const std::string& what, const std::function<std::string(std::size_t)>& where,
+bool LocalModel::run(std::span<const Request> requests, const std::string& what,
+                     const std::function<std::string(std::size_t)>& where,
                      const std::function<void(const Completion&)>& deliver) {
   ProgressLine line;
   bool good = true;
@@ -61,11 +72,23 @@ bool LocalModel::run(std::span<const Request> requests, const std::string& what,
     std::int64_t tokens = 0;
     auto completions = engine_->generate(part, [&](const EngineProgress& progress) {
       tokens = progress.generated_tokens;
-      const double share = (static_cast<double>(begin) + static_cast<double>(part.size()) * static_cast<double>(progress.finished) / std::max(1.0, static_cast<double>(progress.total))) / static_cast<double>(requests.size());
-      const double rate = static_cast<double>(tokens_before + tokens) / std::max(line.seconds(), 1e-3);
-      line.show(what + " " + std::to_string(begin + progress.finished) + " of " + std::to_string(requests.size() - part.size() + progress.total) +
-                (tokens > 0 ? ", " + std::to_string(static_cast<std::int64_t>(rate)) + " tokens/s" : "") +
-                (share > 0 ? ", about " + std::to_string(static_cast<std::int64_t>(line.seconds() * (1 - share) / share) + 1) + " s left" : ""));
+      const double share =
+          (static_cast<double>(begin) + static_cast<double>(part.size()) *
+                                            static_cast<double>(progress.finished) /
+                                            std::max(1.0, static_cast<double>(progress.total))) /
+          static_cast<double>(requests.size());
+      const double rate =
+          static_cast<double>(tokens_before + tokens) / std::max(line.seconds(), 1e-3);
+      line.show(
+          what + " " + std::to_string(begin + progress.finished) + " of " +
+          std::to_string(requests.size() - part.size() + progress.total) +
+          (tokens > 0 ? ", " + std::to_string(static_cast<std::int64_t>(rate)) + " tokens/s" : "") +
+          (share > 0
+               ? ", about " +
+                     std::to_string(
+                         static_cast<std::int64_t>(line.seconds() * (1 - share) / share) + 1) +
+                     " s left"
+               : ""));
       return true;
     });
     tokens_before += tokens;

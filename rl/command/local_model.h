@@ -21,9 +21,9 @@ namespace rl {
 
 /// The options that both commands share.
 struct LocalModelOptions {
-  ModelOption source;                // where the model is
-  std::string adapter;               // a folder as PEFT saves it; empty: none
-  int threads = 0;                   // 0: all cores
+  ModelOption source;   // where the model is
+  std::string adapter;  // a folder as PEFT saves it; empty: none
+  int threads = 0;      // 0: all cores
   EngineWeights weights = EngineWeights::kFp32;
   std::string device = "cpu";
   bool deterministic = true;         // see EngineOptions
@@ -35,15 +35,20 @@ struct LocalModelOptions {
 class LocalModel {
  public:
   /// The tokenizer is for stop strings. Errors as Transformer::load and Engine::create.
-  static runtime::Result<LocalModel> load(const std::filesystem::path& model, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer = std::nullopt);
+  static runtime::Result<LocalModel> load(const std::filesystem::path& model,
+                                          const LocalModelOptions& options,
+                                          std::optional<Tokenizer> tokenizer = std::nullopt);
 
-  /// Runs the requests in batches and hands over each batch's completions as they come, in order. `what` names the work in the
-  /// progress line. False when any completion failed; its error is on stderr, after `where` of its request.
-  bool run(std::span<const Request> requests, const std::string& what, const std::function<std::string(std::size_t)>& where,
+  /// Runs the requests in batches and hands over each batch's completions as they come, in order.
+  /// `what` names the work in the progress line. False when any completion failed; its error is on
+  /// stderr, after `where` of its request.
+  bool run(std::span<const Request> requests, const std::string& what,
+           const std::function<std::string(std::size_t)>& where,
            const std::function<void(const Completion&)>& deliver);
 
  private:
-  LocalModel(std::unique_ptr<Transformer> model, std::unique_ptr<Engine> engine) : model_(std::move(model)), engine_(std::move(engine)) {}
+  LocalModel(std::unique_ptr<Transformer> model, std::unique_ptr<Engine> engine)
+      : model_(std::move(model)), engine_(std::move(engine)) {}
 
   std::unique_ptr<Transformer> model_;  // before the engine, which borrows it
   std::unique_ptr<Engine> engine_;

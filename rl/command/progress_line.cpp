@@ -27,6 +27,8 @@ void ProgressLine::show(const std::string& text) {
   std::fflush(stderr);
 }
 
-double ProgressLine::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+double ProgressLine::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
 
 }  // namespace rl

@@ -6,7 +6,8 @@
 
 namespace rl {
 
-/// Writes to stderr, and only when that is a terminal and the work takes longer than two seconds. The line is erased at the end.
+/// Writes to stderr, and only when that is a terminal and the work takes longer than two seconds.
+/// The line is erased at the end.
 class ProgressLine {
  public:
   ProgressLine();

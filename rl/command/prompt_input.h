@@ -27,13 +27,17 @@ nlohmann::ordered_json single_message(std::string_view text);
 /// "1,2,3". kInvalidArgument: anything that is not a list of token ids.
 runtime::Result<std::vector<std::int32_t>> parse_ids(std::string_view text);
 
-/// The list of token ids in a JSON value. kInvalidArgument: not such a list; `where` begins the message.
-runtime::Result<std::vector<std::int32_t>> json_ids(const nlohmann::ordered_json& value, const std::string& where);
+/// The list of token ids in a JSON value. kInvalidArgument: not such a list; `where` begins the
+/// message.
+runtime::Result<std::vector<std::int32_t>> json_ids(const nlohmann::ordered_json& value,
+                                                    const std::string& where);
 
-/// A row {"prompt": text}, {"chat": text}, {"messages": [...]} or {"ids": [...]}; further keys are ignored. `where` names it in messages.
+/// A row {"prompt": text}, {"chat": text}, {"messages": [...]} or {"ids": [...]}; further keys are
+/// ignored. `where` names it in messages.
 runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::string& where);
 
 /// All rows of a stream; blank lines are skipped. Errors name the line ("stdin:3").
-runtime::Result<std::vector<PromptInput>> read_prompt_rows(std::istream& in, const std::string& name);
+runtime::Result<std::vector<PromptInput>> read_prompt_rows(std::istream& in,
+                                                           const std::string& name);
 
 }  // namespace rl

@@ -33,7 +33,8 @@ Result<RenderSource> from_model(const ModelOption& source) {
   const Result<Tokenizer> tokenizer = Tokenizer::load(*path);
   if (!tokenizer.ok()) return tokenizer.status();
   if (tokenizer->chat_template_source().empty())
-    return runtime::not_found(model + ": the model ships no chat template; give one with --template");
+    return runtime::not_found(model +
+                              ": the model ships no chat template; give one with --template");
   return RenderSource{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
 }
 
@@ -46,12 +47,14 @@ Result<RenderSource> from_file(const std::string& file) {
 }
 
 void write_line(std::ostream& out, const char* key, const std::string& value) {
-  out << ordered_json{{key, value}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+  out << ordered_json{{key, value}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace)
+      << '\n';
 }
 
 }  // namespace
 
-bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in,
+bool render_lines(const ChatTemplate& chat_template,
+                  const std::map<std::string, std::string>& special_tokens, std::istream& in,
                   std::ostream& out) {
   bool all_read = true;
   std::string line;
@@ -64,8 +67,10 @@ bool render_lines(const ChatTemplate& chat_template, const std::map<std::string,
       continue;
     }
     // What transformers always passes, then what the tokenizer knows, then the line itself.
-    ordered_json variables = {
-        {"messages", ordered_json::array()}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
+    ordered_json variables = {{"messages", ordered_json::array()},
+                              {"tools", nullptr},
+                              {"documents", nullptr},
+                              {"add_generation_prompt", false}};
     for (const auto& [name, text] : special_tokens) variables[name] = text;
     for (const auto& [name, value] : row.items()) variables[name] = value;
     const Result<std::string> text = chat_template.render(variables);
@@ -80,20 +85,24 @@ bool render_lines(const ChatTemplate& chat_template, const std::map<std::string,
 
 int render_command(int argc, char** argv) {
   CLI::App app(
-      "Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., \"add_generation_prompt\":...} in, {\"text\":...} or "
+      "Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., "
+      "\"add_generation_prompt\":...} in, {\"text\":...} or "
       "{\"error\":...} out.",
       "starling render");
   ModelOption model;
   std::string file;
   CLI::Option_group* source_options = app.add_option_group("source");
-  model.add_to(app, "a model folder, tokenizer.json or .gguf file: its own template and special tokens", source_options);
+  model.add_to(app,
+               "a model folder, tokenizer.json or .gguf file: its own template and special tokens",
+               source_options);
   source_options->add_option("--template", file, "a file with a Jinja2 template");
   source_options->require_option(1);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<RenderSource> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());
   const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);
-  if (!chat_template.ok()) return fail(chat_template.status().with_context(file.empty() ? model.model : file));
+  if (!chat_template.ok())
+    return fail(chat_template.status().with_context(file.empty() ? model.model : file));
   std::ios::sync_with_stdio(false);
   const bool all_read = render_lines(*chat_template, source->special_tokens, std::cin, std::cout);
   std::cout.flush();

@@ -13,7 +13,9 @@
 namespace rl {
 
 int score_command(int argc, char** argv) {
-  CLI::App app("Log-probabilities of tokens: JSON lines {\"ids\":[...]} in, {\"token_logprobs\":[...]} out.", "starling score");
+  CLI::App app(
+      "Log-probabilities of tokens: JSON lines {\"ids\":[...]} in, {\"token_logprobs\":[...]} out.",
+      "starling score");
   LocalModelOptions options;
   options.add_to(app);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
@@ -22,7 +24,9 @@ int score_command(int argc, char** argv) {
   if (!rows.ok()) return fail(rows.status());
   std::vector<Request> requests;
   for (const PromptInput& row : *rows) {
-    if (!row.is_ids()) return fail(runtime::invalid_argument(row.where + ": no \"ids\"; starling tokenize makes them from text"));
+    if (!row.is_ids())
+      return fail(runtime::invalid_argument(
+          row.where + ": no \"ids\"; starling tokenize makes them from text"));
     Request request{.prompt_ids = std::get<0>(row.prompt)};
     request.sampling.max_new_tokens = 0;
     request.sampling.prompt_logprobs = true;
@@ -34,7 +38,10 @@ int score_command(int argc, char** argv) {
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       requests, "scoring", [&](std::size_t i) { return (*rows)[i].where; },
-      [](const Completion& completion) { std::cout << nlohmann::ordered_json{{"token_logprobs", completion.prompt_logprobs}}.dump() << '\n'; });
+      [](const Completion& completion) {
+        std::cout << nlohmann::ordered_json{{"token_logprobs", completion.prompt_logprobs}}.dump()
+                  << '\n';
+      });
   return good ? 0 : 1;
 }
 

@@ -16,13 +16,16 @@ struct StageCommand {
   std::string description;  // "Learns from demonstrations: ..."
   std::string example;      // a command line that works as it stands
   std::function<std::unique_ptr<Stage>()> make;
-  bool generates = true;    // what it trains writes text
+  bool generates = true;  // what it trains writes text
 };
 
-/// run_config_command() with that stage; `runtime` must have the classes of register_stage_actors().
-int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, int argc, char** argv);
+/// run_config_command() with that stage; `runtime` must have the classes of
+/// register_stage_actors().
+int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, int argc,
+                      char** argv);
 
-/// What `--dry-run` says of a stage: batches, steps and memory. Errors: what the run would find wrong with the configuration. Starts nothing.
+/// What `--dry-run` says of a stage: batches, steps and memory. Errors: what the run would find
+/// wrong with the configuration. Starts nothing.
 runtime::Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out);
 
 }  // namespace rl

@@ -48,11 +48,20 @@ Status print_stage_memory(const StageSetup& setup, const Stage& stage, std::ostr
   const StageOptions& options = setup.options;
   const std::int64_t share = (options.batch_rows + setup.workers - 1) / setup.workers;
   const std::int64_t longest = std::min(options.tokens_max, model->max_position_embeddings);
-  const std::int64_t limit = options.micro_batch.samples_max > 0 ? options.micro_batch.samples_max * longest : std::max(options.micro_batch.tokens_max, longest);
+  const std::int64_t limit = options.micro_batch.samples_max > 0
+                                 ? options.micro_batch.samples_max * longest
+                                 : std::max(options.micro_batch.tokens_max, longest);
   const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions memory{.forward_tokens = forward, .output_tokens = forward, .sequences = 0, .positions = longest, .recompute_layers = options.recompute_layers, .bf16 = options.bf16};
+  MemoryOptions memory{.forward_tokens = forward,
+                       .output_tokens = forward,
+                       .sequences = 0,
+                       .positions = longest,
+                       .recompute_layers = options.recompute_layers,
+                       .bf16 = options.bf16};
   if (options.adapter) {
-    const Result<LoraAdapter> adapter = options.adapter->folder.empty() ? LoraAdapter::create(*model, options.adapter->lora, 0) : LoraAdapter::load(*model, options.adapter->folder);
+    const Result<LoraAdapter> adapter = options.adapter->folder.empty()
+                                            ? LoraAdapter::create(*model, options.adapter->lora, 0)
+                                            : LoraAdapter::load(*model, options.adapter->folder);
     if (!adapter.ok()) return adapter.status();
     memory.trained_elements = adapter->parameters().arena_size();
   }
@@ -64,10 +73,14 @@ Status print_stage_memory(const StageSetup& setup, const Stage& stage, std::ostr
     for (const MemoryPart& part : scoring_memory(*other, memory)) bytes += part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
-  if (options.copies()) role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements : weight_elements(*model)));
+  if (options.copies())
+    role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements
+                                                                        : weight_elements(*model)));
   role.parts.push_back(process_memory(/*trains=*/true));
-  out << "memory of each process, at its peak:\n  worker x " << role.workers << ": " << bytes_text(role.total()) << " (";
-  for (std::size_t i = 0; i < role.parts.size(); ++i) out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
+  out << "memory of each process, at its peak:\n  worker x " << role.workers << ": "
+      << bytes_text(role.total()) << " (";
+  for (std::size_t i = 0; i < role.parts.size(); ++i)
+    out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
   out << ")\n  all: " << bytes_text(role.total() * role.workers) << " over the nodes\n";
   return {};
 }
@@ -79,24 +92,35 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
   if (!slots.ok()) return slots.status();
-  if (const auto profile = ProfileOptions::from_config(config, options->folder); !profile.ok()) return profile.status();
+  if (const auto profile = ProfileOptions::from_config(config, options->folder); !profile.ok())
+    return profile.status();
   const Result<std::string> given = config.get_string("model.path");
   if (!given.ok()) return given.status();
   DryModel model(*given);
   if (const Status made = model.prepare(); !made.ok()) return made;
   for (const std::string& note : config.notes()) out << note << "\n";
 
-  const StageSetup setup{.config = config, .options = std::move(*options), .model = model.path(), .workers = slots->nodes * slots->per_node};
+  const StageSetup setup{.config = config,
+                         .options = std::move(*options),
+                         .model = model.path(),
+                         .workers = slots->nodes * slots->per_node};
   if (const Status opened = stage.open(setup); !opened.ok()) return opened;
-  if (const Status validation = setup.options.check_validation(config, stage.validates()); !validation.ok()) return validation;
+  if (const Status validation = setup.options.check_validation(config, stage.validates());
+      !validation.ok())
+    return validation;
   const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, 1);
   if (!schedule.ok()) return schedule.status();
   const std::int64_t in_epoch = stage.batches_per_epoch();
   const std::int64_t steps = setup.options.length.last(in_epoch);
-  out << "a step:\n  " << setup.options.batch_rows << " rows of at most " << setup.options.tokens_max << " tokens, at most "
-      << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of " << setup.workers << " workers\n"
-      << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; " << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some") << "\n"
-      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
+  out << "a step:\n  " << setup.options.batch_rows << " rows of at most "
+      << setup.options.tokens_max << " tokens, at most "
+      << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of "
+      << setup.workers << " workers\n"
+      << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; "
+      << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some")
+      << "\n"
+      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
+      << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
   return print_stage_memory(setup, stage, out);
 }
 

@@ -26,7 +26,7 @@ using runtime::Status;
 
 struct Arguments {
   ModelOption source;
-  bool flag = false;  // --no-special or --skip-special
+  bool flag = false;   // --no-special or --skip-special
   bool batch = false;  // to be filled up, for which all lines are read first
   EncodeOptions encode;
   Padding padding;
@@ -41,17 +41,30 @@ struct EncodeFlags {
   std::string offsets, truncation_side = "right", padding, padding_side = "right";
 
   void add_to(CLI::App& app, Arguments& arguments) {
-    app.add_option("--offsets", offsets, "also where each token comes from: offsets in characters or bytes")->check(CLI::IsMember({"characters", "bytes"}));
-    app.add_option("--max-length", arguments.encode.tokens_max, "cut to this many tokens, the special ones that are added included")->check(whole_number_from(1));
-    app.add_option("--truncation-side", truncation_side, "where tokens are cut off")->check(CLI::IsMember({"left", "right"}))->capture_default_str();
-    app.add_option("--padding", padding, "fill up to the longest line (longest) or to a number of tokens; adds attention_mask")
+    app.add_option("--offsets", offsets,
+                   "also where each token comes from: offsets in characters or bytes")
+        ->check(CLI::IsMember({"characters", "bytes"}));
+    app.add_option("--max-length", arguments.encode.tokens_max,
+                   "cut to this many tokens, the special ones that are added included")
+        ->check(whole_number_from(1));
+    app.add_option("--truncation-side", truncation_side, "where tokens are cut off")
+        ->check(CLI::IsMember({"left", "right"}))
+        ->capture_default_str();
+    app.add_option(
+           "--padding", padding,
+           "fill up to the longest line (longest) or to a number of tokens; adds attention_mask")
         ->check(CLI::IsMember({"longest"}) | whole_number_from(1));
-    app.add_option("--padding-side", padding_side, "where it is filled up")->check(CLI::IsMember({"left", "right"}))->capture_default_str();
-    app.add_option("--pad-to-multiple-of", arguments.padding.multiple_of, "round the length of --padding up to a multiple")->check(whole_number_from(1));
+    app.add_option("--padding-side", padding_side, "where it is filled up")
+        ->check(CLI::IsMember({"left", "right"}))
+        ->capture_default_str();
+    app.add_option("--pad-to-multiple-of", arguments.padding.multiple_of,
+                   "round the length of --padding up to a multiple")
+        ->check(whole_number_from(1));
   }
 
   void apply(Arguments& arguments) const {
-    if (!offsets.empty()) arguments.encode.offsets = offsets == "bytes" ? OffsetUnit::kBytes : OffsetUnit::kCharacters;
+    if (!offsets.empty())
+      arguments.encode.offsets = offsets == "bytes" ? OffsetUnit::kBytes : OffsetUnit::kCharacters;
     arguments.encode.add_special_tokens = !arguments.flag;
     arguments.encode.truncation_side = truncation_side == "left" ? Side::kLeft : Side::kRight;
     arguments.padding.side = padding_side == "left" ? Side::kLeft : Side::kRight;
@@ -92,13 +105,15 @@ int convert_lines(const std::function<Result<json>(const json&)>& convert) {
     return {};
   });
   if (exit != 0) return exit;
-  if (!std::cout.flush()) return fail(runtime::resource_exhausted("stdout cannot be written (disk full?)"));
+  if (!std::cout.flush())
+    return fail(runtime::resource_exhausted("stdout cannot be written (disk full?)"));
   return 0;
 }
 
 Result<std::string> text_of(const json& input) {
   auto text = input.find("text");
-  if (text == input.end() || !text->is_string()) return runtime::invalid_argument("text is missing or not a string");
+  if (text == input.end() || !text->is_string())
+    return runtime::invalid_argument("text is missing or not a string");
   return text->get<std::string>();
 }
 
@@ -133,16 +148,23 @@ int tokenize_batch(const Tokenizer& tokenizer, const Arguments& arguments) {
   });
   if (exit != 0) return exit;
   const auto pad_id = tokenizer.padding_id();
-  if (!pad_id) return fail(runtime::invalid_argument(arguments.source.model + ": neither a padding nor an end-of-sequence token to fill up with"));
-  pad_encodings(encodings, arguments.padding, *pad_id, arguments.encode.offsets != OffsetUnit::kNone);
-  for (const Encoding& encoding : encodings) std::cout << to_json(encoding, arguments).dump() << '\n';
-  if (!std::cout.flush()) return fail(runtime::resource_exhausted("stdout cannot be written (disk full?)"));
+  if (!pad_id)
+    return fail(runtime::invalid_argument(
+        arguments.source.model +
+        ": neither a padding nor an end-of-sequence token to fill up with"));
+  pad_encodings(encodings, arguments.padding, *pad_id,
+                arguments.encode.offsets != OffsetUnit::kNone);
+  for (const Encoding& encoding : encodings)
+    std::cout << to_json(encoding, arguments).dump() << '\n';
+  if (!std::cout.flush())
+    return fail(runtime::resource_exhausted("stdout cannot be written (disk full?)"));
   return 0;
 }
 
 Result<json> detokenize(const Tokenizer& tokenizer, const json& input, bool skip_special_tokens) {
   auto list = input.find("ids");
-  if (list == input.end() || !list->is_array()) return runtime::invalid_argument("ids is missing or not an array");
+  if (list == input.end() || !list->is_array())
+    return runtime::invalid_argument("ids is missing or not an array");
   std::vector<std::int32_t> ids;
   ids.reserve(list->size());
   for (const json& id : *list) {
@@ -161,9 +183,11 @@ Result<json> detokenize(const Tokenizer& tokenizer, const json& input, bool skip
 int tokenize_command(int argc, char** argv) {
   Arguments arguments;
   EncodeFlags flags;
-  CLI::App app("Turns JSON lines {\"text\": ...} on stdin into {\"ids\": [...]} on stdout.", std::string("starling ") + argv[0]);
+  CLI::App app("Turns JSON lines {\"text\": ...} on stdin into {\"ids\": [...]} on stdout.",
+               std::string("starling ") + argv[0]);
   add_model(app, arguments);
-  app.add_flag("--no-special", arguments.flag, "leave out the tokens that the model adds around a text");
+  app.add_flag("--no-special", arguments.flag,
+               "leave out the tokens that the model adds around a text");
   flags.add_to(app, arguments);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   flags.apply(arguments);
@@ -175,13 +199,15 @@ int tokenize_command(int argc, char** argv) {
 
 int detokenize_command(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Turns JSON lines {\"ids\": [...]} on stdin into {\"text\": ...} on stdout.", std::string("starling ") + argv[0]);
+  CLI::App app("Turns JSON lines {\"ids\": [...]} on stdin into {\"text\": ...} on stdout.",
+               std::string("starling ") + argv[0]);
   add_model(app, arguments);
   app.add_flag("--skip-special", arguments.flag, "leave special tokens out of the text");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   auto tokenizer = load(arguments);
   if (!tokenizer.ok()) return fail(tokenizer.status());
-  return convert_lines([&](const json& input) { return detokenize(*tokenizer, input, arguments.flag); });
+  return convert_lines(
+      [&](const json& input) { return detokenize(*tokenizer, input, arguments.flag); });
 }
 
 }  // namespace rl

@@ -37,7 +37,8 @@ class ScoreCurve {
     const double high = *std::max_element(scores_.begin(), scores_.end());
     std::string bars;
     for (std::size_t column = 0; column < columns; ++column) {
-      const double mean = mean_of(column * scores_.size() / columns, (column + 1) * scores_.size() / columns);
+      const double mean =
+          mean_of(column * scores_.size() / columns, (column + 1) * scores_.size() / columns);
       const double height = high > low ? (mean - low) / (high - low) : 0.0;
       bars += kBars[std::min<std::size_t>(7, static_cast<std::size_t>(height * 8.0))];
     }
@@ -67,7 +68,8 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
   }
   const auto& folder = trainer.options().folder;
   std::cout << "\n";
-  for (const std::string& place : trainer.log().places()) std::cout << "metrics:    " << place << "\n";
+  for (const std::string& place : trainer.log().places())
+    std::cout << "metrics:    " << place << "\n";
   std::cout << "config:     " << (folder / "config.yaml").string() << "\n";
   if (const auto checkpoint = trainer.latest_checkpoint()) {
     std::cout << "checkpoint: " << checkpoint->string() << "\n";
@@ -76,7 +78,8 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
     if (std::filesystem::is_directory(model, error)) {
       std::cout << "try it:     starling generate --model " << model.string() << " --chat TEXT\n";
     } else {  // an adapter, which is merged first
-      std::cout << "try it:     starling export --checkpoint " << checkpoint->string() << " --out FOLDER\n";
+      std::cout << "try it:     starling export --checkpoint " << checkpoint->string()
+                << " --out FOLDER\n";
     }
   }
   std::cout.flush();
@@ -85,13 +88,18 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
 Status train_rl(runtime::Runtime& runtime, const Config& config) {
   auto trainer = Trainer::create(runtime, config);
   if (!trainer.ok()) return trainer.status();
-  if (!(*trainer)->options().validate_only && (*trainer)->steps_done() >= (*trainer)->total_steps()) {
-    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(),
-        (*trainer)->total_steps());
+  if (!(*trainer)->options().validate_only &&
+      (*trainer)->steps_done() >= (*trainer)->total_steps()) {
+    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)",
+        (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
-  if (const auto reason = (*trainer)->stopped_early(); !(*trainer)->options().validate_only && reason) {
-    LOG(info, "nothing to do: stopped early after step {} of {}: {} (with other keys of trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
+  if (const auto reason = (*trainer)->stopped_early();
+      !(*trainer)->options().validate_only && reason) {
+    LOG(info,
+        "nothing to do: stopped early after step {} of {}: {} (with other keys of "
+        "trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)",
+        (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }
   ScoreCurve curve;
@@ -105,21 +113,26 @@ Status train_rl(runtime::Runtime& runtime, const Config& config) {
     if (interrupts->interrupted()) (*trainer)->stop();
   });
   const Status status = (*trainer)->fit();
-  const bool cut = status.ok() && interrupts && interrupts->interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
+  const bool cut = status.ok() && interrupts && interrupts->interrupted() &&
+                   (*trainer)->steps_done() < (*trainer)->total_steps();
   print_summary(**trainer, curve, status.ok() && !cut);
   if (!cut) return status.ok() ? (*trainer)->flush_logs() : status;
-  return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume.mode);
+  return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(),
+                         (*trainer)->options().resume.mode);
 }
 
 }  // namespace
 
 int train_command(runtime::Runtime& runtime, int argc, char** argv) {
-  const ConfigCommand command{.keys = train_keys(),
-                              .description = "Trains a policy with reinforcement learning: PPO, GRPO and their relatives.",
-                              .key_names = "verl's names",
-                              .example = "starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10",
-                              .dry_run = dry_run,
-                              .run = train_rl};
+  const ConfigCommand command{
+      .keys = train_keys(),
+      .description = "Trains a policy with reinforcement learning: PPO, GRPO and their relatives.",
+      .key_names = "verl's names",
+      .example =
+          "starling train data.dataset_name=toy data.train_batch_size=4 "
+          "actor_rollout_ref.model.path=DIR trainer.max_steps=10",
+      .dry_run = dry_run,
+      .run = train_rl};
   return run_config_command(runtime, command, argc, argv);
 }
 

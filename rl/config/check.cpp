@@ -38,7 +38,8 @@ void append(std::string& text, const ConfigCheck& check, const char* title, Pred
     if (!wanted(key)) continue;
     if (first) text += std::string(title) + "\n";
     first = false;
-    text += is_wrong(key) ? "  " + key.meaning + "\n" : "  " + show_key(key) + ": " + key.meaning + "\n";
+    text += is_wrong(key) ? "  " + key.meaning + "\n"
+                          : "  " + show_key(key) + ": " + key.meaning + "\n";
   }
 }
 
@@ -49,12 +50,11 @@ std::string keys(std::size_t count) {
 }  // namespace
 
 std::size_t ConfigCheck::count(Verdict verdict) const {
-  return std::count_if(keys.begin(), keys.end(), [&](const KeyCheck& key) { return key.verdict == verdict; });
+  return std::count_if(keys.begin(), keys.end(),
+                       [&](const KeyCheck& key) { return key.verdict == verdict; });
 }
 
-bool ConfigCheck::passes() const {
-  return std::none_of(keys.begin(), keys.end(), is_wrong);
-}
+bool ConfigCheck::passes() const { return std::none_of(keys.begin(), keys.end(), is_wrong); }
 
 runtime::Result<ConfigCheck> check_config(const ConfigSources& sources) {
   ConfigBuilder builder(sources.keys == nullptr ? train_keys() : *sources.keys);
@@ -74,18 +74,25 @@ std::string meaning_of(const KeyInfo& info, const KeyTable& keys) {
 std::string to_text(const ConfigCheck& check) {
   std::string text;
   append(text, check, "refused:", is_wrong);
-  append(text, check, "no effect here:", [](const KeyCheck& key) { return key.verdict == Verdict::kNoEffect; });
+  append(text, check,
+         "no effect here:", [](const KeyCheck& key) { return key.verdict == Verdict::kNoEffect; });
   append(text, check, "used:", [](const KeyCheck& key) { return key.verdict == Verdict::kUsed; });
   for (const std::string& note : check.notes) text += "note: " + note + "\n";
   const std::size_t wrong = check.count(Verdict::kRefused) + check.count(Verdict::kInvalid);
-  return text + keys(check.keys.size()) + ": " + std::to_string(check.count(Verdict::kUsed)) + " used, " + std::to_string(check.count(Verdict::kNoEffect)) +
-         " without effect, " + std::to_string(wrong) + " refused\n";
+  return text + keys(check.keys.size()) + ": " + std::to_string(check.count(Verdict::kUsed)) +
+         " used, " + std::to_string(check.count(Verdict::kNoEffect)) + " without effect, " +
+         std::to_string(wrong) + " refused\n";
 }
 
 ordered_json to_json(const ConfigCheck& check) {
   ordered_json list = ordered_json::array();
   for (const KeyCheck& key : check.keys) {
-    list.push_back({{"written", key.written}, {"key", key.key}, {"value", key.value}, {"origin", key.origin}, {"verdict", name_of(key.verdict)}, {"meaning", key.meaning}});
+    list.push_back({{"written", key.written},
+                    {"key", key.key},
+                    {"value", key.value},
+                    {"origin", key.origin},
+                    {"verdict", name_of(key.verdict)},
+                    {"meaning", key.meaning}});
   }
   return {{"passes", check.passes()},
           {"used", check.count(Verdict::kUsed)},

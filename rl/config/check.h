@@ -1,4 +1,5 @@
-// What each key of a command line means here, without running anything: what `starling train --check` prints.
+// What each key of a command line means here, without running anything: what `starling train
+// --check` prints.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ struct KeyCheck {
   nlohmann::ordered_json value;  // references resolved; of a repeated key the last one
   std::string origin;            // "the command line", "run.yaml:12"
   Judgement::Verdict verdict = Judgement::Verdict::kUsed;
-  std::string meaning;           // what it does, why it has no effect, or what is wrong with it
+  std::string meaning;  // what it does, why it has no effect, or what is wrong with it
 };
 
 struct ConfigCheck {
@@ -30,13 +31,15 @@ struct ConfigCheck {
   bool passes() const;
 };
 
-/// Judges each key by itself: what they mean together is for the run to say. Errors: a file that cannot be read.
+/// Judges each key by itself: what they mean together is for the run to say. Errors: a file that
+/// cannot be read.
 runtime::Result<ConfigCheck> check_config(const ConfigSources& sources);
 
 /// What a key does that is used: its description, or that its value is what is done here anyway.
 std::string meaning_of(const KeyInfo& info, const KeyTable& keys = train_keys());
 
-/// For a person: refused keys first, then those without effect, then those that are used; a summary last.
+/// For a person: refused keys first, then those without effect, then those that are used; a summary
+/// last.
 std::string to_text(const ConfigCheck& check);
 nlohmann::ordered_json to_json(const ConfigCheck& check);
 

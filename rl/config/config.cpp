@@ -19,22 +19,18 @@ using runtime::Status;
 
 // One overload per type that a getter reads; the kind was checked before.
 void read(const ordered_json& value, std::int64_t& out) {
-  out = value.is_number_float() ? static_cast<std::int64_t>(value.get<double>()) : value.get<std::int64_t>();
+  out = value.is_number_float() ? static_cast<std::int64_t>(value.get<double>())
+                                : value.get<std::int64_t>();
 }
-void read(const ordered_json& value, double& out) {
-  out = value.get<double>();
-}
-void read(const ordered_json& value, bool& out) {
-  out = value.get<bool>();
-}
-void read(const ordered_json& value, std::string& out) {
-  out = value.get<std::string>();
-}
+void read(const ordered_json& value, double& out) { out = value.get<double>(); }
+void read(const ordered_json& value, bool& out) { out = value.get<bool>(); }
+void read(const ordered_json& value, std::string& out) { out = value.get<std::string>(); }
 void read(const ordered_json& value, std::vector<double>& out) {
   out = value.get<std::vector<double>>();
 }
 void read(const ordered_json& value, std::vector<std::string>& out) {
-  out = value.is_string() ? std::vector<std::string>{value.get<std::string>()} : value.get<std::vector<std::string>>();
+  out = value.is_string() ? std::vector<std::string>{value.get<std::string>()}
+                          : value.get<std::vector<std::string>>();
 }
 
 /// Empty for a null or absent key.
@@ -43,8 +39,8 @@ Result<std::optional<T>> find_as(const Config& config, std::string_view key, Key
   const ordered_json* value = config.find(key);
   if (value == nullptr || value->is_null()) return std::optional<T>();
   if (!matches_kind(*value, kind)) {
-    return invalid_argument(std::string(key) + ": expected " + std::string(describe_kind(kind)) + ", got " + describe_value(*value) + " (" +
-                            config.origin(key) + ")");
+    return invalid_argument(std::string(key) + ": expected " + std::string(describe_kind(kind)) +
+                            ", got " + describe_value(*value) + " (" + config.origin(key) + ")");
   }
   T out{};
   read(*value, out);
@@ -56,7 +52,8 @@ Result<T> get_as(const Config& config, std::string_view key, KeyKind kind) {
   Result<std::optional<T>> found = find_as<T>(config, key, kind);
   if (!found.ok()) return found.status();
   if (!found->has_value())
-    return runtime::not_found(std::string(key) + ": has no value (" + config.origin(key) + "): set " + std::string(key) + "=...");
+    return runtime::not_found(std::string(key) + ": has no value (" + config.origin(key) +
+                              "): set " + std::string(key) + "=...");
   return std::move(**found);
 }
 
@@ -73,7 +70,8 @@ Result<Config> Config::load(const ConfigSources& sources) {
 }
 
 Result<Config> Config::from_json(const ordered_json& tree) {
-  if (!tree.is_object()) return invalid_argument("a configuration is an object, got " + describe_value(tree));
+  if (!tree.is_object())
+    return invalid_argument("a configuration is an object, got " + describe_value(tree));
   Config config;
   config.tree_ = tree;
   return config;
@@ -103,14 +101,19 @@ const ordered_json* Config::find(std::string_view key) const {
 bool Config::is_set(std::string_view key) const {
   const std::string name = keys_->canonical(key);
   const auto at = origins_.lower_bound(name);
-  if (at != origins_.end() && at->first == name) return find(name) != nullptr && !defaulted_.contains(name);  // a deleted key has an origin, too, and one that is null for its default
+  if (at != origins_.end() && at->first == name)
+    return find(name) != nullptr &&
+           !defaulted_.contains(
+               name);  // a deleted key has an origin, too, and one that is null for its default
   const auto below = origins_.lower_bound(name + ".");
   return below != origins_.end() && below->first.starts_with(name + ".");
 }
 
 runtime::Status Config::out_of_range(std::string_view key, std::string_view expected) const {
   const nlohmann::ordered_json* value = find(key);
-  return runtime::invalid_argument(std::string(key) + ": must be " + std::string(expected) + ", got " + (value != nullptr ? value->dump() : "nothing") + " (" + origin(key) + ")");
+  return runtime::invalid_argument(std::string(key) + ": must be " + std::string(expected) +
+                                   ", got " + (value != nullptr ? value->dump() : "nothing") +
+                                   " (" + origin(key) + ")");
 }
 
 std::string Config::origin(std::string_view key) const {
@@ -125,15 +128,18 @@ std::string Config::origin(std::string_view key) const {
   }
   // Many defaults are the value of another key, which the user may have set.
   const KeyInfo* row = keys_->find(whole);
-  const std::optional<std::string> source = row != nullptr ? referred_key(row->default_text, whole) : std::nullopt;
+  const std::optional<std::string> source =
+      row != nullptr ? referred_key(row->default_text, whole) : std::nullopt;
   return source && is_set(*source) ? "as " + *source + ", " + origin(*source) : "from the defaults";
 }
 
 std::string Config::to_yaml() const {
   constexpr const char* kEpochs = "trainer.total_epochs";
-  if (find(kEpochs) == nullptr || is_set(kEpochs) || !is_set("trainer.total_training_steps")) return write_yaml(tree_);
+  if (find(kEpochs) == nullptr || is_set(kEpochs) || !is_set("trainer.total_training_steps"))
+    return write_yaml(tree_);
   nlohmann::ordered_json tree = tree_;
-  tree["trainer"]["total_epochs"] = nullptr;  // as a number it would end the run that is read from this
+  tree["trainer"]["total_epochs"] =
+      nullptr;  // as a number it would end the run that is read from this
   return write_yaml(tree);
 }
 
@@ -158,9 +164,11 @@ Result<std::vector<double>> Config::get_floats(std::string_view key) const {
 
 Result<ordered_json> Config::get_list(std::string_view key) const {
   const ordered_json* value = find(key);
-  if (value == nullptr || value->is_null()) return runtime::not_found(std::string(key) + ": has no value (" + origin(key) + ")");
+  if (value == nullptr || value->is_null())
+    return runtime::not_found(std::string(key) + ": has no value (" + origin(key) + ")");
   if (!value->is_array())
-    return invalid_argument(std::string(key) + ": expected a list, got " + describe_value(*value) + " (" + origin(key) + ")");
+    return invalid_argument(std::string(key) + ": expected a list, got " + describe_value(*value) +
+                            " (" + origin(key) + ")");
   return *value;
 }
 

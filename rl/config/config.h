@@ -1,6 +1,6 @@
 // Config: the merged configuration of one run. Torch-free.
-// Invariants: every value knows where it came from; all `${...}` references are resolved; a key that nobody knows cannot get in
-// unless it was added on purpose (`+key=value`).
+// Invariants: every value knows where it came from; all `${...}` references are resolved; a key
+// that nobody knows cannot get in unless it was added on purpose (`+key=value`).
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,32 @@ namespace rl {
 /// What a configuration is made from; later parts win.
 struct ConfigSources {
   std::optional<std::filesystem::path> file = {};  // YAML
-  std::vector<std::string> overrides = {};    // Hydra's grammar: k=v, +k=v, ++k=v, ~k, ~k=v
-  const KeyTable* keys = nullptr;             // of the command that they are for; nullptr: train's
+  std::vector<std::string> overrides = {};         // Hydra's grammar: k=v, +k=v, ++k=v, ~k, ~k=v
+  const KeyTable* keys = nullptr;  // of the command that they are for; nullptr: train's
 };
 
-/// The defaults of verl 0.9.1 (where rl/config/keys.inc does not say otherwise), below a YAML file, below dotted overrides.
-/// A value: copy it freely; reading is thread-safe. Keys are dotted paths: "actor_rollout_ref.actor.optim.lr".
+/// The defaults of verl 0.9.1 (where rl/config/keys.inc does not say otherwise), below a YAML file,
+/// below dotted overrides. A value: copy it freely; reading is thread-safe. Keys are dotted paths:
+/// "actor_rollout_ref.actor.optim.lr".
 ///
-/// Typed getters give kInvalidArgument for a wrong type ("data.train_batch_size: expected an integer, got the string 'four' (from the
-/// command line)") and kNotFound for a key that is null or absent; their `find_` twins give an empty optional there instead.
-/// An integer is accepted where a float is expected, and a float without a fraction where an integer is.
+/// Typed getters give kInvalidArgument for a wrong type ("data.train_batch_size: expected an
+/// integer, got the string 'four' (from the command line)") and kNotFound for a key that is null or
+/// absent; their `find_` twins give an empty optional there instead. An integer is accepted where a
+/// float is expected, and a float without a fraction where an integer is.
 class Config {
  public:
-  /// Merges, resolves references, and judges every key that was set: kInvalidArgument names an unknown key with its nearest known ones, a
-  /// value of the wrong type or a malformed override; kUnimplemented names a key or value that is known but would change the result and is
-  /// not built yet; kNotFound: no such file. What is accepted without effect becomes a line of notes().
+  /// Merges, resolves references, and judges every key that was set: kInvalidArgument names an
+  /// unknown key with its nearest known ones, a value of the wrong type or a malformed override;
+  /// kUnimplemented names a key or value that is known but would change the result and is not built
+  /// yet; kNotFound: no such file. What is accepted without effect becomes a line of notes().
   static runtime::Result<Config> load(const ConfigSources& sources);
 
-  /// From what to_json() gave (how a driver hands its configuration to its workers). Origins are "the driver".
+  /// From what to_json() gave (how a driver hands its configuration to its workers). Origins are
+  /// "the driver".
   static runtime::Result<Config> from_json(const nlohmann::ordered_json& tree);
 
-  /// The same configuration with values that the program changed in its tree (a model's name became its folder, say): messages go on naming where the user set them.
+  /// The same configuration with values that the program changed in its tree (a model's name became
+  /// its folder, say): messages go on naming where the user set them.
   Config with_tree(nlohmann::ordered_json tree) const;
 
   runtime::Result<std::int64_t> get_int(std::string_view key) const;
@@ -61,22 +66,27 @@ class Config {
   runtime::Result<std::optional<std::string>> find_string(std::string_view key) const;
   runtime::Result<std::optional<std::vector<std::string>>> find_strings(std::string_view key) const;
 
-  /// The value or sub-tree at a dotted path; nullptr where there is none (a null value gives a pointer to null).
+  /// The value or sub-tree at a dotted path; nullptr where there is none (a null value gives a
+  /// pointer to null).
   const nlohmann::ordered_json* find(std::string_view key) const;
 
-  /// Whether the user set this key, or something below it, rather than the defaults. Aliases count for what they stand for.
+  /// Whether the user set this key, or something below it, rather than the defaults. Aliases count
+  /// for what they stand for.
   bool is_set(std::string_view key) const;
 
-  /// Where a value came from, for messages: "from the defaults", "from run.yaml:12", "from the command line".
+  /// Where a value came from, for messages: "from the defaults", "from run.yaml:12", "from the
+  /// command line".
   std::string origin(std::string_view key) const;
 
-  /// kInvalidArgument for a value that has the right type: "data.x: must be at least 1, got 0 (from the command line)".
+  /// kInvalidArgument for a value that has the right type: "data.x: must be at least 1, got 0 (from
+  /// the command line)".
   runtime::Status out_of_range(std::string_view key, std::string_view expected) const;
 
   /// The command whose keys these are: "train", "sft".
   std::string_view command() const { return keys_->command(); }
 
-  /// What a user should be told once at the start: keys accepted without effect, older names, choices made for them. One line each.
+  /// What a user should be told once at the start: keys accepted without effect, older names,
+  /// choices made for them. One line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
   const nlohmann::ordered_json& to_json() const { return tree_; }
@@ -88,30 +98,40 @@ class Config {
 
   const KeyTable* keys_ = &train_keys();
   nlohmann::ordered_json tree_ = nlohmann::ordered_json::object();
-  std::set<std::string, std::less<>> defaulted_;  // of those with an origin: null was written, which stands for the default
-  std::map<std::string, std::string, std::less<>> origins_;  // path as set -> "run.yaml:12"; the defaults have no entry
+  std::set<std::string, std::less<>>
+      defaulted_;  // of those with an origin: null was written, which stands for the default
+  std::map<std::string, std::string, std::less<>>
+      origins_;  // path as set -> "run.yaml:12"; the defaults have no entry
   std::vector<std::string> notes_;
 };
 
-/// Reads many keys in a row and keeps the first failure, so that filling an options struct stays one line per option:
+/// Reads many keys in a row and keeps the first failure, so that filling an options struct stays
+/// one line per option:
 ///   ConfigReader read(config);
 ///   options.lr = read.get_float("actor_rollout_ref.actor.optim.lr");
 ///   if (!read.status().ok()) return read.status();
 class ConfigReader {
  public:
-  explicit ConfigReader(const Config& config) : config_(config) {}  // borrows; keep the config alive
+  explicit ConfigReader(const Config& config)
+      : config_(config) {}  // borrows; keep the config alive
 
   std::int64_t get_int(std::string_view key) { return keep(config_.get_int(key)); }
   double get_float(std::string_view key) { return keep(config_.get_float(key)); }
   bool get_bool(std::string_view key) { return keep(config_.get_bool(key)); }
   std::string get_string(std::string_view key) { return keep(config_.get_string(key)); }
-  std::vector<std::string> get_strings(std::string_view key) { return keep(config_.get_strings(key)); }
+  std::vector<std::string> get_strings(std::string_view key) {
+    return keep(config_.get_strings(key));
+  }
   std::vector<double> get_floats(std::string_view key) { return keep(config_.get_floats(key)); }
   std::optional<std::int64_t> find_int(std::string_view key) { return keep(config_.find_int(key)); }
   std::optional<double> find_float(std::string_view key) { return keep(config_.find_float(key)); }
   std::optional<bool> find_bool(std::string_view key) { return keep(config_.find_bool(key)); }
-  std::optional<std::string> find_string(std::string_view key) { return keep(config_.find_string(key)); }
-  std::optional<std::vector<std::string>> find_strings(std::string_view key) { return keep(config_.find_strings(key)); }
+  std::optional<std::string> find_string(std::string_view key) {
+    return keep(config_.find_string(key));
+  }
+  std::optional<std::vector<std::string>> find_strings(std::string_view key) {
+    return keep(config_.find_strings(key));
+  }
 
   /// The first failure so far. After one, the getters give default-constructed values.
   const runtime::Status& status() const { return status_; }

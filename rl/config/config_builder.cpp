@@ -21,25 +21,35 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
-constexpr std::size_t kSuggestionsMax = 10;  // of names near to unknown ones: who is wrong so often is at the wrong program, and looking for them takes its time
-constexpr std::ptrdiff_t kTreeDepthMax = 64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
+constexpr std::size_t kSuggestionsMax =
+    10;  // of names near to unknown ones: who is wrong so often is at the wrong program, and
+         // looking for them takes its time
+constexpr std::ptrdiff_t kTreeDepthMax =
+    64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
 
-/// What Hydra itself reads: which files a configuration is made of, which class a section belongs to, and where its logs go.
+/// What Hydra itself reads: which files a configuration is made of, which class a section belongs
+/// to, and where its logs go.
 bool is_of_hydra(std::string_view key) {
-  return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/") || key.ends_with("._target_");
+  return key == "defaults" || key == "hydra" || key.starts_with("hydra.") ||
+         key.starts_with("hydra/") || key.ends_with("._target_");
 }
 
 constexpr std::string_view kEstimator = "algorithm.adv_estimator";
-constexpr const char* kGroupMeaning = "which of verl's files the defaults come from: the keys of all its back ends are known at once here";
+constexpr const char* kGroupMeaning =
+    "which of verl's files the defaults come from: the keys of all its back ends are known at once "
+    "here";
 
-/// Hydra's choice among the files of a group, of those whose names are sections here: verl's SFT trainer has them.
+/// Hydra's choice among the files of a group, of those whose names are sections here: verl's SFT
+/// trainer has them.
 bool is_group_choice(const Override& change, const KeyTable& keys) {
   if (change.kind == OverrideKind::kDelete || !change.value.is_string()) return false;
   const std::string& choice = change.value.get_ref<const std::string&>();
   if (!keys.is_section(change.key)) return false;
   if (change.key == "model") return choice == "hf_model";
-  constexpr std::string_view kEngines[] = {"fsdp", "megatron", "veomni", "torchtitan", "automodel", "mindspeed"};
-  return (change.key == "engine" || change.key == "optim") && std::find(std::begin(kEngines), std::end(kEngines), choice) != std::end(kEngines);
+  constexpr std::string_view kEngines[] = {"fsdp",       "megatron",  "veomni",
+                                           "torchtitan", "automodel", "mindspeed"};
+  return (change.key == "engine" || change.key == "optim") &&
+         std::find(std::begin(kEngines), std::end(kEngines), choice) != std::end(kEngines);
 }
 
 /// Takes a key out of the tree; false when it is not there.
@@ -63,7 +73,8 @@ const ordered_json* find_default(const KeyTable& keys, std::string_view key) {
 
 /// What is said of a key that was added with '+'.
 std::string unknown_meaning(const std::string& key, const KeyTable& keys, bool suggests) {
-  const std::vector<std::string> nearest = suggests ? nearest_keys(key, 1, keys) : std::vector<std::string>();
+  const std::vector<std::string> nearest =
+      suggests ? nearest_keys(key, 1, keys) : std::vector<std::string>();
   return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
@@ -95,28 +106,38 @@ ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys) {
   config_.tree_ = keys.defaults();
 }
 
-Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key, bool is_map, bool added) {
+Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key,
+                                  bool is_map, bool added) {
   if (keys_.find(key) != nullptr || config_.find(key) != nullptr) return Status();
   if (&keys_ == &train_keys() && is_added_key(key)) return Status();
   if (keys_.is_section(key)) {
     if (is_map) return Status();
     return invalid_argument("'" + key + "' is a section: set a key below it");
   }
-  if (!added) return invalid_argument(complaints_.size() < kSuggestionsMax ? unknown_key_message(written_key, keys_) : "unknown key '" + written_key + "'");
+  if (!added)
+    return invalid_argument(complaints_.size() < kSuggestionsMax
+                                ? unknown_key_message(written_key, keys_)
+                                : "unknown key '" + written_key + "'");
   unknown_.push_back(key);
   return Status();
 }
 
-Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
-  if (std::count(written_key.begin(), written_key.end(), '.') >= kTreeDepthMax) return invalid_argument("'" + written_key.substr(0, 60) + "...': the key is nested deeper than " + std::to_string(kTreeDepthMax));
+Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value,
+                          const std::string& origin, bool added) {
+  if (std::count(written_key.begin(), written_key.end(), '.') >= kTreeDepthMax)
+    return invalid_argument("'" + written_key.substr(0, 60) +
+                            "...': the key is nested deeper than " + std::to_string(kTreeDepthMax));
   if (!is_utf8(written_key)) return invalid_argument("a key is not UTF-8 text");
-  if (!value.is_object() && !is_utf8(value)) return invalid_argument("'" + written_key + "': the value is not UTF-8 text");
+  if (!value.is_object() && !is_utf8(value))
+    return invalid_argument("'" + written_key + "': the value is not UTF-8 text");
   const std::string key = keys_.canonical(written_key);
   if (key != written_key) {
-    if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one
+    if (value.is_null())
+      return Status();  // an older name that is switched off says nothing about the current one
     written_[key] = written_key;
     const std::string note = written_key + " means " + key;
-    if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end()) config_.notes_.push_back(note);
+    if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end())
+      config_.notes_.push_back(note);
   }
   if (value.is_object() && !value.empty()) {
     for (const auto& [name, child] : value.items()) {
@@ -129,14 +150,19 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (!known.ok()) return known;
   const ordered_json* present = config_.find(key);
   const bool keeps_section = present != nullptr && present->is_object() && !present->empty();
-  if (keeps_section && (value.is_null() || value.is_object())) return Status();  // nothing to merge in
+  if (keeps_section && (value.is_null() || value.is_object()))
+    return Status();  // nothing to merge in
   if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
   ordered_json* place = make_place(config_.tree_, key);
-  if (place == nullptr) return invalid_argument("'" + key + "': a part of this path is a value, not a section");
+  if (place == nullptr)
+    return invalid_argument("'" + key + "': a part of this path is a value, not a section");
   const KeyInfo* row = keys_.find(key);
   // Null is nobody's batch size: where a key has to have a value, it stands for the default.
-  const bool means_default = value.is_null() && row != nullptr && !row->is_above(key) && row->has_default() && !matches_kind(value, row->kind);
-  *place = means_default ? *find_default(keys_, key) : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value) : value;
+  const bool means_default = value.is_null() && row != nullptr && !row->is_above(key) &&
+                             row->has_default() && !matches_kind(value, row->kind);
+  *place = means_default                                     ? *find_default(keys_, key)
+           : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value)
+                                                             : value;
   config_.origins_[key] = origin;
   if (means_default) {
     config_.defaulted_.insert(key);
@@ -160,14 +186,18 @@ Status ConfigBuilder::add_file(const std::filesystem::path& file) {
 
 void ConfigBuilder::add_override(std::string_view text) {
   const std::size_t key_begin = text.find_first_not_of('+');
-  if (key_begin != std::string_view::npos && text.substr(key_begin).starts_with("hydra/")) return;  // which files Hydra's own logs go to
+  if (key_begin != std::string_view::npos && text.substr(key_begin).starts_with("hydra/"))
+    return;  // which files Hydra's own logs go to
   const Result<Override> change = parse_override(text);
   if (change.ok() && is_of_hydra(change->key)) return;
   if (change.ok() && is_group_choice(*change, keys_)) {
-    group_choices_.push_back({change->key, change->key, change->value, kCommandLine, Judgement::Verdict::kNoEffect, kGroupMeaning});
+    group_choices_.push_back({change->key, change->key, change->value, kCommandLine,
+                              Judgement::Verdict::kNoEffect, kGroupMeaning});
     return;
   }
-  const Status status = change.ok() ? apply(*change).with_context("override '" + std::string(text) + "'") : change.status();
+  const Status status = change.ok()
+                            ? apply(*change).with_context("override '" + std::string(text) + "'")
+                            : change.status();
   if (!status.ok()) complaints_.push_back({std::string(text), kCommandLine, status});
 }
 
@@ -175,11 +205,13 @@ Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kDelete) return remove(change);
   const std::string key = keys_.canonical(change.key);
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
-    // What the user set himself; a default may have come with another release than the one that the script was written for.
+    // What the user set himself; a default may have come with another release than the one that the
+    // script was written for.
     const ordered_json* present = config_.is_set(key) ? config_.find(key) : nullptr;
     if (present != nullptr && !present->is_null()) {
-      return invalid_argument("'" + key + "' already has the value " + show_value(*present) + ": write " + change.key +
-                              "=... to change it, or ++" + change.key + "=... for either");
+      return invalid_argument("'" + key + "' already has the value " + show_value(*present) +
+                              ": write " + change.key + "=... to change it, or ++" + change.key +
+                              "=... for either");
     }
   }
   return set(change.key, change.value, kCommandLine, change.kind != OverrideKind::kSet);
@@ -189,14 +221,18 @@ Status ConfigBuilder::remove(const Override& change) {
   const std::string key = keys_.canonical(change.key);
   const ordered_json* present = config_.find(key);
   if (present == nullptr) {
-    return invalid_argument(keys_.find(key) != nullptr ? "'" + key + "' has no value to delete" : unknown_key_message(change.key, keys_));
+    return invalid_argument(keys_.find(key) != nullptr ? "'" + key + "' has no value to delete"
+                                                       : unknown_key_message(change.key, keys_));
   }
   if (change.has_value && *present != change.value) {
-    return invalid_argument("'" + key + "' is " + show_value(*present) + ", not " + show_value(change.value) + ": not deleted");
+    return invalid_argument("'" + key + "' is " + show_value(*present) + ", not " +
+                            show_value(change.value) + ": not deleted");
   }
   CHECK(erase_place(config_.tree_, key));
   const std::string below = key + ".";
-  std::erase_if(config_.origins_, [&](const auto& origin) { return origin.first == key || origin.first.starts_with(below); });
+  std::erase_if(config_.origins_, [&](const auto& origin) {
+    return origin.first == key || origin.first.starts_with(below);
+  });
   config_.origins_[key] = std::string(kCommandLine) + ", which deleted it";
   return Status();
 }
@@ -212,14 +248,17 @@ std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
     const ordered_json* value = config_.find(key);
     if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
     const ordered_json* otherwise = default_config.find(key);
-    const bool takes_any_text = !info->is_above(key) && info->support == KeySupport::kSupported && info->allowed.empty() &&
-                                (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
+    const bool takes_any_text =
+        !info->is_above(key) && info->support == KeySupport::kSupported && info->allowed.empty() &&
+        (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
     if (takes_any_text && (value->is_number() || value->is_boolean())) {
-      *make_place(config_.tree_, key) = value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
+      *make_place(config_.tree_, key) =
+          value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
       judged.push_back({key, info, {}, false});
     } else {
       const ordered_json by_default = otherwise == nullptr ? ordered_json() : *otherwise;
-      judged.push_back({key, info, judge_key(*info, key, *value, by_default), *value == by_default});
+      judged.push_back(
+          {key, info, judge_key(*info, key, *value, by_default), *value == by_default});
     }
   }
   return judged;
@@ -230,46 +269,59 @@ Status ConfigBuilder::judge() {
   std::string complaints;
   std::map<std::string, std::string> without_effect;  // reason -> keys
   for (const auto& [key, info, judgement, is_default] : judge_keys()) {
-    if (judgement.verdict == Judgement::Verdict::kNoEffect && !is_default) {  // of a default that is repeated there is nothing to say
+    if (judgement.verdict == Judgement::Verdict::kNoEffect &&
+        !is_default) {  // of a default that is repeated there is nothing to say
       std::string& keys = without_effect[judgement.message];
       keys += (keys.empty() ? "" : ", ") + key;
     }
-    if (judgement.verdict != Judgement::Verdict::kInvalid && judgement.verdict != Judgement::Verdict::kRefused) continue;
+    if (judgement.verdict != Judgement::Verdict::kInvalid &&
+        judgement.verdict != Judgement::Verdict::kRefused)
+      continue;
     // An invalid value is the graver complaint: it is wrong everywhere.
     const bool refused = judgement.verdict == Judgement::Verdict::kRefused;
-    if (code != ErrorCode::kInvalidArgument) code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
-    complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " + config_.origins_[key] + ")";
+    if (code != ErrorCode::kInvalidArgument)
+      code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
+    complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " +
+                  config_.origins_[key] + ")";
   }
   if (code != ErrorCode::kOk) return Status(code, std::move(complaints));
-  for (const auto& [reason, keys] : without_effect) config_.notes_.push_back("without effect: " + keys + " (" + reason + ")");
+  for (const auto& [reason, keys] : without_effect)
+    config_.notes_.push_back("without effect: " + keys + " (" + reason + ")");
   return Status();
 }
 
 void ConfigBuilder::note_choices(const std::string& estimator) {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
-    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax) + ")");
+    config_.notes_.push_back("without effect: " + key + " (" +
+                             unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax) + ")");
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
   if (config_.is_set(kEngineName)) {
     const auto name = config_.find_string(kEngineName);
     if (name.ok() && name->has_value() && **name != "starling") {
-      config_.notes_.push_back(std::string(kEngineName) + "=" + **name + ": vllm, sglang and hf all mean Starling's own engine");
+      config_.notes_.push_back(std::string(kEngineName) + "=" + **name +
+                               ": vllm, sglang and hf all mean Starling's own engine");
     }
   }
   if (!estimator.empty()) config_.notes_.push_back(estimator);
-  for (const KeyCheck& group : group_choices_) config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" + group.meaning + ")");
+  for (const KeyCheck& group : group_choices_)
+    config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" +
+                             group.meaning + ")");
   std::vector<std::string> set_keys;
   for (const auto& [key, origin] : config_.origins_) {
     if (config_.find(key) != nullptr) set_keys.push_back(key);  // not deleted
   }
-  for (std::string& note : idle_key_notes(config_, keys_, set_keys)) config_.notes_.push_back(std::move(note));
+  for (std::string& note : idle_key_notes(config_, keys_, set_keys))
+    config_.notes_.push_back(std::move(note));
 }
 
-// verl's default is gae: who configures a critic counts on it. What to tell of that, or nothing where the user has chosen.
+// verl's default is gae: who configures a critic counts on it. What to tell of that, or nothing
+// where the user has chosen.
 std::string ConfigBuilder::choose_estimator() {
   if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator)) return "";
-  if (!config_.is_set("critic")) return std::string(kEstimator) + " is not set: grpo (verl's default is gae)";
+  if (!config_.is_set("critic"))
+    return std::string(kEstimator) + " is not set: grpo (verl's default is gae)";
   config_.tree_["algorithm"]["adv_estimator"] = "gae";
   return std::string(kEstimator) + " is not set, and critic.* is: gae, verl's default";
 }
@@ -277,7 +329,8 @@ std::string ConfigBuilder::choose_estimator() {
 Result<Config> ConfigBuilder::finish() {
   if (!complaints_.empty()) {
     std::string lines;
-    for (const Complaint& complaint : complaints_) lines += (lines.empty() ? "" : "\n") + complaint.status.message();
+    for (const Complaint& complaint : complaints_)
+      lines += (lines.empty() ? "" : "\n") + complaint.status.message();
     return Status(complaints_.front().status.code(), std::move(lines));
   }
   const std::string estimator = choose_estimator();
@@ -293,22 +346,35 @@ Result<Config> ConfigBuilder::finish() {
 ConfigCheck ConfigBuilder::check() {
   ConfigCheck check;
   for (const Complaint& complaint : complaints_) {
-    check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin, Judgement::Verdict::kInvalid, complaint.status.message()});
+    check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin,
+                          Judgement::Verdict::kInvalid, complaint.status.message()});
   }
-  if (std::string estimator = choose_estimator(); !estimator.empty()) check.notes.push_back(std::move(estimator));
+  if (std::string estimator = choose_estimator(); !estimator.empty())
+    check.notes.push_back(std::move(estimator));
   if (Result<ordered_json> resolved = resolve_references(config_.tree_, keys_); resolved.ok()) {
     config_.tree_ = std::move(resolved).value();
   } else {
-    check.keys.push_back({"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid, resolved.status().message()});
+    check.keys.push_back({"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid,
+                          resolved.status().message()});
   }
   for (Judged& judged : judge_keys()) {
     const auto written = written_.find(judged.key);
-    KeyCheck key{written == written_.end() ? judged.key : written->second, judged.key, *config_.find(judged.key), config_.origins_[judged.key],
-                 judged.judgement.verdict, std::move(judged.judgement.message)};
-    // What a script takes from the variables of its cluster is not there where its command line is only looked at. A run refuses it.
-    const bool left_open = key.verdict == Judgement::Verdict::kInvalid && is_empty_text(key.value) && key.origin == kCommandLine && !matches_kind(key.value, judged.info->kind);
+    KeyCheck key{written == written_.end() ? judged.key : written->second,
+                 judged.key,
+                 *config_.find(judged.key),
+                 config_.origins_[judged.key],
+                 judged.judgement.verdict,
+                 std::move(judged.judgement.message)};
+    // What a script takes from the variables of its cluster is not there where its command line is
+    // only looked at. A run refuses it.
+    const bool left_open = key.verdict == Judgement::Verdict::kInvalid &&
+                           is_empty_text(key.value) && key.origin == kCommandLine &&
+                           !matches_kind(key.value, judged.info->kind);
     if (left_open) {
-      check.notes.push_back(key.written + "= has no value: where the script runs, the variable that it is taken from has to be set, to " + std::string(describe_kind(judged.info->kind)));
+      check.notes.push_back(key.written +
+                            "= has no value: where the script runs, the variable that it is taken "
+                            "from has to be set, to " +
+                            std::string(describe_kind(judged.info->kind)));
       key.verdict = Judgement::Verdict::kUsed;
     }
     if (key.verdict == Judgement::Verdict::kUsed) key.meaning = meaning_of(*judged.info, keys_);
@@ -316,7 +382,9 @@ ConfigCheck ConfigBuilder::check() {
   }
   for (const std::string& key : unknown_) {
     const ordered_json* value = config_.find(key);
-    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax)});
+    if (value != nullptr)
+      check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect,
+                            unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax)});
   }
   check.keys.insert(check.keys.end(), group_choices_.begin(), group_choices_.end());
   return check;

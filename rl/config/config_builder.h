@@ -24,7 +24,8 @@ class ConfigBuilder {
   runtime::Status add_file(const std::filesystem::path& file);
   void add_override(std::string_view text);
 
-  /// Resolves references and judges every key that was set; all complaints are in one message, a line each.
+  /// Resolves references and judges every key that was set; all complaints are in one message, a
+  /// line each.
   runtime::Result<Config> finish();
 
   /// Instead of finish(): what each key that was set means, with all complaints.
@@ -48,8 +49,10 @@ class ConfigBuilder {
   runtime::Status apply(const Override& change);
   runtime::Status remove(const Override& change);
   /// Sets a value, taking dictionaries apart; `added` permits keys that nobody knows.
-  runtime::Status set(const std::string& written_key, const nlohmann::ordered_json& value, const std::string& origin, bool added);
-  runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map, bool added);
+  runtime::Status set(const std::string& written_key, const nlohmann::ordered_json& value,
+                      const std::string& origin, bool added);
+  runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map,
+                              bool added);
   std::vector<Judged> judge_keys();
   runtime::Status judge();
   std::string choose_estimator();

@@ -1,4 +1,5 @@
-// One sentence for each key of `starling train` that is used: what it does. For --check, the JSON schema and the guide. The data is descriptions.inc.
+// One sentence for each key of `starling train` that is used: what it does. For --check, the JSON
+// schema and the guide. The data is descriptions.inc.
 #pragma once
 
 #include <string_view>

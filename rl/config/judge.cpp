@@ -63,7 +63,9 @@ Judgement refusal(std::string message, std::string_view note) {
 
 }  // namespace
 
-bool is_empty_text(const ordered_json& value) { return value.is_string() && value.get_ref<const std::string&>().empty(); }
+bool is_empty_text(const ordered_json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
 
 bool is_empty_value(const ordered_json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || is_empty_text(value);
@@ -76,7 +78,10 @@ std::string describe_value(const ordered_json& value) {
     case ordered_json::value_t::boolean: return value.get<bool>() ? "true" : "false";
     case ordered_json::value_t::array: return "a list";
     case ordered_json::value_t::object: return "a dictionary";
-    default: return "the number " + (value.is_number_float() && !std::isfinite(value.get<double>()) ? std::to_string(value.get<double>()) : value.dump());  // JSON has no word for them
+    default:
+      return "the number " + (value.is_number_float() && !std::isfinite(value.get<double>())
+                                  ? std::to_string(value.get<double>())
+                                  : value.dump());  // JSON has no word for them
   }
 }
 
@@ -131,34 +136,46 @@ bool matches_kind(const ordered_json& value, KeyKind kind) {
   return false;
 }
 
-// NaN or an infinity, anywhere in it: nothing can be computed with one, and JSON, in which configurations travel, has no word for it.
+// NaN or an infinity, anywhere in it: nothing can be computed with one, and JSON, in which
+// configurations travel, has no word for it.
 bool has_no_number(const ordered_json& value) {
   if (value.is_number_float()) return !std::isfinite(value.get<double>());
   return value.is_structured() && std::any_of(value.begin(), value.end(), has_no_number);
 }
 
-Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_json& value, const ordered_json& default_value) {
+Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_json& value,
+                    const ordered_json& default_value) {
   using Verdict = Judgement::Verdict;
   const std::string name(key);
   const bool below_map = info.is_above(key);
   if (info.support == KeySupport::kSupported) {
     if (equal_values(value, default_value)) return {};  // null where null is the default, say
-    if (has_no_number(value)) return {Verdict::kInvalid, name + ": expected a finite number, got " + describe_value(value)};
+    if (has_no_number(value))
+      return {Verdict::kInvalid, name + ": expected a finite number, got " + describe_value(value)};
     if (!below_map && !matches_kind(value, info.kind)) {
-      const std::string got = is_empty_text(value) ? "nothing after '=': a variable of the script may not be set" : describe_value(value);
-      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + got};
+      const std::string got = is_empty_text(value)
+                                  ? "nothing after '=': a variable of the script may not be set"
+                                  : describe_value(value);
+      return {Verdict::kInvalid,
+              name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + got};
     }
     if (below_map || info.allowed.empty() || value.is_null()) return {};
     const ordered_json items = value.is_array() ? value : ordered_json::array({value});
     const std::string allowed = all_allowed(info);
     if (const auto range = NumberRange::parse(allowed)) {
-      const bool within = std::all_of(items.begin(), items.end(), [&](const ordered_json& item) { return !item.is_number() || range->contains(item.get<double>()); });
-      return within ? Judgement{} : Judgement{Verdict::kInvalid, name + ": must be " + range->describe() + ", got " + value.dump()};
+      const bool within = std::all_of(items.begin(), items.end(), [&](const ordered_json& item) {
+        return !item.is_number() || range->contains(item.get<double>());
+      });
+      return within ? Judgement{}
+                    : Judgement{Verdict::kInvalid,
+                                name + ": must be " + range->describe() + ", got " + value.dump()};
     }
     for (const ordered_json& item : items) {
       if (is_allowed(item, allowed)) continue;
-      std::string message = name + ": expected " + list_allowed(allowed) + ", got " + describe_value(item);
-      if (info.note.empty()) return {Verdict::kInvalid, std::move(message)};  // there is no such choice anywhere
+      std::string message =
+          name + ": expected " + list_allowed(allowed) + ", got " + describe_value(item);
+      if (info.note.empty())
+        return {Verdict::kInvalid, std::move(message)};  // there is no such choice anywhere
       return refusal(std::move(message), info.note);
     }
     return {};
@@ -166,9 +183,11 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
   const bool harmless = equal_values(value, default_value) || is_empty_value(value);
   if (info.support == KeySupport::kNoEffect) {
     if (!harmless && !below_map && !matches_kind(value, info.kind)) {
-      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
+      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) +
+                                     ", got " + describe_value(value)};
     }
-    return is_empty_value(value) ? Judgement{} : Judgement{Verdict::kNoEffect, std::string(info.note)};
+    return is_empty_value(value) ? Judgement{}
+                                 : Judgement{Verdict::kNoEffect, std::string(info.note)};
   }
   if (harmless || (!info.allowed.empty() && is_allowed(value, info.allowed))) return {};
   return refusal(name + ": " + describe_value(value) + " is refused", info.note);

@@ -14,12 +14,12 @@ namespace rl {
 struct Judgement {
   enum class Verdict { kUsed, kNoEffect, kRefused, kInvalid };
   Verdict verdict = Verdict::kUsed;
-  std::string
-      message;  // for kRefused and kInvalid (wrong type, no such choice, out of range): the error, without the origin; for kNoEffect: the reason
+  std::string message;  // for kRefused and kInvalid (wrong type, no such choice, out of range): the
+                        // error, without the origin; for kNoEffect: the reason
 };
 
-/// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a key that may be refused, and the allowed
-/// values pass.
+/// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a
+/// key that may be refused, and the allowed values pass.
 Judgement judge_key(const KeyInfo& info, std::string_view key, const nlohmann::ordered_json& value,
                     const nlohmann::ordered_json& default_value);
 
@@ -34,7 +34,8 @@ std::string describe_value(const nlohmann::ordered_json& value);
 /// "an integer", "a list of numbers", ...
 std::string_view describe_kind(KeyKind kind);
 
-/// Whether a value can be read as this kind (3.0 is an integer, 3 is a float, a single string is a list of one).
+/// Whether a value can be read as this kind (3.0 is an integer, 3 is a float, a single string is a
+/// list of one).
 bool matches_kind(const nlohmann::ordered_json& value, KeyKind kind);
 
 }  // namespace rl

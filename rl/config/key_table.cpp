@@ -16,7 +16,9 @@ std::vector<std::string> patterns_of(std::string_view key) {
   std::vector<std::string> patterns;
   for (std::size_t dot = key.find('.'); dot != std::string_view::npos;) {
     const std::size_t end = key.find('.', dot + 1);
-    patterns.push_back(std::string(key.substr(0, dot + 1)) + "*" + std::string(end == std::string_view::npos ? std::string_view() : key.substr(end)));
+    patterns.push_back(
+        std::string(key.substr(0, dot + 1)) + "*" +
+        std::string(end == std::string_view::npos ? std::string_view() : key.substr(end)));
     dot = end;
   }
   return patterns;
@@ -24,7 +26,9 @@ std::vector<std::string> patterns_of(std::string_view key) {
 
 }  // namespace
 
-KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, std::span<const KeyAlias> aliases) : command_(command), aliases_(aliases) {
+KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts,
+                   std::span<const KeyAlias> aliases)
+    : command_(command), aliases_(aliases) {
   std::map<std::string_view, std::size_t> places;
   for (const Part& part : parts) {
     for (const KeyInfo& row : part.rows) {
@@ -35,7 +39,8 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, 
         rows_[place->second] = row;
       }
     }
-    for (const KeyDescription& description : part.descriptions) descriptions_[description.key] = description.text;
+    for (const KeyDescription& description : part.descriptions)
+      descriptions_[description.key] = description.text;
   }
   for (const KeyInfo& row : rows_) {
     by_key_.emplace(row.key, &row);
@@ -44,7 +49,8 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, 
     CHECK(value.ok());  // the rows are ours
     nlohmann::ordered_json* place = make_place(defaults_, row.key);
     CHECK(place != nullptr);
-    if (place->is_null()) *place = std::move(value).value();  // a section with keys of its own stays
+    if (place->is_null())
+      *place = std::move(value).value();  // a section with keys of its own stays
   }
 }
 
@@ -58,7 +64,8 @@ const KeyInfo* KeyTable::find_row(std::string_view key) const {
 
 const KeyInfo* KeyTable::find(std::string_view key) const {
   if (const KeyInfo* row = find_row(key)) return row;
-  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0; dot = key.rfind('.', dot - 1)) {
+  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0;
+       dot = key.rfind('.', dot - 1)) {
     const KeyInfo* row = find_row(key.substr(0, dot));
     if (row != nullptr && row->kind == KeyKind::kMap) return row;
   }
@@ -71,7 +78,9 @@ bool KeyTable::is_section(std::string_view key) const {
     return row != by_key_.end() && row->first.starts_with(prefix);
   };
   const std::vector<std::string> patterns = patterns_of(key);
-  return has_keys(std::string(key) + ".") || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return has_keys(pattern + "."); });
+  return has_keys(std::string(key) + ".") ||
+         std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return has_keys(pattern + "."); });
 }
 
 std::string KeyTable::canonical(std::string_view key) const {
@@ -79,7 +88,8 @@ std::string KeyTable::canonical(std::string_view key) const {
   for (const KeyAlias& alias : aliases_) {
     const bool section = alias.old_name.ends_with('.');
     const bool matches = section ? key.starts_with(alias.old_name) : key == alias.old_name;
-    if (matches && (best == nullptr || alias.old_name.size() > best->old_name.size())) best = &alias;
+    if (matches && (best == nullptr || alias.old_name.size() > best->old_name.size()))
+      best = &alias;
   }
   if (best == nullptr) return std::string(key);
   return std::string(best->name) + std::string(key.substr(best->old_name.size()));

@@ -22,13 +22,15 @@ struct KeyDescription {
 /// Made once a command, and never changed. Thread-safe.
 class KeyTable {
  public:
-  /// Rows that several commands share and rows of one alone; of a key that is there twice the later row counts.
+  /// Rows that several commands share and rows of one alone; of a key that is there twice the later
+  /// row counts.
   struct Part {
     std::span<const KeyInfo> rows;
     std::span<const KeyDescription> descriptions;
   };
 
-  KeyTable(std::string_view command, std::initializer_list<Part> parts, std::span<const KeyAlias> aliases);
+  KeyTable(std::string_view command, std::initializer_list<Part> parts,
+           std::span<const KeyAlias> aliases);
 
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
@@ -38,7 +40,8 @@ class KeyTable {
   std::span<const KeyInfo> rows() const { return rows_; }
   std::span<const KeyAlias> aliases() const { return aliases_; }
 
-  /// The row of a key: its own, or the nearest enclosing one of kind kMap (KeyInfo::is_above). nullptr when the command does not know the key.
+  /// The row of a key: its own, or the nearest enclosing one of kind kMap (KeyInfo::is_above).
+  /// nullptr when the command does not know the key.
   const KeyInfo* find(std::string_view key) const;
 
   /// Whether `key` is a section that known keys live under.

@@ -18,12 +18,11 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string code(std::string_view text) {
-  return "`" + std::string(text) + "`";
-}
+std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }
 
 std::string used(const KeyTable& keys) {
-  std::string text = "### Keys that are used\n\n| Key | Default | What it does |\n| --- | --- | --- |\n";
+  std::string text =
+      "### Keys that are used\n\n| Key | Default | What it does |\n| --- | --- | --- |\n";
   for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kSupported) continue;
     std::string meaning(keys.description(row.key));
@@ -33,7 +32,8 @@ std::string used(const KeyTable& keys) {
       meaning += "; one of " + code(row.allowed);
     }
     if (!row.note.empty()) meaning += "; " + std::string(row.note);
-    text += "| " + code(row.key) + " | " + (row.has_default() ? code(cell(row.default_text)) : "") + " | " + cell(meaning) + " |\n";
+    text += "| " + code(row.key) + " | " + (row.has_default() ? code(cell(row.default_text)) : "") +
+            " | " + cell(meaning) + " |\n";
   }
   return text + "\n";
 }
@@ -44,15 +44,18 @@ std::string without_effect(const KeyTable& keys) {
   for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kNoEffect) continue;
     const std::size_t dot = row.key.rfind('.');
-    const std::string_view section = dot == std::string_view::npos ? std::string_view() : row.key.substr(0, dot);
+    const std::string_view section =
+        dot == std::string_view::npos ? std::string_view() : row.key.substr(0, dot);
     std::string& names = by_reason[row.note][section];
-    names += (names.empty() ? "" : ", ") + code(row.key.substr(dot == std::string_view::npos ? 0 : dot + 1));
+    names += (names.empty() ? "" : ", ") +
+             code(row.key.substr(dot == std::string_view::npos ? 0 : dot + 1));
     if (row.kind == KeyKind::kMap) names += " (and all below it)";
   }
   std::string text = "### Keys that are accepted without effect\n\n";
   for (const auto& [reason, sections] : by_reason) {
     text += "**" + std::string(reason) + "**\n\n";
-    for (const auto& [section, names] : sections) text += "- " + (section.empty() ? "" : code(section) + ": ") + names + "\n";
+    for (const auto& [section, names] : sections)
+      text += "- " + (section.empty() ? "" : code(section) + ": ") + names + "\n";
     text += "\n";
   }
   return text;
@@ -60,10 +63,12 @@ std::string without_effect(const KeyTable& keys) {
 
 std::string refused_keys(const KeyTable& keys) {
   std::string text =
-      "### Keys that are refused\n\nTheir defaults pass, and null, and the values of the second column.\n\n| Key | Also passes | Why |\n| --- | --- | --- |\n";
+      "### Keys that are refused\n\nTheir defaults pass, and null, and the values of the second "
+      "column.\n\n| Key | Also passes | Why |\n| --- | --- | --- |\n";
   for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kRefused) continue;
-    text += "| " + code(row.key) + " | " + (row.allowed.empty() ? "" : code(cell(row.allowed))) + " | " + cell(row.note) + " |\n";
+    text += "| " + code(row.key) + " | " + (row.allowed.empty() ? "" : code(cell(row.allowed))) +
+            " | " + cell(row.note) + " |\n";
   }
   return text + "\n";
 }
@@ -72,7 +77,8 @@ std::string older_names(const KeyTable& keys) {
   std::string text = "### Older names\n\n| Name | Stands for |\n| --- | --- |\n";
   for (const KeyAlias& alias : keys.aliases()) {
     const char* rest = alias.old_name.ends_with('.') ? "*" : "";
-    text += "| " + code(std::string(alias.old_name) + rest) + " | " + code(std::string(alias.name) + rest) + " |\n";
+    text += "| " + code(std::string(alias.old_name) + rest) + " | " +
+            code(std::string(alias.name) + rest) + " |\n";
   }
   return text + "\n";
 }
@@ -81,7 +87,8 @@ std::string older_names(const KeyTable& keys) {
 
 std::string tables_begin(const KeyTable& keys) {
   const std::string command(keys.command());
-  return "<!-- made by `starling " + command + " --write-tables docs/guide/" + (command == "train" ? "verl" : "stages") + ".md` -->\n";
+  return "<!-- made by `starling " + command + " --write-tables docs/guide/" +
+         (command == "train" ? "verl" : "stages") + ".md` -->\n";
 }
 
 std::string key_tables(const KeyTable& keys) {
@@ -97,7 +104,8 @@ runtime::Status write_key_tables(const std::filesystem::path& page, const KeyTab
   const std::size_t begin = text.find(mark);
   const std::size_t end = text.find(kTablesEnd, begin == std::string::npos ? 0 : begin);
   if (begin == std::string::npos || end == std::string::npos) {
-    return runtime::invalid_argument(page.string() + ": the lines that the tables go between are not there");
+    return runtime::invalid_argument(page.string() +
+                                     ": the lines that the tables go between are not there");
   }
   const std::size_t first = begin + mark.size();
   text.replace(first, end - first, "\n" + key_tables(keys));

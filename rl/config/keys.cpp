@@ -11,7 +11,9 @@ using enum KeyKind;
 using enum KeySupport;
 using namespace key_notes;
 
-constexpr std::string_view kSft = "a key of verl's SFT trainer: `starling sft` takes it; `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
+constexpr std::string_view kSft =
+    "a key of verl's SFT trainer: `starling sft` takes it; `train` takes data.*, "
+    "actor_rollout_ref.*, algorithm.*, trainer.*";
 
 constexpr KeyInfo kKeys[] = {
 #include "rl/config/keys.inc"
@@ -24,15 +26,20 @@ constexpr KeyAlias kAliases[] = {
     {"trainer.val_generations_to_log_to_wandb", "trainer.log_val_generations"},
     {"data.curriculum.curriculum_class", "data.sampler.class_name"},
     {"data.curriculum.curriculum_class_path", "data.sampler.class_path"},
-    {"algorithm.rollout_correction.bypass_old_logprob_for_rollout", "algorithm.rollout_correction.bypass_mode"},
-    {"algorithm.rollout_correction.use_pure_rollout_correction", "algorithm.rollout_correction.use_policy_gradient"},
+    {"algorithm.rollout_correction.bypass_old_logprob_for_rollout",
+     "algorithm.rollout_correction.bypass_mode"},
+    {"algorithm.rollout_correction.use_pure_rollout_correction",
+     "algorithm.rollout_correction.use_policy_gradient"},
     {"distillation.teacher_model.", "distillation.teacher_models.teacher_model."},
-    {"actor_rollout_ref.actor.compute_sum_pi_squared", "actor_rollout_ref.actor.calculate_sum_pi_squared"},
-    {"actor_rollout_ref.rollout.multi_turn.max_turns", "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"},
+    {"actor_rollout_ref.actor.compute_sum_pi_squared",
+     "actor_rollout_ref.actor.calculate_sum_pi_squared"},
+    {"actor_rollout_ref.rollout.multi_turn.max_turns",
+     "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"},
     {"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"},
     {"trainer.max_ckpt_to_keep", "trainer.max_actor_ckpt_to_keep"},
     {"actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"},
-    {"actor_rollout_ref.actor.optim.warmup_style", "actor_rollout_ref.actor.optim.lr_scheduler_type"},
+    {"actor_rollout_ref.actor.optim.warmup_style",
+     "actor_rollout_ref.actor.optim.lr_scheduler_type"},
     {"actor_rollout_ref.model.lora.adapter_path", "actor_rollout_ref.model.lora_adapter_path"},
     {"actor_rollout_ref.model.lora.exclude_modules", "actor_rollout_ref.model.exclude_modules"},
     {"actor_rollout_ref.model.lora.alpha", "actor_rollout_ref.model.lora_alpha"},

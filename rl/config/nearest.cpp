@@ -9,27 +9,32 @@
 namespace rl {
 namespace {
 
-std::string_view last_part(std::string_view key) {
-  return key.substr(key.rfind('.') + 1);
-}
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
 std::string_view section_of(std::string_view key) {
   const std::size_t dot = key.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : key.substr(0, dot);
 }
 
-/// Lower is nearer. A wrong section costs a little by how much of it differs, so that of equal last parts the nearest section wins.
+/// Lower is nearer. A wrong section costs a little by how much of it differs, so that of equal last
+/// parts the nearest section wins.
 double distance(std::string_view key, std::string_view candidate) {
   const auto whole = static_cast<double>(runtime::edit_distance(key, candidate));
-  const auto last = static_cast<double>(runtime::edit_distance(last_part(key), last_part(candidate)));
-  const double section = key.find('.') == std::string_view::npos ? 0 : static_cast<double>(runtime::edit_distance(section_of(key), section_of(candidate)));
+  const auto last =
+      static_cast<double>(runtime::edit_distance(last_part(key), last_part(candidate)));
+  const double section =
+      key.find('.') == std::string_view::npos
+          ? 0
+          : static_cast<double>(runtime::edit_distance(section_of(key), section_of(candidate)));
   return std::min(whole, 1.0 + 1.5 * last + 0.02 * section);
 }
 
 }  // namespace
 
-std::vector<std::string> nearest_keys(std::string_view key, std::size_t count, const KeyTable& keys) {
-  constexpr std::size_t kKeyMax = 200;  // a longer one is no misspelling, and the distance costs length times length
+std::vector<std::string> nearest_keys(std::string_view key, std::size_t count,
+                                      const KeyTable& keys) {
+  constexpr std::size_t kKeyMax =
+      200;  // a longer one is no misspelling, and the distance costs length times length
   if (key.size() > kKeyMax) return {};
   std::vector<std::pair<double, std::string>> ranked;
   const double limit = std::max(2.0, 0.34 * static_cast<double>(last_part(key).size())) + 1.0;
@@ -54,7 +59,8 @@ std::vector<std::string> nearest_keys(std::string_view key, std::size_t count, c
 std::string unknown_key_message(std::string_view key, const KeyTable& keys) {
   std::string message = "unknown key '" + std::string(key) + "'";
   const std::vector<std::string> names = nearest_keys(key, 3, keys);
-  if (names.empty()) return message + ": write +" + std::string(key) + "=... to add a key of your own";
+  if (names.empty())
+    return message + ": write +" + std::string(key) + "=... to add a key of your own";
   message += ": did you mean ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) message += i + 1 == names.size() ? " or " : ", ";

@@ -1,4 +1,5 @@
-// Which numbers a key takes, where they are no list of choices: "[1,)", "(0,1]", as rl/config/keys.inc writes them.
+// Which numbers a key takes, where they are no list of choices: "[1,)", "(0,1]", as
+// rl/config/keys.inc writes them.
 #pragma once
 
 #include <limits>
@@ -12,7 +13,7 @@ namespace rl {
 struct NumberRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  bool low_open = false;   // `low` itself is not in it
+  bool low_open = false;  // `low` itself is not in it
   bool high_open = false;
   std::optional<double> beside = {};
 

@@ -15,15 +15,9 @@ using runtime::Status;
 
 constexpr int kOverrideDepthMax = 64;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_word_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 bool equals_ignoring_case(std::string_view a, std::string_view lower) {
   if (a.size() != lower.size()) return false;
@@ -36,7 +30,9 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
 /// Reads DIGIT ('_'? DIGIT)* at `i`; false when there is no digit.
 bool skip_digits(std::string_view text, std::size_t& i) {
   if (i >= text.size() || !is_digit(text[i])) return false;
-  while (i < text.size() && (is_digit(text[i]) || (text[i] == '_' && i + 1 < text.size() && is_digit(text[i + 1])))) ++i;
+  while (i < text.size() &&
+         (is_digit(text[i]) || (text[i] == '_' && i + 1 < text.size() && is_digit(text[i + 1]))))
+    ++i;
   return true;
 }
 
@@ -46,7 +42,8 @@ enum class NumberKind { kNone, kInt, kFloat };
 NumberKind number_kind(std::string_view word) {
   std::size_t i = 0;
   if (i < word.size() && (word[i] == '+' || word[i] == '-')) ++i;
-  if (equals_ignoring_case(word.substr(i), "inf") || equals_ignoring_case(word.substr(i), "nan")) return NumberKind::kFloat;
+  if (equals_ignoring_case(word.substr(i), "inf") || equals_ignoring_case(word.substr(i), "nan"))
+    return NumberKind::kFloat;
   const std::size_t start = i;
   const bool whole = skip_digits(word, i);
   if (whole && word[start] == '0' && i - start > 1) return NumberKind::kNone;  // 007 is text
@@ -79,14 +76,16 @@ double to_double(const std::string& digits) {
   const bool negative = !digits.empty() && digits[0] == '-';
   const std::string_view body = std::string_view(digits).substr(negative ? 1 : 0);
   if (equals_ignoring_case(body, "inf")) {
-    return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    return negative ? -std::numeric_limits<double>::infinity()
+                    : std::numeric_limits<double>::infinity();
   }
   if (equals_ignoring_case(body, "nan")) return std::numeric_limits<double>::quiet_NaN();
   double value = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   // Only the range can fail here: the grammar was checked. Python gives inf and 0.0 likewise.
   if (error == std::errc::result_out_of_range)
-    value = body.find("e-") == std::string_view::npos ? std::numeric_limits<double>::infinity() : 0.0;
+    value =
+        body.find("e-") == std::string_view::npos ? std::numeric_limits<double>::infinity() : 0.0;
   return negative ? -value : value;
 }
 
@@ -112,7 +111,9 @@ class ValueParser {
       return named;
     }
     if (peek() == ',') {
-      return error("a comma outside brackets is a sweep, which a single run cannot do: write [a,b] for a list, or quote the text");
+      return error(
+          "a comma outside brackets is a sweep, which a single run cannot do: write [a,b] for a "
+          "list, or quote the text");
     }
     return unexpected();
   }
@@ -124,15 +125,18 @@ class ValueParser {
     while (!at_end() && is_blank(peek())) ++at_;
   }
   Status error(std::string what) const {
-    return invalid_argument("at character " + std::to_string(at_ + 1) + " of the value: " + std::move(what));
+    return invalid_argument("at character " + std::to_string(at_ + 1) +
+                            " of the value: " + std::move(what));
   }
   Status unexpected() const {
     if (at_end()) return error("the value ends too early");
-    return error(std::string("'") + peek() + "' is not allowed here: quote the text, or write a backslash before it");
+    return error(std::string("'") + peek() +
+                 "' is not allowed here: quote the text, or write a backslash before it");
   }
 
   Result<ordered_json> element(int depth, std::string_view stops) {
-    if (depth > kOverrideDepthMax) return error("nested deeper than " + std::to_string(kOverrideDepthMax));
+    if (depth > kOverrideDepthMax)
+      return error("nested deeper than " + std::to_string(kOverrideDepthMax));
     skip_blanks();
     if (at_end()) return unexpected();
     switch (peek()) {
@@ -252,7 +256,8 @@ class ValueParser {
         kept = out.size();
         continue;
       }
-      if (c == '\\' && at_ + 1 < text_.size() && std::string_view("\\()[]{}:=, \t").find(text_[at_ + 1]) != std::string_view::npos) {
+      if (c == '\\' && at_ + 1 < text_.size() &&
+          std::string_view("\\()[]{}:=, \t").find(text_[at_ + 1]) != std::string_view::npos) {
         literal = true;
         out += text_[at_ + 1];
         at_ += 2;
@@ -260,15 +265,18 @@ class ValueParser {
         continue;
       }
       if (c == '(' && may_call && !out.empty()) {
-        return error("the function " + out.substr(0, kept) + "(...) is not supported: quote the text if it is meant as text");
+        return error("the function " + out.substr(0, kept) +
+                     "(...) is not supported: quote the text if it is meant as text");
       }
       if (std::string_view("()[]{}=,'\"").find(c) != std::string_view::npos) {
         if (c == '\'' || c == '"') return error("quotes must enclose the whole value");
-        named_list_ = c == '[' && may_call && !literal && !out.empty() && std::none_of(out.begin(), out.end(), is_blank);
+        named_list_ = c == '[' && may_call && !literal && !out.empty() &&
+                      std::none_of(out.begin(), out.end(), is_blank);
         if (named_list_) break;
         return unexpected();
       }
-      if (!is_word_letter(c) && !is_digit(c) && c != '_' && c != '-' && !is_blank(c)) may_call = false;
+      if (!is_word_letter(c) && !is_digit(c) && c != '_' && c != '-' && !is_blank(c))
+        may_call = false;
       out += c;
       ++at_;
       if (!is_blank(c)) kept = out.size();
@@ -288,13 +296,16 @@ Status check_key(std::string_view key, std::string_view text) {
   const std::string quoted = "override '" + std::string(text) + "': ";
   if (key.empty()) return invalid_argument(quoted + "the key is missing");
   if (key.find_first_of("@/") != std::string_view::npos) {
-    return invalid_argument(quoted + "config groups (group/name, key@package) are not supported: set the keys themselves");
+    return invalid_argument(
+        quoted +
+        "config groups (group/name, key@package) are not supported: set the keys themselves");
   }
   if (key.front() == '.' || key.back() == '.' || key.find("..") != std::string_view::npos) {
     return invalid_argument(quoted + "the key has an empty part");
   }
   for (char c : key) {
-    if (!is_word_letter(c) && !is_digit(c) && std::string_view("_-.$").find(c) == std::string_view::npos) {
+    if (!is_word_letter(c) && !is_digit(c) &&
+        std::string_view("_-.$").find(c) == std::string_view::npos) {
       return invalid_argument(quoted + "'" + std::string(1, c) + "' cannot stand in a key");
     }
   }
@@ -311,7 +322,8 @@ ordered_json parse_plain_scalar(std::string_view word) {
     case NumberKind::kInt: {
       const std::string digits = without_underscores(word);
       std::int64_t value = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      const auto [end, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), value);
       if (error == std::errc()) return value;
       return to_double(digits);
     }
@@ -341,7 +353,8 @@ Result<Override> parse_override(std::string_view text) {
   const std::size_t equals = rest.find('=');
   result.key = std::string(rest.substr(0, equals));
   if (equals == std::string_view::npos && result.kind != OverrideKind::kDelete) {
-    return invalid_argument("override '" + std::string(text) + "': there is no '=': write key=value (or ~key to delete)");
+    return invalid_argument("override '" + std::string(text) +
+                            "': there is no '=': write key=value (or ~key to delete)");
   }
   const Status key_status = check_key(result.key, text);
   if (!key_status.ok()) return key_status;

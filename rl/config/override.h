@@ -25,14 +25,18 @@ struct Override {
 };
 
 /// kInvalidArgument: not in the grammar; the message shows the text, the place and the cure.
-/// Three things are more generous than Hydra: steps[3,4] means {steps: [3,4]}; any character without a meaning of its own may stand unquoted ("~/data", "#", letters beyond
-/// ASCII), and dictionary keys may be quoted. Sweeps ("k=a,b") and functions ("choice(a,b)") are refused by name.
+/// Three things are more generous than Hydra: steps[3,4] means {steps: [3,4]}; any character
+/// without a meaning of its own may stand unquoted ("~/data", "#", letters beyond ASCII), and
+/// dictionary keys may be quoted. Sweeps ("k=a,b") and functions ("choice(a,b)") are refused by
+/// name.
 runtime::Result<Override> parse_override(std::string_view text);
 
-/// The value part alone: "[1, {a: b}]" -> a list. An empty text is the empty string. `${...}` stays as text for resolve_references.
+/// The value part alone: "[1, {a: b}]" -> a list. An empty text is the empty string. `${...}` stays
+/// as text for resolve_references.
 runtime::Result<nlohmann::ordered_json> parse_override_value(std::string_view text);
 
-/// A plain word as a value: null, true, 7, 1e-6, or else a string. Hydra's literals: 007 and None are strings, 1_000 is a number.
+/// A plain word as a value: null, true, 7, 1e-6, or else a string. Hydra's literals: 007 and None
+/// are strings, 1_000 is a number.
 nlohmann::ordered_json parse_plain_scalar(std::string_view word);
 
 }  // namespace rl

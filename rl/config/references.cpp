@@ -20,7 +20,8 @@ using runtime::Status;
 
 constexpr std::size_t kBytesMax = 16 << 20;
 
-/// How a value reads inside a longer text: as Python prints it, since that is what paths in existing configurations were made with.
+/// How a value reads inside a longer text: as Python prints it, since that is what paths in
+/// existing configurations were made with.
 std::string as_text(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "None";
@@ -112,8 +113,10 @@ class Resolver {
       }
       int open = 1;
       std::size_t end = i + 2;
-      for (; end < source.size() && open > 0; ++end) open += source[end] == '{' ? 1 : source[end] == '}' ? -1 : 0;
-      if (open > 0) return invalid_argument("'}' of ${ is missing in '" + std::string(source) + "'");
+      for (; end < source.size() && open > 0; ++end)
+        open += source[end] == '{' ? 1 : source[end] == '}' ? -1 : 0;
+      if (open > 0)
+        return invalid_argument("'}' of ${ is missing in '" + std::string(source) + "'");
       Result<ordered_json> value = reference(source.substr(i + 2, end - i - 3), path);
       if (!value.ok()) return value;
       if (i == 0 && end == source.size()) return value;
@@ -133,20 +136,25 @@ class Resolver {
       inner = as_text(*nested);
     }
     const std::size_t colon = inner.find(':');
-    if (colon != std::string::npos) return resolver(trimmed(inner.substr(0, colon)), inner.substr(colon + 1), path);
+    if (colon != std::string::npos)
+      return resolver(trimmed(inner.substr(0, colon)), inner.substr(colon + 1), path);
     const std::string target = absolute(trimmed(inner), path);
     Result<std::optional<ordered_json>> found = lookup(target);
     if (!found.ok()) return found.status();
-    if (!found->has_value()) return invalid_argument("${" + inner + "} refers to an " + unknown_key_message(target, keys_));
+    if (!found->has_value())
+      return invalid_argument("${" + inner + "} refers to an " +
+                              unknown_key_message(target, keys_));
     return **found;
   }
 
-  Result<ordered_json> resolver(const std::string& name, std::string_view arguments, const std::string& path) {
+  Result<ordered_json> resolver(const std::string& name, std::string_view arguments,
+                                const std::string& path) {
     const std::size_t comma = arguments.find(',');
     const std::string first = trimmed(arguments.substr(0, comma));
     const bool has_default = comma != std::string_view::npos;
     auto fallback = [&]() -> Result<ordered_json> {
-      return has_default ? parse_override_value(arguments.substr(comma + 1)) : Result<ordered_json>(ordered_json(nullptr));
+      return has_default ? parse_override_value(arguments.substr(comma + 1))
+                         : Result<ordered_json>(ordered_json(nullptr));
     };
     if (name == "oc.select") {
       Result<std::optional<ordered_json>> found = lookup(absolute(first, path));
@@ -157,10 +165,12 @@ class Resolver {
     if (name == "oc.env") {
       if (const char* value = std::getenv(first.c_str())) return ordered_json(value);
       if (!has_default)
-        return invalid_argument("the environment variable " + first + " is not set, and ${oc.env:" + first + ",default} gives no default");
+        return invalid_argument("the environment variable " + first + " is not set, and ${oc.env:" +
+                                first + ",default} gives no default");
       return fallback();
     }
-    return invalid_argument("the resolver '" + name + "' is not supported: there are oc.select and oc.env");
+    return invalid_argument("the resolver '" + name +
+                            "' is not supported: there are oc.select and oc.env");
   }
 
   /// The resolved value at a path; empty when there is none.
@@ -187,7 +197,7 @@ class Resolver {
   }
 
   const ordered_json& root_;
-  const KeyTable& keys_;  // for messages
+  const KeyTable& keys_;             // for messages
   std::vector<std::string> active_;  // paths being resolved, outermost first
   std::size_t bytes_ = 0;
 };
@@ -202,7 +212,8 @@ std::optional<std::string> referred_key(std::string_view value, const std::strin
   constexpr std::string_view kSelect = "oc.select:";
   if (!value.starts_with("${") || !value.ends_with('}')) return std::nullopt;
   value = value.substr(2, value.size() - 3);
-  if (value.starts_with(kSelect)) value = value.substr(kSelect.size(), value.find(',') - kSelect.size());
+  if (value.starts_with(kSelect))
+    value = value.substr(kSelect.size(), value.find(',') - kSelect.size());
   if (value.empty() || value.find_first_of("${}:,") != std::string_view::npos) return std::nullopt;
   return absolute(trimmed(value), path);
 }

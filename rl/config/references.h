@@ -11,12 +11,16 @@
 
 namespace rl {
 
-/// A copy of `tree` with every reference replaced: `${a.b}` (the value itself when it is the whole string, else its text), `${.x}`
-/// relative to the section it stands in, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`; nested ones too. `\${` is a literal.
-/// kInvalidArgument: no such key, a cycle, an unknown resolver, or references that multiply beyond 16 MiB; the message names the key.
-runtime::Result<nlohmann::ordered_json> resolve_references(const nlohmann::ordered_json& tree, const KeyTable& keys = train_keys());
+/// A copy of `tree` with every reference replaced: `${a.b}` (the value itself when it is the whole
+/// string, else its text), `${.x}` relative to the section it stands in,
+/// `${oc.select:a.b,default}`, `${oc.env:NAME,default}`; nested ones too. `\${` is a literal.
+/// kInvalidArgument: no such key, a cycle, an unknown resolver, or references that multiply beyond
+/// 16 MiB; the message names the key.
+runtime::Result<nlohmann::ordered_json> resolve_references(const nlohmann::ordered_json& tree,
+                                                           const KeyTable& keys = train_keys());
 
-/// The key whose value `value`, which stands at `path`, is: "a.x" for `${.x}` and `${oc.select:.x,1}` at "a.y". Empty for anything but one reference to one key.
+/// The key whose value `value`, which stands at `path`, is: "a.x" for `${.x}` and
+/// `${oc.select:.x,1}` at "a.y". Empty for anything but one reference to one key.
 std::optional<std::string> referred_key(std::string_view value, const std::string& path);
 
 }  // namespace rl

@@ -17,7 +17,9 @@ using nlohmann::ordered_json;
 
 // 1e-6 is a text to YAML 1.1, and a number here.
 ordered_json number_as_text(bool negative) {
-  return {{"type", "string"}, {"pattern", std::string("^") + (negative ? "[-+]" : "[+]") + "?([0-9]+([.][0-9]*)?|[.][0-9]+)[eE][-+]?[0-9]+$"}};
+  return {{"type", "string"},
+          {"pattern", std::string("^") + (negative ? "[-+]" : "[+]") +
+                          "?([0-9]+([.][0-9]*)?|[.][0-9]+)[eE][-+]?[0-9]+$"}};
 }
 
 ordered_json type_of(KeyKind kind, bool negative) {
@@ -26,16 +28,21 @@ ordered_json type_of(KeyKind kind, bool negative) {
     case KeyKind::kAny: return ordered_json::object();
     case KeyKind::kInt: return {{"type", "integer"}};
     case KeyKind::kIntOrNull: return {{"type", {"integer", "null"}}};
-    case KeyKind::kIntOrAuto: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
-    case KeyKind::kIntOrFalse: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", false}}})}};
-    case KeyKind::kIntOrEpoch: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", kEachEpoch}}})}};
+    case KeyKind::kIntOrAuto:
+      return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
+    case KeyKind::kIntOrFalse:
+      return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", false}}})}};
+    case KeyKind::kIntOrEpoch:
+      return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", kEachEpoch}}})}};
     case KeyKind::kFloat:  // null stands beside it anyway
-    case KeyKind::kFloatOrNull: return {{"anyOf", ordered_json::array({{{"type", "number"}}, number_as_text(negative)})}};
+    case KeyKind::kFloatOrNull:
+      return {{"anyOf", ordered_json::array({{{"type", "number"}}, number_as_text(negative)})}};
     case KeyKind::kBool: return {{"type", "boolean"}};
     // A number or a word like `true` is a text where one is expected.
     case KeyKind::kString: return {{"type", {"string", "number", "boolean"}}};
     case KeyKind::kStringOrNull: return {{"type", {"string", "number", "boolean", "null"}}};
-    case KeyKind::kStrings: return {{"anyOf", ordered_json::array({{{"type", {"string", "null"}}}, strings})}};
+    case KeyKind::kStrings:
+      return {{"anyOf", ordered_json::array({{{"type", {"string", "null"}}}, strings})}};
     case KeyKind::kFloats: return {{"type", "array"}, {"items", {{"type", "number"}}}};
     case KeyKind::kMap: return {{"type", {"object", "null"}}};
   }
@@ -59,17 +66,22 @@ ordered_json choices_of(const KeyInfo& row) {
 ordered_json bounds_of(const NumberRange& range) {
   ordered_json bounds = ordered_json::object();
   if (std::isfinite(range.low)) bounds[range.low_open ? "exclusiveMinimum" : "minimum"] = range.low;
-  if (std::isfinite(range.high)) bounds[range.high_open ? "exclusiveMaximum" : "maximum"] = range.high;
+  if (std::isfinite(range.high))
+    bounds[range.high_open ? "exclusiveMaximum" : "maximum"] = range.high;
   return bounds;
 }
 
 std::string describe(const KeyInfo& row, const KeyTable& keys) {
   if (row.support == KeySupport::kNoEffect) return "No effect here: " + std::string(row.note);
-  if (row.support == KeySupport::kRefused) return "Refused where it differs from the default" + (row.allowed.empty() ? std::string() : " and " + std::string(row.allowed)) + ": " + std::string(row.note);
+  if (row.support == KeySupport::kRefused)
+    return "Refused where it differs from the default" +
+           (row.allowed.empty() ? std::string() : " and " + std::string(row.allowed)) + ": " +
+           std::string(row.note);
   return std::string(keys.description(row.key));
 }
 
-// What a key's value may be. Null, which stands for the default, and references are possible everywhere.
+// What a key's value may be. Null, which stands for the default, and references are possible
+// everywhere.
 ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& keys) {
   ordered_json schema = ordered_json::object();
   schema["description"] = describe(row, keys);
@@ -106,10 +118,12 @@ void place(ordered_json& root, std::string_view path, ordered_json schema) {
       at = &others;
       continue;
     }
-    if (!at->contains("properties")) (*at)["properties"] = ordered_json::object();  // of a map that has known keys, too
+    if (!at->contains("properties"))
+      (*at)["properties"] = ordered_json::object();  // of a map that has known keys, too
     ordered_json& members = (*at)["properties"];
     const std::string part(path.substr(start, dot == std::string_view::npos ? dot : dot - start));
-    if (dot != std::string_view::npos && !members.contains(part)) members[part] = section(at->contains("additionalProperties"));  // open below a map
+    if (dot != std::string_view::npos && !members.contains(part))
+      members[part] = section(at->contains("additionalProperties"));  // open below a map
     at = &members[part];
   }
   // What is already there are the known keys of a map: they stay.
@@ -124,22 +138,28 @@ ordered_json config_schema(const KeyTable& keys) {
   CHECK(defaults.ok());
   ordered_json schema = section(true);
   for (const KeyInfo& row : keys.rows()) {
-    ordered_json one = row.kind == KeyKind::kMap ? ordered_json({{"type", {"object", "null"}}, {"description", describe(row, keys)}}) : leaf(row, *defaults, keys);
+    ordered_json one =
+        row.kind == KeyKind::kMap
+            ? ordered_json({{"type", {"object", "null"}}, {"description", describe(row, keys)}})
+            : leaf(row, *defaults, keys);
     place(schema, row.key, std::move(one));
   }
   for (const KeyAlias& alias : keys.aliases()) {
     const bool is_section = alias.old_name.ends_with('.');
-    const std::string_view old_name = is_section ? alias.old_name.substr(0, alias.old_name.size() - 1) : alias.old_name;
-    ordered_json one = {{"description", "An older name of " + std::string(alias.name)}, {"deprecated", true}};
+    const std::string_view old_name =
+        is_section ? alias.old_name.substr(0, alias.old_name.size() - 1) : alias.old_name;
+    ordered_json one = {{"description", "An older name of " + std::string(alias.name)},
+                        {"deprecated", true}};
     if (is_section) one["type"] = "object";
     place(schema, old_name, std::move(one));
   }
   schema["properties"]["defaults"] = {{"description", "Hydra's; not read"}, {"deprecated", true}};
   schema["properties"]["hydra"] = {{"description", "Hydra's; not read"}, {"deprecated", true}};
   schema["patternProperties"] = {{"\\.", {{"description", "A key as a dotted path"}}}};
-  ordered_json whole = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                        {"title", "Configuration of `starling " + std::string(keys.command()) + "`"},
-                        {"$defs", {{"reference", {{"type", "string"}, {"pattern", "\\$\\{.+\\}"}}}}}};
+  ordered_json whole = {
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
+      {"title", "Configuration of `starling " + std::string(keys.command()) + "`"},
+      {"$defs", {{"reference", {{"type", "string"}, {"pattern", "\\$\\{.+\\}"}}}}}};
   whole.update(schema);
   return whole;
 }

@@ -73,22 +73,29 @@ constexpr std::span<const KeyAlias> kSharedAliases = std::span(kStageAliases).su
 }  // namespace
 
 const KeyTable& sft_keys() {
-  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSftKeys, kSftDescriptions}}, kStageAliases);
+  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSftKeys, kSftDescriptions}},
+                              kStageAliases);
   return table;
 }
 
 const KeyTable& dpo_keys() {
-  static const KeyTable table("dpo", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kDpo, {}}}, kSharedAliases);
+  static const KeyTable table(
+      "dpo", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kDpo, {}}},
+      kSharedAliases);
   return table;
 }
 
 const KeyTable& kto_keys() {
-  static const KeyTable table("kto", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kKto, {}}}, kSharedAliases);
+  static const KeyTable table(
+      "kto", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kKto, {}}},
+      kSharedAliases);
   return table;
 }
 
 const KeyTable& rm_keys() {
-  static const KeyTable table("rm", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kRm, {}}}, kSharedAliases);
+  static const KeyTable table(
+      "rm", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kRm, {}}},
+      kSharedAliases);
   return table;
 }
 

@@ -1,4 +1,5 @@
-// The keys of the stages around `starling train`: `starling sft` and its like, with the names of verl's SFT trainer.
+// The keys of the stages around `starling train`: `starling sft` and its like, with the names of
+// verl's SFT trainer.
 #pragma once
 
 #include <string_view>

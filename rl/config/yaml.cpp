@@ -26,15 +26,18 @@ constexpr int kValuesMax = 100'000;  // aliases can multiply a small file
 /// A word without quotes.
 ordered_json plain_scalar(const std::string& word) {
   static const std::set<std::string> nulls = {"", "~", "null", "Null", "NULL"};
-  static const std::set<std::string> trues = {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"};
-  static const std::set<std::string> falses = {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"};
+  static const std::set<std::string> trues = {"true", "True", "TRUE", "yes", "Yes",
+                                              "YES",  "on",   "On",   "ON"};
+  static const std::set<std::string> falses = {"false", "False", "FALSE", "no", "No",
+                                               "NO",    "off",   "Off",   "OFF"};
   if (nulls.contains(word)) return nullptr;
   if (trues.contains(word)) return true;
   if (falses.contains(word)) return false;
   if (word == ".inf" || word == "+.inf") return std::numeric_limits<double>::infinity();
   if (word == "-.inf") return -std::numeric_limits<double>::infinity();
   if (word == ".nan") return std::numeric_limits<double>::quiet_NaN();
-  if (word.find_first_of("0123456789") == std::string::npos) return word;  // "nan" is a word in YAML
+  if (word.find_first_of("0123456789") == std::string::npos)
+    return word;  // "nan" is a word in YAML
   return parse_plain_scalar(word);
 }
 
@@ -45,7 +48,8 @@ class YamlFlattener {
   Status map(const YAML::Node& node, const std::string& prefix, int depth) {
     if (depth > kYamlDepthMax) return error(node, "nested deeper than 64");
     std::set<std::string> seen;
-    for (const auto& member : node) {  // a merged mapping comes first, so that the keys beside it win
+    for (const auto& member :
+         node) {  // a merged mapping comes first, so that the keys beside it win
       if (!member.first.IsScalar() || member.first.Scalar() != "<<") continue;
       const bool several = member.second.IsSequence();
       for (std::size_t i = 0; i < (several ? member.second.size() : 1); ++i) {
@@ -59,7 +63,8 @@ class YamlFlattener {
       if (!member.first.IsScalar()) return error(member.first, "a key must be a word");
       const std::string& key = member.first.Scalar();
       if (key == "<<") continue;
-      if (!seen.insert(key).second) return error(member.first, "the key '" + key + "' occurs twice");
+      if (!seen.insert(key).second)
+        return error(member.first, "the key '" + key + "' occurs twice");
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (member.second.IsMap() && member.second.size() > 0) {
         const Status status = map(member.second, path, depth + 1);
@@ -80,8 +85,10 @@ class YamlFlattener {
       case YAML::NodeType::Undefined:
       case YAML::NodeType::Null: return ordered_json(nullptr);
       case YAML::NodeType::Scalar:
-        if (node.Tag() == "?") return plain_scalar(node.Scalar());  // yaml-cpp's tag for a plain, untagged scalar
-        if (node.Tag().empty() || node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return ordered_json(node.Scalar());
+        if (node.Tag() == "?")
+          return plain_scalar(node.Scalar());  // yaml-cpp's tag for a plain, untagged scalar
+        if (node.Tag().empty() || node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str")
+          return ordered_json(node.Scalar());
         return error(node, "the tag " + node.Tag() + " is not supported");
       case YAML::NodeType::Sequence: {
         ordered_json items = ordered_json::array();
@@ -152,7 +159,8 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
       const double number = value.get<double>();
       if (number != number) {
         out << ".nan";
-      } else if (number == std::numeric_limits<double>::infinity() || number == -std::numeric_limits<double>::infinity()) {
+      } else if (number == std::numeric_limits<double>::infinity() ||
+                 number == -std::numeric_limits<double>::infinity()) {
         out << (number > 0 ? ".inf" : "-.inf");
       } else {
         out << value.dump();
@@ -167,7 +175,8 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
 
 namespace {
 
-// The line of a marker that has a document before and behind it. By text, since a marker is one wherever it stands, and yaml-cpp's LoadAll does not end on some damaged files.
+// The line of a marker that has a document before and behind it. By text, since a marker is one
+// wherever it stands, and yaml-cpp's LoadAll does not end on some damaged files.
 std::optional<int> second_document(std::string_view text) {
   bool has_content = false;
   std::optional<int> marker;
@@ -192,26 +201,33 @@ std::optional<int> second_document(std::string_view text) {
 // What a text is, by a function of its root and the flattener, which knows how values read.
 template <class T, class Read>
 Result<T> load_yaml(const std::string& text, std::string_view name, const Read& read) {
-  if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
-  if (text.find('\0') != std::string::npos) return invalid_argument(std::string(name) + ": not a text in UTF-8");
+  if (text.size() > kFileBytesMax)
+    return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
+  if (text.find('\0') != std::string::npos)
+    return invalid_argument(std::string(name) + ": not a text in UTF-8");
   try {
     if (const std::optional<int> line = second_document(text)) {
-      return invalid_argument(std::string(name) + ":" + std::to_string(*line) + ": a second document begins with this '---', and one is read: leave the line out, or put what follows into a file of its own");
+      return invalid_argument(std::string(name) + ":" + std::to_string(*line) +
+                              ": a second document begins with this '---', and one is read: leave "
+                              "the line out, or put what follows into a file of its own");
     }
     const YAML::Node root = YAML::Load(text);
     YamlFlattener flattener(name);
     return read(root, flattener);
   } catch (const YAML::Exception& exception) {
-    return invalid_argument(std::string(name) + ":" + std::to_string(exception.mark.line + 1) + ": " + exception.msg);
+    return invalid_argument(std::string(name) + ":" + std::to_string(exception.mark.line + 1) +
+                            ": " + exception.msg);
   }
 }
 
 Result<std::string> text_of(const std::filesystem::path& file) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) return runtime::errno_status(EISDIR, "configuration file " + file.string());
+  if (std::filesystem::is_directory(file, ignored))
+    return runtime::errno_status(EISDIR, "configuration file " + file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "configuration file " + file.string());
-  std::string text(kFileBytesMax + 1, '\0');  // a file that is larger is refused, and need not be read
+  std::string text(kFileBytesMax + 1,
+                   '\0');  // a file that is larger is refused, and need not be read
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) return invalid_argument("configuration file " + file.string() + ": cannot be read");
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -221,13 +237,17 @@ Result<std::string> text_of(const std::filesystem::path& file) {
 }  // namespace
 
 Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name) {
-  return load_yaml<std::vector<YamlEntry>>(text, name, [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<std::vector<YamlEntry>> {
-    if (root.IsNull() || !root.IsDefined()) return flattener.take();
-    if (!root.IsMap()) return invalid_argument(std::string(name) + ": a configuration is a mapping of keys to values");
-    const Status status = flattener.map(root, "", 0);
-    if (!status.ok()) return status;
-    return flattener.take();
-  });
+  return load_yaml<std::vector<YamlEntry>>(
+      text, name,
+      [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<std::vector<YamlEntry>> {
+        if (root.IsNull() || !root.IsDefined()) return flattener.take();
+        if (!root.IsMap())
+          return invalid_argument(std::string(name) +
+                                  ": a configuration is a mapping of keys to values");
+        const Status status = flattener.map(root, "", 0);
+        if (!status.ok()) return status;
+        return flattener.take();
+      });
 }
 
 Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file) {
@@ -238,10 +258,14 @@ Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file)
 Result<ordered_json> read_yaml_list(const std::filesystem::path& file) {
   const Result<std::string> text = text_of(file);
   if (!text.ok()) return text.status();
-  return load_yaml<ordered_json>(*text, file.string(), [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<ordered_json> {
-    if (!root.IsSequence()) return invalid_argument(file.string() + ": a list is expected, whose entries begin with '- '");
-    return flattener.value(root, 0);
-  });
+  return load_yaml<ordered_json>(
+      *text, file.string(),
+      [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<ordered_json> {
+        if (!root.IsSequence())
+          return invalid_argument(file.string() +
+                                  ": a list is expected, whose entries begin with '- '");
+        return flattener.value(root, 0);
+      });
 }
 
 std::string write_yaml(const ordered_json& tree) {

@@ -30,7 +30,8 @@ runtime::Result<std::unique_ptr<CudaLibrary>> CudaLibrary::load(const std::files
   const std::filesystem::path file = path.empty() ? beside_executable() : path;
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    return runtime::unavailable("CUDA kernels: " + std::string(dlerror()) + "; build them with `make GPU=1` where nvcc is installed");
+    return runtime::unavailable("CUDA kernels: " + std::string(dlerror()) +
+                                "; build them with `make GPU=1` where nvcc is installed");
   }
   std::unique_ptr<CudaLibrary> library(new CudaLibrary(handle));
   decltype(&starling_cuda_abi) abi = nullptr;
@@ -38,13 +39,17 @@ runtime::Result<std::unique_ptr<CudaLibrary>> CudaLibrary::load(const std::files
     return runtime::unavailable("CUDA kernels: " + file.string() + " is not Starling's library");
   }
   if (int found = abi(); found != STARLING_CUDA_ABI) {
-    return runtime::unimplemented("CUDA kernels: " + file.string() + " has ABI " + std::to_string(found) + ", this program needs " +
-                                  std::to_string(STARLING_CUDA_ABI) + "; rebuild it with `make GPU=1`");
+    return runtime::unimplemented("CUDA kernels: " + file.string() + " has ABI " +
+                                  std::to_string(found) + ", this program needs " +
+                                  std::to_string(STARLING_CUDA_ABI) +
+                                  "; rebuild it with `make GPU=1`");
   }
-  if (!bind(handle, "starling_cuda_error", library->error_) || !bind(handle, "starling_cuda_adamw", library->adamw) ||
+  if (!bind(handle, "starling_cuda_error", library->error_) ||
+      !bind(handle, "starling_cuda_adamw", library->adamw) ||
       !bind(handle, "starling_cuda_target_logprobs", library->target_logprobs) ||
       !bind(handle, "starling_cuda_squared_norm", library->squared_norm)) {
-    return runtime::unavailable("CUDA kernels: " + file.string() + " lacks a function: " + dlerror());
+    return runtime::unavailable("CUDA kernels: " + file.string() +
+                                " lacks a function: " + dlerror());
   }
   return library;
 }

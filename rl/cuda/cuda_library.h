@@ -1,4 +1,5 @@
-// Loads libstarling_cuda.so at run time, so that one build of starling-rl serves machines with and without CUDA.
+// Loads libstarling_cuda.so at run time, so that one build of starling-rl serves machines with and
+// without CUDA.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +10,14 @@
 
 namespace rl {
 
-/// The kernels of libstarling_cuda.so. Immutable once loaded; the library stays loaded while this lives.
+/// The kernels of libstarling_cuda.so. Immutable once loaded; the library stays loaded while this
+/// lives.
 class CudaLibrary {
  public:
-  /// Opens the library at `path`, or without one: `libstarling_cuda.so` in ../lib beside the executable, then by the loader's search.
-  /// Errors: kUnavailable: no such library, or it cannot be loaded (the loader's reason is in the message, and the cure);
-  /// kUnimplemented: it has another STARLING_CUDA_ABI than this program.
+  /// Opens the library at `path`, or without one: `libstarling_cuda.so` in ../lib beside the
+  /// executable, then by the loader's search. Errors: kUnavailable: no such library, or it cannot
+  /// be loaded (the loader's reason is in the message, and the cure); kUnimplemented: it has
+  /// another STARLING_CUDA_ABI than this program.
   static runtime::Result<std::unique_ptr<CudaLibrary>> load(const std::filesystem::path& path = {});
 
   ~CudaLibrary();

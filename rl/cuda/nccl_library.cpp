@@ -17,14 +17,17 @@ constexpr int kSum = 0;      // ncclSum
 /// A library that is being bound: the first function that is missing is named.
 class Loading {
  public:
-  Loading(const std::string& name, const char* cure) : name_(name), handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  Loading(const std::string& name, const char* cure)
+      : name_(name), handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!handle_) status_ = runtime::unavailable(std::string(::dlerror()) + "; " + cure);
   }
   template <class Function>
   void bind(Function& function, const char* symbol) {
     if (!status_.ok()) return;
     function = reinterpret_cast<Function>(::dlsym(handle_, symbol));
-    if (!function) status_ = runtime::unavailable(name_ + " has no " + symbol + ": it is too old, or another library of that name");
+    if (!function)
+      status_ = runtime::unavailable(name_ + " has no " + symbol +
+                                     ": it is too old, or another library of that name");
   }
   const Status& status() const { return status_; }
 
@@ -35,7 +38,10 @@ class Loading {
 };
 
 Status nccl_status(const NcclFunctions& functions, int code, const char* what) {
-  return code == 0 ? Status() : runtime::internal_error(std::string(what) + ": NCCL says '" + functions.get_error_string(code) + "' (NCCL_DEBUG=WARN in the nodes' environment says more)");
+  return code == 0 ? Status()
+                   : runtime::internal_error(
+                         std::string(what) + ": NCCL says '" + functions.get_error_string(code) +
+                         "' (NCCL_DEBUG=WARN in the nodes' environment says more)");
 }
 
 Status cuda_status(const NcclFunctions& functions, int code, const char* what) {
@@ -50,7 +56,8 @@ Status cuda_status(const NcclFunctions& functions, int code, const char* what) {
 Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
   std::unique_ptr<NcclLibrary> library(new NcclLibrary());
   NcclFunctions& f = library->functions_;
-  Loading cuda(names.cuda, "install the driver's libraries (libcuda1), or run the container with --gpus all");
+  Loading cuda(names.cuda,
+               "install the driver's libraries (libcuda1), or run the container with --gpus all");
   cuda.bind(f.cu_init, "cuInit");
   cuda.bind(f.cu_device_get, "cuDeviceGet");
   cuda.bind(f.cu_primary_context, "cuDevicePrimaryCtxRetain");
@@ -62,7 +69,9 @@ Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
   cuda.bind(f.cu_synchronize, "cuCtxSynchronize");
   cuda.bind(f.cu_error_string, "cuGetErrorString");
   if (!cuda.status().ok()) return cuda.status();
-  Loading nccl(names.nccl, "install it (apt-get install libnccl2), or name its folder in LD_LIBRARY_PATH where the node is started");
+  Loading nccl(names.nccl,
+               "install it (apt-get install libnccl2), or name its folder in LD_LIBRARY_PATH where "
+               "the node is started");
   nccl.bind(f.get_version, "ncclGetVersion");
   nccl.bind(f.get_unique_id, "ncclGetUniqueId");
   nccl.bind(f.comm_init_rank, "ncclCommInitRank");
@@ -76,25 +85,39 @@ Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
 std::string NcclLibrary::version() const {
   int version = 0;
   if (functions_.get_version(&version) != 0) return "?";
-  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 Result<NcclId> NcclLibrary::make_id() const {
   NcclFunctions::Id id{};
-  if (Status status = nccl_status(functions_, functions_.get_unique_id(&id), "ncclGetUniqueId"); !status.ok()) return status;
+  if (Status status = nccl_status(functions_, functions_.get_unique_id(&id), "ncclGetUniqueId");
+      !status.ok())
+    return status;
   return id.bytes;
 }
 
-Result<std::unique_ptr<NcclRank>> NcclLibrary::join(const NcclId& id, int rank, int size, std::size_t elements) const {
+Result<std::unique_ptr<NcclRank>> NcclLibrary::join(const NcclId& id, int rank, int size,
+                                                    std::size_t elements) const {
   std::unique_ptr<NcclRank> joined(new NcclRank(functions_));
   int device = 0;
   void* context = nullptr;
   Status status = cuda_status(functions_, functions_.cu_init(0), "cuInit");
-  if (status.ok()) status = cuda_status(functions_, functions_.cu_device_get(&device, 0), "cuDeviceGet");
-  if (status.ok()) status = cuda_status(functions_, functions_.cu_primary_context(&context, device), "cuDevicePrimaryCtxRetain");
-  if (status.ok()) status = cuda_status(functions_, functions_.cu_set_context(context), "cuCtxSetCurrent");
-  if (status.ok()) status = cuda_status(functions_, functions_.cu_allocate(&joined->memory_, std::max<std::size_t>(elements, 1) * sizeof(float)), "cuMemAlloc");
-  if (status.ok()) status = nccl_status(functions_, functions_.comm_init_rank(&joined->comm_, size, {id}, rank), "ncclCommInitRank");
+  if (status.ok())
+    status = cuda_status(functions_, functions_.cu_device_get(&device, 0), "cuDeviceGet");
+  if (status.ok())
+    status = cuda_status(functions_, functions_.cu_primary_context(&context, device),
+                         "cuDevicePrimaryCtxRetain");
+  if (status.ok())
+    status = cuda_status(functions_, functions_.cu_set_context(context), "cuCtxSetCurrent");
+  if (status.ok())
+    status = cuda_status(functions_,
+                         functions_.cu_allocate(&joined->memory_,
+                                                std::max<std::size_t>(elements, 1) * sizeof(float)),
+                         "cuMemAlloc");
+  if (status.ok())
+    status = nccl_status(functions_, functions_.comm_init_rank(&joined->comm_, size, {id}, rank),
+                         "ncclCommInitRank");
   if (!status.ok()) return status;
   joined->elements_ = elements;
   return joined;
@@ -106,17 +129,26 @@ NcclRank::~NcclRank() {
 }
 
 Status NcclRank::write(std::span<const float> values) {
-  if (values.size() > elements_) return runtime::invalid_argument("there is room for " + std::to_string(elements_) + " values, not " + std::to_string(values.size()));
-  return cuda_status(functions_, functions_.cu_to_device(memory_, values.data(), values.size_bytes()), "cuMemcpyHtoD");
+  if (values.size() > elements_)
+    return runtime::invalid_argument("there is room for " + std::to_string(elements_) +
+                                     " values, not " + std::to_string(values.size()));
+  return cuda_status(functions_,
+                     functions_.cu_to_device(memory_, values.data(), values.size_bytes()),
+                     "cuMemcpyHtoD");
 }
 
 Status NcclRank::read(std::span<float> values) {
-  if (values.size() > elements_) return runtime::invalid_argument("there is room for " + std::to_string(elements_) + " values, not " + std::to_string(values.size()));
-  return cuda_status(functions_, functions_.cu_to_host(values.data(), memory_, values.size_bytes()), "cuMemcpyDtoH");
+  if (values.size() > elements_)
+    return runtime::invalid_argument("there is room for " + std::to_string(elements_) +
+                                     " values, not " + std::to_string(values.size()));
+  return cuda_status(functions_, functions_.cu_to_host(values.data(), memory_, values.size_bytes()),
+                     "cuMemcpyDtoH");
 }
 
 Status NcclRank::all_reduce_sum(std::size_t elements) {
-  if (elements > elements_) return runtime::invalid_argument("there is room for " + std::to_string(elements_) + " values, not " + std::to_string(elements));
+  if (elements > elements_)
+    return runtime::invalid_argument("there is room for " + std::to_string(elements_) +
+                                     " values, not " + std::to_string(elements));
   auto* values = reinterpret_cast<void*>(memory_);
   const int code = functions_.all_reduce(values, values, elements, kFloat32, kSum, comm_, nullptr);
   if (Status status = nccl_status(functions_, code, "ncclAllReduce"); !status.ok()) return status;

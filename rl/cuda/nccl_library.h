@@ -1,4 +1,5 @@
-// NCCL and the CUDA driver, loaded at run time: a program that can use them starts and works without them.
+// NCCL and the CUDA driver, loaded at run time: a program that can use them starts and works
+// without them.
 #pragma once
 
 #include <array>
@@ -17,11 +18,14 @@ using NcclId = std::array<char, 128>;
 
 /// The functions that are used of them, with the types of their stable binary interfaces.
 struct NcclFunctions {
-  struct Id { NcclId bytes; };  // passed by value, as ncclUniqueId is
+  struct Id {
+    NcclId bytes;
+  };  // passed by value, as ncclUniqueId is
   int (*get_version)(int*) = nullptr;
   int (*get_unique_id)(Id*) = nullptr;
   int (*comm_init_rank)(void**, int size, Id, int rank) = nullptr;
-  int (*all_reduce)(const void* from, void* to, std::size_t count, int type, int operation, void* comm, void* stream) = nullptr;
+  int (*all_reduce)(const void* from, void* to, std::size_t count, int type, int operation,
+                    void* comm, void* stream) = nullptr;
   int (*comm_destroy)(void*) = nullptr;
   const char* (*get_error_string)(int) = nullptr;
   // Of the driver: its runtime (libcudart) need not be there.
@@ -44,10 +48,12 @@ class NcclRank {
   NcclRank& operator=(const NcclRank&) = delete;
   ~NcclRank();
 
-  /// To and from the GPU's memory. Errors: kInternal with the driver's text; kInvalidArgument: it is larger than join() was told.
+  /// To and from the GPU's memory. Errors: kInternal with the driver's text; kInvalidArgument: it
+  /// is larger than join() was told.
   runtime::Status write(std::span<const float> values);
   runtime::Status read(std::span<float> values);
-  /// Of the first `elements`, in place; returns when it is done. Errors: kInternal with NCCL's text.
+  /// Of the first `elements`, in place; returns when it is done. Errors: kInternal with NCCL's
+  /// text.
   runtime::Status all_reduce_sum(std::size_t elements);
 
  private:
@@ -60,7 +66,8 @@ class NcclRank {
   std::size_t elements_ = 0;
 };
 
-/// Immutable once loaded. The libraries stay loaded for the life of the process: NCCL has threads of its own.
+/// Immutable once loaded. The libraries stay loaded for the life of the process: NCCL has threads
+/// of its own.
 class NcclLibrary {
  public:
   struct Names {
@@ -74,8 +81,10 @@ class NcclLibrary {
   /// "2.27.3".
   std::string version() const;
   runtime::Result<NcclId> make_id() const;
-  /// Blocks until all ranks are there, for as long as NCCL likes. `elements`: the most that will be reduced. The library outlives what it returns.
-  runtime::Result<std::unique_ptr<NcclRank>> join(const NcclId& id, int rank, int size, std::size_t elements) const;
+  /// Blocks until all ranks are there, for as long as NCCL likes. `elements`: the most that will be
+  /// reduced. The library outlives what it returns.
+  runtime::Result<std::unique_ptr<NcclRank>> join(const NcclId& id, int rank, int size,
+                                                  std::size_t elements) const;
 
  private:
   NcclLibrary() = default;

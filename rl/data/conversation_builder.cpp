@@ -15,7 +15,12 @@ using runtime::Status;
 bool is_assistant(const ordered_json& message) { return message.at("role") == "assistant"; }
 
 std::size_t common_prefix(const std::string& a, const std::string& b) {
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first - a.begin());
+  return static_cast<std::size_t>(
+      std::mismatch(a.begin(),
+                    a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+                    b.begin())
+          .first -
+      a.begin());
 }
 
 ordered_json first_messages(const ordered_json& messages, std::size_t count) {
@@ -24,13 +29,16 @@ ordered_json first_messages(const ordered_json& messages, std::size_t count) {
   return first;
 }
 
-std::string message_name(const DataRow& row, std::size_t index) { return row.where + ": message " + std::to_string(index + 1); }
+std::string message_name(const DataRow& row, std::size_t index) {
+  return row.where + ": message " + std::to_string(index + 1);
+}
 
 }  // namespace
 
 std::int64_t LearnedTokens::count() const { return std::count(learned.begin(), learned.end(), 1); }
 
-Result<ConversationBuilder> ConversationBuilder::create(const Tokenizer& tokenizer, const ConversationOptions& options) {
+Result<ConversationBuilder> ConversationBuilder::create(const Tokenizer& tokenizer,
+                                                        const ConversationOptions& options) {
   const PromptOptions prompt_options{.prompt_tokens_max = std::numeric_limits<std::int64_t>::max(),
                                      .truncation = Truncation::kError,
                                      .filter_overlong = false,
@@ -38,7 +46,8 @@ Result<ConversationBuilder> ConversationBuilder::create(const Tokenizer& tokeniz
                                      .template_variables = options.template_variables};
   Result<PromptBuilder> prompts = PromptBuilder::create(tokenizer, prompt_options);
   if (!prompts.ok()) return prompts.status();
-  const std::string& source = options.chat_template.empty() ? tokenizer.chat_template_source() : options.chat_template;
+  const std::string& source =
+      options.chat_template.empty() ? tokenizer.chat_template_source() : options.chat_template;
   std::optional<ChatTemplate> chat_template;
   if (!source.empty()) {
     Result<ChatTemplate> parsed = ChatTemplate::parse(source);
@@ -67,23 +76,29 @@ Result<LearnedTokens> ConversationBuilder::prompt_and_response(const DataRow& ro
   return tokens;
 }
 
-Result<std::string> ConversationBuilder::render(const DataRow& row, const ordered_json& messages, bool asks) const {
+Result<std::string> ConversationBuilder::render(const DataRow& row, const ordered_json& messages,
+                                                bool asks) const {
   ordered_json variables = ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = messages;
-  variables["tools"] = row.extra.is_object() && row.extra.contains("tools") ? row.extra.at("tools") : ordered_json();
+  variables["tools"] =
+      row.extra.is_object() && row.extra.contains("tools") ? row.extra.at("tools") : ordered_json();
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
   if (options_.thinking_given) variables["enable_thinking"] = options_.thinking;
-  if (row.extra.is_object() && row.extra.contains("enable_thinking") && row.extra.at("enable_thinking").is_boolean()) variables["enable_thinking"] = row.extra.at("enable_thinking");
+  if (row.extra.is_object() && row.extra.contains("enable_thinking") &&
+      row.extra.at("enable_thinking").is_boolean())
+    variables["enable_thinking"] = row.extra.at("enable_thinking");
   Result<std::string> rendered = chat_template_->render(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
 }
 
-// Renders the conversation as far as each turn of the assistant: before it, where the template asks the model to go on, and behind it.
-Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pieces(const DataRow& row) const {
+// Renders the conversation as far as each turn of the assistant: before it, where the template asks
+// the model to go on, and behind it.
+Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pieces(
+    const DataRow& row) const {
   const ordered_json& messages = row.prompt;
   std::vector<Piece> pieces;
   std::string done;
@@ -93,16 +108,25 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
     const Result<std::string> behind = render(row, first_messages(messages, i + 1), false);
     if (!behind.ok()) return behind.status();
     if (!behind->starts_with(done)) {
-      return invalid_argument(message_name(row, i) + ": the chat template writes what is before it differently than without it, so that what the model saw when it answered is not "
-                              "what comes before its next answer; set data.ignore_input_ids_mismatch=true to render each message by itself");
+      return invalid_argument(
+          message_name(row, i) +
+          ": the chat template writes what is before it differently than without it, so that what "
+          "the model saw when it answered is not "
+          "what comes before its next answer; set data.ignore_input_ids_mismatch=true to render "
+          "each message by itself");
     }
     std::size_t begin = behind->size();
     if (learned) {
-      // Nothing precedes a conversation that the assistant opens, which some templates cannot render.
-      const Result<std::string> before = i == 0 ? Result<std::string>(std::string()) : render(row, first_messages(messages, i), true);
+      // Nothing precedes a conversation that the assistant opens, which some templates cannot
+      // render.
+      const Result<std::string> before = i == 0 ? Result<std::string>(std::string())
+                                                : render(row, first_messages(messages, i), true);
       if (!before.ok()) return before.status();
       begin = common_prefix(*before, *behind);
-      if (begin < done.size()) return invalid_argument(message_name(row, i) + ": the chat template does not go on where the message before it ends");
+      if (begin < done.size())
+        return invalid_argument(
+            message_name(row, i) +
+            ": the chat template does not go on where the message before it ends");
     }
     pieces.push_back({behind->substr(done.size(), begin - done.size()), false});
     pieces.push_back({behind->substr(begin), learned});
@@ -111,8 +135,10 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::growing_pie
   return pieces;
 }
 
-// verl's way: each message as a conversation of its own, without the system prompt that a template puts before every conversation.
-Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_pieces(const DataRow& row) const {
+// verl's way: each message as a conversation of its own, without the system prompt that a template
+// puts before every conversation.
+Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_pieces(
+    const DataRow& row) const {
   const ordered_json empty = {{"role", "user"}, {"content", ""}};
   const Result<std::string> once = render(row, ordered_json::array({empty}), false);
   if (!once.ok()) return once.status();
@@ -126,8 +152,10 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_piec
   for (std::size_t i = 0; i < row.prompt.size(); ++i) {
     Result<std::string> text = render(row, ordered_json::array({row.prompt[i]}), false);
     if (!text.ok()) return text.status().with_context(message_name(row, i));
-    if (i > 0 && row.prompt[i].at("role") != "system") text->erase(0, std::min(system, text->size()));
-    const std::size_t begin = is_assistant(row.prompt[i]) ? common_prefix(ask, *text) : text->size();
+    if (i > 0 && row.prompt[i].at("role") != "system")
+      text->erase(0, std::min(system, text->size()));
+    const std::size_t begin =
+        is_assistant(row.prompt[i]) ? common_prefix(ask, *text) : text->size();
     pieces.push_back({text->substr(0, begin), false});
     pieces.push_back({text->substr(begin), begin < text->size()});
   }
@@ -135,20 +163,30 @@ Result<std::vector<ConversationBuilder::Piece>> ConversationBuilder::single_piec
 }
 
 Result<LearnedTokens> ConversationBuilder::conversation(const DataRow& row) const {
-  if (!row.is_chat()) return invalid_argument(row.where + ": nothing to learn: the row has a prompt and no response (data.response_key), and is no conversation (data.messages_key)");
-  if (std::none_of(row.prompt.begin(), row.prompt.end(), is_assistant)) return invalid_argument(row.where + ": nothing to learn: no message is the assistant's");
-  if (!chat_template_) return invalid_argument(row.where + ": a conversation, and the model has no chat template: set model.custom_chat_template");
-  const Result<std::vector<Piece>> pieces = options_.message_by_message ? single_pieces(row) : growing_pieces(row);
+  if (!row.is_chat())
+    return invalid_argument(row.where +
+                            ": nothing to learn: the row has a prompt and no response "
+                            "(data.response_key), and is no conversation (data.messages_key)");
+  if (std::none_of(row.prompt.begin(), row.prompt.end(), is_assistant))
+    return invalid_argument(row.where + ": nothing to learn: no message is the assistant's");
+  if (!chat_template_)
+    return invalid_argument(
+        row.where +
+        ": a conversation, and the model has no chat template: set model.custom_chat_template");
+  const Result<std::vector<Piece>> pieces =
+      options_.message_by_message ? single_pieces(row) : growing_pieces(row);
   if (!pieces.ok()) return pieces.status();
   LearnedTokens tokens;
   for (const Piece& piece : *pieces) {
     // A template writes the special tokens itself.
-    const Result<std::vector<std::int32_t>> ids = tokenizer_->encode(piece.text, /*add_special_tokens=*/false);
+    const Result<std::vector<std::int32_t>> ids =
+        tokenizer_->encode(piece.text, /*add_special_tokens=*/false);
     if (!ids.ok()) return ids.status().with_context(row.where);
     tokens.ids.insert(tokens.ids.end(), ids->begin(), ids->end());
     tokens.learned.resize(tokens.ids.size(), piece.learned ? 1 : 0);
   }
-  if (tokens.ids.empty()) return invalid_argument(row.where + ": the chat template makes nothing of the conversation");
+  if (tokens.ids.empty())
+    return invalid_argument(row.where + ": the chat template makes nothing of the conversation");
   return tokens;
 }
 
@@ -169,7 +207,8 @@ Result<LearnedTokens> ConversationBuilder::cut(LearnedTokens tokens, const DataR
     case Truncation::kError:
     case Truncation::kMiddle: break;
   }
-  return invalid_argument(row.where + ": the sequence has " + std::to_string(size) + " tokens, data.max_length is " + std::to_string(options_.tokens_max) +
+  return invalid_argument(row.where + ": the sequence has " + std::to_string(size) +
+                          " tokens, data.max_length is " + std::to_string(options_.tokens_max) +
                           ": raise it, or set data.truncation=left|right");
 }
 

@@ -18,7 +18,8 @@ namespace rl {
 /// Tokens of one row; a value.
 struct LearnedTokens {
   std::vector<std::int32_t> ids;
-  std::vector<std::uint8_t> learned;  // as many: 1 where the token is to be learned. The first never is, since nothing precedes it
+  std::vector<std::uint8_t> learned;  // as many: 1 where the token is to be learned. The first
+                                      // never is, since nothing precedes it
 
   std::int64_t count() const;  // of learned tokens
   bool operator==(const LearnedTokens&) const = default;
@@ -26,25 +27,30 @@ struct LearnedTokens {
 
 struct ConversationOptions {
   std::int64_t tokens_max = 1024;
-  Truncation truncation = Truncation::kError;                                    // kError, kLeft, kRight
-  std::string chat_template;                                                     // overrides the model's own when not empty
-  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
-  bool thinking_given = false;                                                   // whether `thinking` is what rows have that do not say
+  Truncation truncation = Truncation::kError;  // kError, kLeft, kRight
+  std::string chat_template;                   // overrides the model's own when not empty
+  nlohmann::ordered_json template_variables =
+      nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
+  bool thinking_given = false;           // whether `thinking` is what rows have that do not say
   bool thinking = false;
-  bool message_by_message = false;  // render messages by themselves where a template writes one differently once others follow
+  bool message_by_message = false;  // render messages by themselves where a template writes one
+                                    // differently once others follow
 };
 
-/// Of a row with a response, the response and the end-of-sequence token are learned. Of a conversation (a row without), every turn of the
-/// assistant: what the template writes from where it would ask the model to go on to the end of that message. Pieces are encoded one by one, as the
-/// engine sees them: no token reaches from a prompt into an answer.
-/// Borrows the tokenizer. Thread-safe.
+/// Of a row with a response, the response and the end-of-sequence token are learned. Of a
+/// conversation (a row without), every turn of the assistant: what the template writes from where
+/// it would ask the model to go on to the end of that message. Pieces are encoded one by one, as
+/// the engine sees them: no token reaches from a prompt into an answer. Borrows the tokenizer.
+/// Thread-safe.
 class ConversationBuilder {
  public:
   /// kInvalidArgument: the template does not parse.
-  static runtime::Result<ConversationBuilder> create(const Tokenizer& tokenizer, const ConversationOptions& options);
+  static runtime::Result<ConversationBuilder> create(const Tokenizer& tokenizer,
+                                                     const ConversationOptions& options);
 
-  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages or writes them differently once others follow, a sequence that is
-  /// too long with Truncation::kError. Messages name the row and the cure.
+  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages or writes
+  /// them differently once others follow, a sequence that is too long with Truncation::kError.
+  /// Messages name the row and the cure.
   runtime::Result<LearnedTokens> tokenize(const DataRow& row) const;
 
  private:
@@ -54,14 +60,19 @@ class ConversationBuilder {
     bool learned = false;
   };
 
-  ConversationBuilder(const Tokenizer& tokenizer, ConversationOptions options, PromptBuilder prompts, std::optional<ChatTemplate> chat_template)
-      : tokenizer_(&tokenizer), options_(std::move(options)), prompts_(std::move(prompts)), chat_template_(std::move(chat_template)) {}
+  ConversationBuilder(const Tokenizer& tokenizer, ConversationOptions options,
+                      PromptBuilder prompts, std::optional<ChatTemplate> chat_template)
+      : tokenizer_(&tokenizer),
+        options_(std::move(options)),
+        prompts_(std::move(prompts)),
+        chat_template_(std::move(chat_template)) {}
 
   runtime::Result<LearnedTokens> prompt_and_response(const DataRow& row) const;
   runtime::Result<LearnedTokens> conversation(const DataRow& row) const;
   runtime::Result<std::vector<Piece>> growing_pieces(const DataRow& row) const;
   runtime::Result<std::vector<Piece>> single_pieces(const DataRow& row) const;
-  runtime::Result<std::string> render(const DataRow& row, const nlohmann::ordered_json& messages, bool asks) const;
+  runtime::Result<std::string> render(const DataRow& row, const nlohmann::ordered_json& messages,
+                                      bool asks) const;
   runtime::Result<LearnedTokens> cut(LearnedTokens tokens, const DataRow& row) const;
 
   const Tokenizer* tokenizer_;

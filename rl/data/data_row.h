@@ -9,7 +9,8 @@ namespace rl {
 
 /// Two responses to a prompt of which one is better, or a single one that is wanted or not.
 struct Preference {
-  nlohmann::ordered_json chosen;    // a text, or the messages that follow the prompt's; of a single response, it itself
+  nlohmann::ordered_json
+      chosen;  // a text, or the messages that follow the prompt's; of a single response, it itself
   nlohmann::ordered_json rejected;  // the same; null: there is a single response
   double margin = 0.0;              // by how much the chosen one is better, in the data's own units
   bool wanted = true;               // of a single response
@@ -19,15 +20,18 @@ struct Preference {
 };
 
 struct DataRow {
-  nlohmann::ordered_json prompt;        // a string (plain text), or a list of chat messages [{"role":..., "content":...}, ...]
-  std::string ground_truth;             // what the reward compares with; empty when the row has none
-  std::string data_source;              // names the task, for choosing a rule and grouping metrics
-  nlohmann::ordered_json extra;         // verl's `extra_info`, or null
+  nlohmann::ordered_json prompt;  // a string (plain text), or a list of chat messages [{"role":...,
+                                  // "content":...}, ...]
+  std::string ground_truth;       // what the reward compares with; empty when the row has none
+  std::string data_source;        // names the task, for choosing a rule and grouping metrics
+  nlohmann::ordered_json extra;   // verl's `extra_info`, or null
   std::optional<std::string> response;  // a demonstration, for supervised steps
   std::string where;                    // "train.jsonl:12" or "toy:7", for messages
-  std::string agent_name = {};        // the loop that the row asks for; empty: the configured one
-  std::optional<std::string> teacher = {};  // what the row has in the column that chooses among teachers, where that is not the data source's
-  std::optional<double> difficulty = {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
+  std::string agent_name = {};          // the loop that the row asks for; empty: the configured one
+  std::optional<std::string> teacher = {};  // what the row has in the column that chooses among
+                                            // teachers, where that is not the data source's
+  std::optional<double> difficulty =
+      {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
 
   bool is_chat() const { return prompt.is_array(); }

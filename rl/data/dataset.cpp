@@ -17,7 +17,9 @@ using runtime::Status;
 namespace {
 
 // The rows of each block that are left.
-std::vector<std::vector<std::int64_t>> count_kept(const std::vector<std::vector<std::int64_t>>& block_rows, const std::vector<std::int64_t>& kept) {
+std::vector<std::vector<std::int64_t>> count_kept(
+    const std::vector<std::vector<std::int64_t>>& block_rows,
+    const std::vector<std::int64_t>& kept) {
   std::vector<std::vector<std::int64_t>> left;
   std::int64_t end = 0;
   auto next = kept.begin();
@@ -34,8 +36,10 @@ std::vector<std::vector<std::int64_t>> count_kept(const std::vector<std::vector<
 }
 
 // Appends a file's rows, up to `rows_max` in all.
-Status read_rows(const std::string& file, const DatasetOptions& options, std::vector<DataRow>& rows, std::vector<RawRow>& messages) {
-  Result<std::unique_ptr<RowSource>> source = open_rows(file, {.row_bytes_max = options.row_bytes_max, .split = options.split});
+Status read_rows(const std::string& file, const DatasetOptions& options, std::vector<DataRow>& rows,
+                 std::vector<RawRow>& messages) {
+  Result<std::unique_ptr<RowSource>> source =
+      open_rows(file, {.row_bytes_max = options.row_bytes_max, .split = options.split});
   if (!source.ok()) return source.status();
   while (true) {
     Result<std::vector<RawRow>> block = (*source)->next();
@@ -46,7 +50,8 @@ Status read_rows(const std::string& file, const DatasetOptions& options, std::ve
         messages.push_back(std::move(raw));
         continue;
       }
-      if (options.rows_max >= 0 && static_cast<std::int64_t>(rows.size()) >= options.rows_max) return Status();
+      if (options.rows_max >= 0 && static_cast<std::int64_t>(rows.size()) >= options.rows_max)
+        return Status();
       Result<DataRow> row = map_row(raw, options.mapping);
       if (!row.ok()) return row.status();
       rows.push_back(std::move(*row));
@@ -56,7 +61,9 @@ Status read_rows(const std::string& file, const DatasetOptions& options, std::ve
 
 Status check_weights(const DatasetOptions& options) {
   if (options.weights.empty() || options.weights.size() == options.files.size()) return Status();
-  return invalid_argument("data.train_weights has " + std::to_string(options.weights.size()) + " weights, and data.train_files " + std::to_string(options.files.size()) + " files: give one for each");
+  return invalid_argument("data.train_weights has " + std::to_string(options.weights.size()) +
+                          " weights, and data.train_files " + std::to_string(options.files.size()) +
+                          " files: give one for each");
 }
 
 std::string names_of(const DatasetOptions& options) {
@@ -68,7 +75,9 @@ std::string names_of(const DatasetOptions& options) {
 }  // namespace
 
 std::int64_t Dataset::size() const {
-  return static_cast<std::int64_t>(kept_ ? kept_->size() : in_memory() ? rows_.size() : static_cast<std::size_t>(streamed_->size()));
+  return static_cast<std::int64_t>(kept_         ? kept_->size()
+                                   : in_memory() ? rows_.size()
+                                                 : static_cast<std::size_t>(streamed_->size()));
 }
 
 const DataRow& Dataset::row(std::int64_t index) const {
@@ -115,7 +124,10 @@ Result<SampleLayout> Dataset::layout() const {
       layout.parts[0].block_rows.insert(layout.parts[0].block_rows.end(), rows.begin(), rows.end());
       continue;
     }
-    if (rows.empty()) return invalid_argument("data.train_files: file " + std::to_string(file + 1) + " has a weight and no rows left (data.train_max_samples, data.filter_overlong_prompts): leave it out");
+    if (rows.empty())
+      return invalid_argument("data.train_files: file " + std::to_string(file + 1) +
+                              " has a weight and no rows left (data.train_max_samples, "
+                              "data.filter_overlong_prompts): leave it out");
     layout.parts.push_back({rows, weights_[file]});
   }
   return layout;
@@ -125,14 +137,18 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
   Dataset dataset;
   if (!options.name.empty()) {
     if (options.name != "toy")
-      return invalid_argument("data.dataset_name: there is no built-in data set '" + options.name + "'; there is toy");
+      return invalid_argument("data.dataset_name: there is no built-in data set '" + options.name +
+                              "'; there is toy");
     Result<ToyOptions> toy = ToyOptions::from_json(options.toy, options.seed);
     if (!toy.ok()) return toy.status();
     dataset = make_toy_dataset(*toy);
-    if (options.mapping.preference) add_toy_preferences(dataset.rows_, *toy, options.mapping.preference->form);
-    if (options.rows_max >= 0 && dataset.size() > options.rows_max) dataset.rows_.resize(static_cast<std::size_t>(options.rows_max));
+    if (options.mapping.preference)
+      add_toy_preferences(dataset.rows_, *toy, options.mapping.preference->form);
+    if (options.rows_max >= 0 && dataset.size() > options.rows_max)
+      dataset.rows_.resize(static_cast<std::size_t>(options.rows_max));
   } else {
-    if (options.files.empty()) return runtime::not_found("no data: set data.train_files=FILE or data.dataset_name=toy");
+    if (options.files.empty())
+      return runtime::not_found("no data: set data.train_files=FILE or data.dataset_name=toy");
     if (const Status status = check_weights(options); !status.ok()) return status;
     const Status status = options.streaming ? dataset.index(options) : dataset.read_all(options);
     if (!status.ok()) return status;
@@ -145,12 +161,14 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
 
 Status Dataset::read_all(const DatasetOptions& options) {
   if (!options.python.empty()) {
-    const Status status = read_python_rows(options.python, options.files, options.rows_max, [&](RawRow raw) {
-      Result<DataRow> row = map_row(raw, options.mapping);
-      if (row.ok()) rows_.push_back(std::move(*row));
-      return row.status();
-    });
-    if (status.ok() && !rows_.empty()) block_rows_.assign(1, {static_cast<std::int64_t>(rows_.size())});
+    const Status status =
+        read_python_rows(options.python, options.files, options.rows_max, [&](RawRow raw) {
+          Result<DataRow> row = map_row(raw, options.mapping);
+          if (row.ok()) rows_.push_back(std::move(*row));
+          return row.status();
+        });
+    if (status.ok() && !rows_.empty())
+      block_rows_.assign(1, {static_cast<std::int64_t>(rows_.size())});
     return status;
   }
   std::vector<RawRow> messages;
@@ -159,23 +177,32 @@ Status Dataset::read_all(const DatasetOptions& options) {
     Status status = read_rows(file, options, rows_, messages);
     if (!status.ok()) return status;
     block_rows_.emplace_back();
-    if (rows_.size() > before) block_rows_.back().push_back(static_cast<std::int64_t>(rows_.size() - before));
+    if (rows_.size() > before)
+      block_rows_.back().push_back(static_cast<std::int64_t>(rows_.size() - before));
   }
   if (options.mapping.conversations != RowMapping::Conversations::kTree) return Status();
-  if (!options.weights.empty()) return runtime::unimplemented("data.train_weights with data.conversations=tree, whose conversations may lie in several files: convert them first (starling data convert)");
+  if (!options.weights.empty())
+    return runtime::unimplemented(
+        "data.train_weights with data.conversations=tree, whose conversations may lie in several "
+        "files: convert them first (starling data convert)");
   Result<std::vector<DataRow>> rows = conversations_of_tree(messages, options.mapping);
   if (!rows.ok()) return rows.status();
   rows_ = std::move(*rows);
-  if (options.rows_max >= 0 && static_cast<std::int64_t>(rows_.size()) > options.rows_max) rows_.resize(static_cast<std::size_t>(options.rows_max));
+  if (options.rows_max >= 0 && static_cast<std::int64_t>(rows_.size()) > options.rows_max)
+    rows_.resize(static_cast<std::size_t>(options.rows_max));
   block_rows_.assign(1, {static_cast<std::int64_t>(rows_.size())});
   return Status();
 }
 
 Status Dataset::index(const DatasetOptions& options) {
   if (options.mapping.conversations == RowMapping::Conversations::kTree) {
-    return runtime::unimplemented("data.conversations=tree needs all messages in memory: set data.streaming=false, or convert them first (starling data convert)");
+    return runtime::unimplemented(
+        "data.conversations=tree needs all messages in memory: set data.streaming=false, or "
+        "convert them first (starling data convert)");
   }
-  Result<std::unique_ptr<StreamedRows>> rows = StreamedRows::open(options.files, {.row_bytes_max = options.row_bytes_max, .split = options.split}, options.mapping, options.window_rows);
+  Result<std::unique_ptr<StreamedRows>> rows = StreamedRows::open(
+      options.files, {.row_bytes_max = options.row_bytes_max, .split = options.split},
+      options.mapping, options.window_rows);
   if (!rows.ok()) return rows.status();
   streamed_ = std::move(*rows);
   block_rows_ = streamed_->block_rows();
@@ -189,8 +216,11 @@ Status Dataset::index(const DatasetOptions& options) {
 Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Split split) {
   const bool train = split != Split::kValidation;
   const bool own_demonstrations =
-      split == Split::kDemonstrations && config.find_strings("data.sft_files").value_or(std::nullopt).has_value();
-  const char* files_key = own_demonstrations ? "data.sft_files" : train ? "data.train_files" : "data.val_files";
+      split == Split::kDemonstrations &&
+      config.find_strings("data.sft_files").value_or(std::nullopt).has_value();
+  const char* files_key = own_demonstrations ? "data.sft_files"
+                          : train            ? "data.train_files"
+                                             : "data.val_files";
   ConfigReader read(config);
   DatasetOptions options;
   options.name = read.find_string("data.dataset_name").value_or("");
@@ -199,17 +229,28 @@ Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Spli
   const Result<RowMapping> mapping = RowMapping::from_config(config);
   if (!mapping.ok()) return mapping.status();
   options.mapping = *mapping;
-  if (split == Split::kTrain && config.find("data.train_weights") != nullptr && !config.find("data.train_weights")->is_null()) options.weights = read.get_floats("data.train_weights");
+  if (split == Split::kTrain && config.find("data.train_weights") != nullptr &&
+      !config.find("data.train_weights")->is_null())
+    options.weights = read.get_floats("data.train_weights");
   options.streaming = split == Split::kTrain && read.get_bool("data.streaming");
   options.window_rows = read.get_int("data.shuffle_window");
   options.rows_max = read.get_int(train ? "data.train_max_samples" : "data.val_max_samples");
-  const std::int64_t seed = read.find_int("data.seed").value_or(read.find_int("trainer.seed").value_or(0));
+  const std::int64_t seed =
+      read.find_int("data.seed").value_or(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
   const std::optional<std::string> python = read.find_string("data.custom_cls.path");
   if (python && !python->empty()) {
-    if (!options.name.empty()) return invalid_argument("data.custom_cls.path makes the rows of files, and data.dataset_name=" + options.name + " has none: set one of the two");
-    options.python = {.path = *python, .name = read.find_string("data.custom_cls.name").value_or(""), .model = read.find_string("actor_rollout_ref.model.path").value_or(""), .config = {}};
-    if (options.python.name.empty()) return config.out_of_range("data.custom_cls.name", "the name of a class in data.custom_cls.path");
+    if (!options.name.empty())
+      return invalid_argument(
+          "data.custom_cls.path makes the rows of files, and data.dataset_name=" + options.name +
+          " has none: set one of the two");
+    options.python = {.path = *python,
+                      .name = read.find_string("data.custom_cls.name").value_or(""),
+                      .model = read.find_string("actor_rollout_ref.model.path").value_or(""),
+                      .config = {}};
+    if (options.python.name.empty())
+      return config.out_of_range("data.custom_cls.name",
+                                 "the name of a class in data.custom_cls.path");
     if (const auto* section = config.find("data")) options.python.config = *section;
     options.streaming = false;
     options.weights.clear();
@@ -227,7 +268,8 @@ Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Spli
   }
   if (options.files.empty() && options.name.empty()) {
     if (!train) return std::optional<DatasetOptions>();
-    return runtime::not_found("no data to train on: set data.train_files=FILE or data.dataset_name=toy");
+    return runtime::not_found(
+        "no data to train on: set data.train_files=FILE or data.dataset_name=toy");
   }
   return std::optional<DatasetOptions>(std::move(options));
 }

@@ -20,9 +20,10 @@ namespace rl {
 class StreamedRows;
 
 struct DatasetOptions {
-  std::vector<std::string> files;  // of any form that open_rows() knows. Ignored when `name` is given
-  std::string split;               // of a folder with several: "train", "validation"
-  std::vector<double> weights;     // of the files in an epoch; none: every row once
+  std::vector<std::string>
+      files;                    // of any form that open_rows() knows. Ignored when `name` is given
+  std::string split;            // of a folder with several: "train", "validation"
+  std::vector<double> weights;  // of the files in an epoch; none: every row once
   RowMapping mapping;
   std::string name;                      // a built-in data set: "toy"
   std::uint64_t seed = 0;                // of a built-in data set
@@ -34,16 +35,20 @@ struct DatasetOptions {
   PythonDataset python = {};             // a class that reads the files instead
 };
 
-/// Rows in memory, or read when they are asked for, in file order. A value; copies of a streamed one share what they hold, and are used by one thread.
+/// Rows in memory, or read when they are asked for, in file order. A value; copies of a streamed
+/// one share what they hold, and are used by one thread.
 class Dataset {
  public:
   Dataset() = default;
   explicit Dataset(std::vector<DataRow> rows) : rows_(std::move(rows)) {}
 
-  /// Reads all files, or indexes them, or makes the built-in set. Errors of open_rows and map_row ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"); kInvalidArgument: no row at all,
-  /// a file with a weight but no rows, unknown built-in name; kUnimplemented: conversations of a tree in streamed files.
-  /// Row forms: verl's {"data_source", "prompt": [messages], "reward_model": {"ground_truth"}, "extra_info"}, and the simple
-  /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives a demonstration. Others by RowMapping.
+  /// Reads all files, or indexes them, or makes the built-in set. Errors of open_rows and map_row
+  /// ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"); kInvalidArgument: no row at
+  /// all, a file with a weight but no rows, unknown built-in name; kUnimplemented: conversations of
+  /// a tree in streamed files. Row forms: verl's {"data_source", "prompt": [messages],
+  /// "reward_model": {"ground_truth"}, "extra_info"}, and the simple
+  /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives
+  /// a demonstration. Others by RowMapping.
   static runtime::Result<Dataset> load(const DatasetOptions& options);
 
   bool in_memory() const { return streamed_ == nullptr; }
@@ -58,7 +63,8 @@ class Dataset {
   /// Only the rows of these ascending numbers.
   Dataset select(const std::vector<std::int64_t>& indices) const;
 
-  /// What the sampler has to know: empty for rows in memory without weights. kInvalidArgument: a file with a weight has no rows.
+  /// What the sampler has to know: empty for rows in memory without weights. kInvalidArgument: a
+  /// file with a weight has no rows.
   runtime::Result<SampleLayout> layout() const;
 
   const StreamedRows* streamed() const { return streamed_.get(); }
@@ -69,7 +75,8 @@ class Dataset {
 
   std::vector<DataRow> rows_;
   std::shared_ptr<StreamedRows> streamed_;
-  std::optional<std::vector<std::int64_t>> kept_;        // of a streamed one: the rows of the files that are left
+  std::optional<std::vector<std::int64_t>>
+      kept_;  // of a streamed one: the rows of the files that are left
   std::vector<std::vector<std::int64_t>> block_rows_;  // of each file, in what is left
   std::vector<double> weights_;
   std::int64_t window_rows_ = 0;
@@ -78,11 +85,13 @@ class Dataset {
 enum class Split {
   kTrain,          // data.train_files, or the built-in set
   kValidation,     // data.val_files, or other rows of the built-in set
-  kDemonstrations  // data.sft_files for the supervised warm start; without them the training rows, which then need a `response`
+  kDemonstrations  // data.sft_files for the supervised warm start; without them the training rows,
+                   // which then need a `response`
 };
 
-/// What `data.*` says about one split. kNotFound when nothing names any data ("set data.train_files=... or data.dataset_name=toy");
-/// for kValidation an empty optional when there is none to validate on.
+/// What `data.*` says about one split. kNotFound when nothing names any data ("set
+/// data.train_files=... or data.dataset_name=toy"); for kValidation an empty optional when there is
+/// none to validate on.
 runtime::Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Split split);
 
 }  // namespace rl

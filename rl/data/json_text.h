@@ -10,7 +10,8 @@
 namespace rl {
 
 /// kInvalidArgument: malformed, or nested deeper than 100; the message starts with `where`.
-runtime::Result<nlohmann::ordered_json> parse_json_text(std::string_view text, const std::string& where);
+runtime::Result<nlohmann::ordered_json> parse_json_text(std::string_view text,
+                                                        const std::string& where);
 
 /// "a list", "a number", ...
 std::string json_type_name(const nlohmann::ordered_json& value);
@@ -18,10 +19,12 @@ std::string json_type_name(const nlohmann::ordered_json& value);
 /// "'question', 'answer'", cut where it gets long; "no keys".
 std::string list_json_keys(const nlohmann::ordered_json& object);
 
-/// A text, or another value in its JSON form: a ground truth of 42 is as good as "42". Null is the empty text.
+/// A text, or another value in its JSON form: a ground truth of 42 is as good as "42". Null is the
+/// empty text.
 std::string json_as_text(const nlohmann::ordered_json& value);
 
-/// The first `bytes` of what somebody else wrote, for a message: control characters as JSON escapes them, and bytes that are not UTF-8 replaced.
+/// The first `bytes` of what somebody else wrote, for a message: control characters as JSON escapes
+/// them, and bytes that are not UTF-8 replaced.
 std::string excerpt(std::string_view text, std::size_t bytes);
 
 /// One line. Bytes that are not UTF-8 are replaced.

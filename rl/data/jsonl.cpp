@@ -7,7 +7,8 @@
 
 namespace rl {
 
-runtime::Result<DataRow> parse_row(std::string_view line, const std::string& prompt_key, const std::string& where) {
+runtime::Result<DataRow> parse_row(std::string_view line, const std::string& prompt_key,
+                                   const std::string& where) {
   runtime::Result<nlohmann::ordered_json> object = parse_json_text(line, where);
   if (!object.ok()) return object.status();
   RowMapping mapping;

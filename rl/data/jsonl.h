@@ -10,6 +10,7 @@
 namespace rl {
 
 /// `where` goes into the row and into messages. Errors of map_row.
-runtime::Result<DataRow> parse_row(std::string_view line, const std::string& prompt_key, const std::string& where);
+runtime::Result<DataRow> parse_row(std::string_view line, const std::string& prompt_key,
+                                   const std::string& where);
 
 }  // namespace rl

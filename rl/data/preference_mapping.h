@@ -1,4 +1,5 @@
-// PreferenceMapping: how a stored row becomes two responses of which one is better, or one that is wanted or not.
+// PreferenceMapping: how a stored row becomes two responses of which one is better, or one that is
+// wanted or not.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ struct PreferenceMapping {
   PreferenceForm form = PreferenceForm::kPairs;
   std::string chosen = "chosen";
   std::string rejected = "rejected";
-  std::string margin;  // otherwise `margin`, or the difference of chosen_score and rejected_score (score_chosen and score_rejected); a row need not have any
+  std::string margin;  // otherwise `margin`, or the difference of chosen_score and rejected_score
+                       // (score_chosen and score_rejected); a row need not have any
   std::string completion = "completion";
   std::string label = "label";
 
@@ -30,9 +32,11 @@ struct PreferenceMapping {
   bool operator==(const PreferenceMapping&) const = default;
 };
 
-/// A row of preferences, with mapping.preference. Responses are texts or lists of messages. Lists may repeat the prompt's messages, and a prompt that is a text the user's last
-/// message; without a prompt it is what both responses begin with. kInvalidArgument: a column is missing or of a wrong type, both responses are equal, a response that does not
-/// belong to the prompt; the message names row and column.
+/// A row of preferences, with mapping.preference. Responses are texts or lists of messages. Lists
+/// may repeat the prompt's messages, and a prompt that is a text the user's last message; without a
+/// prompt it is what both responses begin with. kInvalidArgument: a column is missing or of a wrong
+/// type, both responses are equal, a response that does not belong to the prompt; the message names
+/// row and column.
 runtime::Result<DataRow> map_preference(const RawRow& row, const RowMapping& mapping);
 
 }  // namespace rl

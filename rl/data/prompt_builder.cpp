@@ -15,7 +15,8 @@ Result<Truncation> parse_truncation(std::string_view name) {
   if (name == "left") return Truncation::kLeft;
   if (name == "right") return Truncation::kRight;
   if (name == "middle") return Truncation::kMiddle;
-  return invalid_argument("data.truncation: there is error, left, right and middle, not '" + std::string(name) + "'");
+  return invalid_argument("data.truncation: there is error, left, right and middle, not '" +
+                          std::string(name) + "'");
 }
 
 Result<PromptOptions> PromptOptions::from_config(const Config& config) {
@@ -24,7 +25,8 @@ Result<PromptOptions> PromptOptions::from_config(const Config& config) {
   options.prompt_tokens_max = read.get_int("data.max_prompt_length");
   const std::string truncation = read.get_string("data.truncation");
   options.filter_overlong = read.get_bool("data.filter_overlong_prompts");
-  options.chat_template = read.find_string("actor_rollout_ref.model.custom_chat_template").value_or("");
+  options.chat_template =
+      read.find_string("actor_rollout_ref.model.custom_chat_template").value_or("");
   if (!read.status().ok()) return read.status();
   Result<Truncation> parsed = parse_truncation(truncation);
   if (!parsed.ok()) return parsed.status();
@@ -34,31 +36,41 @@ Result<PromptOptions> PromptOptions::from_config(const Config& config) {
   return options;
 }
 
-Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::int64_t limit, Truncation truncation) {
+Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::int64_t limit,
+                                           Truncation truncation) {
   const std::int64_t count = static_cast<std::int64_t>(ids.size());
   if (count <= limit) return ids;
   switch (truncation) {
     case Truncation::kError:
-      return invalid_argument("the prompt has " + std::to_string(count) + " tokens, data.max_prompt_length is " + std::to_string(limit) +
-                              ": raise it, or set data.truncation=left|right|middle, or data.filter_overlong_prompts=true");
+      return invalid_argument("the prompt has " + std::to_string(count) +
+                              " tokens, data.max_prompt_length is " + std::to_string(limit) +
+                              ": raise it, or set data.truncation=left|right|middle, or "
+                              "data.filter_overlong_prompts=true");
     case Truncation::kLeft: ids.erase(ids.begin(), ids.end() - limit); return ids;
     case Truncation::kRight: ids.resize(static_cast<std::size_t>(limit)); return ids;
-    case Truncation::kMiddle: ids.erase(ids.begin() + limit / 2, ids.end() - (limit - limit / 2)); return ids;
+    case Truncation::kMiddle:
+      ids.erase(ids.begin() + limit / 2, ids.end() - (limit - limit / 2));
+      return ids;
   }
   return ids;
 }
 
-PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, PromptOptions options, std::optional<ChatTemplate> chat_template)
-    : tokenizer_(&tokenizer), options_(std::move(options)), chat_template_(std::move(chat_template)) {}
+PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, PromptOptions options,
+                             std::optional<ChatTemplate> chat_template)
+    : tokenizer_(&tokenizer),
+      options_(std::move(options)),
+      chat_template_(std::move(chat_template)) {}
 
-Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer, const PromptOptions& options) {
+Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer,
+                                            const PromptOptions& options) {
   const bool custom = !options.chat_template.empty();
   const std::string& source = custom ? options.chat_template : tokenizer.chat_template_source();
   std::optional<ChatTemplate> chat_template;
   if (!source.empty()) {
     Result<ChatTemplate> parsed = ChatTemplate::parse(source);
     if (!parsed.ok())
-      return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template" : "the model's chat template");
+      return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template"
+                                                 : "the model's chat template");
     chat_template = std::move(parsed).value();
   }
   return PromptBuilder(tokenizer, options, std::move(chat_template));
@@ -68,12 +80,14 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   if (!row.is_chat()) return row.prompt.get<std::string>();
   if (!chat_template_) {
     return invalid_argument(row.where +
-                            ": the prompt is a chat, and the model has no chat template: set actor_rollout_ref.model.custom_chat_template");
+                            ": the prompt is a chat, and the model has no chat template: set "
+                            "actor_rollout_ref.model.custom_chat_template");
   }
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = row.prompt;
-  variables["tools"] = options_.tools.empty() ? nlohmann::ordered_json() : selected_tools(options_.tools, row.extra);
+  variables["tools"] =
+      options_.tools.empty() ? nlohmann::ordered_json() : selected_tools(options_.tools, row.extra);
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
@@ -86,23 +100,32 @@ Result<std::vector<std::int32_t>> PromptBuilder::encode(const DataRow& row) cons
   const Result<std::string> prompt = text(row);
   if (!prompt.ok()) return prompt.status();
   // A template writes the special tokens itself.
-  Result<std::vector<std::int32_t>> ids = tokenizer_->encode(*prompt, /*add_special_tokens=*/!row.is_chat());
+  Result<std::vector<std::int32_t>> ids =
+      tokenizer_->encode(*prompt, /*add_special_tokens=*/!row.is_chat());
   if (!ids.ok()) return ids.status().with_context(row.where);
-  if (ids->empty()) return invalid_argument(row.where + (prompt->empty() ? ": the prompt is empty" : ": the tokenizer has no token for any character of the prompt: does it belong to the model, and to this language?"));
+  if (ids->empty())
+    return invalid_argument(row.where +
+                            (prompt->empty()
+                                 ? ": the prompt is empty"
+                                 : ": the tokenizer has no token for any character of the prompt: "
+                                   "does it belong to the model, and to this language?"));
   return ids;
 }
 
 Result<std::vector<std::int32_t>> PromptBuilder::ids(const DataRow& row) const {
   Result<std::vector<std::int32_t>> all = encode(row);
   if (!all.ok()) return all;
-  Result<std::vector<std::int32_t>> cut = truncate(std::move(all).value(), options_.prompt_tokens_max, options_.truncation);
+  Result<std::vector<std::int32_t>> cut =
+      truncate(std::move(all).value(), options_.prompt_tokens_max, options_.truncation);
   if (!cut.ok()) return cut.status().with_context(row.where);
   return cut;
 }
 
 Result<std::vector<std::int32_t>> PromptBuilder::response_ids(const DataRow& row) const {
-  if (!row.response) return invalid_argument(row.where + ": the row has no 'response' to learn from");
-  Result<std::vector<std::int32_t>> ids = tokenizer_->encode(*row.response, /*add_special_tokens=*/false);
+  if (!row.response)
+    return invalid_argument(row.where + ": the row has no 'response' to learn from");
+  Result<std::vector<std::int32_t>> ids =
+      tokenizer_->encode(*row.response, /*add_special_tokens=*/false);
   if (!ids.ok()) return ids.status().with_context(row.where);
   if (const auto eos = tokenizer_->eos_id()) ids->push_back(*eos);
   return ids;
@@ -121,8 +144,10 @@ Result<Dataset> PromptBuilder::filter(Dataset dataset, std::int64_t* dropped) co
   }
   if (dropped != nullptr) *dropped = dataset.size() - static_cast<std::int64_t>(kept.size());
   if (kept.empty()) {
-    return invalid_argument("data.filter_overlong_prompts left no row: all " + std::to_string(dataset.size()) +
-                            " prompts are longer than data.max_prompt_length=" + std::to_string(options_.prompt_tokens_max));
+    return invalid_argument("data.filter_overlong_prompts left no row: all " +
+                            std::to_string(dataset.size()) +
+                            " prompts are longer than data.max_prompt_length=" +
+                            std::to_string(options_.prompt_tokens_max));
   }
   return dataset.select(kept);
 }

@@ -16,7 +16,8 @@
 
 namespace rl {
 
-/// What to do with a prompt longer than the limit: refuse it, keep its end, its beginning, or both ends.
+/// What to do with a prompt longer than the limit: refuse it, keep its end, its beginning, or both
+/// ends.
 enum class Truncation { kError, kLeft, kRight, kMiddle };
 
 runtime::Result<Truncation> parse_truncation(std::string_view name);
@@ -24,38 +25,44 @@ runtime::Result<Truncation> parse_truncation(std::string_view name);
 struct PromptOptions {
   std::int64_t prompt_tokens_max = 512;
   Truncation truncation = Truncation::kError;
-  bool filter_overlong = false;                                                  // drop rows over the limit before training starts
-  std::string chat_template;                                                     // overrides the model's own when not empty
-  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
+  bool filter_overlong = false;  // drop rows over the limit before training starts
+  std::string chat_template;     // overrides the model's own when not empty
+  nlohmann::ordered_json template_variables =
+      nlohmann::ordered_json::object();    // `data.apply_chat_template_kwargs`
   nlohmann::ordered_json tools = nullptr;  // schemas of tools that the model may call
 
   /// From `data.*` and `actor_rollout_ref.model.custom_chat_template`.
   static runtime::Result<PromptOptions> from_config(const Config& config);
 };
 
-/// Renders chats with the model's template (plain prompts are encoded as they are, with the special tokens the tokenizer adds), encodes and
-/// truncates. Borrows the tokenizer. Thread-safe.
+/// Renders chats with the model's template (plain prompts are encoded as they are, with the special
+/// tokens the tokenizer adds), encodes and truncates. Borrows the tokenizer. Thread-safe.
 class PromptBuilder {
  public:
-  /// kInvalidArgument: the template does not parse. A model without a template is fine as long as no row is a chat.
-  static runtime::Result<PromptBuilder> create(const Tokenizer& tokenizer, const PromptOptions& options);
+  /// kInvalidArgument: the template does not parse. A model without a template is fine as long as
+  /// no row is a chat.
+  static runtime::Result<PromptBuilder> create(const Tokenizer& tokenizer,
+                                               const PromptOptions& options);
 
-  /// The text that the model sees, before encoding. kInvalidArgument: the template refused the messages, or there is none.
-  /// Without `asks`, the chat is not left where the model is to go on.
+  /// The text that the model sees, before encoding. kInvalidArgument: the template refused the
+  /// messages, or there is none. Without `asks`, the chat is not left where the model is to go on.
   runtime::Result<std::string> text(const DataRow& row, bool asks = true) const;
 
-  /// Ids within the limit. kInvalidArgument: longer, with Truncation::kError; the message names the row and the cure.
+  /// Ids within the limit. kInvalidArgument: longer, with Truncation::kError; the message names the
+  /// row and the cure.
   runtime::Result<std::vector<std::int32_t>> ids(const DataRow& row) const;
 
-  /// Ids of the row's demonstration, closed with the end-of-sequence token; kInvalidArgument when the row has none.
+  /// Ids of the row's demonstration, closed with the end-of-sequence token; kInvalidArgument when
+  /// the row has none.
   runtime::Result<std::vector<std::int32_t>> response_ids(const DataRow& row) const;
 
-  /// The rows that fit, in order, when `filter_overlong` is set; otherwise all. `dropped` counts the others.
-  /// kInvalidArgument: nothing is left.
+  /// The rows that fit, in order, when `filter_overlong` is set; otherwise all. `dropped` counts
+  /// the others. kInvalidArgument: nothing is left.
   runtime::Result<Dataset> filter(Dataset dataset, std::int64_t* dropped = nullptr) const;
 
  private:
-  PromptBuilder(const Tokenizer& tokenizer, PromptOptions options, std::optional<ChatTemplate> chat_template);
+  PromptBuilder(const Tokenizer& tokenizer, PromptOptions options,
+                std::optional<ChatTemplate> chat_template);
   runtime::Result<std::vector<std::int32_t>> encode(const DataRow& row) const;
 
   const Tokenizer* tokenizer_;
@@ -63,8 +70,9 @@ class PromptBuilder {
   std::optional<ChatTemplate> chat_template_;
 };
 
-/// Cuts `ids` to `limit` by the policy: kLeft keeps the end, kRight the beginning, kMiddle both ends (the begin gets the smaller half).
-/// kInvalidArgument for kError when it is longer.
-runtime::Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::int64_t limit, Truncation truncation);
+/// Cuts `ids` to `limit` by the policy: kLeft keeps the end, kRight the beginning, kMiddle both
+/// ends (the begin gets the smaller half). kInvalidArgument for kError when it is longer.
+runtime::Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids,
+                                                    std::int64_t limit, Truncation truncation);
 
 }  // namespace rl

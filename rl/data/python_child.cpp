@@ -101,12 +101,15 @@ def reasons(error):
     return str(error) if own else "".join(traceback.format_exception(*sys.exc_info()))[-4000:]
 )python";
 
-Result<PythonChild> PythonChild::start(const std::string& program, const nlohmann::ordered_json& setup, const std::string& key) {
+Result<PythonChild> PythonChild::start(const std::string& program,
+                                       const nlohmann::ordered_json& setup,
+                                       const std::string& key) {
   const char* named = runtime::environment_variable("STARLING_PYTHON");
   std::string interpreter = named != nullptr && *named != 0 ? named : "python3";
   // Requests go over a socket, so that a child that is gone is an error rather than a signal.
   int requests[2], answers[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) != 0) return runtime::errno_status(errno, "a socket to " + interpreter);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) != 0)
+    return runtime::errno_status(errno, "a socket to " + interpreter);
   if (::pipe2(answers, O_CLOEXEC) != 0) {
     const int error = errno;
     ::close(requests[0]);
@@ -117,7 +120,9 @@ Result<PythonChild> PythonChild::start(const std::string& program, const nlohman
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, requests[1], 0);
   ::posix_spawn_file_actions_adddup2(&actions, answers[1], 3);
-  std::string option = "-c", code = kPythonPrelude + program, argument = setup.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string option = "-c", code = kPythonPrelude + program,
+              argument =
+                  setup.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   char* argv[] = {interpreter.data(), option.data(), code.data(), argument.data(), nullptr};
   pid_t pid = -1;
   const int failed = ::posix_spawnp(&pid, interpreter.c_str(), &actions, nullptr, argv, environ);
@@ -127,12 +132,15 @@ Result<PythonChild> PythonChild::start(const std::string& program, const nlohman
   if (failed != 0) {
     ::close(requests[0]);
     ::close(answers[0]);
-    return runtime::unavailable(key + " needs a Python interpreter, and " + interpreter + " cannot be started (" + std::generic_category().message(failed) + "): install python3, or set STARLING_PYTHON");
+    return runtime::unavailable(key + " needs a Python interpreter, and " + interpreter +
+                                " cannot be started (" + std::generic_category().message(failed) +
+                                "): install python3, or set STARLING_PYTHON");
   }
   return PythonChild(pid, requests[0], answers[0]);
 }
 
-PythonChild::PythonChild(pid_t pid, int requests, int answers) : pid_(pid), requests_(::fdopen(requests, "w")), answers_(::fdopen(answers, "r")) {}
+PythonChild::PythonChild(pid_t pid, int requests, int answers)
+    : pid_(pid), requests_(::fdopen(requests, "w")), answers_(::fdopen(answers, "r")) {}
 
 PythonChild::PythonChild(PythonChild&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
@@ -145,7 +153,8 @@ PythonChild::~PythonChild() {
   requests_.reset();
   answers_.reset();
   int status = 0;
-  while (pid_ > 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
+  while (pid_ > 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
   std::free(line_);
 }
 

@@ -15,16 +15,21 @@
 
 namespace rl {
 
-/// What the programs have in common. `told`, a file to write answers to; plain(value), what JSON has a form for; config_of(tree), a configuration as classes expect it; load_class(path, name), of a file or of
-/// pkg://a.b; reasons(error), what is told of an exception.
+/// What the programs have in common. `told`, a file to write answers to; plain(value), what JSON
+/// has a form for; config_of(tree), a configuration as classes expect it; load_class(path, name),
+/// of a file or of pkg://a.b; reasons(error), what is told of an exception.
 extern const char* const kPythonPrelude;
 
-/// A resource; one thread. Waited for when it is destroyed: a program ends with its input, or when nobody reads what it writes.
+/// A resource; one thread. Waited for when it is destroyed: a program ends with its input, or when
+/// nobody reads what it writes.
 class PythonChild {
  public:
-  /// python3, or what STARLING_PYTHON names, with `program` behind kPythonPrelude and `setup` as its argument. It answers on descriptor 3, reads its standard input, and what it prints goes to stderr.
-  /// `key` is what asks for it. kUnavailable: no interpreter.
-  static runtime::Result<PythonChild> start(const std::string& program, const nlohmann::ordered_json& setup, const std::string& key);
+  /// python3, or what STARLING_PYTHON names, with `program` behind kPythonPrelude and `setup` as
+  /// its argument. It answers on descriptor 3, reads its standard input, and what it prints goes to
+  /// stderr. `key` is what asks for it. kUnavailable: no interpreter.
+  static runtime::Result<PythonChild> start(const std::string& program,
+                                            const nlohmann::ordered_json& setup,
+                                            const std::string& key);
 
   PythonChild(PythonChild&& other) noexcept;
   PythonChild& operator=(PythonChild&&) = delete;

@@ -143,22 +143,30 @@ told.flush()
 
 // A row as classes see it: verl's names.
 ordered_json row_json(const DataRow& row) {
-  ordered_json told{{"prompt", row.prompt}, {"data_source", row.data_source}, {"reward_model", {{"ground_truth", row.ground_truth}}}, {"extra_info", row.extra}};
+  ordered_json told{{"prompt", row.prompt},
+                    {"data_source", row.data_source},
+                    {"reward_model", {{"ground_truth", row.ground_truth}}},
+                    {"extra_info", row.extra}};
   if (row.difficulty) told["difficulty"] = *row.difficulty;
   return told;
 }
 
 class PythonOrder : public RowOrder {
  public:
-  PythonOrder(std::string who, PythonChild child, std::int64_t rows) : who_(std::move(who)), child_(std::move(child)), rows_(rows) {}
+  PythonOrder(std::string who, PythonChild child, std::int64_t rows)
+      : who_(std::move(who)), child_(std::move(child)), rows_(rows) {}
 
   // What the process says next.
   Result<json> hear() {
     const std::optional<std::string_view> line = child_.line();
-    if (!line) return runtime::invalid_argument(who_ + ": the process that says which rows come has ended; what it printed is above");
+    if (!line)
+      return runtime::invalid_argument(
+          who_ + ": the process that says which rows come has ended; what it printed is above");
     json answer = runtime::parse_json(*line);
-    if (!answer.is_object()) return runtime::invalid_argument(who_ + ": the answer is no JSON object");
-    if (answer.contains("error") && answer["error"].is_string()) return runtime::invalid_argument(who_ + ": " + answer["error"].get<std::string>());
+    if (!answer.is_object())
+      return runtime::invalid_argument(who_ + ": the answer is no JSON object");
+    if (answer.contains("error") && answer["error"].is_string())
+      return runtime::invalid_argument(who_ + ": " + answer["error"].get<std::string>());
     return answer;
   }
 
@@ -177,26 +185,47 @@ class PythonOrder : public RowOrder {
 
   Status learn(std::span<const RowOutcome> outcomes) override {
     json list = json::array();
-    for (const RowOutcome& outcome : outcomes) list.push_back({outcome.row, outcome.score, outcome.response_tokens});
+    for (const RowOutcome& outcome : outcomes)
+      list.push_back({outcome.row, outcome.score, outcome.response_tokens});
     Result<json> answer = ask({{"update", {std::move(list)}}});
     if (!answer.ok()) return answer.status();
     state_ = (*answer)["state"];
     return {};
   }
 
-  json position() const override { return {{"order", kSamplerKind}, {"rows", rows_}, {"epoch", epoch_}, {"offset", offset_}, {"state", state_}}; }
+  json position() const override {
+    return {{"order", kSamplerKind},
+            {"rows", rows_},
+            {"epoch", epoch_},
+            {"offset", offset_},
+            {"state", state_}};
+  }
 
   Status resume(const json& position) override {
-    const auto number = [&](const char* key) { return position.contains(key) && position[key].is_number_integer() ? position[key].get<std::int64_t>() : -2; };
-    if (!position.is_object() || position.value("order", json()) != kSamplerKind || number("epoch") < -1 || number("offset") < 0) {
-      return runtime::invalid_argument("the position in the data is not one of data.sampler: was the checkpoint made without it?");
+    const auto number = [&](const char* key) {
+      return position.contains(key) && position[key].is_number_integer()
+                 ? position[key].get<std::int64_t>()
+                 : -2;
+    };
+    if (!position.is_object() || position.value("order", json()) != kSamplerKind ||
+        number("epoch") < -1 || number("offset") < 0) {
+      return runtime::invalid_argument(
+          "the position in the data is not one of data.sampler: was the checkpoint made without "
+          "it?");
     }
-    if (number("rows") != rows_) return runtime::invalid_argument("the position in the data is of " + std::to_string(number("rows")) + " rows, and there are " + std::to_string(rows_));
+    if (number("rows") != rows_)
+      return runtime::invalid_argument("the position in the data is of " +
+                                       std::to_string(number("rows")) + " rows, and there are " +
+                                       std::to_string(rows_));
     if (number("epoch") < 0) return {};
     const json state = position.value("state", json());
     const Result<json> answer = ask({{"resume", {number("epoch"), number("offset"), state}}});
     if (!answer.ok()) return answer.status();
-    if (!answer->value("replays_updates", true)) LOG(warn, "{}: it goes on where its order was, without what update() had told it before; give it state_dict() and load_state_dict() to keep that", who_);
+    if (!answer->value("replays_updates", true))
+      LOG(warn,
+          "{}: it goes on where its order was, without what update() had told it before; give it "
+          "state_dict() and load_state_dict() to keep that",
+          who_);
     epoch_ = number("epoch");
     offset_ = number("offset");
     state_ = state;
@@ -207,7 +236,9 @@ class PythonOrder : public RowOrder {
   Result<json> ask(const json& request) {
     if (!tell(request.dump())) {
       const Result<json> last = hear();
-      return last.ok() ? Result<json>(runtime::invalid_argument(who_ + ": the process that says which rows come has ended")) : last;
+      return last.ok() ? Result<json>(runtime::invalid_argument(
+                             who_ + ": the process that says which rows come has ended"))
+                       : last;
     }
     return hear();
   }
@@ -228,23 +259,32 @@ Result<PythonSampler> PythonSampler::from_config(const Config& config) {
   sampler.path = read.find_string("data.sampler.class_path").value_or("");
   sampler.name = read.find_string("data.sampler.class_name").value_or("");
   if (!read.status().ok()) return read.status();
-  if (!sampler.path.empty() && sampler.name.empty()) return config.out_of_range("data.sampler.class_name", "the name of a class in data.sampler.class_path");
+  if (!sampler.path.empty() && sampler.name.empty())
+    return config.out_of_range("data.sampler.class_name",
+                               "the name of a class in data.sampler.class_path");
   const nlohmann::ordered_json* data = config.find("data");
   sampler.config = data == nullptr ? ordered_json::object() : *data;
   return sampler;
 }
 
-Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset, const PythonSampler& sampler) {
+Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset,
+                                                    const PythonSampler& sampler) {
   std::error_code error;
-  if (!sampler.path.starts_with("pkg://") && !std::filesystem::is_regular_file(sampler.path, error)) return runtime::not_found("data.sampler.class_path: there is no file " + sampler.path);
-  const ordered_json setup{{"path", sampler.path}, {"name", sampler.name}, {"config", sampler.config}, {"rows", dataset.size()}};
+  if (!sampler.path.starts_with("pkg://") && !std::filesystem::is_regular_file(sampler.path, error))
+    return runtime::not_found("data.sampler.class_path: there is no file " + sampler.path);
+  const ordered_json setup{{"path", sampler.path},
+                           {"name", sampler.name},
+                           {"config", sampler.config},
+                           {"rows", dataset.size()}};
   Result<PythonChild> child = PythonChild::start(kSamplerProgram, setup, "data.sampler.class_path");
   if (!child.ok()) return child.status();
-  auto order = std::make_unique<PythonOrder>(sampler.path + ": " + sampler.name + " (data.sampler)", std::move(*child), dataset.size());
+  auto order = std::make_unique<PythonOrder>(sampler.path + ": " + sampler.name + " (data.sampler)",
+                                             std::move(*child), dataset.size());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     const Result<DataRow> row = dataset.read(i);
     if (!row.ok()) return row.status();
-    if (!order->tell(row_json(*row).dump(-1, ' ', false, ordered_json::error_handler_t::replace))) break;  // hear() says why
+    if (!order->tell(row_json(*row).dump(-1, ' ', false, ordered_json::error_handler_t::replace)))
+      break;  // hear() says why
   }
   const Result<json> ready = order->hear();
   if (!ready.ok()) return ready.status();

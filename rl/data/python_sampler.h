@@ -11,10 +11,11 @@
 
 namespace rl {
 
-/// A class as verl has it: `Class(data_source, data_config)` with __iter__ over row numbers, and perhaps update(batch), which is told of each step's samples.
+/// A class as verl has it: `Class(data_source, data_config)` with __iter__ over row numbers, and
+/// perhaps update(batch), which is told of each step's samples.
 struct PythonSampler {
-  std::string path;  // of the file, or pkg://a.b, a module that the interpreter finds
-  std::string name;  // of the class
+  std::string path;               // of the file, or pkg://a.b, a module that the interpreter finds
+  std::string name;               // of the class
   nlohmann::ordered_json config;  // the section `data`
 
   bool empty() const { return path.empty(); }
@@ -23,10 +24,15 @@ struct PythonSampler {
   static runtime::Result<PythonSampler> from_config(const Config& config);
 };
 
-/// Runs the class in a process of its own, python3 or what STARLING_PYTHON names, until the order is destroyed. `data_source` is a sequence of the rows, as dicts. When __iter__ ends an epoch ends, and it is
-/// called again; numbers left over at the end that fill no batch are dropped. A position is the number of epochs and rows: resuming goes through __iter__ again up to there, and gives a class with state_dict and
-/// load_state_dict its state of then instead of the calls of update. Errors: kNotFound: no such file; kUnavailable: no interpreter; kInvalidArgument: no such class, what it raised, with the
-/// traceback's end, a number that is no row's, an epoch that fills no batch.
-runtime::Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset, const PythonSampler& sampler);
+/// Runs the class in a process of its own, python3 or what STARLING_PYTHON names, until the order
+/// is destroyed. `data_source` is a sequence of the rows, as dicts. When __iter__ ends an epoch
+/// ends, and it is called again; numbers left over at the end that fill no batch are dropped. A
+/// position is the number of epochs and rows: resuming goes through __iter__ again up to there, and
+/// gives a class with state_dict and load_state_dict its state of then instead of the calls of
+/// update. Errors: kNotFound: no such file; kUnavailable: no interpreter; kInvalidArgument: no such
+/// class, what it raised, with the traceback's end, a number that is no row's, an epoch that fills
+/// no batch.
+runtime::Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset,
+                                                             const PythonSampler& sampler);
 
 }  // namespace rl

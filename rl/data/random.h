@@ -1,4 +1,5 @@
-// A small random generator with the same numbers on every platform: std::shuffle and the std distributions do not promise that.
+// A small random generator with the same numbers on every platform: std::shuffle and the std
+// distributions do not promise that.
 #pragma once
 
 #include <cstdint>

@@ -32,11 +32,14 @@ SplitRecord split_line(std::string_view text, bool last, bool) {
 }
 
 SplitRecord split_json_element(std::string_view text, bool last, bool first) {
-  const auto more = [&] { return last ? bad("the list is not closed: the file is cut off") : SplitRecord(); };
+  const auto more = [&] {
+    return last ? bad("the list is not closed: the file is cut off") : SplitRecord();
+  };
   std::size_t at = skip_space(text, 0);
   if (at == text.size()) return more();
   const bool opened = first && text[at] == '[';
-  if (!opened && (first || (text[at] != ',' && text[at] != ']'))) return bad(first ? "not a list" : "a comma or the list's end is missing");
+  if (!opened && (first || (text[at] != ',' && text[at] != ']')))
+    return bad(first ? "not a list" : "a comma or the list's end is missing");
   if (opened || text[at] == ',') {
     const bool comma = !opened;
     at = skip_space(text, at + 1);
@@ -55,8 +58,10 @@ SplitRecord split_json_element(std::string_view text, bool last, bool first) {
   for (; at < text.size(); ++at) {
     const char c = text[at];
     if (in_string) {
-      if (c == '\\') ++at;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++at;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
@@ -74,8 +79,10 @@ SplitRecord split_json_element(std::string_view text, bool last, bool first) {
 SplitRecord split_csv_line(std::string_view text, bool last, bool) {
   bool quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '"') quoted = !quoted;  // a doubled quote closes and opens again
-    else if (text[at] == '\n' && !quoted) return ended_at(0, at, text);
+    if (text[at] == '"')
+      quoted = !quoted;  // a doubled quote closes and opens again
+    else if (text[at] == '\n' && !quoted)
+      return ended_at(0, at, text);
   }
   if (!last) return {};
   if (text.empty()) return {SplitKind::kEnd, 0, 0, 0, nullptr};
@@ -97,9 +104,13 @@ runtime::Result<std::vector<std::string>> csv_fields(std::string_view line, char
           break;
         }
       }
-      if (at >= line.size()) return runtime::invalid_argument("field " + std::to_string(fields.size()) + ": its quote is not closed");
+      if (at >= line.size())
+        return runtime::invalid_argument("field " + std::to_string(fields.size()) +
+                                         ": its quote is not closed");
       ++at;
-      if (at < line.size() && line[at] != separator) return runtime::invalid_argument("field " + std::to_string(fields.size()) + ": text behind its closing quote");
+      if (at < line.size() && line[at] != separator)
+        return runtime::invalid_argument("field " + std::to_string(fields.size()) +
+                                         ": text behind its closing quote");
     } else {
       const std::size_t end = std::min(line.find(separator, at), line.size());
       field = line.substr(at, end - at);
@@ -113,7 +124,9 @@ runtime::Result<std::vector<std::string>> csv_fields(std::string_view line, char
 std::string csv_field(std::string_view text, char separator) {
   const char special[] = {separator, '"', '\n', '\r'};
   const bool padded = !text.empty() && (text.front() == ' ' || text.back() == ' ');
-  if (!padded && text.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos) return std::string(text);
+  if (!padded &&
+      text.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos)
+    return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';

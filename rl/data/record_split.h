@@ -1,4 +1,5 @@
-// Where one record of a text ends and the next begins, for texts that are read piece by piece. Pure functions of bytes from anywhere.
+// Where one record of a text ends and the next begins, for texts that are read piece by piece. Pure
+// functions of bytes from anywhere.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ struct SplitRecord {
   const char* problem = nullptr;
 };
 
-/// The first record of `text`, which starts where the last one ended; `last`: nothing comes behind it; `first`: nothing came before it.
+/// The first record of `text`, which starts where the last one ended; `last`: nothing comes behind
+/// it; `first`: nothing came before it.
 SplitRecord split_line(std::string_view text, bool last, bool first);
 /// Elements of a JSON list. What is in one is not looked at but for its brackets and strings.
 SplitRecord split_json_element(std::string_view text, bool last, bool first);

@@ -9,14 +9,17 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-Result<RowFeed> RowFeed::create(Dataset dataset, const RowFeedOptions& options, std::unique_ptr<RowOrder> order) {
+Result<RowFeed> RowFeed::create(Dataset dataset, const RowFeedOptions& options,
+                                std::unique_ptr<RowOrder> order) {
   if (dataset.size() < options.batch_rows) {
-    return runtime::invalid_argument("the data has " + std::to_string(dataset.size()) + " rows, fewer than one batch of " + std::to_string(options.batch_rows) + ": set " +
-                                     options.batch_key + " to at most that");
+    return runtime::invalid_argument(
+        "the data has " + std::to_string(dataset.size()) + " rows, fewer than one batch of " +
+        std::to_string(options.batch_rows) + ": set " + options.batch_key + " to at most that");
   }
   const Result<SampleLayout> layout = dataset.layout();
   if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::create(dataset.size(), options.shuffle, options.shuffle_seed, *layout);
+  Result<Sampler> sampler =
+      Sampler::create(dataset.size(), options.shuffle, options.shuffle_seed, *layout);
   if (!sampler.ok()) return sampler.status();
   return RowFeed(std::move(dataset), options, std::move(*sampler), std::move(order));
 }

@@ -20,19 +20,28 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const ordered_json& message = messages[i];
     const std::string which = at + ": message " + std::to_string(i + 1);
-    if (!message.is_object()) return invalid_argument(which + " must be an object with role and content, it is " + json_type_name(message));
+    if (!message.is_object())
+      return invalid_argument(which + " must be an object with role and content, it is " +
+                              json_type_name(message));
     if (!message.contains("role")) return invalid_argument(which + " has no 'role'");
-    if (!message.at("role").is_string()) return invalid_argument(which + ": 'role' must be a text, it is " + json_type_name(message.at("role")));
+    if (!message.at("role").is_string())
+      return invalid_argument(which + ": 'role' must be a text, it is " +
+                              json_type_name(message.at("role")));
     const auto content = message.find("content");
     const bool calls = message.contains("tool_calls");
     if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
-    if (content != message.end() && !content->is_string() && !content->is_array() && !(content->is_null() && calls)) {
-      return invalid_argument(which + ": 'content' must be a text or a list of parts, it is " + json_type_name(*content));
+    if (content != message.end() && !content->is_string() && !content->is_array() &&
+        !(content->is_null() && calls)) {
+      return invalid_argument(which + ": 'content' must be a text or a list of parts, it is " +
+                              json_type_name(*content));
     }
     if (content == message.end() || !content->is_array()) continue;
     for (const ordered_json& part : *content) {
-      const std::string type = part.is_object() ? part.value("type", ordered_json("text")).dump() : "\"text\"";
-      if (type != "\"text\"") return runtime::unimplemented(which + " has a part of type " + type + ", and only text is read");
+      const std::string type =
+          part.is_object() ? part.value("type", ordered_json("text")).dump() : "\"text\"";
+      if (type != "\"text\"")
+        return runtime::unimplemented(which + " has a part of type " + type +
+                                      ", and only text is read");
     }
   }
   return Status();
@@ -41,9 +50,14 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
 /// ShareGPT's {"from": "human", "value": ...} as {"role": "user", "content": ...}; others stay.
 void rename_share_gpt(ordered_json& messages) {
   for (ordered_json& message : messages) {
-    if (!message.is_object() || message.contains("role") || !message.contains("from") || !message.at("from").is_string() || !message.contains("value")) continue;
+    if (!message.is_object() || message.contains("role") || !message.contains("from") ||
+        !message.at("from").is_string() || !message.contains("value"))
+      continue;
     const std::string from = message.at("from").get<std::string>();
-    message = {{"role", from == "human" ? "user" : from == "gpt" ? "assistant" : from}, {"content", message.at("value")}};
+    message = {{"role", from == "human" ? "user"
+                        : from == "gpt" ? "assistant"
+                                        : from},
+               {"content", message.at("value")}};
   }
 }
 
@@ -54,17 +68,22 @@ const ordered_json* find_field(const ordered_json& row, const std::string& key) 
 
 Status no_column(const RawRow& row, const std::string& key, const std::string& setting) {
   const bool is_null = row.value.contains(key);
-  return invalid_argument(row.where + (is_null ? ": '" + key + "' (" + setting + ") is null" : ": no key '" + key + "' (" + setting + "); it has " + list_json_keys(row.value)));
+  return invalid_argument(row.where + (is_null ? ": '" + key + "' (" + setting + ") is null"
+                                               : ": no key '" + key + "' (" + setting +
+                                                     "); it has " + list_json_keys(row.value)));
 }
 
-constexpr std::array kMediaKeys = {"data.image_key", "data.video_key", "data.audio_key"};  // of RowMapping::media, in its order
+constexpr std::array kMediaKeys = {"data.image_key", "data.video_key",
+                                   "data.audio_key"};  // of RowMapping::media, in its order
 
 // Left out without a word, they would leave a question about nothing.
 Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
   for (const std::string& column : mapping.media) {
     const ordered_json* value = column.empty() ? nullptr : find_field(row.value, column);
     if (value == nullptr || is_empty_value(*value)) continue;
-    return runtime::unimplemented(row.where + ": it has '" + column + "', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
+    return runtime::unimplemented(row.where + ": it has '" + column +
+                                  "', and only text is read: take rows without, or train on their "
+                                  "text alone by data.image_key=null (video_key, audio_key)");
   }
   return Status();
 }
@@ -75,7 +94,8 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
     const ordered_json* column = find_field(row.value, mapping.answer);
     if (column == nullptr) return no_column(row, mapping.answer, "data.columns.answer");
     truth = json_as_text(*column);
-  } else if (const ordered_json* model = find_field(row.value, "reward_model"); model != nullptr && model->is_object() && model->contains("ground_truth")) {
+  } else if (const ordered_json* model = find_field(row.value, "reward_model");
+             model != nullptr && model->is_object() && model->contains("ground_truth")) {
     truth = json_as_text(model->at("ground_truth"));
   } else {
     for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
@@ -86,20 +106,27 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
   }
   if (mapping.answer_after.empty()) return truth;
   const std::size_t mark = truth.rfind(mapping.answer_after);
-  if (mark == std::string::npos) return invalid_argument(row.where + ": the answer has no '" + mapping.answer_after + "' (data.answer_after)");
+  if (mark == std::string::npos)
+    return invalid_argument(row.where + ": the answer has no '" + mapping.answer_after +
+                            "' (data.answer_after)");
   truth.erase(0, mark + mapping.answer_after.size());
   truth.erase(0, truth.find_first_not_of(" \t\r\n"));
   truth.erase(truth.find_last_not_of(" \t\r\n") + 1);
   return truth;
 }
 
-/// Goes down from a column by `path`; null and what is not there are errors. Returns nullptr and sets `status` then.
-const ordered_json* descend(const ordered_json* at, const std::vector<std::string>& path, const std::string& name, Status& status) {
+/// Goes down from a column by `path`; null and what is not there are errors. Returns nullptr and
+/// sets `status` then.
+const ordered_json* descend(const ordered_json* at, const std::vector<std::string>& path,
+                            const std::string& name, Status& status) {
   std::string so_far = name;
   for (const std::string& key : path) {
     const ordered_json* next = at->is_object() ? find_field(*at, key) : nullptr;
     if (next == nullptr) {
-      status = invalid_argument(so_far + (at->is_object() ? " has no '" + key + "'; it has " + list_json_keys(*at) : " must be an object with '" + key + "', it is " + json_type_name(*at)));
+      status = invalid_argument(
+          so_far + (at->is_object()
+                        ? " has no '" + key + "'; it has " + list_json_keys(*at)
+                        : " must be an object with '" + key + "', it is " + json_type_name(*at)));
       return nullptr;
     }
     so_far += "." + key;
@@ -109,18 +136,25 @@ const ordered_json* descend(const ordered_json* at, const std::vector<std::strin
 }
 
 /// A row that is a conversation as a whole.
-Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping, const ordered_json& messages) {
+Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
+                                 const ordered_json& messages) {
   const std::string at = row.where + ": '" + mapping.messages + "' (data.messages_key)";
-  if (!messages.is_array()) return invalid_argument(at + " must be a list of messages, it is " + json_type_name(messages));
+  if (!messages.is_array())
+    return invalid_argument(at + " must be a list of messages, it is " + json_type_name(messages));
   DataRow into;
   into.where = row.where;
   into.prompt = messages;
   rename_share_gpt(into.prompt);
   if (const Status status = check_messages(into.prompt, at); !status.ok()) return status;
-  const bool answered = std::any_of(into.prompt.begin(), into.prompt.end(), [](const ordered_json& message) { return message.at("role") == "assistant"; });
+  const bool answered =
+      std::any_of(into.prompt.begin(), into.prompt.end(),
+                  [](const ordered_json& message) { return message.at("role") == "assistant"; });
   if (!answered) return invalid_argument(at + " has no message of the assistant to learn from");
-  if (!mapping.system_prompt.empty() && into.prompt.front().at("role") != "system") into.prompt.insert(into.prompt.begin(), ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
-  for (const auto& [column, name] : {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
+  if (!mapping.system_prompt.empty() && into.prompt.front().at("role") != "system")
+    into.prompt.insert(into.prompt.begin(),
+                       ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
+  for (const auto& [column, name] :
+       {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
     const ordered_json* value = column->empty() ? nullptr : find_field(row.value, *column);
     if (value != nullptr) into.extra[name] = *value;
   }
@@ -136,7 +170,11 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
     return Status();
   }
   const ordered_json* column = find_field(row.value, mapping.prompt);
-  if (column == nullptr) return no_column(row, mapping.prompt, mapping.messages.empty() ? "data.prompt_key" : "data.prompt_key), and no conversation '" + mapping.messages + "' (data.messages_key");
+  if (column == nullptr)
+    return no_column(row, mapping.prompt,
+                     mapping.messages.empty() ? "data.prompt_key"
+                                              : "data.prompt_key), and no conversation '" +
+                                                    mapping.messages + "' (data.messages_key");
   const std::string at = row.where + ": '" + mapping.prompt + "'";
   Status found;
   column = descend(column, mapping.prompt_path, at, found);
@@ -147,13 +185,21 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
     const Status status = check_messages(into.prompt, at);
     if (!status.ok()) return status;
   } else if (!into.prompt.is_string()) {
-    return invalid_argument(at + " must be a text or a list of messages, it is " + json_type_name(into.prompt));
+    return invalid_argument(at + " must be a text or a list of messages, it is " +
+                            json_type_name(into.prompt));
   }
   if (mapping.conversations != RowMapping::Conversations::kMessages) return Status();
-  if (!into.prompt.is_array()) return invalid_argument(at + " must be a list of messages (data.conversations=messages), it is " + json_type_name(into.prompt));
+  if (!into.prompt.is_array())
+    return invalid_argument(at +
+                            " must be a list of messages (data.conversations=messages), it is " +
+                            json_type_name(into.prompt));
   const ordered_json& last = into.prompt.back();
-  if (last.at("role") != "assistant" || into.prompt.size() < 2) return invalid_argument(at + ": the last of two or more messages must be the assistant's (data.conversations=messages)");
-  if (!last.contains("content") || !last.at("content").is_string()) return invalid_argument(at + ": the last message's 'content' must be a text");
+  if (last.at("role") != "assistant" || into.prompt.size() < 2)
+    return invalid_argument(
+        at +
+        ": the last of two or more messages must be the assistant's (data.conversations=messages)");
+  if (!last.contains("content") || !last.at("content").is_string())
+    return invalid_argument(at + ": the last message's 'content' must be a text");
   into.response = last.at("content").get<std::string>();
   into.prompt.erase(into.prompt.size() - 1);
   return Status();
@@ -166,11 +212,17 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
     into.prompt.push_back(message);
   }
   if (mapping.prompt_form == RowMapping::PromptForm::kPlain && into.is_chat()) {
-    return invalid_argument(row.where + ": '" + mapping.prompt + "' is a list of messages, and data.prompt_form is plain: use data.prompt_template with a column that is a text");
+    return invalid_argument(row.where + ": '" + mapping.prompt +
+                            "' is a list of messages, and data.prompt_form is plain: use "
+                            "data.prompt_template with a column that is a text");
   }
   if (mapping.system_prompt.empty()) return Status();
-  if (!into.is_chat()) return invalid_argument(row.where + ": data.system_prompt needs a chat: set data.prompt_form=chat");
-  if (into.prompt.front().at("role") != "system") into.prompt.insert(into.prompt.begin(), ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
+  if (!into.is_chat())
+    return invalid_argument(row.where +
+                            ": data.system_prompt needs a chat: set data.prompt_form=chat");
+  if (into.prompt.front().at("role") != "system")
+    into.prompt.insert(into.prompt.begin(),
+                       ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
   return Status();
 }
 
@@ -181,7 +233,8 @@ Status normalise_messages(ordered_json& messages, const std::string& at) {
   return check_messages(messages, at);
 }
 
-Result<std::string> fill_template(std::string_view text, const ordered_json& row, const std::string& where) {
+Result<std::string> fill_template(std::string_view text, const ordered_json& row,
+                                  const std::string& where) {
   const std::string at = where + ": data.prompt_template: ";
   std::string filled;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -197,10 +250,12 @@ Result<std::string> fill_template(std::string_view text, const ordered_json& row
       return invalid_argument(at + "a '}' without its '{': write '}}' for a brace");
     } else if (c == '{') {
       const std::size_t end = text.find('}', i);
-      if (end == std::string_view::npos) return invalid_argument(at + "a '{' without its '}': write '{{' for a brace");
+      if (end == std::string_view::npos)
+        return invalid_argument(at + "a '{' without its '}': write '{{' for a brace");
       const std::string name(text.substr(i + 1, end - i - 1));
       const ordered_json* column = find_field(row, name);
-      if (column == nullptr) return invalid_argument(at + "no key '" + name + "'; the row has " + list_json_keys(row));
+      if (column == nullptr)
+        return invalid_argument(at + "no key '" + name + "'; the row has " + list_json_keys(row));
       filled += json_as_text(*column);
       i = end;
     } else {
@@ -213,12 +268,14 @@ Result<std::string> fill_template(std::string_view text, const ordered_json& row
 Result<RowMapping> RowMapping::from_config(const Config& config) {
   ConfigReader read(config);
   RowMapping mapping;
-  mapping.prompt = read.find_string("data.columns.prompt").value_or(read.get_string("data.prompt_key"));
+  mapping.prompt =
+      read.find_string("data.columns.prompt").value_or(read.get_string("data.prompt_key"));
   mapping.answer = read.find_string("data.columns.answer").value_or("");
   mapping.response = read.find_string("data.columns.response").value_or("");
   mapping.data_source = read.find_string("data.columns.data_source").value_or("data_source");
   for (std::size_t i = 0; i < kMediaKeys.size(); ++i) {
-    if (config.find(kMediaKeys[i]) != nullptr) mapping.media[i] = read.find_string(kMediaKeys[i]).value_or("");
+    if (config.find(kMediaKeys[i]) != nullptr)
+      mapping.media[i] = read.find_string(kMediaKeys[i]).value_or("");
   }
   constexpr const char* kTeacherColumn = "distillation.teacher_key";  // of `starling train`
   if (config.find(kTeacherColumn) != nullptr) mapping.teacher = read.get_string(kTeacherColumn);
@@ -233,16 +290,26 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
   if (conversations == "tree") mapping.conversations = Conversations::kTree;
   if (form == "plain") mapping.prompt_form = PromptForm::kPlain;
   if (form == "chat") mapping.prompt_form = PromptForm::kChat;
-  if (mapping.conversations != Conversations::kNone && !mapping.prompt_template.empty()) return invalid_argument("data.prompt_template and data.conversations do not go together: a conversation is a chat already");
-  if (config.find_string("data.columns.prompt").value_or(std::nullopt) && !mapping.prompt_template.empty()) return invalid_argument("data.columns.prompt and data.prompt_template both say what the prompt is: set one");
+  if (mapping.conversations != Conversations::kNone && !mapping.prompt_template.empty())
+    return invalid_argument(
+        "data.prompt_template and data.conversations do not go together: a conversation is a chat "
+        "already");
+  if (config.find_string("data.columns.prompt").value_or(std::nullopt) &&
+      !mapping.prompt_template.empty())
+    return invalid_argument(
+        "data.columns.prompt and data.prompt_template both say what the prompt is: set one");
   return mapping;
 }
 
 Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
-  if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
+  if (!row.value.is_object())
+    return invalid_argument(row.where + ": a row must be an object, it is " +
+                            json_type_name(row.value));
   if (mapping.preference) return map_preference(row, mapping);
   if (Status status = check_text_alone(row, mapping); !status.ok()) return status;
-  if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find_field(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
+  if (const ordered_json* messages =
+          mapping.messages.empty() ? nullptr : find_field(row.value, mapping.messages))
+    return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;
   Status status = read_prompt(row, mapping, into);
@@ -251,20 +318,30 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   Result<std::string> truth = ground_truth(row, mapping);
   if (!truth.ok()) return truth.status();
   into.ground_truth = std::move(*truth);
-  if (const ordered_json* source = find_field(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
-  if (const ordered_json* teacher = mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher)) into.teacher = json_as_text(*teacher);
+  if (const ordered_json* source = find_field(row.value, mapping.data_source))
+    into.data_source = json_as_text(*source);
+  if (const ordered_json* teacher =
+          mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher))
+    into.teacher = json_as_text(*teacher);
   if (const ordered_json* extra = find_field(row.value, "extra_info")) into.extra = *extra;
   const ordered_json* difficulty = find_field(row.value, "difficulty");
   if (difficulty == nullptr) difficulty = find_field(into.extra, "difficulty");
   if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
-  if (const ordered_json* agent = find_field(row.value, "agent_name"); agent != nullptr && agent->is_string()) into.agent_name = agent->get<std::string>();
+  if (const ordered_json* agent = find_field(row.value, "agent_name");
+      agent != nullptr && agent->is_string())
+    into.agent_name = agent->get<std::string>();
   const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
   const ordered_json* response = find_field(row.value, response_key);
-  if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, mapping.messages.empty() ? "data.columns.response" : "data.response_key");
+  if (response == nullptr && !mapping.response.empty())
+    return no_column(row, mapping.response,
+                     mapping.messages.empty() ? "data.columns.response" : "data.response_key");
   if (response != nullptr) {
-    response = descend(response, mapping.response_path, row.where + ": '" + response_key + "'", status);
+    response =
+        descend(response, mapping.response_path, row.where + ": '" + response_key + "'", status);
     if (response == nullptr) return status;
-    if (!response->is_string()) return invalid_argument(row.where + ": '" + response_key + "' must be a text, it is " + json_type_name(*response));
+    if (!response->is_string())
+      return invalid_argument(row.where + ": '" + response_key + "' must be a text, it is " +
+                              json_type_name(*response));
     into.response = response->get<std::string>();
   }
   return into;

@@ -25,18 +25,26 @@ struct RowMapping {
   enum class PromptForm { kAsStored, kPlain, kChat };
 
   std::string prompt = "prompt";  // the columns' names
-  std::string answer;             // otherwise verl's reward_model.ground_truth, or ground_truth, answer, solution, target
-  std::string response;           // otherwise `response`, which a row need not have
+  std::string answer;    // otherwise verl's reward_model.ground_truth, or ground_truth, answer,
+                         // solution, target
+  std::string response;  // otherwise `response`, which a row need not have
   std::string data_source = "data_source";
-  std::string teacher = {};  // of distillation: another column than that of the data source; see DataRow::teacher
-  std::string prompt_template;  // "Question: {question}\nAnswer:": what is in braces are columns; {{ and }} are braces
+  std::string teacher =
+      {};  // of distillation: another column than that of the data source; see DataRow::teacher
+  std::string prompt_template;  // "Question: {question}\nAnswer:": what is in braces are columns;
+                                // {{ and }} are braces
   std::string system_prompt;    // goes before a chat that has none
-  std::string answer_after;     // the ground truth is what comes after the last of these: "####" of GSM8K
-  std::string messages = {};    // a column that holds a whole conversation, taken as it is where a row has it; its tools and enable_thinking go into `extra`
-  std::string tools = {};       // the column of its tools
-  std::string thinking = {};    // and of enable_thinking
-  std::array<std::string, 3> media = {"images", "videos", "audios"};  // columns that have to be empty, since only text is read; empty: none to look at
-  std::vector<std::string> prompt_path = {};    // from the prompt's column down: verl's prompt_dict_keys
+  std::string
+      answer_after;  // the ground truth is what comes after the last of these: "####" of GSM8K
+  std::string messages = {};  // a column that holds a whole conversation, taken as it is where a
+                              // row has it; its tools and enable_thinking go into `extra`
+  std::string tools = {};     // the column of its tools
+  std::string thinking = {};  // and of enable_thinking
+  std::array<std::string, 3> media = {
+      "images", "videos",
+      "audios"};  // columns that have to be empty, since only text is read; empty: none to look at
+  std::vector<std::string> prompt_path =
+      {};  // from the prompt's column down: verl's prompt_dict_keys
   std::vector<std::string> response_path = {};  // and from the response's
   Conversations conversations = Conversations::kNone;
   PromptForm prompt_form = PromptForm::kAsStored;
@@ -48,13 +56,16 @@ struct RowMapping {
   bool operator==(const RowMapping&) const = default;
 };
 
-/// kInvalidArgument: a column is missing or of a wrong type; kUnimplemented: the row has more than text. The message names row and column. Not for kTree.
+/// kInvalidArgument: a column is missing or of a wrong type; kUnimplemented: the row has more than
+/// text. The message names row and column. Not for kTree.
 runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
 
-/// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one without a role or content; `at` begins the error.
+/// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one
+/// without a role or content; `at` begins the error.
 runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);
 
 /// The text of a template. `where` is for messages.
-runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row, const std::string& where);
+runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row,
+                                           const std::string& where);
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// RowOrder: which rows come next, where that follows from how training goes or from code of the user's, rather than from a seed alone (sampler.h).
+// RowOrder: which rows come next, where that follows from how training goes or from code of the
+// user's, rather than from a seed alone (sampler.h).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class RowOrder {
   /// What came of the rows that next() gave last; once a step, after it.
   virtual runtime::Status learn(std::span<const RowOutcome> outcomes) = 0;
 
-  /// For checkpoints. After resume() the same rows come as would have come here. kInvalidArgument: not such a position, or of other data.
+  /// For checkpoints. After resume() the same rows come as would have come here. kInvalidArgument:
+  /// not such a position, or of other data.
   virtual nlohmann::json position() const = 0;
   virtual runtime::Status resume(const nlohmann::json& position) = 0;
 };

@@ -25,7 +25,8 @@ bool is_compressed(const std::string& path) {
 RowForm json_form(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   for (char c; in.get(c);) {
-    if (std::string_view(" \t\r\n\xEF\xBB\xBF").find(c) == std::string_view::npos) return c == '[' ? RowForm::kJsonList : RowForm::kJsonLines;
+    if (std::string_view(" \t\r\n\xEF\xBB\xBF").find(c) == std::string_view::npos)
+      return c == '[' ? RowForm::kJsonList : RowForm::kJsonLines;
   }
   return RowForm::kJsonLines;
 }
@@ -42,7 +43,10 @@ std::optional<RowForm> form_of_extension(const fs::path& path) {
 }
 
 runtime::Status no_such_form(const std::string& file) {
-  return runtime::unimplemented(file + ": rows are read and written as .parquet, .jsonl, .json, .csv, .tsv, .arrow, or a folder of save_to_disk; convert it to one of these");
+  return runtime::unimplemented(
+      file +
+      ": rows are read and written as .parquet, .jsonl, .json, .csv, .tsv, .arrow, or a folder of "
+      "save_to_disk; convert it to one of these");
 }
 
 }  // namespace
@@ -69,20 +73,28 @@ Result<RowForm> row_form_of(const std::string& file) {
   const fs::path path = expand_home(file);
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return runtime::errno_status(error ? error.value() : ENOENT, "data file " + path.string());
+  if (!fs::exists(status))
+    return runtime::errno_status(error ? error.value() : ENOENT, "data file " + path.string());
   if (fs::is_directory(status)) return RowForm::kSavedFolder;
-  if (!fs::is_regular_file(status)) return runtime::invalid_argument("data file " + path.string() + ": a pipe or a device, which cannot be read twice: write it to a file first");
+  if (!fs::is_regular_file(status))
+    return runtime::invalid_argument(
+        "data file " + path.string() +
+        ": a pipe or a device, which cannot be read twice: write it to a file first");
   std::optional<RowForm> form = form_of_extension(path);
   if (!form) return no_such_form(file);
-  if (*form != RowForm::kParquet && *form != RowForm::kArrow && is_compressed(path.string())) return runtime::invalid_argument("data file " + path.string() + ": compressed by gzip: unpack it first (gunzip)");
+  if (*form != RowForm::kParquet && *form != RowForm::kArrow && is_compressed(path.string()))
+    return runtime::invalid_argument("data file " + path.string() +
+                                     ": compressed by gzip: unpack it first (gunzip)");
   return *form == RowForm::kJsonList ? json_form(path.string()) : *form;
 }
 
-Result<std::unique_ptr<RowSource>> open_rows(const std::string& file, const RowSourceOptions& options) {
+Result<std::unique_ptr<RowSource>> open_rows(const std::string& file,
+                                             const RowSourceOptions& options) {
   const Result<RowForm> form = row_form_of(file);
   if (!form.ok()) return form.status();
   if (*form == RowForm::kSavedFolder) return open_saved_folder(file, options);
-  if (*form != RowForm::kParquet && *form != RowForm::kArrow) return open_text_rows(file, *form, options);
+  if (*form != RowForm::kParquet && *form != RowForm::kArrow)
+    return open_text_rows(file, *form, options);
   const Result<ArrowBackend*> arrow = load_arrow();
   if (!arrow.ok()) return arrow.status().with_context(file);
   return (*arrow)->open(file, expand_home(file), *form);
@@ -94,7 +106,8 @@ Result<std::unique_ptr<RowSink>> create_rows(const std::string& file, const RowT
   const std::optional<RowForm> form = form_of_extension(path);
   if (!form && (path.has_extension() || path.empty())) return no_such_form(file);
   if (!form) return create_saved_folder(file, type);
-  if (*form != RowForm::kParquet && *form != RowForm::kArrow) return create_text_rows(file, *form, type);
+  if (*form != RowForm::kParquet && *form != RowForm::kArrow)
+    return create_text_rows(file, *form, type);
   const Result<ArrowBackend*> arrow = load_arrow();
   if (!arrow.ok()) return arrow.status().with_context(file);
   return (*arrow)->create(file, path, *form, type);

@@ -1,4 +1,5 @@
-// RowSource: the rows of one file or folder as JSON, whatever form they are stored in; RowSink: the other way.
+// RowSource: the rows of one file or folder as JSON, whatever form they are stored in; RowSink: the
+// other way.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ struct RawRow {
   std::string where;
 };
 
-/// Rows in blocks, which are what is read at once: a few hundred lines, a row group of Parquet, a record batch of Arrow. Memory is that of a block.
-/// Not thread-safe; stays where it is made.
+/// Rows in blocks, which are what is read at once: a few hundred lines, a row group of Parquet, a
+/// record batch of Arrow. Memory is that of a block. Not thread-safe; stays where it is made.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -44,7 +45,8 @@ class RowSource {
   /// The rows of each block. From a file's footer where it has one; a text is read through, once.
   virtual runtime::Result<std::vector<std::int64_t>> block_rows() = 0;
 
-  /// Any block. CHECKs that block_rows() has it. Errors name the file, and the row where there is one.
+  /// Any block. CHECKs that block_rows() has it. Errors name the file, and the row where there is
+  /// one.
   virtual runtime::Result<std::vector<RawRow>> read_block(std::int64_t block) = 0;
 
   /// The rows in order, block by block, without block_rows(); empty at the end.
@@ -53,18 +55,21 @@ class RowSource {
 
 struct RowSourceOptions {
   std::size_t row_bytes_max = 64 << 20;  // of text: a longer row is refused
-  std::string split;                     // of a folder with several: "train"; with an empty one there must be one only
+  std::string split;  // of a folder with several: "train"; with an empty one there must be one only
 };
 
-/// By the name's extension, and where that leaves a choice by the content: ".json" is a list or one row a line. "~/" is expanded.
-/// kNotFound: no such file; kInvalidArgument: not of that form, damaged; kUnimplemented: an extension that no form has; kUnavailable: Parquet and Arrow without
+/// By the name's extension, and where that leaves a choice by the content: ".json" is a list or one
+/// row a line. "~/" is expanded. kNotFound: no such file; kInvalidArgument: not of that form,
+/// damaged; kUnimplemented: an extension that no form has; kUnavailable: Parquet and Arrow without
 /// libstarling_arrow.so.
-runtime::Result<std::unique_ptr<RowSource>> open_rows(const std::string& file, const RowSourceOptions& options = {});
+runtime::Result<std::unique_ptr<RowSource>> open_rows(const std::string& file,
+                                                      const RowSourceOptions& options = {});
 
 /// What open_rows() takes `file` for. kNotFound, kUnimplemented as there.
 runtime::Result<RowForm> row_form_of(const std::string& file);
 
-/// Writes rows; readers see the file whole or not at all. Destroyed before commit(), it leaves nothing behind.
+/// Writes rows; readers see the file whole or not at all. Destroyed before commit(), it leaves
+/// nothing behind.
 class RowSink {
  public:
   virtual ~RowSink() = default;
@@ -74,7 +79,8 @@ class RowSink {
   virtual runtime::Status commit() = 0;
 };
 
-/// By the extension of `file`; without one, a folder as `save_to_disk` writes it. `type` is that of all the rows, which is what Parquet, Arrow and CSV have to know first.
+/// By the extension of `file`; without one, a folder as `save_to_disk` writes it. `type` is that of
+/// all the rows, which is what Parquet, Arrow and CSV have to know first.
 runtime::Result<std::unique_ptr<RowSink>> create_rows(const std::string& file, const RowType& type);
 
 /// "~/x" below the home folder.

@@ -14,7 +14,8 @@ constexpr std::size_t kShownBytesMax = 60;
 
 // Not bytes: what does not continue a character begins one.
 std::int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 // What the messages of a chat say; nothing for another list.
@@ -24,7 +25,8 @@ std::optional<std::string> chat_text(const ordered_json& list) {
     if (!message.is_object()) return std::nullopt;
     for (const char* key : {"content", "value"}) {
       const auto found = message.find(key);
-      if (found != message.end() && found->is_string()) text += found->get_ref<const std::string&>();
+      if (found != message.end() && found->is_string())
+        text += found->get_ref<const std::string&>();
     }
   }
   if (text.empty()) return std::nullopt;
@@ -50,8 +52,16 @@ ordered_json Spread::to_json() const {
   if (empty()) return nullptr;
   std::vector<std::int64_t> sorted = values_;
   std::sort(sorted.begin(), sorted.end());
-  const auto at = [&sorted](double share) { return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)]; };
-  return {{"min", least_}, {"p10", at(0.1)}, {"median", at(0.5)}, {"p90", at(0.9)}, {"p99", at(0.99)}, {"max", most_}, {"mean", sum_ / static_cast<double>(seen_)}};
+  const auto at = [&sorted](double share) {
+    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  };
+  return {{"min", least_},
+          {"p10", at(0.1)},
+          {"median", at(0.5)},
+          {"p90", at(0.9)},
+          {"p99", at(0.99)},
+          {"max", most_},
+          {"mean", sum_ / static_cast<double>(seen_)}};
 }
 
 void RowStats::measure(Column& column, const std::string& text) {
@@ -66,11 +76,14 @@ void RowStats::add(const ordered_json& row) {
     equal_pairs_ += row.at("chosen") == row.at("rejected") ? 1 : 0;
   }
   for (const auto& [name, value] : row.items()) {
-    auto column = std::find_if(columns_.begin(), columns_.end(), [&name = name](const Column& known) { return known.name == name; });
+    auto column = std::find_if(columns_.begin(), columns_.end(),
+                               [&name = name](const Column& known) { return known.name == name; });
     if (column == columns_.end()) column = columns_.insert(columns_.end(), Column{.name = name});
     if (value.is_null()) continue;
     ++column->present;
-    if (const runtime::Status status = column->type.add(value, name); !status.ok() && column->mixed.empty()) column->mixed = status.message();
+    if (const runtime::Status status = column->type.add(value, name);
+        !status.ok() && column->mixed.empty())
+      column->mixed = status.message();
     if (value.is_array()) {
       column->elements.add(static_cast<std::int64_t>(value.size()));
       if (const std::optional<std::string> chat = chat_text(value)) measure(*column, *chat);
@@ -87,7 +100,9 @@ void RowStats::add(const ordered_json& row) {
 ordered_json RowStats::to_json() const {
   ordered_json columns = ordered_json::array();
   for (const Column& column : columns_) {
-    ordered_json shown = {{"name", column.name}, {"type", column.mixed.empty() ? column.type.to_string() : "mixed"}, {"missing", rows_ - column.present}};
+    ordered_json shown = {{"name", column.name},
+                          {"type", column.mixed.empty() ? column.type.to_string() : "mixed"},
+                          {"missing", rows_ - column.present}};
     if (!column.mixed.empty()) shown["mixed"] = column.mixed;
     if (!column.characters.empty()) shown["characters"] = column.characters.to_json();
     if (!column.tokens.empty()) shown["tokens"] = column.tokens.to_json();

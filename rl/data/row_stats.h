@@ -13,7 +13,8 @@
 
 namespace rl {
 
-/// Counts as a distribution: exact up to 65,536 of them, beyond that of as many, evenly spread over all.
+/// Counts as a distribution: exact up to 65,536 of them, beyond that of as many, evenly spread over
+/// all.
 class Spread {
  public:
   void add(std::int64_t value);
@@ -36,8 +37,10 @@ class RowStats {
 
   void add(const nlohmann::ordered_json& row);
   std::int64_t rows() const { return rows_; }
-  /// {"rows", "columns": [{"name", "type", "missing", "characters" (of texts and chats), "tokens", "elements" (of lists), "values" (of texts with at most 20 different ones: how often each)}]}.
-  /// Where rows have chosen and rejected responses: {"pairs": {"count", "equal"}}. A column whose values have no type in common is "mixed", and says why.
+  /// {"rows", "columns": [{"name", "type", "missing", "characters" (of texts and chats), "tokens",
+  /// "elements" (of lists), "values" (of texts with at most 20 different ones: how often each)}]}.
+  /// Where rows have chosen and rejected responses: {"pairs": {"count", "equal"}}. A column whose
+  /// values have no type in common is "mixed", and says why.
   nlohmann::ordered_json to_json() const;
 
  private:

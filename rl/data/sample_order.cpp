@@ -28,7 +28,8 @@ SplitMix stream(std::uint64_t seed, std::uint64_t a, std::uint64_t b, std::uint6
 }
 
 // `places` shared out by weight.
-std::vector<std::int64_t> share_out(std::int64_t places, const std::vector<SampleLayout::Part>& parts) {
+std::vector<std::int64_t> share_out(std::int64_t places,
+                                    const std::vector<SampleLayout::Part>& parts) {
   double sum = 0;
   for (const auto& part : parts) sum += part.weight;
   std::vector<std::int64_t> shares;
@@ -38,10 +39,12 @@ std::vector<std::int64_t> share_out(std::int64_t places, const std::vector<Sampl
     const double share = static_cast<double>(places) * parts[i].weight / sum;
     shares.push_back(static_cast<std::int64_t>(share));
     given += shares.back();
-    remainders.emplace_back(std::floor(share) - share, i);  // ascending: largest remainder first, then the first part
+    remainders.emplace_back(std::floor(share) - share,
+                            i);  // ascending: largest remainder first, then the first part
   }
   std::sort(remainders.begin(), remainders.end());
-  for (std::size_t i = 0; given < places; ++i, ++given) ++shares[remainders[i % remainders.size()].second];
+  for (std::size_t i = 0; given < places; ++i, ++given)
+    ++shares[remainders[i % remainders.size()].second];
   return shares;
 }
 
@@ -49,7 +52,8 @@ std::vector<std::int64_t> share_out(std::int64_t places, const std::vector<Sampl
 
 std::int64_t SampleLayout::rows() const {
   std::int64_t rows = 0;
-  for (const Part& part : parts) rows = std::accumulate(part.block_rows.begin(), part.block_rows.end(), rows);
+  for (const Part& part : parts)
+    rows = std::accumulate(part.block_rows.begin(), part.block_rows.end(), rows);
   return rows;
 }
 
@@ -65,13 +69,18 @@ std::uint64_t SampleLayout::fingerprint() const {
   return (hash >> 1) | 1;  // a JSON integer of either sign, never 0
 }
 
-runtime::Result<SampleOrder> SampleOrder::create(SampleLayout layout, bool shuffle, std::uint64_t seed) {
-  if (layout.parts.empty() || layout.parts.size() > kPartsMax) return invalid_argument("a data set has 1 to " + std::to_string(kPartsMax) + " files with weights, not " + std::to_string(layout.parts.size()));
+runtime::Result<SampleOrder> SampleOrder::create(SampleLayout layout, bool shuffle,
+                                                 std::uint64_t seed) {
+  if (layout.parts.empty() || layout.parts.size() > kPartsMax)
+    return invalid_argument("a data set has 1 to " + std::to_string(kPartsMax) +
+                            " files with weights, not " + std::to_string(layout.parts.size()));
   SampleOrder order(std::move(layout), shuffle, seed);
   double weights = 0;
   std::int64_t rows = 0;
   for (const SampleLayout::Part& part : order.layout_.parts) {
-    if (!std::isfinite(part.weight) || part.weight < 0) return invalid_argument("data.train_weights: a weight must be a number of at least 0, got " + std::to_string(part.weight));
+    if (!std::isfinite(part.weight) || part.weight < 0)
+      return invalid_argument("data.train_weights: a weight must be a number of at least 0, got " +
+                              std::to_string(part.weight));
     weights += part.weight;
     PartState& state = order.parts_.emplace_back();
     state.first_row = rows;
@@ -95,14 +104,18 @@ std::int64_t SampleOrder::row(std::int64_t epoch, std::int64_t offset) {
     counted_.assign(parts_.size(), 0);
     counted_to_ = 0;
   }
-  for (; counted_to_ < offset; ++counted_to_) ++counted_[labels_[static_cast<std::size_t>(counted_to_)]];
+  for (; counted_to_ < offset; ++counted_to_)
+    ++counted_[labels_[static_cast<std::size_t>(counted_to_)]];
   const std::size_t part = labels_[static_cast<std::size_t>(offset)];
-  return parts_[part].first_row + row_of_part(part, epoch * parts_[part].per_epoch + counted_[part]);
+  return parts_[part].first_row +
+         row_of_part(part, epoch * parts_[part].per_epoch + counted_[part]);
 }
 
 void SampleOrder::label(std::int64_t epoch) {
   labels_.clear();
-  for (std::size_t part = 0; part < parts_.size(); ++part) labels_.insert(labels_.end(), static_cast<std::size_t>(parts_[part].per_epoch), static_cast<std::uint8_t>(part));
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    labels_.insert(labels_.end(), static_cast<std::size_t>(parts_[part].per_epoch),
+                   static_cast<std::uint8_t>(part));
   if (shuffle_) shuffle_values(labels_, stream(seed_, 1, static_cast<std::uint64_t>(epoch), 0));
   labelled_epoch_ = epoch;
   counted_.assign(parts_.size(), 0);
@@ -134,13 +147,17 @@ void SampleOrder::next_window(std::size_t index) {
   const std::vector<std::int64_t>& block_rows = layout_.parts[index].block_rows;
   part.window_begin = part.window_end;
   part.window.clear();
-  while (part.next_block < part.order.size() && (part.window.empty() || static_cast<std::int64_t>(part.window.size()) < layout_.window_rows)) {
+  while (part.next_block < part.order.size() &&
+         (part.window.empty() ||
+          static_cast<std::int64_t>(part.window.size()) < layout_.window_rows)) {
     const auto block = static_cast<std::size_t>(part.order[part.next_block++]);
-    for (std::int64_t i = 0; i < block_rows[block]; ++i) part.window.push_back(part.block_first[block] + i);
+    for (std::int64_t i = 0; i < block_rows[block]; ++i)
+      part.window.push_back(part.block_first[block] + i);
   }
   part.window_end = part.window_begin + static_cast<std::int64_t>(part.window.size());
   // Of the cycle and the window: places do not depend on which windows were made before.
-  shuffle_values(part.window, stream(seed_, 3 + index, static_cast<std::uint64_t>(part.cycle), static_cast<std::uint64_t>(part.window_begin)));
+  shuffle_values(part.window, stream(seed_, 3 + index, static_cast<std::uint64_t>(part.cycle),
+                                     static_cast<std::uint64_t>(part.window_begin)));
 }
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// SampleOrder: the order of rows where it is more than a shuffled list: files with weights, and files that are read in blocks.
+// SampleOrder: the order of rows where it is more than a shuffled list: files with weights, and
+// files that are read in blocks.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@ struct SampleLayout {
     double weight = 1.0;                   // the part's share in an epoch, over the sum of weights
     bool operator==(const Part&) const = default;
   };
-  std::vector<Part> parts;         // none: all rows are one list
-  std::int64_t window_rows = 0;  // blocks in shuffled order are taken together until they have so many rows, which are shuffled among each other
+  std::vector<Part> parts;       // none: all rows are one list
+  std::int64_t window_rows = 0;  // blocks in shuffled order are taken together until they have so
+                                 // many rows, which are shuffled among each other
 
   bool empty() const { return parts.empty(); }
   std::int64_t rows() const;
@@ -25,9 +27,12 @@ struct SampleLayout {
   bool operator==(const SampleLayout&) const = default;
 };
 
-/// Which row is at a place of an epoch. An epoch has as many places as there are rows; of a part with weight w out of W it takes w/W of them (whole numbers, largest remainders first), and goes on in
-/// the part where the epoch before ended: each row of a part comes once before any comes again. Depends on (layout, shuffle, seed) only; jumping to any place costs one pass over an epoch's labels.
-/// Neighbouring places of a part lie in the same few blocks. Memory: 1 byte a row with several parts, 8 bytes a block, 8 bytes a row of a window. Not thread-safe.
+/// Which row is at a place of an epoch. An epoch has as many places as there are rows; of a part
+/// with weight w out of W it takes w/W of them (whole numbers, largest remainders first), and goes
+/// on in the part where the epoch before ended: each row of a part comes once before any comes
+/// again. Depends on (layout, shuffle, seed) only; jumping to any place costs one pass over an
+/// epoch's labels. Neighbouring places of a part lie in the same few blocks. Memory: 1 byte a row
+/// with several parts, 8 bytes a block, 8 bytes a row of a window. Not thread-safe.
 class SampleOrder {
  public:
   /// kInvalidArgument: a part without rows, weights that are negative or all 0.
@@ -46,7 +51,8 @@ class SampleOrder {
     std::vector<std::int64_t> window;               // rows in the part
   };
 
-  SampleOrder(SampleLayout layout, bool shuffle, std::uint64_t seed) : layout_(std::move(layout)), shuffle_(shuffle), seed_(seed) {}
+  SampleOrder(SampleLayout layout, bool shuffle, std::uint64_t seed)
+      : layout_(std::move(layout)), shuffle_(shuffle), seed_(seed) {}
   void label(std::int64_t epoch);
   std::int64_t row_of_part(std::size_t part, std::int64_t place);
   void begin_cycle(std::size_t part, std::int64_t cycle);

@@ -15,8 +15,12 @@ namespace rl {
 /// Rows by number, read when they are asked for. Not thread-safe.
 class StreamedRows {
  public:
-  /// Indexes the files. `window_rows` and the largest two blocks are what is held. Errors of open_rows and of reading through a text.
-  static runtime::Result<std::unique_ptr<StreamedRows>> open(const std::vector<std::string>& files, const RowSourceOptions& options, const RowMapping& mapping, std::int64_t window_rows);
+  /// Indexes the files. `window_rows` and the largest two blocks are what is held. Errors of
+  /// open_rows and of reading through a text.
+  static runtime::Result<std::unique_ptr<StreamedRows>> open(const std::vector<std::string>& files,
+                                                             const RowSourceOptions& options,
+                                                             const RowMapping& mapping,
+                                                             std::int64_t window_rows);
 
   std::int64_t size() const { return size_; }
   /// The rows of each block of each file.
@@ -26,7 +30,7 @@ class StreamedRows {
   runtime::Result<DataRow> read(std::int64_t index);
 
   std::int64_t rows_held() const { return held_; }
-  std::int64_t rows_held_max() const { return held_max_; }      // so far
+  std::int64_t rows_held_max() const { return held_max_; }   // so far
   std::int64_t blocks_read() const { return blocks_read_; }  // so far
 
  private:

@@ -39,11 +39,18 @@ struct Record {
 class Records {
  public:
   Records(std::string file, std::ifstream in, RowForm form, std::size_t bytes_max)
-      : file_(std::move(file)), in_(std::move(in)), form_(form), bytes_max_(bytes_max), split_(form == RowForm::kJsonLines  ? split_line
-                                                                                             : form == RowForm::kJsonList ? split_json_element
-                                                                                                                          : split_csv_line) {}
+      : file_(std::move(file)),
+        in_(std::move(in)),
+        form_(form),
+        bytes_max_(bytes_max),
+        split_(form == RowForm::kJsonLines  ? split_line
+               : form == RowForm::kJsonList ? split_json_element
+                                            : split_csv_line) {}
 
-  std::string where(std::int64_t number) const { return file_ + (form_ == RowForm::kJsonLines ? ":" : ": row ") + std::to_string(number - before_); }
+  std::string where(std::int64_t number) const {
+    return file_ + (form_ == RowForm::kJsonLines ? ":" : ": row ") +
+           std::to_string(number - before_);
+  }
   /// Counts from here: what was read so far are no rows.
   void start_counting() { before_ = number_; }
 
@@ -65,11 +72,14 @@ class Records {
     while (true) {
       const std::string_view text = std::string_view(buffer_).substr(at_);
       const bool first = offset_ == 0;
-      const std::size_t mark = first && text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // byte order mark
-      const SplitRecord found = !last_ && text.size() < 4 ? SplitRecord() : split_(text.substr(mark), last_, first);
+      const std::size_t mark =
+          first && text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // byte order mark
+      const SplitRecord found =
+          !last_ && text.size() < 4 ? SplitRecord() : split_(text.substr(mark), last_, first);
       switch (found.kind) {
         case SplitRecord::Kind::kEnd: return std::optional<Record>();
-        case SplitRecord::Kind::kBad: return invalid_argument(where(number_ + 1) + ": " + found.problem);
+        case SplitRecord::Kind::kBad:
+          return invalid_argument(where(number_ + 1) + ": " + found.problem);
         case SplitRecord::Kind::kRecord: {
           const std::string_view record = text.substr(mark + found.begin, found.end - found.begin);
           const std::size_t used = mark + std::min(found.next, text.size() - mark);
@@ -93,7 +103,10 @@ class Records {
   }
 
  private:
-  Status too_long(std::int64_t number) const { return invalid_argument(where(number) + ": longer than " + std::to_string(bytes_max_) + " bytes"); }
+  Status too_long(std::int64_t number) const {
+    return invalid_argument(where(number) + ": longer than " + std::to_string(bytes_max_) +
+                            " bytes");
+  }
 
   // As much again as there is: a long record is looked through a few times, not once a piece.
   Status fill() {
@@ -132,13 +145,18 @@ class TextSource final : public RowSource {
     if (!header.ok()) return header.status();
     if (!*header) return Status();  // an empty file has no rows
     Result<std::vector<std::string>> columns = csv_fields((*header)->text, separator());
-    if (!columns.ok()) return columns.status().with_context("data file " + file + ": the columns' names");
+    if (!columns.ok())
+      return columns.status().with_context("data file " + file + ": the columns' names");
     columns_ = std::move(*columns);
     std::vector<std::string> sorted = columns_;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) return invalid_argument("data file " + file + ": the first line names column '" + *twice + "' twice");
-    if (std::any_of(columns_.begin(), columns_.end(), [](const std::string& name) { return invalid_utf8_at(name).has_value(); })) return invalid_argument("data file " + file + ": a column's name is not UTF-8");
+    if (twice != sorted.end())
+      return invalid_argument("data file " + file + ": the first line names column '" + *twice +
+                              "' twice");
+    if (std::any_of(columns_.begin(), columns_.end(),
+                    [](const std::string& name) { return invalid_utf8_at(name).has_value(); }))
+      return invalid_argument("data file " + file + ": a column's name is not UTF-8");
     records_.start_counting();
     start_ = {records_.offset(), records_.number(), 0};
     return Status();
@@ -179,7 +197,9 @@ class TextSource final : public RowSource {
 
  private:
   char separator() const { return form_ == RowForm::kTsv ? '\t' : ','; }
-  bool is_full(const Block& block) const { return block.rows >= kBlockRows || records_.offset() - block.offset >= kBlockBytes; }
+  bool is_full(const Block& block) const {
+    return block.rows >= kBlockRows || records_.offset() - block.offset >= kBlockBytes;
+  }
 
   Result<std::vector<RawRow>> read(const Block& from) {
     std::vector<RawRow> rows;
@@ -201,18 +221,24 @@ class TextSource final : public RowSource {
   Result<ordered_json> parse(std::string_view text, const std::string& where) const {
     if (form_ != RowForm::kCsv && form_ != RowForm::kTsv) {
       Result<ordered_json> row = parse_json_text(text, where);
-      if (row.ok() && !row->is_object()) return invalid_argument(where + ": a row must be an object, it is " + json_type_name(*row));
+      if (row.ok() && !row->is_object())
+        return invalid_argument(where + ": a row must be an object, it is " + json_type_name(*row));
       return row;
     }
     const Result<std::vector<std::string>> fields = csv_fields(text, separator());
     if (!fields.ok()) return fields.status().with_context(where);
     if (fields->size() != columns_.size()) {
-      return invalid_argument(where + ": it has " + std::to_string(fields->size()) + " fields, and the first line names " + std::to_string(columns_.size()) + " columns");
+      return invalid_argument(where + ": it has " + std::to_string(fields->size()) +
+                              " fields, and the first line names " +
+                              std::to_string(columns_.size()) + " columns");
     }
     ordered_json row = ordered_json::object();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& field = (*fields)[i];
-      if (const std::optional<std::size_t> bad = invalid_utf8_at(field)) return invalid_argument(where + ", column '" + columns_[i] + "': byte " + std::to_string(*bad) + " is not UTF-8: convert the file first (iconv -f latin1 -t utf-8, say)");
+      if (const std::optional<std::size_t> bad = invalid_utf8_at(field))
+        return invalid_argument(
+            where + ", column '" + columns_[i] + "': byte " + std::to_string(*bad) +
+            " is not UTF-8: convert the file first (iconv -f latin1 -t utf-8, say)");
       row[columns_[i]] = field;
     }
     return row;
@@ -229,7 +255,8 @@ class TextSource final : public RowSource {
 /// Texts go to an AtomicFile by way of a buffer.
 class TextSink final : public RowSink {
  public:
-  TextSink(AtomicFile file, RowForm form, std::vector<std::string> columns) : file_(std::move(file)), form_(form), columns_(std::move(columns)) {
+  TextSink(AtomicFile file, RowForm form, std::vector<std::string> columns)
+      : file_(std::move(file)), form_(form), columns_(std::move(columns)) {
     if (form_ == RowForm::kJsonList) buffer_ = "[";
     if (is_csv()) {
       for (const std::string& column : columns_) add_field(column);
@@ -291,24 +318,29 @@ class TextSink final : public RowSink {
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowForm form, const RowSourceOptions& options) {
+Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowForm form,
+                                                  const RowSourceOptions& options) {
   const std::string path = expand_home(file);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "data file " + path);
-  auto source = std::make_unique<TextSource>(Records(file, std::move(in), form, options.row_bytes_max), form);
+  auto source =
+      std::make_unique<TextSource>(Records(file, std::move(in), form, options.row_bytes_max), form);
   const Status status = source->open(file);
   if (!status.ok()) return status;
   return std::unique_ptr<RowSource>(std::move(source));
 }
 
-Result<std::unique_ptr<RowSink>> create_text_rows(const std::string& file, RowForm form, const RowType& type) {
+Result<std::unique_ptr<RowSink>> create_text_rows(const std::string& file, RowForm form,
+                                                  const RowType& type) {
   Result<AtomicFile> out = AtomicFile::create(expand_home(file));
   if (!out.ok()) return out.status();
   std::vector<std::string> columns;
   for (const auto& [name, child] : type.fields) columns.push_back(name);
-  if (columns.empty() && form != RowForm::kJsonLines && form != RowForm::kJsonList) return invalid_argument(file + ": the rows have no columns");
-  return std::unique_ptr<RowSink>(std::make_unique<TextSink>(std::move(*out), form, std::move(columns)));
+  if (columns.empty() && form != RowForm::kJsonLines && form != RowForm::kJsonList)
+    return invalid_argument(file + ": the rows have no columns");
+  return std::unique_ptr<RowSink>(
+      std::make_unique<TextSink>(std::move(*out), form, std::move(columns)));
 }
 
 }  // namespace rl

@@ -9,9 +9,11 @@
 namespace rl {
 
 /// `form` is one of the texts'. Errors as open_rows.
-runtime::Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowForm form, const RowSourceOptions& options);
+runtime::Result<std::unique_ptr<RowSource>> open_text_rows(const std::string& file, RowForm form,
+                                                           const RowSourceOptions& options);
 
 /// As create_rows.
-runtime::Result<std::unique_ptr<RowSink>> create_text_rows(const std::string& file, RowForm form, const RowType& type);
+runtime::Result<std::unique_ptr<RowSink>> create_text_rows(const std::string& file, RowForm form,
+                                                           const RowType& type);
 
 }  // namespace rl

@@ -21,7 +21,8 @@ constexpr std::array<std::pair<std::string_view, ToyTask>, 4> kTasks = {{
     {"sort", ToyTask::kSort},
 }};
 
-constexpr std::array<std::string_view, 4> kSpecialTokens = {"<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"};
+constexpr std::array<std::string_view, 4> kSpecialTokens = {"<|pad|>", "<|end|>", "<|user|>",
+                                                            "<|assistant|>"};
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
 
 std::string_view task_name(ToyTask task) {
@@ -31,12 +32,15 @@ std::string_view task_name(ToyTask task) {
   return "";
 }
 
-Status read_count(const ordered_json& section, const char* key, std::int64_t least, std::int64_t most, std::int64_t& out) {
+Status read_count(const ordered_json& section, const char* key, std::int64_t least,
+                  std::int64_t most, std::int64_t& out) {
   if (!section.contains(key)) return Status();
   const ordered_json& value = section.at(key);
-  if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-    return invalid_argument("data.toy." + std::string(key) + ": expected an integer from " + std::to_string(least) + " to " +
-                            std::to_string(most) + ", got " + value.dump());
+  if (!value.is_number_integer() || value.get<std::int64_t>() < least ||
+      value.get<std::int64_t>() > most) {
+    return invalid_argument("data.toy." + std::string(key) + ": expected an integer from " +
+                            std::to_string(least) + " to " + std::to_string(most) + ", got " +
+                            value.dump());
   }
   out = value.get<std::int64_t>();
   return Status();
@@ -48,7 +52,8 @@ std::string answer(ToyTask task, const std::string& letters, const ToyOptions& o
     case ToyTask::kCount:
       text.assign(static_cast<std::size_t>(options.length), letters.back());
       for (std::size_t i = 0; i < text.size(); ++i) {
-        text[i] = kLetters[(static_cast<std::size_t>(letters.back() - 'a') + 1 + i) % static_cast<std::size_t>(options.letters)];
+        text[i] = kLetters[(static_cast<std::size_t>(letters.back() - 'a') + 1 + i) %
+                           static_cast<std::size_t>(options.letters)];
       }
       return text;
     case ToyTask::kCopy: return text;
@@ -65,14 +70,18 @@ Result<ToyOptions> ToyOptions::from_json(const ordered_json& section, std::uint6
   options.seed = seed;
   if (!section.is_object()) return options;
   if (section.contains("task")) {
-    const std::string name = section.at("task").is_string() ? section.at("task").get<std::string>() : section.at("task").dump();
-    const auto found = std::find_if(kTasks.begin(), kTasks.end(), [&](const auto& task) { return task.first == name; });
-    if (found == kTasks.end()) return invalid_argument("data.toy.task: there is count, copy, reverse and sort, not '" + name + "'");
+    const std::string name = section.at("task").is_string() ? section.at("task").get<std::string>()
+                                                            : section.at("task").dump();
+    const auto found = std::find_if(kTasks.begin(), kTasks.end(),
+                                    [&](const auto& task) { return task.first == name; });
+    if (found == kTasks.end())
+      return invalid_argument("data.toy.task: there is count, copy, reverse and sort, not '" +
+                              name + "'");
     options.task = found->second;
   }
-  for (const Status& status :
-       {read_count(section, "rows", 1, 10'000'000, options.rows), read_count(section, "letters", 2, 26, options.letters),
-        read_count(section, "length", 1, 64, options.length)}) {
+  for (const Status& status : {read_count(section, "rows", 1, 10'000'000, options.rows),
+                               read_count(section, "letters", 2, 26, options.letters),
+                               read_count(section, "length", 1, 64, options.length)}) {
     if (!status.ok()) return status;
   }
   return options;
@@ -86,9 +95,11 @@ Dataset make_toy_dataset(const ToyOptions& options) {
     // Counting needs only where to start; the others get all their letters.
     const std::int64_t shown = options.task == ToyTask::kCount ? 1 : options.length;
     std::string letters;
-    for (std::int64_t k = 0; k < shown; ++k) letters += kLetters[random.below(static_cast<std::uint64_t>(options.letters))];
+    for (std::int64_t k = 0; k < shown; ++k)
+      letters += kLetters[random.below(static_cast<std::uint64_t>(options.letters))];
     DataRow row;
-    row.prompt = ordered_json::array({{{"role", "user"}, {"content", std::string(task_name(options.task)) + " " + letters}}});
+    row.prompt = ordered_json::array(
+        {{{"role", "user"}, {"content", std::string(task_name(options.task)) + " " + letters}}});
     row.ground_truth = answer(options.task, letters, options);
     row.response = row.ground_truth;
     row.data_source = "toy";
@@ -98,9 +109,7 @@ Dataset make_toy_dataset(const ToyOptions& options) {
   return Dataset(std::move(rows));
 }
 
-std::string toy_characters() {
-  return " " + std::string(kLetters);
-}
+std::string toy_characters() { return " " + std::string(kLetters); }
 
 std::int64_t toy_vocab_size() {
   return static_cast<std::int64_t>(kSpecialTokens.size() + toy_characters().size());
@@ -122,7 +131,10 @@ std::string toy_tokenizer_json() {
   }
   // Byte-level tokenizers write a space as U+0120; letters stand for themselves.
   for (char c : toy_characters()) vocab[c == ' ' ? "\u0120" : std::string(1, c)] = id++;
-  const ordered_json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  const ordered_json byte_level = {{"type", "ByteLevel"},
+                                   {"add_prefix_space", false},
+                                   {"trim_offsets", true},
+                                   {"use_regex", true}};
   ordered_json tokenizer = {
       {"version", "1.0"},
       {"truncation", nullptr},
@@ -149,14 +161,19 @@ std::string toy_tokenizer_json() {
 
 std::string toy_tokenizer_config_json() {
   const ordered_json config = {
-      {"tokenizer_class", "PreTrainedTokenizerFast"}, {"pad_token", kSpecialTokens[0]},        {"eos_token", kSpecialTokens[1]},
-      {"chat_template", toy_chat_template()},         {"clean_up_tokenization_spaces", false}, {"model_max_length", 512},
+      {"tokenizer_class", "PreTrainedTokenizerFast"},
+      {"pad_token", kSpecialTokens[0]},
+      {"eos_token", kSpecialTokens[1]},
+      {"chat_template", toy_chat_template()},
+      {"clean_up_tokenization_spaces", false},
+      {"model_max_length", 512},
   };
   return config.dump(2) + "\n";
 }
 
 std::string toy_chat_template() {
-  return "{% for message in messages %}{{ '<|' + message.role + '|>' + message.content + '<|end|>' }}{% endfor %}"
+  return "{% for message in messages %}{{ '<|' + message.role + '|>' + message.content + '<|end|>' "
+         "}}{% endfor %}"
          "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
 }
 

@@ -1,5 +1,6 @@
-// The built-in toy tasks: text small enough that a model made on the spot learns them within a minute.
-// Everything is a function of the options: no file, no clock, the same rows on every platform.
+// The built-in toy tasks: text small enough that a model made on the spot learns them within a
+// minute. Everything is a function of the options: no file, no clock, the same rows on every
+// platform.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace rl {
 
 /// What the model has to write after the letters of the prompt ("sort dbca").
 enum class ToyTask {
-  kCount,    // the letters that follow in the (cyclic) alphabet: "c" -> "defg". Needs the previous letter only: the easiest
+  kCount,    // the letters that follow in the (cyclic) alphabet: "c" -> "defg". Needs the previous
+             // letter only: the easiest
   kCopy,     // the same letters
   kReverse,  // the letters backwards
   kSort,     // the letters in order
@@ -27,20 +29,23 @@ struct ToyOptions {
   std::int64_t length = 4;   // letters in a prompt, and in its answer
   std::uint64_t seed = 1;
 
-  /// From the `data.toy` section: task, rows, letters, length. kInvalidArgument: out of range, unknown task.
-  static runtime::Result<ToyOptions> from_json(const nlohmann::ordered_json& section, std::uint64_t seed);
+  /// From the `data.toy` section: task, rows, letters, length. kInvalidArgument: out of range,
+  /// unknown task.
+  static runtime::Result<ToyOptions> from_json(const nlohmann::ordered_json& section,
+                                               std::uint64_t seed);
   bool operator==(const ToyOptions&) const = default;
 };
 
-/// Rows with a chat prompt of one user message, the answer as ground truth, and the same answer as demonstration (`response`).
-/// `data_source` is "toy", which implies the smooth rule `letters`.
+/// Rows with a chat prompt of one user message, the answer as ground truth, and the same answer as
+/// demonstration (`response`). `data_source` is "toy", which implies the smooth rule `letters`.
 Dataset make_toy_dataset(const ToyOptions& options);
 
 /// What a toy tokenizer needs: every character that prompts and answers use, in a fixed order.
 std::string toy_characters();
 
-/// A complete tokenizer.json (byte-level BPE without merges: one id per character) for the toy tasks, ids from 0: the special
-/// tokens "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", then toy_characters().
+/// A complete tokenizer.json (byte-level BPE without merges: one id per character) for the toy
+/// tasks, ids from 0: the special tokens "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", then
+/// toy_characters().
 std::string toy_tokenizer_json();
 /// The tokenizer_config.json beside it: special tokens and the chat template below.
 std::string toy_tokenizer_config_json();

@@ -8,8 +8,10 @@
 
 namespace rl {
 
-/// Gives rows of make_toy_dataset() their preference: the right answer is chosen, one with a wrong letter rejected. As single responses every other row has
-/// the right answer, which is wanted. A function of the options and the rows alone.
-void add_toy_preferences(std::vector<DataRow>& rows, const ToyOptions& options, PreferenceForm form);
+/// Gives rows of make_toy_dataset() their preference: the right answer is chosen, one with a wrong
+/// letter rejected. As single responses every other row has the right answer, which is wanted. A
+/// function of the options and the rows alone.
+void add_toy_preferences(std::vector<DataRow>& rows, const ToyOptions& options,
+                         PreferenceForm form);
 
 }  // namespace rl

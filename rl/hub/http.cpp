@@ -30,8 +30,10 @@ struct Transfer {
 };
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -46,7 +48,8 @@ std::size_t take_header(char* data, std::size_t, std::size_t bytes, void* user) 
   }
   if (const std::size_t colon = line.find(':'); colon != line.npos) {
     std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     transfer.answer.headers[name] = trimmed(line.substr(colon + 1));
   }
   return bytes;
@@ -62,17 +65,23 @@ struct Callbacks {
     const HttpRequest& request = transfer.request;
     const bool good = status >= 200 && status < 300;
     if (!good || !request.sink) {
-      const std::size_t room = (good ? request.body_bytes_max : kErrorBodyBytesMax) - std::min(transfer.answer.body.size(), good ? request.body_bytes_max : kErrorBodyBytesMax);
+      const std::size_t room =
+          (good ? request.body_bytes_max : kErrorBodyBytesMax) -
+          std::min(transfer.answer.body.size(), good ? request.body_bytes_max : kErrorBodyBytesMax);
       if (good && bytes.size() > room) {
-        transfer.failure = runtime::resource_exhausted(request.url + ": the answer is longer than " + std::to_string(request.body_bytes_max) + " bytes");
+        transfer.failure =
+            runtime::resource_exhausted(request.url + ": the answer is longer than " +
+                                        std::to_string(request.body_bytes_max) + " bytes");
         return 0;
       }
-      transfer.answer.body.append(reinterpret_cast<const char*>(bytes.data()), std::min(room, bytes.size()));
+      transfer.answer.body.append(reinterpret_cast<const char*>(bytes.data()),
+                                  std::min(room, bytes.size()));
       return bytes.size();
     }
     if (!transfer.begun) {
       transfer.begun = true;
-      if (request.begin) transfer.failure = request.begin(static_cast<int>(status), transfer.answer.headers);
+      if (request.begin)
+        transfer.failure = request.begin(static_cast<int>(status), transfer.answer.headers);
       if (!transfer.failure.ok()) return 0;
     }
     transfer.failure = request.sink(bytes);
@@ -95,7 +104,8 @@ void set_options(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // threads
   curl_easy_setopt(curl, CURLOPT_NOBODY, request.head ? 1L : 0L);
   if (request.post) {
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.post->size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.post->size()));
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.post->data());  // borrowed
   }
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.total_max.count()));
@@ -156,7 +166,8 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request) {
   if (!transfer.failure.ok()) return transfer.failure;
   if (code == CURLE_ABORTED_BY_CALLBACK) return runtime::cancelled(request.url + ": cancelled");
   if (code == CURLE_OPERATION_TIMEDOUT && request.total_max.count() > 0) {
-    return runtime::deadline_exceeded(request.url + ": no answer within " + std::to_string(request.total_max.count()) + " ms");
+    return runtime::deadline_exceeded(request.url + ": no answer within " +
+                                      std::to_string(request.total_max.count()) + " ms");
   }
   if (code != CURLE_OK) return network_failure(code, request.url, detail);
   long status = 0;

@@ -18,7 +18,8 @@ using runtime::ErrorCode;
 using runtime::Result;
 using runtime::Status;
 
-// Runs `work` for every index on several threads, each with a client of its own. The first failure ends the others.
+// Runs `work` for every index on several threads, each with a client of its own. The first failure
+// ends the others.
 template <class Work>
 Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
   std::atomic<std::size_t> next{0};
@@ -36,7 +37,8 @@ Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
     }
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(count, std::max<std::size_t>(1, options.parallel)); ++i) threads.emplace_back(run);
+  for (std::size_t i = 1; i < std::min(count, std::max<std::size_t>(1, options.parallel)); ++i)
+    threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();
   return first;
@@ -45,7 +47,9 @@ Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
 // Adds up what the threads fetch and tells it to whoever asked.
 class Progress {
  public:
-  Progress(const HubOptions& options, std::string name) : options_(options) { state_.name = std::move(name); }
+  Progress(const HubOptions& options, std::string name) : options_(options) {
+    state_.name = std::move(name);
+  }
   void expect(std::uint64_t bytes) {
     std::lock_guard lock(mutex_);
     state_.bytes_total += bytes;
@@ -66,16 +70,20 @@ Status check_room(const HubCache& cache, std::uint64_t bytes) {
   std::error_code error;
   const fs::space_info space = fs::space(cache.folder(), error);
   if (error || space.available >= bytes) return {};
-  return runtime::resource_exhausted(cache.folder().string() + ": " + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB are to be fetched and " +
-                                     std::to_string(space.available >> 20) + " MiB are free; make room or set HF_HOME to a larger disk");
+  return runtime::resource_exhausted(
+      cache.folder().string() + ": " + std::to_string((bytes + (1 << 20) - 1) >> 20) +
+      " MiB are to be fetched and " + std::to_string(space.available >> 20) +
+      " MiB are free; make room or set HF_HOME to a larger disk");
 }
 
-Status fetch_files(const HubName& name, const std::string& commit, const std::vector<std::string>& paths, const HubCache& cache,
+Status fetch_files(const HubName& name, const std::string& commit,
+                   const std::vector<std::string>& paths, const HubCache& cache,
                    const HubOptions& options, Progress& progress) {
   std::error_code ignored;
   std::vector<HubFile> files;
   for (const std::string& path : paths) {
-    if (!fs::exists(cache.snapshot(commit) / path, ignored)) files.push_back({.path = path, .etag = {}});
+    if (!fs::exists(cache.snapshot(commit) / path, ignored))
+      files.push_back({.path = path, .etag = {}});
   }
   if (files.empty()) return {};
   if (Status status = cache.prepare(); !status.ok()) return status;
@@ -91,18 +99,21 @@ Status fetch_files(const HubName& name, const std::string& commit, const std::ve
     if (fs::exists(cache.blob(file.etag), ignored)) continue;
     const std::uintmax_t partial = fs::file_size(cache.incomplete(file.etag), ignored);
     bytes += file.bytes;
-    room += file.bytes - std::min<std::uintmax_t>(file.bytes, partial == static_cast<std::uintmax_t>(-1) ? 0 : partial);
+    room += file.bytes - std::min<std::uintmax_t>(
+                             file.bytes, partial == static_cast<std::uintmax_t>(-1) ? 0 : partial);
   }
   progress.expect(bytes);
   if (status = check_room(cache, room); !status.ok()) return status;
   // The largest first, so that none of them is fetched alone in the end.
-  std::sort(files.begin(), files.end(), [](const HubFile& a, const HubFile& b) { return a.bytes > b.bytes; });
+  std::sort(files.begin(), files.end(),
+            [](const HubFile& a, const HubFile& b) { return a.bytes > b.bytes; });
   return for_each(files.size(), options, [&](HubClient& client, std::size_t i) {
     const HubFile& file = files[i];
     std::error_code none;
     Status fetched;
     if (!fs::exists(cache.blob(file.etag), none)) {
-      fetched = client.download(name, commit, file, cache, [&](std::int64_t count) { progress.add(count); });
+      fetched = client.download(name, commit, file, cache,
+                                [&](std::int64_t count) { progress.add(count); });
     }
     return fetched.ok() ? cache.link(commit, file.path, file.etag) : fetched;
   });
@@ -116,7 +127,8 @@ std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (fs::exists(entry.path(), ignored)) files.push_back(entry.path().filename().string());  // a link to a blob that is gone is none
+    if (fs::exists(entry.path(), ignored))
+      files.push_back(entry.path().filename().string());  // a link to a blob that is gone is none
   }
   return files;
 }
@@ -124,26 +136,32 @@ std::vector<std::string> files_in(const fs::path& folder) {
 // What the cache has of it by itself. kNotFound says what is missing.
 Result<fs::path> cached_model(const HubName& name, HubNeed need, const HubCache& cache) {
   const std::optional<std::string> commit = cache.known_commit(name);
-  if (!commit) return runtime::not_found(name.text() + ": not in the cache " + cache.folder().string());
+  if (!commit)
+    return runtime::not_found(name.text() + ": not in the cache " + cache.folder().string());
   const fs::path folder = cache.snapshot(*commit);
   std::error_code ignored;
-  if (!fs::exists(folder, ignored)) return runtime::not_found(name.text() + ": not in the cache (" + folder.string() + ")");
+  if (!fs::exists(folder, ignored))
+    return runtime::not_found(name.text() + ": not in the cache (" + folder.string() + ")");
   const std::vector<std::string> files = files_in(folder);
-  Result<NeededFiles> needed = needed_files(files, need, name.text() + ": the cache's " + folder.string());
+  Result<NeededFiles> needed =
+      needed_files(files, need, name.text() + ": the cache's " + folder.string());
   if (!needed.ok()) return needed.status();
   const bool config = std::find(files.begin(), files.end(), "config.json") != files.end();
-  if (need == HubNeed::kModel && needed->gguf.empty() && !config) return runtime::not_found(name.text() + ": the cache lacks its config.json");
+  if (need == HubNeed::kModel && needed->gguf.empty() && !config)
+    return runtime::not_found(name.text() + ": the cache lacks its config.json");
   if (!needed->index.empty()) {
     Result<std::vector<std::string>> shards = indexed_files(folder, needed->index);
     if (!shards.ok()) return shards.status();
     for (const std::string& shard : *shards) {
-      if (!fs::exists(folder / shard, ignored)) return runtime::not_found(name.text() + ": the cache lacks its " + shard);
+      if (!fs::exists(folder / shard, ignored))
+        return runtime::not_found(name.text() + ": the cache lacks its " + shard);
     }
   }
   return result_path(cache, *commit, *needed);
 }
 
-Result<fs::path> fetch_online(const HubName& name, HubNeed need, const HubCache& cache, const HubOptions& options, bool is_cached) {
+Result<fs::path> fetch_online(const HubName& name, HubNeed need, const HubCache& cache,
+                              const HubOptions& options, bool is_cached) {
   const std::atomic<bool> never{false};
   HubOptions patience = options;
   if (is_cached) patience.attempts_max = 1;  // a hub that is away shall not hold up what is here
@@ -155,7 +173,8 @@ Result<fs::path> fetch_online(const HubName& name, HubNeed need, const HubCache&
   Progress progress(options, name.text());
   Status status = fetch_files(name, listing->commit, needed->files, cache, options, progress);
   if (status.ok() && !needed->index.empty()) {
-    Result<std::vector<std::string>> shards = indexed_files(cache.snapshot(listing->commit), needed->index);
+    Result<std::vector<std::string>> shards =
+        indexed_files(cache.snapshot(listing->commit), needed->index);
     if (!shards.ok()) return shards.status();
     status = fetch_files(name, listing->commit, *shards, cache, options, progress);
   }
@@ -172,27 +191,34 @@ Result<fs::path> fetch_model(const HubName& name, HubNeed need, const HubOptions
   Result<fs::path> cached = cached_model(name, need, cache);
   if (cached.ok() && (options.offline || name.is_commit())) return cached;
   if (options.offline) {
-    return Status(cached.status().code(), cached.status().message() + "; HF_HUB_OFFLINE forbids to fetch it: unset it, or give a folder");
+    return Status(cached.status().code(),
+                  cached.status().message() +
+                      "; HF_HUB_OFFLINE forbids to fetch it: unset it, or give a folder");
   }
   Result<fs::path> fetched = fetch_online(name, need, cache, options, cached.ok());
   if (fetched.ok() || fetched.status().code() != ErrorCode::kUnavailable) return fetched;
   if (cached.ok()) return cached;  // the hub is away, not the model
-  return Status(fetched.status().code(), fetched.status().message() + "; and " + cached.status().message() +
-                                             ". Check the network (https_proxy where there is a proxy, HF_ENDPOINT for a mirror), or give a folder");
+  return Status(fetched.status().code(), fetched.status().message() + "; and " +
+                                             cached.status().message() +
+                                             ". Check the network (https_proxy where there is a "
+                                             "proxy, HF_ENDPOINT for a mirror), or give a folder");
 }
 
-Result<fs::path> locate_model(const std::string& model, std::string_view revision, HubNeed need, const HubOptions& options) {
+Result<fs::path> locate_model(const std::string& model, std::string_view revision, HubNeed need,
+                              const HubOptions& options) {
   std::error_code error;
   const fs::path path = fs::absolute(model, error);
   if (!model.empty() && !error && fs::exists(path, error)) {
     if (revision.empty()) return path;
-    return runtime::invalid_argument(model + ": is a path here, which has no revision " + std::string(revision) + "; leave --revision out");
+    return runtime::invalid_argument(model + ": is a path here, which has no revision " +
+                                     std::string(revision) + "; leave --revision out");
   }
   const Result<HubName> name = HubName::parse(model, revision);
   if (!name.ok()) {
     // What looks like a name and is none because of its revision says so.
     if (HubName::parse(model.substr(0, model.find('@'))).ok()) return name.status();
-    return runtime::not_found(model + ": no such file or folder, and no model's name on the hub (org/name)");
+    return runtime::not_found(
+        model + ": no such file or folder, and no model's name on the hub (org/name)");
   }
   Result<fs::path> fetched = fetch_model(*name, need, options);
   if (fetched.ok() || fetched.status().code() != ErrorCode::kNotFound) return fetched;

@@ -28,27 +28,37 @@ constexpr const char* kCacheTag =
     "#\thttps://bford.info/cachedir/\n";
 
 bool is_hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c); });
+  return text.size() == digits &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c); });
 }
 
 // A part of "org/name" by Hugging Face's rules; none of them can leave a folder.
 bool is_part(std::string_view part) {
-  const auto good = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
-  return !part.empty() && part.size() <= 96 && std::all_of(part.begin(), part.end(), good) && part.front() != '.' && part.front() != '-' &&
-         part.back() != '.' && part.back() != '-' && part.find("--") == part.npos && part.find("..") == part.npos;
+  const auto good = [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  };
+  return !part.empty() && part.size() <= 96 && std::all_of(part.begin(), part.end(), good) &&
+         part.front() != '.' && part.front() != '-' && part.back() != '.' && part.back() != '-' &&
+         part.find("--") == part.npos && part.find("..") == part.npos;
 }
 
 // Branches may have slashes ("refs/pr/3"); nothing may leave the folder of refs.
 bool is_revision(std::string_view text) {
-  const auto good = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/' || c == '+'; };
-  return !text.empty() && text.size() <= 255 && std::all_of(text.begin(), text.end(), good) && text.front() != '/' && text.back() != '/' &&
-         text.find("..") == text.npos && text.find("//") == text.npos && text.front() != '.';
+  const auto good = [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/' || c == '+';
+  };
+  return !text.empty() && text.size() <= 255 && std::all_of(text.begin(), text.end(), good) &&
+         text.front() != '/' && text.back() != '/' && text.find("..") == text.npos &&
+         text.find("//") == text.npos && text.front() != '.';
 }
 
 Status make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return runtime::errno_status(error.value(), "making " + folder.string() + " (HF_HOME or HF_HUB_CACHE says where models are kept)");
+  if (error)
+    return runtime::errno_status(
+        error.value(),
+        "making " + folder.string() + " (HF_HOME or HF_HUB_CACHE says where models are kept)");
   return {};
 }
 
@@ -61,16 +71,20 @@ Result<HubName> HubName::parse(std::string_view text, std::string_view revision)
     repo = text.substr(0, at);
     name.revision = text.substr(at + 1);
     if (!revision.empty() && revision != name.revision) {
-      return runtime::invalid_argument(std::string(text) + ": names another revision than --revision " + std::string(revision));
+      return runtime::invalid_argument(
+          std::string(text) + ": names another revision than --revision " + std::string(revision));
     }
   } else if (!revision.empty()) {
     name.revision = revision;
   }
   const std::size_t slash = repo.find('/');
   if (slash == repo.npos || !is_part(repo.substr(0, slash)) || !is_part(repo.substr(slash + 1))) {
-    return runtime::invalid_argument(std::string(text) + ": not a model's name on the hub (org/name or org/name@revision)");
+    return runtime::invalid_argument(
+        std::string(text) + ": not a model's name on the hub (org/name or org/name@revision)");
   }
-  if (!is_revision(name.revision)) return runtime::invalid_argument(std::string(text) + ": no valid revision (a branch, a tag or a commit)");
+  if (!is_revision(name.revision))
+    return runtime::invalid_argument(std::string(text) +
+                                     ": no valid revision (a branch, a tag or a commit)");
   name.repo = repo;
   return name;
 }
@@ -87,7 +101,8 @@ std::optional<std::string> HubCache::known_commit(const HubName& name) const {
   if (name.is_commit()) return name.revision;
   std::ifstream file(folder_ / "refs" / name.revision);
   std::string commit = runtime::rest_of(file);
-  while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back()))) commit.pop_back();
+  while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back())))
+    commit.pop_back();
   return is_hex(commit, 40) ? std::optional(commit) : std::nullopt;
 }
 
@@ -105,14 +120,16 @@ Status HubCache::prepare() const {
   return fs::exists(tag, ignored) ? Status() : write_file_atomically(tag, kCacheTag);
 }
 
-Status HubCache::link(const std::string& commit, const std::string& file, const std::string& etag) const {
+Status HubCache::link(const std::string& commit, const std::string& file,
+                      const std::string& etag) const {
   const fs::path pointer = snapshot(commit) / file;
   if (Status status = make_folders(pointer.parent_path()); !status.ok()) return status;
   std::error_code error;
   if (fs::exists(pointer, error)) return {};
   fs::remove(pointer, error);  // a link to a blob that is gone
   fs::create_symlink(fs::relative(blob(etag), pointer.parent_path(), error), pointer, error);
-  if (error && error != std::errc::file_exists) return runtime::errno_status(error.value(), "linking " + pointer.string());
+  if (error && error != std::errc::file_exists)
+    return runtime::errno_status(error.value(), "linking " + pointer.string());
   return {};
 }
 
@@ -124,7 +141,8 @@ Result<BlobLock> BlobLock::take(const HubCache& cache, const std::string& etag) 
   if (fd < 0) return runtime::errno_status(errno, file.string());
   BlobLock lock(fd);
   while (::flock(fd, LOCK_EX) != 0) {
-    if (errno == ENOSYS || errno == ENOTSUP) break;  // a file system without locks: two may fetch the same, no more
+    if (errno == ENOSYS || errno == ENOTSUP)
+      break;  // a file system without locks: two may fetch the same, no more
     if (errno != EINTR) return runtime::errno_status(errno, "locking " + file.string());
   }
   return lock;

@@ -1,4 +1,5 @@
-// The folder in which Hugging Face's tools keep what they fetched, laid out as they do, so that each finds what the other has:
+// The folder in which Hugging Face's tools keep what they fetched, laid out as they do, so that
+// each finds what the other has:
 //   models--org--name/blobs/ETAG                 the bytes of a file, once for all revisions
 //   models--org--name/snapshots/COMMIT/FILE      a link to its blob
 //   models--org--name/refs/REVISION              the commit that a branch or tag was last seen at
@@ -14,7 +15,8 @@
 
 namespace rl {
 
-/// A model on the hub: "org/name" or "org/name@revision". A revision is a branch, a tag or a commit.
+/// A model on the hub: "org/name" or "org/name@revision". A revision is a branch, a tag or a
+/// commit.
 struct HubName {
   std::string repo;
   std::string revision = "main";
@@ -31,10 +33,14 @@ class HubCache {
  public:
   HubCache(const std::filesystem::path& cache, const std::string& repo);
 
-  std::filesystem::path snapshot(const std::string& commit) const { return folder_ / "snapshots" / commit; }
+  std::filesystem::path snapshot(const std::string& commit) const {
+    return folder_ / "snapshots" / commit;
+  }
   std::filesystem::path blob(const std::string& etag) const { return folder_ / "blobs" / etag; }
   /// Where a blob grows until it is whole.
-  std::filesystem::path incomplete(const std::string& etag) const { return folder_ / "blobs" / (etag + ".incomplete"); }
+  std::filesystem::path incomplete(const std::string& etag) const {
+    return folder_ / "blobs" / (etag + ".incomplete");
+  }
   const std::filesystem::path& folder() const { return folder_; }
 
   /// The commit that `name` stands for as far as the cache knows.
@@ -45,7 +51,8 @@ class HubCache {
   runtime::Status prepare() const;
 
   /// snapshots/COMMIT/FILE -> blob. What is there already stays.
-  runtime::Status link(const std::string& commit, const std::string& file, const std::string& etag) const;
+  runtime::Status link(const std::string& commit, const std::string& file,
+                       const std::string& etag) const;
 
  private:
   friend class BlobLock;
@@ -53,7 +60,8 @@ class HubCache {
   std::filesystem::path folder_;  // models--org--name
 };
 
-/// Held while a blob is fetched, so that two processes do not fetch it twice; the kernel lets it go when the process ends.
+/// Held while a blob is fetched, so that two processes do not fetch it twice; the kernel lets it go
+/// when the process ends.
 class BlobLock {
  public:
   /// Waits for whoever holds it.

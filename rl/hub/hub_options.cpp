@@ -19,13 +19,15 @@ std::string variable(const char* name) {
 }
 
 bool is_true(std::string value) {
-  std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
 // "~/x" as a shell has it.
 fs::path expanded(const std::string& path) {
-  return path == "~" || path.starts_with("~/") ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
+  return path == "~" || path.starts_with("~/") ? fs::path(variable("HOME") + path.substr(1))
+                                               : fs::path(path);
 }
 
 std::string trimmed_line(const std::string& text) {
@@ -36,7 +38,8 @@ std::string trimmed_line(const std::string& text) {
 
 fs::path home() {
   if (const std::string own = variable("HF_HOME"); !own.empty()) return expanded(own);
-  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return expanded(xdg) / "huggingface";
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty())
+    return expanded(xdg) / "huggingface";
   return fs::path(variable("HOME")) / ".cache" / "huggingface";
 }
 
@@ -45,7 +48,8 @@ std::string find_token() {
     if (std::string token = trimmed_line(variable(name)); !token.empty()) return token;
   }
   const std::string named = variable("HF_TOKEN_PATH");
-  std::ifstream file(named.empty() ? home() / "token" : expanded(named));  // what `hf auth login` wrote
+  std::ifstream file(named.empty() ? home() / "token"
+                                   : expanded(named));  // what `hf auth login` wrote
   return trimmed_line(runtime::rest_of(file));
 }
 
@@ -66,7 +70,8 @@ HubOptions HubOptions::from_environment() {
   }
   if (!is_true(variable("HF_HUB_DISABLE_IMPLICIT_TOKEN"))) options.token = find_token();
   options.cache = find_cache();
-  options.offline = is_true(variable("HF_HUB_OFFLINE")) || is_true(variable("TRANSFORMERS_OFFLINE"));
+  options.offline =
+      is_true(variable("HF_HUB_OFFLINE")) || is_true(variable("TRANSFORMERS_OFFLINE"));
   return options;
 }
 

@@ -17,13 +17,16 @@ namespace {
 using runtime::Result;
 
 constexpr std::array kConfigs = {"config.json", "generation_config.json"};
-constexpr std::array kVocabularies = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt"};
-constexpr std::array kTokenizers = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                                    "merges.txt",            "chat_template.jinja",     "chat_template.json"};
+constexpr std::array kVocabularies = {"tokenizer.json", "tokenizer.model", "spiece.model",
+                                      "vocab.json", "vocab.txt"};
+constexpr std::array kTokenizers = {"tokenizer_config.json", "special_tokens_map.json",
+                                    "added_tokens.json",     "merges.txt",
+                                    "chat_template.jinja",   "chat_template.json"};
 
 }  // namespace
 
-Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed need, std::string_view repo) {
+Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed need,
+                                 std::string_view repo) {
   const std::set<std::string, std::less<>> there(all.begin(), all.end());
   NeededFiles needed;
   const auto take = [&](const auto& names) {
@@ -40,7 +43,8 @@ Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed ne
   take(kTokenizers);
   if (need == HubNeed::kTokenizer && tokenizer) return needed;
   if (need == HubNeed::kModel) {
-    for (const auto& [single, index] : {std::pair(kSafetensorsFile, kSafetensorsIndexFile), {kPytorchFile, kPytorchIndexFile}}) {
+    for (const auto& [single, index] :
+         {std::pair(kSafetensorsFile, kSafetensorsIndexFile), {kPytorchFile, kPytorchIndexFile}}) {
       if (there.contains(single)) {
         needed.files.emplace_back(single);
         return needed;
@@ -58,15 +62,21 @@ Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed ne
   }
   if (ggufs.size() == 1) return NeededFiles{.files = ggufs, .index = {}, .gguf = ggufs.front()};
   if (ggufs.empty()) {
-    const std::string what = need == HubNeed::kModel ? "weights (model.safetensors, pytorch_model.bin or .gguf)" : "tokenizer";
-    return runtime::not_found(std::string(repo) + ": has no " + what + " among its " + std::to_string(all.size()) + " files");
+    const std::string what = need == HubNeed::kModel
+                                 ? "weights (model.safetensors, pytorch_model.bin or .gguf)"
+                                 : "tokenizer";
+    return runtime::not_found(std::string(repo) + ": has no " + what + " among its " +
+                              std::to_string(all.size()) + " files");
   }
   std::string list;
   for (const std::string& file : ggufs) list += (list.empty() ? "" : ", ") + file;
-  return runtime::not_found(std::string(repo) + ": has several .gguf files; fetch the one you want and give its path: " + list);
+  return runtime::not_found(
+      std::string(repo) +
+      ": has several .gguf files; fetch the one you want and give its path: " + list);
 }
 
-Result<std::vector<std::string>> indexed_files(const std::filesystem::path& folder, const std::string& index) {
+Result<std::vector<std::string>> indexed_files(const std::filesystem::path& folder,
+                                               const std::string& index) {
   std::ifstream file(folder / index, std::ios::binary);
   const nlohmann::json json = runtime::parse_json(runtime::rest_of(file));
   const std::string where = (folder / index).string();
@@ -76,7 +86,8 @@ Result<std::vector<std::string>> indexed_files(const std::filesystem::path& fold
   std::set<std::string> files;
   for (const auto& [tensor, name] : json["weight_map"].items()) {
     if (!name.is_string() || name.get_ref<const std::string&>().find('/') != std::string::npos) {
-      return runtime::invalid_argument(where + ": weight_map." + tensor + " is not a plain file name");
+      return runtime::invalid_argument(where + ": weight_map." + tensor +
+                                       " is not a plain file name");
     }
     files.insert(name.get<std::string>());
   }

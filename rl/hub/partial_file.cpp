@@ -14,12 +14,17 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-PartialFile::PartialFile(std::filesystem::path path, int fd, std::uint64_t bytes_max) : path_(std::move(path)), fd_(fd), bytes_max_(bytes_max) {
+PartialFile::PartialFile(std::filesystem::path path, int fd, std::uint64_t bytes_max)
+    : path_(std::move(path)), fd_(fd), bytes_max_(bytes_max) {
   crypto_hash_sha256_init(&hash_);
 }
 
 PartialFile::PartialFile(PartialFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), bytes_max_(other.bytes_max_), bytes_(other.bytes_), hash_(other.hash_) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      bytes_max_(other.bytes_max_),
+      bytes_(other.bytes_),
+      hash_(other.hash_) {}
 
 PartialFile::~PartialFile() {
   if (fd_ >= 0) ::close(fd_);
@@ -46,7 +51,8 @@ Result<PartialFile> PartialFile::open(const std::filesystem::path& path, std::ui
 
 Status PartialFile::append(std::span<const std::byte> bytes) {
   if (bytes.size() > bytes_max_ - bytes_) {
-    return runtime::invalid_argument(path_.string() + ": the hub sends more than the " + std::to_string(bytes_max_) + " bytes that it announced");
+    return runtime::invalid_argument(path_.string() + ": the hub sends more than the " +
+                                     std::to_string(bytes_max_) + " bytes that it announced");
   }
   for (std::span<const std::byte> rest = bytes; !rest.empty();) {
     const ssize_t put = ::write(fd_, rest.data(), rest.size());
@@ -54,12 +60,15 @@ Status PartialFile::append(std::span<const std::byte> bytes) {
     if (put < 0) {
       const int error = errno;
       if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
-        return runtime::resource_exhausted(path_.string() + ": no room for a file of " + std::to_string(bytes_max_) +
-                                           " bytes; make room or set HF_HOME to a larger disk, and the download goes on where it stopped");
+        return runtime::resource_exhausted(path_.string() + ": no room for a file of " +
+                                           std::to_string(bytes_max_) +
+                                           " bytes; make room or set HF_HOME to a larger disk, and "
+                                           "the download goes on where it stopped");
       }
       return runtime::errno_status(error, path_.string());
     }
-    crypto_hash_sha256_update(&hash_, reinterpret_cast<const unsigned char*>(rest.data()), static_cast<unsigned long long>(put));
+    crypto_hash_sha256_update(&hash_, reinterpret_cast<const unsigned char*>(rest.data()),
+                              static_cast<unsigned long long>(put));
     bytes_ += static_cast<std::uint64_t>(put);
     rest = rest.subspan(static_cast<std::size_t>(put));
   }
@@ -67,7 +76,8 @@ Status PartialFile::append(std::span<const std::byte> bytes) {
 }
 
 Status PartialFile::restart() {
-  if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) < 0) return runtime::errno_status(errno, path_.string());
+  if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) < 0)
+    return runtime::errno_status(errno, path_.string());
   bytes_ = 0;
   crypto_hash_sha256_init(&hash_);
   return {};
@@ -84,7 +94,8 @@ std::string PartialFile::sha256() {
 
 Status PartialFile::finish(const std::filesystem::path& path) {
   if (::fdatasync(fd_) != 0) return runtime::errno_status(errno, path_.string());
-  if (std::rename(path_.c_str(), path.c_str()) != 0) return runtime::errno_status(errno, "renaming to " + path.string());
+  if (std::rename(path_.c_str(), path.c_str()) != 0)
+    return runtime::errno_status(errno, "renaming to " + path.string());
   return {};
 }
 

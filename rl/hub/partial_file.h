@@ -16,15 +16,18 @@ namespace rl {
 /// A file that grows at its end. Not thread-safe; a lock keeps other processes away.
 class PartialFile {
  public:
-  /// Opens or makes the file, and reads what is there for the hash. Longer than `bytes_max`: begins anew.
-  static runtime::Result<PartialFile> open(const std::filesystem::path& path, std::uint64_t bytes_max);
+  /// Opens or makes the file, and reads what is there for the hash. Longer than `bytes_max`: begins
+  /// anew.
+  static runtime::Result<PartialFile> open(const std::filesystem::path& path,
+                                           std::uint64_t bytes_max);
   PartialFile(PartialFile&& other) noexcept;
   PartialFile& operator=(PartialFile&&) = delete;
   ~PartialFile();
 
   std::uint64_t bytes() const { return bytes_; }
 
-  /// kResourceExhausted: the disk is full. kInvalidArgument: more than `bytes_max`, which is what the hub announced.
+  /// kResourceExhausted: the disk is full. kInvalidArgument: more than `bytes_max`, which is what
+  /// the hub announced.
   runtime::Status append(std::span<const std::byte> bytes);
 
   /// Throws everything away.

@@ -21,7 +21,8 @@ struct QueryBlock {
 }  // namespace
 
 void attention(ThreadPool& pool, const AttentionShape& shape, const float* q, std::int64_t q_stride,
-               std::span<const AttentionSequence> sequences, float* out, std::int64_t out_stride, float* log_normalizer) {
+               std::span<const AttentionSequence> sequences, float* out, std::int64_t out_stride,
+               float* log_normalizer) {
   CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0);
   const std::int64_t width = shape.heads * shape.head_dim;
   std::vector<QueryBlock> blocks;
@@ -31,22 +32,27 @@ void attention(ThreadPool& pool, const AttentionShape& shape, const float* q, st
     const AttentionSequence& sequence = sequences[s];
     CHECK(sequence.blocks == nullptr || sequence.block_tokens % kAttentionChunk == 0);
     for (std::int64_t begin = 0; begin < sequence.query_count; begin += kQueriesPerBlock) {
-      blocks.push_back({.sequence = s, .begin = begin, .end = std::min(begin + kQueriesPerBlock, sequence.query_count)});
+      blocks.push_back({.sequence = s,
+                        .begin = begin,
+                        .end = std::min(begin + kQueriesPerBlock, sequence.query_count)});
     }
     longest = std::max(longest, sequence.first_position + sequence.query_count);
     products += sequence.query_count * (sequence.first_position + sequence.query_count);
   }
-  // The longest first: causal blocks grow towards the end, and a long one started last would leave the other threads idle.
+  // The longest first: causal blocks grow towards the end, and a long one started last would leave
+  // the other threads idle.
   std::reverse(blocks.begin(), blocks.end());
 
   const KernelTable& table = kernels();
-  const std::int64_t scratch_floats = kAttentionRows * ((longest + kAttentionChunk - 1) / kAttentionChunk * kAttentionChunk);
+  const std::int64_t scratch_floats =
+      kAttentionRows * ((longest + kAttentionChunk - 1) / kAttentionChunk * kAttentionChunk);
   const auto ranges = static_cast<std::int64_t>(blocks.size()) * shape.kv_heads;
   // A decode step over short sequences is less work than waking a thread.
   const bool small = products * width < (16 << 10);
   pool.parallel_for(ranges, small ? ranges : 1, [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<float> scratch;
-    if (scratch.size() < static_cast<std::size_t>(scratch_floats)) scratch.resize(static_cast<std::size_t>(scratch_floats));
+    if (scratch.size() < static_cast<std::size_t>(scratch_floats))
+      scratch.resize(static_cast<std::size_t>(scratch_floats));
     for (std::int64_t i = begin; i < end; ++i) {
       const QueryBlock& block = blocks[static_cast<std::size_t>(i / shape.kv_heads)];
       table.attention({.shape = &shape,

@@ -1,4 +1,5 @@
-// Private to rl/kernel: rows between fp32 and 8 bits, written once over a Lanes type. Rules as in rows_generic.h.
+// Private to rl/kernel: rows between fp32 and 8 bits, written once over a Lanes type. Rules as in
+// rows_generic.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,9 @@ void quantize_int8_row(const float* weight, std::int64_t in, std::int8_t* values
   const L magic = L::all(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
   for (std::int64_t begin = 0; begin < in; begin += kInt8Group) {
     const std::int64_t end = begin + kInt8Group < in ? begin + kInt8Group : in;
-    const auto load = [&](std::int64_t k) { return k + 16 <= end ? L::load(weight + k) : L::load_first(weight + k, end - k); };
+    const auto load = [&](std::int64_t k) {
+      return k + 16 <= end ? L::load(weight + k) : L::load_first(weight + k, end - k);
+    };
     L largest = L::zero();
     L spoiled = L::zero();  // zeros, unless something is not finite
     for (std::int64_t k = begin; k < end; k += 16) {

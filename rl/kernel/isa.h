@@ -14,7 +14,8 @@ std::string_view to_string(Isa isa);
 /// What this machine can run, best last.
 std::vector<Isa> supported_isas();
 
-/// The one in use: the best supported, unless the environment's STARLING_ISA (portable, avx2, avx512) asks for less.
+/// The one in use: the best supported, unless the environment's STARLING_ISA (portable, avx2,
+/// avx512) asks for less.
 Isa current_isa();
 
 /// For tests and benchmarks; not while kernels run. `isa` must be supported.

@@ -1,10 +1,12 @@
-// The kernels as one include. All of them are fp32 on raw pointers, without torch, and batch-invariant:
+// The kernels as one include. All of them are fp32 on raw pointers, without torch, and
+// batch-invariant:
 //
-//   Every output element is computed by one thread, in an order of operations that depends only on the element's own
-//   inputs: never on how many rows come together, on the number of threads, on tiles, or on the page size of a cache.
-//   A reduction along k uses 16 partial sums (lane l takes k = l, l + 16, ...) with fused multiply-adds, folded
-//   16 -> 8 -> 4 -> 2 -> 1 at the end. The AVX-512, AVX2 and portable versions follow the same order, so that they, too,
-//   give the same bits.
+//   Every output element is computed by one thread, in an order of operations that depends only on
+//   the element's own inputs: never on how many rows come together, on the number of threads, on
+//   tiles, or on the page size of a cache. A reduction along k uses 16 partial sums (lane l takes k
+//   = l, l + 16, ...) with fused multiply-adds, folded 16 -> 8 -> 4 -> 2 -> 1 at the end. The
+//   AVX-512, AVX2 and portable versions follow the same order, so that they, too, give the same
+//   bits.
 //
 // This is what makes a rollout's log-probs equal the trainer's: both call these functions.
 #pragma once

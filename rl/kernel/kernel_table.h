@@ -1,5 +1,5 @@
-// Private to rl/kernel: the inner loops of one instruction set, as pointers. Every function here runs on one thread; the public
-// functions split the work.
+// Private to rl/kernel: the inner loops of one instruction set, as pointers. Every function here
+// runs on one thread; the public functions split the work.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,8 @@ struct AttentionBlock {
 /// Rows (a query and one of its heads) that are worked on together.
 inline constexpr std::int64_t kAttentionRows = 8;
 
-/// Maximum, sum of exp(z - maximum) and sum of exp(z - maximum) * (z - maximum) for z = logits * scale.
+/// Maximum, sum of exp(z - maximum) and sum of exp(z - maximum) * (z - maximum) for z = logits *
+/// scale.
 struct SoftmaxSums {
   float maximum = 0;
   float sum = 0;
@@ -56,13 +57,18 @@ struct SoftmaxSums {
 
 struct KernelTable {
   void (*linear)(const LinearBlock& block);
-  void (*quantize_int8)(const float* weight, std::int64_t in, std::int8_t* values, float* scales);  // one row
-  void (*dequantize_int8)(const Int8Weight& row, std::int64_t in, float* dense);                    // one row
+  void (*quantize_int8)(const float* weight, std::int64_t in, std::int8_t* values,
+                        float* scales);                                           // one row
+  void (*dequantize_int8)(const Int8Weight& row, std::int64_t in, float* dense);  // one row
   void (*attention)(const AttentionBlock& block);
-  float (*rms_norm)(const float* x, std::int64_t size, const float* weight, float eps, float* y);  // one row; returns 1 / rms
-  void (*layer_norm)(const float* x, std::int64_t size, const float* weight, const float* bias, float eps, float* y, float* moments);  // one row
-  void (*rope_head)(const float* x, std::int64_t half, const float* cos, const float* sin, float* y);
-  void (*activate)(Activation activation, const float* gate, const float* up, std::int64_t count, float* y);
+  float (*rms_norm)(const float* x, std::int64_t size, const float* weight, float eps,
+                    float* y);  // one row; returns 1 / rms
+  void (*layer_norm)(const float* x, std::int64_t size, const float* weight, const float* bias,
+                     float eps, float* y, float* moments);  // one row
+  void (*rope_head)(const float* x, std::int64_t half, const float* cos, const float* sin,
+                    float* y);
+  void (*activate)(Activation activation, const float* gate, const float* up, std::int64_t count,
+                   float* y);
   void (*softcap)(const float* x, std::int64_t count, float cap, float* y);
   void (*exp)(const float* x, std::int64_t count, float* y);
   void (*add)(const float* a, const float* b, std::int64_t count, float* y);

@@ -1,5 +1,6 @@
-// The kernels for AVX-512. Everything from the pragma on is compiled for it, so what is included before must be whole already:
-// no inline function of a shared header may be compiled with instructions that another machine lacks.
+// The kernels for AVX-512. Everything from the pragma on is compiled for it, so what is included
+// before must be whole already: no inline function of a shared header may be compiled with
+// instructions that another machine lacks.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,8 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wunknown-pragmas"
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
+#pragma clang attribute push( \
+    __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
 #else
 // g++ 12 warns about the undefined sources inside its own intrinsics (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"

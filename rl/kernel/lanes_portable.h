@@ -1,4 +1,5 @@
-// Private to rl/kernel: 16 fp32 lanes in plain C++, for machines without AVX2 and as the plainest statement of what the others do.
+// Private to rl/kernel: 16 fp32 lanes in plain C++, for machines without AVX2 and as the plainest
+// statement of what the others do.
 #pragma once
 
 #include <bit>
@@ -59,16 +60,20 @@ struct PortableLanes {
     return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
   }
 
-  static PortableLanes scale_by_power(const PortableLanes& x, const PortableLanes& shifted, const PortableLanes& magic) {
+  static PortableLanes scale_by_power(const PortableLanes& x, const PortableLanes& shifted,
+                                      const PortableLanes& magic) {
     return each([&](int i) {
       // Unsigned, since a NaN brings any bits; the product is a NaN then whatever the factors.
-      const std::uint32_t n = std::bit_cast<std::uint32_t>(shifted.v[i]) - std::bit_cast<std::uint32_t>(magic.v[i]);
+      const std::uint32_t n =
+          std::bit_cast<std::uint32_t>(shifted.v[i]) - std::bit_cast<std::uint32_t>(magic.v[i]);
       const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
-      return x.v[i] * std::bit_cast<float>((half + 127U) << 23) * std::bit_cast<float>((n - half + 127U) << 23);
+      return x.v[i] * std::bit_cast<float>((half + 127U) << 23) *
+             std::bit_cast<float>((n - half + 127U) << 23);
     });
   }
 
-  static void fold4(const PortableLanes& a, const PortableLanes& b, const PortableLanes& c, const PortableLanes& d, float* out) {
+  static void fold4(const PortableLanes& a, const PortableLanes& b, const PortableLanes& c,
+                    const PortableLanes& d, float* out) {
     out[0] = fold(a);
     out[1] = fold(b);
     out[2] = fold(c);

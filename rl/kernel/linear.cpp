@@ -9,19 +9,22 @@
 namespace rl::kernel {
 namespace {
 
-// Rows whose inputs together stay in half of a second-level cache of 1 MiB while the weights pass by.
+// Rows whose inputs together stay in half of a second-level cache of 1 MiB while the weights pass
+// by.
 constexpr std::int64_t kRowBlockFloats = 128 << 10;
-// A range of work is about this many multiply-adds (some 50 us) and, when memory is the limit, this many weights: small enough to
-// balance the threads, large enough to stream.
+// A range of work is about this many multiply-adds (some 50 us) and, when memory is the limit, this
+// many weights: small enough to balance the threads, large enough to stream.
 constexpr std::int64_t kRangeProducts = 2 << 20;
 constexpr std::int64_t kRangeWeightsMin = 12 << 10;
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
-void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in, std::int64_t x_stride,
-            std::span<const LinearOutput> outputs) {
+void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in,
+            std::int64_t x_stride, std::span<const LinearOutput> outputs) {
   if (rows == 0) return;
   CHECK(in > 0);
   const KernelTable& table = kernels();
@@ -32,11 +35,13 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
   for (const LinearOutput& output : outputs) total += output.out;
   // At least a few ranges per thread, then no larger than kRangeProducts.
   const std::int64_t fair = total * row_blocks / (pool.threads() * 4);
-  const std::int64_t outputs_per_range =
-      round_up(std::max(kRangeWeightsMin / in, std::min(kRangeProducts / (in * block_rows), std::max<std::int64_t>(fair, 1))),
-               kLinearGroup);
+  const std::int64_t outputs_per_range = round_up(
+      std::max(kRangeWeightsMin / in,
+               std::min(kRangeProducts / (in * block_rows), std::max<std::int64_t>(fair, 1))),
+      kLinearGroup);
   std::int64_t ranges = 0;  // per row block
-  for (const LinearOutput& output : outputs) ranges += (output.out + outputs_per_range - 1) / outputs_per_range;
+  for (const LinearOutput& output : outputs)
+    ranges += (output.out + outputs_per_range - 1) / outputs_per_range;
 
   pool.parallel_for(ranges * row_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<float> scratch;
@@ -52,7 +57,8 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
         const std::int64_t first = range * outputs_per_range;
         const std::int64_t y_stride = output.y_stride == 0 ? output.out : output.y_stride;
         const std::int64_t stride = x_stride == 0 ? in : x_stride;
-        if (output.int8 && scratch.size() < static_cast<std::size_t>(kLinearGroup * in)) scratch.resize(static_cast<std::size_t>(kLinearGroup * in));
+        if (output.int8 && scratch.size() < static_cast<std::size_t>(kLinearGroup * in))
+          scratch.resize(static_cast<std::size_t>(kLinearGroup * in));
         table.linear({.x = x + row * stride,
                       .rows = std::min(row_block, rows - row),
                       .in = in,

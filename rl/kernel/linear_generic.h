@@ -1,4 +1,5 @@
-// Private to rl/kernel: the inner loop of `linear`, written once over a Lanes type. Included by the kernels_*.cpp after their lanes.
+// Private to rl/kernel: the inner loop of `linear`, written once over a Lanes type. Included by the
+// kernels_*.cpp after their lanes.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,15 @@ struct PlainRows {
   const float* first;
   std::int64_t in;
 
-  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const { return L::load(first + o * in + k); }
-  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t n) const { return L::load_first(first + o * in + k, n); }
-  [[gnu::always_inline]] inline void prefetch(int o, std::int64_t k) const { __builtin_prefetch(first + o * in + k, 0, 2); }
+  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const {
+    return L::load(first + o * in + k);
+  }
+  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t n) const {
+    return L::load_first(first + o * in + k, n);
+  }
+  [[gnu::always_inline]] inline void prefetch(int o, std::int64_t k) const {
+    __builtin_prefetch(first + o * in + k, 0, 2);
+  }
 };
 
 /// ... or of 8 bits, brought to fp32 on the way: the numbers that dequantize_int8_row() gives.
@@ -26,17 +33,23 @@ struct Int8Rows {
   Int8Weight first;
   std::int64_t in;
 
-  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const { return int8_lanes<L>(first.from(o, in), k); }
-  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t) const { return load(o, k); }  // zeros follow
+  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const {
+    return int8_lanes<L>(first.from(o, in), k);
+  }
+  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t) const {
+    return load(o, k);
+  }  // zeros follow
   [[gnu::always_inline]] inline void prefetch(int o, std::int64_t k) const {
     if (k % 64 == 0) __builtin_prefetch(first.values + o * int8_stride(in) + k, 0, 2);
   }
 };
 
-/// R rows x O outputs over all of k. Each of the R * O sums has 16 partial sums in one accumulator, whatever R and O are.
-/// `weights` are those from `output` on; `kPrefetch` asks the cache for the O rows that follow, which the next tile needs.
+/// R rows x O outputs over all of k. Each of the R * O sums has 16 partial sums in one accumulator,
+/// whatever R and O are. `weights` are those from `output` on; `kPrefetch` asks the cache for the O
+/// rows that follow, which the next tile needs.
 template <class L, int R, int O, bool kPrefetch, class Rows>
-void linear_tile(const LinearBlock& block, const Rows& weights, std::int64_t row, std::int64_t output) {
+void linear_tile(const LinearBlock& block, const Rows& weights, std::int64_t row,
+                 std::int64_t output) {
   const std::int64_t in = block.in;
   const float* x = block.x + row * block.x_stride;
   L sums[R * O];
@@ -80,18 +93,23 @@ void linear_tile(const LinearBlock& block, const Rows& weights, std::int64_t row
   }
   for (int r = 0; r < R; ++r) {
     float* y = block.y + (row + r) * block.y_stride + output;
-    for (int o = 0; o < O; ++o) y[o] = block.bias == nullptr ? folded[r * O + o] : folded[r * O + o] + block.bias[output + o];
+    for (int o = 0; o < O; ++o)
+      y[o] = block.bias == nullptr ? folded[r * O + o] : folded[r * O + o] + block.bias[output + o];
   }
 }
 
 /// linear_tile for a number of rows known only now, 1 .. kTileRowsMax.
 template <class L, int O, bool kPrefetch, class Rows, int... R>
-void linear_rows(const LinearBlock& block, const Rows& weights, std::int64_t row, int rows, std::int64_t output, std::integer_sequence<int, R...>) {
-  static_cast<void>(((rows == R + 1 && (linear_tile<L, R + 1, O, kPrefetch>(block, weights, row, output), true)) || ...));
+void linear_rows(const LinearBlock& block, const Rows& weights, std::int64_t row, int rows,
+                 std::int64_t output, std::integer_sequence<int, R...>) {
+  static_cast<void>((
+      (rows == R + 1 && (linear_tile<L, R + 1, O, kPrefetch>(block, weights, row, output), true)) ||
+      ...));
 }
 
-/// All rows against outputs [begin, end), whose number is a multiple of O. A few outputs are taken at a time, their weights staying in the second-level cache
-/// (8-bit ones as fp32), and a tile's rows are read once for all of them: of a tile's operands the rows are the larger part.
+/// All rows against outputs [begin, end), whose number is a multiple of O. A few outputs are taken
+/// at a time, their weights staying in the second-level cache (8-bit ones as fp32), and a tile's
+/// rows are read once for all of them: of a tile's operands the rows are the larger part.
 template <class L, int O>
 void linear_outputs(const LinearBlock& block, std::int64_t begin, std::int64_t end) {
   static_assert(kLinearGroup % O == 0);
@@ -99,24 +117,34 @@ void linear_outputs(const LinearBlock& block, std::int64_t begin, std::int64_t e
   constexpr std::make_integer_sequence<int, kMax> kRows{};
   for (std::int64_t first = begin; first < end; first += kLinearGroup) {
     const std::int64_t count = end - first < kLinearGroup ? end - first : kLinearGroup;
-    const PlainRows<L> weights{block.int8 ? block.scratch : block.weight + first * block.in, block.in};
+    const PlainRows<L> weights{block.int8 ? block.scratch : block.weight + first * block.in,
+                               block.in};
     if (block.int8) {
-      for (std::int64_t o = 0; o < count; ++o) dequantize_int8_row<L>(block.int8.from(first + o, block.in), block.in, block.scratch + o * block.in);
+      for (std::int64_t o = 0; o < count; ++o)
+        dequantize_int8_row<L>(block.int8.from(first + o, block.in), block.in,
+                               block.scratch + o * block.in);
     }
     const auto tiles = [&](auto tile) {
-      for (std::int64_t o = 0; o < count; o += O) tile(PlainRows<L>{weights.first + o * block.in, block.in}, first + o);
+      for (std::int64_t o = 0; o < count; o += O)
+        tile(PlainRows<L>{weights.first + o * block.in, block.in}, first + o);
     };
     std::int64_t row = 0;
     if (!block.int8) {  // from memory
-      tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_tile<L, kMax, O, true>(block, rows, 0, output); });
+      tiles([&](const PlainRows<L>& rows, std::int64_t output) {
+        linear_tile<L, kMax, O, true>(block, rows, 0, output);
+      });
       row = kMax;
     }
     for (; row + kMax <= block.rows; row += kMax) {
-      tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_tile<L, kMax, O, false>(block, rows, row, output); });
+      tiles([&](const PlainRows<L>& rows, std::int64_t output) {
+        linear_tile<L, kMax, O, false>(block, rows, row, output);
+      });
     }
     if (row == block.rows) continue;
     const int left = static_cast<int>(block.rows - row);
-    tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_rows<L, O, false>(block, rows, row, left, output, kRows); });
+    tiles([&](const PlainRows<L>& rows, std::int64_t output) {
+      linear_rows<L, O, false>(block, rows, row, left, output, kRows);
+    });
   }
 }
 
@@ -126,13 +154,19 @@ void linear_few_rows(const LinearBlock& block) {
   constexpr int O = L::tile_outputs(R);
   const std::int64_t whole = block.out / O * O;
   const auto tiles = [&](auto rows_from) {
-    for (std::int64_t output = 0; output < whole; output += O) linear_tile<L, R, O, true>(block, rows_from(output), 0, output);
-    for (std::int64_t output = whole; output < block.out; ++output) linear_tile<L, R, 1, false>(block, rows_from(output), 0, output);
+    for (std::int64_t output = 0; output < whole; output += O)
+      linear_tile<L, R, O, true>(block, rows_from(output), 0, output);
+    for (std::int64_t output = whole; output < block.out; ++output)
+      linear_tile<L, R, 1, false>(block, rows_from(output), 0, output);
   };
   if (block.int8) {
-    tiles([&](std::int64_t output) { return Int8Rows<L>{block.int8.from(output, block.in), block.in}; });
+    tiles([&](std::int64_t output) {
+      return Int8Rows<L>{block.int8.from(output, block.in), block.in};
+    });
   } else {
-    tiles([&](std::int64_t output) { return PlainRows<L>{block.weight + output * block.in, block.in}; });
+    tiles([&](std::int64_t output) {
+      return PlainRows<L>{block.weight + output * block.in, block.in};
+    });
   }
 }
 
@@ -143,7 +177,8 @@ void linear_few_rows(const LinearBlock& block, std::integer_sequence<int, R...>)
 
 template <class L>
 void linear_block(const LinearBlock& block) {
-  if (block.rows <= L::kTileRowsMax) return linear_few_rows<L>(block, std::make_integer_sequence<int, L::kTileRowsMax>{});
+  if (block.rows <= L::kTileRowsMax)
+    return linear_few_rows<L>(block, std::make_integer_sequence<int, L::kTileRowsMax>{});
   constexpr int O = L::tile_outputs(L::kTileRowsMax);
   const std::int64_t whole = block.out / O * O;
   linear_outputs<L, O>(block, 0, whole);

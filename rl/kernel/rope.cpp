@@ -7,7 +7,8 @@
 
 namespace rl::kernel {
 
-void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positions, float attention_factor, float* cos, float* sin) {
+void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positions,
+                 float attention_factor, float* cos, float* sin) {
   const std::size_t half = inverse_frequencies.size();
   for (std::int64_t p = 0; p < positions; ++p) {
     for (std::size_t i = 0; i < half; ++i) {
@@ -19,8 +20,9 @@ void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positi
   }
 }
 
-void rope(ThreadPool& pool, const RopeShape& shape, const float* x, std::int64_t rows, std::int64_t stride,
-          const std::int32_t* positions, const float* cos, const float* sin, float* y) {
+void rope(ThreadPool& pool, const RopeShape& shape, const float* x, std::int64_t rows,
+          std::int64_t stride, const std::int32_t* positions, const float* cos, const float* sin,
+          float* y) {
   const auto head_kernel = kernels().rope_head;
   const std::int64_t width = shape.heads * shape.head_dim;
   const std::int64_t row_stride = stride == 0 ? width : stride;

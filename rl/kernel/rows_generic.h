@@ -1,7 +1,8 @@
 // Private to rl/kernel: row-wise and element-wise loops, written once over a Lanes type.
-// A product that is added to something is always an explicit fma: the compiler must have no choice of rounding.
-// No function of the standard library that the compiler may emit out of line is used in the *_generic.h: the linker keeps one copy of
-// it for the whole program, and that copy must not need AVX.
+// A product that is added to something is always an explicit fma: the compiler must have no choice
+// of rounding. No function of the standard library that the compiler may emit out of line is used
+// in the *_generic.h: the linker keeps one copy of it for the whole program, and that copy must not
+// need AVX.
 #pragma once
 
 #include <cmath>
@@ -21,14 +22,17 @@ template <class L>
   return folded[0];
 }
 
-/// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then exp(r) by its Taylor series to r^7 / 7! (remainder below 6e-9) and times 2^n.
+/// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then exp(r) by its Taylor series to r^7 / 7!
+/// (remainder below 6e-9) and times 2^n.
 template <class L>
 [[gnu::always_inline]] inline L exp_lanes(L x) {
-  x = L::max(L::all(-104.0F), L::min(L::all(89.0F), x));  // beyond these the result is 0 or infinity anyway
-  const L magic = L::all(12582912.0F);                    // 1.5 * 2^23: adding it rounds to an integer
+  x = L::max(L::all(-104.0F),
+             L::min(L::all(89.0F), x));  // beyond these the result is 0 or infinity anyway
+  const L magic = L::all(12582912.0F);   // 1.5 * 2^23: adding it rounds to an integer
   const L shifted = L::fma(x, L::all(1.44269504F), magic);
   const L n = shifted - magic;
-  L r = L::fma(n, L::all(-0.693359375F), x);        // ln 2 in two parts; the first has 9 bits, so n times it is exact
+  L r = L::fma(n, L::all(-0.693359375F),
+               x);  // ln 2 in two parts; the first has 9 bits, so n times it is exact
   r = L::fma(n, L::all(2.12194440e-4F), r);
   L p = L::all(1.0F / 5040);
   p = L::fma(p, r, L::all(1.0F / 720));
@@ -81,11 +85,16 @@ template <class L>
 
 template <class L, Activation A>
 [[gnu::always_inline]] inline L activate_lanes(L x) {
-  if constexpr (A == Activation::kSilu) return silu_lanes(x);
-  else if constexpr (A == Activation::kGelu) return gelu_lanes(x);
-  else if constexpr (A == Activation::kGeluTanh) return gelu_tanh_lanes(x);
-  else if constexpr (A == Activation::kSigmoid) return sigmoid_lanes(x);
-  else return L::max(L::zero(), x);
+  if constexpr (A == Activation::kSilu)
+    return silu_lanes(x);
+  else if constexpr (A == Activation::kGelu)
+    return gelu_lanes(x);
+  else if constexpr (A == Activation::kGeluTanh)
+    return gelu_tanh_lanes(x);
+  else if constexpr (A == Activation::kSigmoid)
+    return sigmoid_lanes(x);
+  else
+    return L::max(L::zero(), x);
 }
 
 template <class L, Activation A>
@@ -100,7 +109,8 @@ void activate_loop(const float* gate, const float* up, std::int64_t count, float
 }
 
 template <class L>
-void activate_values(Activation activation, const float* gate, const float* up, std::int64_t count, float* y) {
+void activate_values(Activation activation, const float* gate, const float* up, std::int64_t count,
+                     float* y) {
   switch (activation) {
     case Activation::kSilu: return activate_loop<L, Activation::kSilu>(gate, up, count, y);
     case Activation::kGelu: return activate_loop<L, Activation::kGelu>(gate, up, count, y);
@@ -127,7 +137,9 @@ template <class L>
 void add_values(const float* a, const float* b, std::int64_t count, float* y) {
   std::int64_t i = 0;
   for (; i + 16 <= count; i += 16) (L::load(a + i) + L::load(b + i)).store(y + i);
-  if (i < count) (L::load_first(a + i, count - i) + L::load_first(b + i, count - i)).store_first(y + i, count - i);
+  if (i < count)
+    (L::load_first(a + i, count - i) + L::load_first(b + i, count - i))
+        .store_first(y + i, count - i);
 }
 
 template <class L>
@@ -144,18 +156,21 @@ float rms_norm_row(const float* x, std::int64_t size, const float* weight, float
   }
   const float inverse_rms = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(size) + eps);
   const L scale = L::all(inverse_rms);
-  for (std::int64_t i = 0; i < whole; i += 16) ((L::load(x + i) * scale) * L::load(weight + i)).store(y + i);
+  for (std::int64_t i = 0; i < whole; i += 16)
+    ((L::load(x + i) * scale) * L::load(weight + i)).store(y + i);
   if (whole < size) {
     const std::int64_t rest = size - whole;
-    ((L::load_first(x + whole, rest) * scale) * L::load_first(weight + whole, rest)).store_first(y + whole, rest);
+    ((L::load_first(x + whole, rest) * scale) * L::load_first(weight + whole, rest))
+        .store_first(y + whole, rest);
   }
   return inverse_rms;
 }
 
-/// The mean first, then the squares of what is left of it: one pass over both would lose what they have in common.
-/// `moments`, unless null, receives the mean and 1 / standard deviation.
+/// The mean first, then the squares of what is left of it: one pass over both would lose what they
+/// have in common. `moments`, unless null, receives the mean and 1 / standard deviation.
 template <class L>
-void layer_norm_row(const float* x, std::int64_t size, const float* weight, const float* bias, float eps, float* y, float* moments) {
+void layer_norm_row(const float* x, std::int64_t size, const float* weight, const float* bias,
+                    float eps, float* y, float* moments) {
   const std::int64_t whole = size / 16 * 16;
   const std::int64_t rest = size - whole;
   L sum = L::zero();
@@ -180,7 +195,8 @@ void layer_norm_row(const float* x, std::int64_t size, const float* weight, cons
     L::fma((L::load(x + i) - centre) * scale, L::load(weight + i), L::load(bias + i)).store(y + i);
   }
   if (rest > 0) {
-    L::fma((L::load_first(x + whole, rest) - centre) * scale, L::load_first(weight + whole, rest), L::load_first(bias + whole, rest))
+    L::fma((L::load_first(x + whole, rest) - centre) * scale, L::load_first(weight + whole, rest),
+           L::load_first(bias + whole, rest))
         .store_first(y + whole, rest);
   }
   if (moments != nullptr) {
@@ -201,7 +217,8 @@ void rope_head(const float* x, std::int64_t half, const float* cos, const float*
   }
 }
 
-/// Maximum of the lanes and of `rest` floats; NaNs may be lost here, they come back in the sum of exponentials.
+/// Maximum of the lanes and of `rest` floats; NaNs may be lost here, they come back in the sum of
+/// exponentials.
 template <class L>
 float maximum_of(const float* x, std::int64_t count, float scale) {
   L lanes = L::all(kMinusInfinity);

@@ -24,8 +24,8 @@ void pause_briefly() {
 #endif
 }
 
-// Polls before going to sleep: about 30 us, which is longer than the gap between two kernels of one forward step and shorter than
-// what a waking thread costs.
+// Polls before going to sleep: about 30 us, which is longer than the gap between two kernels of one
+// forward step and shorter than what a waking thread costs.
 constexpr int kPollsBeforeSleep = 1000;
 constexpr int kPollsBeforeYield = 2000;
 
@@ -34,16 +34,18 @@ int cgroup_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return std::numeric_limits<int>::max();
+  if (!(file >> quota >> period) || quota == "max" || period <= 0)
+    return std::numeric_limits<int>::max();
   const double cores = std::ceil(std::strtod(quota.c_str(), nullptr) / period);
   return cores < 1 ? 1 : static_cast<int>(std::min(cores, 65536.0));
 }
 
 }  // namespace
 
-// A loop is open while `ticket_` is odd. A worker enters by counting itself in `inside_` and then looking at the ticket again; the
-// caller closes the loop (ticket even) and waits for `inside_` to fall to zero. Both sides use sequentially consistent operations, so
-// a worker either is seen inside or sees the loop closed. A worker that wakes late costs its caller nothing.
+// A loop is open while `ticket_` is odd. A worker enters by counting itself in `inside_` and then
+// looking at the ticket again; the caller closes the loop (ticket even) and waits for `inside_` to
+// fall to zero. Both sides use sequentially consistent operations, so a worker either is seen
+// inside or sees the loop closed. A worker that wakes late costs its caller nothing.
 class ThreadPool::Impl {
  public:
   explicit Impl(int threads) {
@@ -63,9 +65,11 @@ class ThreadPool::Impl {
   void run(std::int64_t count, std::int64_t grain, Call call, void* context) {
     if (count <= 0) return;
     grain = std::max<std::int64_t>(grain, 1);
-    const bool alone = workers_.empty() || count <= grain || busy_.test_and_set(std::memory_order_acquire);
+    const bool alone =
+        workers_.empty() || count <= grain || busy_.test_and_set(std::memory_order_acquire);
     if (alone) {
-      for (std::int64_t begin = 0; begin < count; begin += grain) call(context, begin, std::min(count, begin + grain));
+      for (std::int64_t begin = 0; begin < count; begin += grain)
+        call(context, begin, std::min(count, begin + grain));
       return;
     }
     count_ = count;
@@ -78,8 +82,10 @@ class ThreadPool::Impl {
     take_ranges();
     ticket_.fetch_add(1);
     for (int polls = 0; inside_.load() != 0; ++polls) {
-      if (polls < kPollsBeforeYield) pause_briefly();
-      else std::this_thread::yield();
+      if (polls < kPollsBeforeYield)
+        pause_briefly();
+      else
+        std::this_thread::yield();
     }
     busy_.clear(std::memory_order_release);
   }
@@ -133,7 +139,8 @@ class ThreadPool::Impl {
   std::vector<std::thread> workers_;
 };
 
-ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>(threads > 0 ? threads : usable_cores())) {}
+ThreadPool::ThreadPool(int threads)
+    : impl_(std::make_unique<Impl>(threads > 0 ? threads : usable_cores())) {}
 
 ThreadPool::~ThreadPool() = default;
 
@@ -151,7 +158,9 @@ void ThreadPool::run(std::int64_t count, std::int64_t grain, Call call, void* co
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0
+                          ? CPU_COUNT(&set)
+                          : static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, std::min(allowed, cgroup_cores()));
 }
 

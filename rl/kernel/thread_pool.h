@@ -7,9 +7,10 @@
 
 namespace rl::kernel {
 
-/// Runs loops on a fixed set of threads; the calling thread is one of them, so `threads() == 1` starts none.
-/// Ranges are handed out as threads become free: what a range computes must not depend on where it begins and ends.
-/// Thread-safe: a loop that begins while another one runs (from another thread, or nested) runs on its caller alone.
+/// Runs loops on a fixed set of threads; the calling thread is one of them, so `threads() == 1`
+/// starts none. Ranges are handed out as threads become free: what a range computes must not depend
+/// on where it begins and ends. Thread-safe: a loop that begins while another one runs (from
+/// another thread, or nested) runs on its caller alone.
 class ThreadPool {
  public:
   /// `threads` <= 0 takes the cores this process may run on.
@@ -23,8 +24,8 @@ class ThreadPool {
   /// Changes the number of threads. Not while a loop runs.
   void set_threads(int threads);
 
-  /// Calls body(begin, end) on disjoint ranges that cover [0, count), each at most `grain` long, and returns when all are done.
-  /// A loop of one range runs in place, without waking a thread.
+  /// Calls body(begin, end) on disjoint ranges that cover [0, count), each at most `grain` long,
+  /// and returns when all are done. A loop of one range runs in place, without waking a thread.
   template <class Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
     auto call = [](void* context, std::int64_t begin, std::int64_t end) {

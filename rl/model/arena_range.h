@@ -5,7 +5,8 @@
 
 namespace rl {
 
-/// Parameters begin on multiples of this many elements in an arena: 64 bytes, a cache line and a vector register. Its size is one, too.
+/// Parameters begin on multiples of this many elements in an arena: 64 bytes, a cache line and a
+/// vector register. Its size is one, too.
 inline constexpr std::int64_t kArenaAlignment = 16;
 
 /// Elements [begin, end) of an arena.
@@ -19,6 +20,8 @@ struct ArenaRange {
 };
 
 /// The first multiple of `unit` from `value` on.
-constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t unit = kArenaAlignment) { return (value + unit - 1) / unit * unit; }
+constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t unit = kArenaAlignment) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace rl

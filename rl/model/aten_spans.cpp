@@ -28,7 +28,9 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
 void end(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr) return;
   const auto* span = static_cast<const OpenSpan*>(context);
-  const auto kind = function.scope() == at::RecordScope::BACKWARD_FUNCTION ? profile::SpanKind::kOperation : profile::SpanKind::kKernel;
+  const auto kind = function.scope() == at::RecordScope::BACKWARD_FUNCTION
+                        ? profile::SpanKind::kOperation
+                        : profile::SpanKind::kKernel;
   profile::add(span->name, kind, span->begin_ns, profile::now_ns());
 }
 
@@ -47,7 +49,9 @@ Callback& callback() {
 void record_aten_spans() {
   const std::lock_guard lock(callback().mutex);
   if (callback().handle != at::INVALID_CALLBACK_HANDLE) return;
-  callback().handle = at::addGlobalCallback(at::RecordFunctionCallback(begin, end).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  callback().handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(begin, end)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 void forget_aten_spans() {

@@ -3,8 +3,9 @@
 
 namespace rl {
 
-/// Makes every operator that ATen runs from now on, on whatever thread, a span of the recording that is on: kernels as kKernel, nodes of the backward
-/// pass as kOperation. Thread-safe; asking twice changes nothing.
+/// Makes every operator that ATen runs from now on, on whatever thread, a span of the recording
+/// that is on: kernels as kKernel, nodes of the backward pass as kOperation. Thread-safe; asking
+/// twice changes nothing.
 void record_aten_spans();
 
 /// Ends that; operators then cost what they did before.

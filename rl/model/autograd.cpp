@@ -22,7 +22,10 @@ namespace {
 class FunctionNode : public torch::autograd::Node {
  public:
   FunctionNode(const char* name, torch::autograd::edge_list edges, Backward backward)
-      : Node(std::move(edges)), name_(name), bf16_(Bf16Products::in_use()), backward_(std::move(backward)) {}
+      : Node(std::move(edges)),
+        name_(name),
+        bf16_(Bf16Products::in_use()),
+        backward_(std::move(backward)) {}
 
   std::string name() const override { return name_; }
 
@@ -45,23 +48,27 @@ class FunctionNode : public torch::autograd::Node {
 
 bool needed(std::initializer_list<at::Tensor> inputs) {
   return c10::GradMode::is_enabled() &&
-         std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+         std::any_of(inputs.begin(), inputs.end(),
+                     [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
 }
 
-void connect(const char* name, std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward) {
+void connect(const char* name, std::span<at::Tensor> outputs,
+             std::initializer_list<at::Tensor> inputs, Backward backward) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& input : inputs) {
-    edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());
+    edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)
+                                          : torch::autograd::Edge());
   }
-  auto node = std::shared_ptr<FunctionNode>(new FunctionNode(name, std::move(edges), std::move(backward)),
-                                            torch::autograd::deleteNode);
+  auto node = std::shared_ptr<FunctionNode>(
+      new FunctionNode(name, std::move(edges), std::move(backward)), torch::autograd::deleteNode);
   for (at::Tensor& output : outputs) {
     CHECK(!output.requires_grad());
     torch::autograd::set_history(output, node);
   }
 }
 
-void connect(const char* name, at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward) {
+void connect(const char* name, at::Tensor& output, std::initializer_list<at::Tensor> inputs,
+             Backward backward) {
   connect(name, std::span(&output, 1), inputs, std::move(backward));
 }
 
@@ -72,12 +79,13 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
     y = compute(x);
   }
   if (!needed({x})) return y;
-  connect("recomputed layer backward", y, {x}, [kept = x.detach(), compute = std::move(compute)](const std::vector<at::Tensor>& grads) {
-    c10::AutoGradMode on(true);
-    const at::Tensor again = kept.detach().set_requires_grad(true);
-    torch::autograd::backward({compute(again)}, {grads[0]});
-    return std::vector<at::Tensor>{again.grad()};
-  });
+  connect("recomputed layer backward", y, {x},
+          [kept = x.detach(), compute = std::move(compute)](const std::vector<at::Tensor>& grads) {
+            c10::AutoGradMode on(true);
+            const at::Tensor again = kept.detach().set_requires_grad(true);
+            torch::autograd::backward({compute(again)}, {grads[0]});
+            return std::vector<at::Tensor>{again.grad()};
+          });
   return y;
 }
 

@@ -5,9 +5,11 @@
 
 namespace rl {
 
-/// While it lives with `on`, passes on this thread multiply with their linear layers (the output layer too) in bf16, and so do the backward passes of what
-/// was computed so, wherever they run: both factors are rounded to 8 bits of fraction, sums within a product are fp32, the product is rounded again.
-/// Weights and their gradients, norms, attention, the softmax and the loss stay fp32. They nest. Bits do not depend on the number of threads.
+/// While it lives with `on`, passes on this thread multiply with their linear layers (the output
+/// layer too) in bf16, and so do the backward passes of what was computed so, wherever they run:
+/// both factors are rounded to 8 bits of fraction, sums within a product are fp32, the product is
+/// rounded again. Weights and their gradients, norms, attention, the softmax and the loss stay
+/// fp32. They nest. Bits do not depend on the number of threads.
 class Bf16Products {
  public:
   explicit Bf16Products(bool on);
@@ -22,7 +24,8 @@ class Bf16Products {
   bool before_;
 };
 
-/// `t` as a factor: rounded to bf16 inside a Bf16Products, else as it is. An undefined tensor stays so.
+/// `t` as a factor: rounded to bf16 inside a Bf16Products, else as it is. An undefined tensor stays
+/// so.
 at::Tensor as_factor(const at::Tensor& t);
 
 }  // namespace rl

@@ -5,8 +5,9 @@
 
 namespace rl::forward {
 
-/// While it lives with `on`, passes on this thread compute by ATen on a CPU too, as they do on every other device: bits then depend on the batch and on
-/// ATen's threads. They nest. For passes without gradients.
+/// While it lives with `on`, passes on this thread compute by ATen on a CPU too, as they do on
+/// every other device: bits then depend on the batch and on ATen's threads. They nest. For passes
+/// without gradients.
 class ByAten {
  public:
   explicit ByAten(bool on);

@@ -1,4 +1,5 @@
-// ChatGLM2 and 3: the layout that GLM-4's predecessors were published in, with names of Megatron's; arXiv:2210.02414, arXiv:2406.12793.
+// ChatGLM2 and 3: the layout that GLM-4's predecessors were published in, with names of Megatron's;
+// arXiv:2210.02414, arXiv:2406.12793.
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"
@@ -15,8 +16,10 @@ void read_chatglm(JsonFields& fields, const std::string& where, ModelConfig& con
   config.heads = fields.integer("num_attention_heads", 1, 1 << 14);
   if (!fields.status().ok()) return;
   const bool grouped = fields.boolean("multi_query_attention", false);
-  config.kv_heads = grouped ? fields.integer("multi_query_group_num", 1, 1, config.heads) : config.heads;
-  config.head_dim = fields.integer("kv_channels", config.hidden_size / config.heads, 4, kChatglmWidthMax);
+  config.kv_heads =
+      grouped ? fields.integer("multi_query_group_num", 1, 1, config.heads) : config.heads;
+  config.head_dim =
+      fields.integer("kv_channels", config.hidden_size / config.heads, 4, kChatglmWidthMax);
   config.intermediate_size = fields.integer("ffn_hidden_size", 1, kChatglmWidthMax);
   config.vocab_size = fields.integer("padded_vocab_size", 1, std::int64_t{1} << 24);
   config.max_position_embeddings = fields.integer("seq_length", 2048, 1, std::int64_t{1} << 26);
@@ -46,19 +49,25 @@ void plan_chatglm(PlanBuilder& builder) {
     const std::string at = "transformer.encoder.layers." + std::to_string(layer) + ".";
     LayerPlan plan_chatglm;
     plan_chatglm.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
-    const LinearPlan qkv = builder.linear(at + "self_attention.query_key_value", c.query_size() + 2 * c.kv_size(), c.hidden_size, {.bias = c.attention_bias});
+    const LinearPlan qkv =
+        builder.linear(at + "self_attention.query_key_value", c.query_size() + 2 * c.kv_size(),
+                       c.hidden_size, {.bias = c.attention_bias});
     plan_chatglm.attention.q = qkv.part(0, c.query_size());
     plan_chatglm.attention.k = qkv.part(c.query_size(), c.kv_size());
     plan_chatglm.attention.v = qkv.part(c.query_size() + c.kv_size(), c.kv_size());
-    plan_chatglm.attention.o = builder.linear(at + "self_attention.dense", c.hidden_size, c.query_size(), {.bias = c.mlp_bias});
+    plan_chatglm.attention.o = builder.linear(at + "self_attention.dense", c.hidden_size,
+                                              c.query_size(), {.bias = c.mlp_bias});
     plan_chatglm.mlp_norm = builder.norm(at + "post_attention_layernorm", c.hidden_size);
-    const LinearPlan gate_up = builder.linear(at + "mlp.dense_h_to_4h", 2 * c.intermediate_size, c.hidden_size, {.bias = c.mlp_bias});
+    const LinearPlan gate_up = builder.linear(at + "mlp.dense_h_to_4h", 2 * c.intermediate_size,
+                                              c.hidden_size, {.bias = c.mlp_bias});
     plan_chatglm.mlp.gate = gate_up.part(0, c.intermediate_size);
     plan_chatglm.mlp.up = gate_up.part(c.intermediate_size, c.intermediate_size);
-    plan_chatglm.mlp.down = builder.linear(at + "mlp.dense_4h_to_h", c.hidden_size, c.intermediate_size, {.bias = c.mlp_bias});
+    plan_chatglm.mlp.down = builder.linear(at + "mlp.dense_4h_to_h", c.hidden_size,
+                                           c.intermediate_size, {.bias = c.mlp_bias});
     builder.plan.layers.push_back(std::move(plan_chatglm));
   }
-  if (c.last_norm) builder.plan.last_norm = builder.norm("transformer.encoder.final_layernorm", c.hidden_size);
+  if (c.last_norm)
+    builder.plan.last_norm = builder.norm("transformer.encoder.final_layernorm", c.hidden_size);
   builder.lm_head("transformer.output_layer");
 }
 
@@ -68,6 +77,10 @@ bool ignorable_chatglm(const ModelConfig& config, std::string_view tensor) {
 
 }  // namespace
 
-const Family kChatGlmFamily{.model_type = "chatglm", .architecture = "ChatGLMForConditionalGeneration", .read = read_chatglm, .plan = plan_chatglm, .ignorable = ignorable_chatglm};
+const Family kChatGlmFamily{.model_type = "chatglm",
+                            .architecture = "ChatGLMForConditionalGeneration",
+                            .read = read_chatglm,
+                            .plan = plan_chatglm,
+                            .ignorable = ignorable_chatglm};
 
 }  // namespace rl

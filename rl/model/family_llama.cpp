@@ -1,4 +1,5 @@
-// Llama 2, 3, 3.x and SmolLM: RMS norm before each block, rotary positions, grouped-query attention, SiLU-gated MLP.
+// Llama 2, 3, 3.x and SmolLM: RMS norm before each block, rotary positions, grouped-query
+// attention, SiLU-gated MLP.
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"
@@ -17,11 +18,18 @@ void read_llama(JsonFields& fields, const std::string& where, ModelConfig& confi
 
 void plan_llama_family(PlanBuilder& builder) {
   const ModelConfig& config = builder.config();
-  plan_llama(builder, {.qkv_bias = config.attention_bias, .out_bias = config.attention_bias, .mlp_bias = config.mlp_bias});
+  plan_llama(builder, {.qkv_bias = config.attention_bias,
+                       .out_bias = config.attention_bias,
+                       .mlp_bias = config.mlp_bias});
 }
 
 }  // namespace
 
-const Family kLlamaFamily{.model_type = "llama", .architecture = "LlamaForCausalLM", .gguf_architecture = "llama", .read = read_llama, .plan = plan_llama_family, .ignorable = ignorable_usual};
+const Family kLlamaFamily{.model_type = "llama",
+                          .architecture = "LlamaForCausalLM",
+                          .gguf_architecture = "llama",
+                          .read = read_llama,
+                          .plan = plan_llama_family,
+                          .ignorable = ignorable_usual};
 
 }  // namespace rl

@@ -17,6 +17,10 @@ void plan_mistral(PlanBuilder& builder) { plan_llama(builder); }
 
 }  // namespace
 
-const Family kMistralFamily{.model_type = "mistral", .architecture = "MistralForCausalLM", .read = read_mistral, .plan = plan_mistral, .ignorable = ignorable_usual};
+const Family kMistralFamily{.model_type = "mistral",
+                            .architecture = "MistralForCausalLM",
+                            .read = read_mistral,
+                            .plan = plan_mistral,
+                            .ignorable = ignorable_usual};
 
 }  // namespace rl

@@ -33,20 +33,26 @@
 namespace rl::forward {
 namespace {
 
-at::Tensor like(const at::Tensor& x, at::IntArrayRef shape) { return at::empty(shape, x.options()); }
+at::Tensor like(const at::Tensor& x, at::IntArrayRef shape) {
+  return at::empty(shape, x.options());
+}
 
 // A copy of host integers or floats on `device`.
 template <class T>
 at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device device) {
-  return at::from_blob(const_cast<T*>(host.data()), {static_cast<std::int64_t>(host.size())}, at::TensorOptions().dtype(type))
+  return at::from_blob(const_cast<T*>(host.data()), {static_cast<std::int64_t>(host.size())},
+                       at::TensorOptions().dtype(type))
       .to(device, type, /*non_blocking=*/false, /*copy=*/true);
 }
 
-// On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are the same on any number of threads.
-std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
+// On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are
+// the same on any number of threads.
+std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& x,
+                                    std::span<const Linear> layers) {
   constexpr std::int64_t kRowsLeast = 64;
   const at::Tensor factor = as_factor(x);
-  const std::vector<Block> blocks = x.device().is_cpu() ? cut(x.size(0), kRowsLeast) : std::vector<Block>{{0, x.size(0)}};
+  const std::vector<Block> blocks =
+      x.device().is_cpu() ? cut(x.size(0), kRowsLeast) : std::vector<Block>{{0, x.size(0)}};
   std::vector<at::Tensor> outputs;
   for (const Linear& layer : layers) {
     const at::Tensor weight = as_factor(layer.weight).t();
@@ -73,18 +79,25 @@ at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, 
   return at::cat({first * cos - second * sin, second * cos + first * sin, rest}, 2).view(x.sizes());
 }
 
-// ATen's version of kernel::attention: scores of one sequence at a time. Keys and values are those of tokens.
-Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+// ATen's version of kernel::attention: scores of one sequence at a time. Keys and values are those
+// of tokens.
+Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q,
+                        const at::Tensor& k, const at::Tensor& v) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
   for (const RowSequence& sequence : rows.sequences) {
-    const auto heads = [&](const at::Tensor& t, std::int64_t first, std::int64_t length, std::int64_t count) {  // [count, length, D]
+    const auto heads = [&](const at::Tensor& t, std::int64_t first, std::int64_t length,
+                           std::int64_t count) {  // [count, length, D]
       return t.narrow(0, first, length).view({length, count, shape.head_dim}).transpose(0, 1);
     };
     const std::int64_t own = sequence.rows();
-    const at::Tensor keys = heads(k, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
-    const at::Tensor values = heads(v, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
-    at::Tensor scores = at::bmm(heads(q, sequence.first_row, own, shape.heads), keys.transpose(1, 2)).mul_(shape.scale);
+    const at::Tensor keys =
+        heads(k, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
+    const at::Tensor values =
+        heads(v, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
+    at::Tensor scores =
+        at::bmm(heads(q, sequence.first_row, own, shape.heads), keys.transpose(1, 2))
+            .mul_(shape.scale);
     if (shape.softcap > 0.0F) scores.div_(shape.softcap).tanh_().mul_(shape.softcap);
     const at::Tensor order = at::arange(sequence.tokens, q.options().dtype(at::kLong));
     const at::Tensor keys_at = order.unsqueeze(0);
@@ -92,9 +105,12 @@ Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at:
     at::Tensor hidden = keys_at > queries_at;
     if (shape.window > 0) hidden = hidden.logical_or(keys_at <= queries_at - shape.window);
     scores.masked_fill_(hidden, -INFINITY);
-    out.log_normalizer.narrow(0, sequence.first_row, own).copy_(at::logsumexp(scores, 2).transpose(0, 1));
+    out.log_normalizer.narrow(0, sequence.first_row, own)
+        .copy_(at::logsumexp(scores, 2).transpose(0, 1));
     const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, own, D]
-    out.y.narrow(0, sequence.first_row, own).view({own, shape.heads, shape.head_dim}).copy_(mixed.transpose(0, 1));
+    out.y.narrow(0, sequence.first_row, own)
+        .view({own, shape.heads, shape.head_dim})
+        .copy_(mixed.transpose(0, 1));
   }
   return out;
 }
@@ -107,11 +123,16 @@ Rows::Rows(const PackedBatch& batch, const Rope& rotary, bool share) {
     return batch.rope_lengths.empty() ? tokens : std::max(tokens, batch.rope_lengths[b]);
   };
   std::vector<std::int64_t> shared(static_cast<std::size_t>(batch.sequences()), 0);
-  if (share) shared = shared_beginnings(batch, [&](std::size_t a, std::size_t b) { return rotary.stretch_of(length_for_angles(a)) == rotary.stretch_of(length_for_angles(b)); });
-  const bool sharing = std::any_of(shared.begin(), shared.end(), [](std::int64_t n) { return n > 0; });
+  if (share)
+    shared = shared_beginnings(batch, [&](std::size_t a, std::size_t b) {
+      return rotary.stretch_of(length_for_angles(a)) == rotary.stretch_of(length_for_angles(b));
+    });
+  const bool sharing =
+      std::any_of(shared.begin(), shared.end(), [](std::int64_t n) { return n > 0; });
   std::vector<std::int64_t> lengths;
   for (std::size_t b = 0; b < shared.size(); ++b) {
-    const RowSequence sequence{batch.cu_seqlens[b], batch.cu_seqlens[b + 1] - batch.cu_seqlens[b], count(), shared[b]};
+    const RowSequence sequence{batch.cu_seqlens[b], batch.cu_seqlens[b + 1] - batch.cu_seqlens[b],
+                               count(), shared[b]};
     for (std::int64_t i = sequence.shared; i < sequence.tokens; ++i) {
       ids.push_back(batch.ids[static_cast<std::size_t>(sequence.first_token + i)]);
       positions.push_back(static_cast<std::int32_t>(i));
@@ -119,14 +140,16 @@ Rows::Rows(const PackedBatch& batch, const Rope& rotary, bool share) {
     lengths.insert(lengths.end(), static_cast<std::size_t>(sequence.rows()), length_for_angles(b));
     for (std::int64_t i = 0; sharing && i < sequence.tokens; ++i) {
       const std::int64_t own = sequence.first_row + i - sequence.shared;
-      row_of.push_back(static_cast<std::int32_t>(i < sequence.shared ? row(sequences.back().first_token + i) : own));
+      row_of.push_back(static_cast<std::int32_t>(
+          i < sequence.shared ? row(sequences.back().first_token + i) : own));
     }
     sequences.push_back(sequence);
   }
   find_angles(lengths, rotary);
 }
 
-Rows::Rows(std::vector<std::int32_t> ids_of, std::vector<std::int32_t> positions_of, std::span<const std::int64_t> lengths, const Rope& rotary)
+Rows::Rows(std::vector<std::int32_t> ids_of, std::vector<std::int32_t> positions_of,
+           std::span<const std::int64_t> lengths, const Rope& rotary)
     : ids(std::move(ids_of)), positions(std::move(positions_of)) {
   CHECK(ids.size() == positions.size() && ids.size() == lengths.size());
   find_angles(lengths, rotary);
@@ -153,76 +176,98 @@ void Rows::find_angles(std::span<const std::int64_t> lengths, const Rope& rotary
     all->cos.insert(all->cos.end(), tables->cos.begin(), tables->cos.end());
     all->sin.insert(all->sin.end(), tables->sin.begin(), tables->sin.end());
   }
-  for (std::size_t i = 0; i < positions.size(); ++i) rope_rows[i] += static_cast<std::int32_t>(first_row.at(rotary.stretch_of(lengths[i])));
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    rope_rows[i] += static_cast<std::int32_t>(first_row.at(rotary.stretch_of(lengths[i])));
   rope = std::move(all);
 }
 
 std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
   if (cos_.defined() && cos_.device() == device) return {cos_, sin_};
   const at::Tensor at_rows = to_device<std::int32_t>(rope_rows, at::kInt, device);
-  const auto gathered = [&](const std::vector<float>& table) { return to_device<float>(table, at::kFloat, device).view({-1, rope->half}).index_select(0, at_rows).unsqueeze(1); };
+  const auto gathered = [&](const std::vector<float>& table) {
+    return to_device<float>(table, at::kFloat, device)
+        .view({-1, rope->half})
+        .index_select(0, at_rows)
+        .unsqueeze(1);
+  };
   cos_ = gathered(rope->cos);
   sin_ = gathered(rope->sin);
   return {cos_, sin_};
 }
 
-at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids) {
+at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table,
+                     std::span<const std::int32_t> ids) {
   const profile::Span span("gather rows");
-  if (!by_kernels(table)) return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
+  if (!by_kernels(table))
+    return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
   at::Tensor y = like(table, {static_cast<std::int64_t>(ids.size()), table.size(1)});
-  kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0), y.mutable_data_ptr<float>());
+  kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0),
+                      y.mutable_data_ptr<float>());
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+                               std::span<const Linear> layers) {
   const profile::Span span("linear");
   std::vector<at::Tensor> outputs;
   if (Bf16Products::in_use()) return linear_bf16(pool, x, layers);
   if (!by_kernels(x)) {
-    for (const Linear& layer : layers) outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t()) : at::mm(x, layer.weight.t()));
+    for (const Linear& layer : layers)
+      outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t())
+                                             : at::mm(x, layer.weight.t()));
     return outputs;
   }
   std::vector<kernel::LinearOutput> products;
   for (const Linear& layer : layers) {
     outputs.push_back(like(x, {x.size(0), layer.weight.size(0)}));
     products.push_back({.weight = layer.weight.const_data_ptr<float>(),
-                        .int8 = QuantizedWeights::in_use(layer.weight.const_data_ptr<float>(), layer.weight.size(0), x.size(1)),
+                        .int8 = QuantizedWeights::in_use(layer.weight.const_data_ptr<float>(),
+                                                         layer.weight.size(0), x.size(1)),
                         .bias = layer.bias.defined() ? layer.bias.const_data_ptr<float>() : nullptr,
                         .out = layer.weight.size(0),
                         .y = outputs.back().mutable_data_ptr<float>()});
   }
-  if (x.size(0) > 0) kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
+  if (x.size(0) > 0)
+    kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
   return outputs;
 }
 
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) {
+  return linear(pool, x, std::span(&layer, 1)).front();
+}
 
-Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps) {
+Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
+                float eps) {
   const profile::Span span("norm");
   if (!by_kernels(x)) {
     const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
     return {x * inverse.unsqueeze(1) * weight, inverse};
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0)})};
-  kernel::rms_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), weight.const_data_ptr<float>(), eps,
-                   out.y.mutable_data_ptr<float>(), out.moments.mutable_data_ptr<float>());
+  kernel::rms_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
+                   weight.const_data_ptr<float>(), eps, out.y.mutable_data_ptr<float>(),
+                   out.moments.mutable_data_ptr<float>());
   return out;
 }
 
-Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps) {
+Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
+                  const at::Tensor& bias, float eps) {
   const profile::Span span("norm");
   if (!by_kernels(x)) {
     const at::Tensor mean = x.mean(1);
     const at::Tensor inverse = at::rsqrt((x - mean.unsqueeze(1)).square().mean(1) + eps);
-    return {(x - mean.unsqueeze(1)) * inverse.unsqueeze(1) * weight + bias, at::stack({mean, inverse}, 1)};
+    return {(x - mean.unsqueeze(1)) * inverse.unsqueeze(1) * weight + bias,
+            at::stack({mean, inverse}, 1)};
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0), 2})};
-  kernel::layer_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), eps,
+  kernel::layer_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
+                     weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), eps,
                      out.y.mutable_data_ptr<float>(), out.moments.mutable_data_ptr<float>());
   return out;
 }
 
-at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate,
+                    const at::Tensor& up) {
   const profile::Span span("activate");
   if (!by_kernels(gate)) {
     at::Tensor y;
@@ -236,7 +281,8 @@ at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::T
     return up.defined() ? y.mul_(up) : y;
   }
   at::Tensor y = like(gate, gate.sizes());
-  kernel::activate(pool, activation, gate.const_data_ptr<float>(), up.defined() ? up.const_data_ptr<float>() : nullptr, gate.numel(),
+  kernel::activate(pool, activation, gate.const_data_ptr<float>(),
+                   up.defined() ? up.const_data_ptr<float>() : nullptr, gate.numel(),
                    y.mutable_data_ptr<float>());
   return y;
 }
@@ -255,11 +301,13 @@ at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& 
   const profile::Span span("add");
   if (!by_kernels(a)) return a + b;
   at::Tensor y = like(a, a.sizes());
-  kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(), y.mutable_data_ptr<float>());
+  kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(),
+              y.mutable_data_ptr<float>());
   return y;
 }
 
-at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
+at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads,
+                bool backwards) {
   const profile::Span span("rope");
   if (!by_kernels(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;
@@ -268,19 +316,22 @@ at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x,
   const float* sin = rows.rope->sin.data();
   if (backwards) {
     negated.resize(rows.rope->sin.size());
-    std::transform(rows.rope->sin.begin(), rows.rope->sin.end(), negated.begin(), [](float s) { return -s; });
+    std::transform(rows.rope->sin.begin(), rows.rope->sin.end(), negated.begin(),
+                   [](float s) { return -s; });
     sin = negated.data();
   }
   at::Tensor y = like(x, x.sizes());
-  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.rope_rows.data(), rows.rope->cos.data(), sin,
-               y.mutable_data_ptr<float>());
+  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.rope_rows.data(),
+               rows.rope->cos.data(), sin, y.mutable_data_ptr<float>());
   return y;
 }
 
-at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x) { return rows.shared() ? embedding(pool, x, rows.row_of) : x; }
+at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x) {
+  return rows.shared() ? embedding(pool, x, rows.row_of) : x;
+}
 
-Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k_of_rows,
-                   const at::Tensor& v_of_rows) {
+Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape,
+                   const at::Tensor& q, const at::Tensor& k_of_rows, const at::Tensor& v_of_rows) {
   const profile::Span span("attention");
   const at::Tensor k = by_token(pool, rows, k_of_rows);
   const at::Tensor v = by_token(pool, rows, v_of_rows);
@@ -295,12 +346,14 @@ Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionSh
                          .first_position = sequence.shared});
   }
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
-  kernel::attention(pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences, out.y.mutable_data_ptr<float>(), 0,
+  kernel::attention(pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences,
+                    out.y.mutable_data_ptr<float>(), 0,
                     out.log_normalizer.mutable_data_ptr<float>());
   return out;
 }
 
-RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature,
+RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits,
+                         std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy) {
   const profile::Span span("log-probs of logits");
   CHECK(static_cast<std::int64_t>(targets.size()) == logits.size(0));
@@ -308,17 +361,21 @@ RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std
     const at::Tensor scaled = logits / temperature;
     RowLogprobs out;
     out.log_normalizer = at::logsumexp(scaled, 1);
-    const at::Tensor columns = to_device<std::int32_t>(targets, at::kInt, logits.device()).to(at::kLong).unsqueeze(1);
+    const at::Tensor columns =
+        to_device<std::int32_t>(targets, at::kInt, logits.device()).to(at::kLong).unsqueeze(1);
     out.logprob = scaled.gather(1, columns).squeeze(1) - out.log_normalizer;
     if (with_entropy) out.entropy = out.log_normalizer - at::softmax(scaled, 1).mul_(scaled).sum(1);
     return out;
   }
   const std::int64_t rows = logits.size(0);
-  RowLogprobs out{like(logits, {rows}), like(logits, {rows}), with_entropy ? like(logits, {rows}) : at::Tensor()};
-  const kernel::LogSoftmaxOutputs outputs{.logprob = out.logprob.mutable_data_ptr<float>(),
-                                          .log_normalizer = out.log_normalizer.mutable_data_ptr<float>(),
-                                          .entropy = with_entropy ? out.entropy.mutable_data_ptr<float>() : nullptr};
-  kernel::log_softmax_gather(pool, logits.const_data_ptr<float>(), rows, logits.size(1), 0, temperature, targets.data(), outputs);
+  RowLogprobs out{like(logits, {rows}), like(logits, {rows}),
+                  with_entropy ? like(logits, {rows}) : at::Tensor()};
+  const kernel::LogSoftmaxOutputs outputs{
+      .logprob = out.logprob.mutable_data_ptr<float>(),
+      .log_normalizer = out.log_normalizer.mutable_data_ptr<float>(),
+      .entropy = with_entropy ? out.entropy.mutable_data_ptr<float>() : nullptr};
+  kernel::log_softmax_gather(pool, logits.const_data_ptr<float>(), rows, logits.size(1), 0,
+                             temperature, targets.data(), outputs);
   return out;
 }
 

@@ -1,7 +1,7 @@
-// The forward computations of a transformer, without a graph: the batch-invariant kernels of rl/kernel on the CPU, ATen elsewhere (and inside a ByAten, see
-// by_aten.h).
-// Shapes: T tokens (rows), I and O inputs and outputs of a layer, H heads, K key-value heads, D head dimension, V vocabulary.
-// Tensors are fp32, contiguous and on one device.
+// The forward computations of a transformer, without a graph: the batch-invariant kernels of
+// rl/kernel on the CPU, ATen elsewhere (and inside a ByAten, see by_aten.h). Shapes: T tokens
+// (rows), I and O inputs and outputs of a layer, H heads, K key-value heads, D head dimension, V
+// vocabulary. Tensors are fp32, contiguous and on one device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,26 +32,32 @@ struct RowSequence {
 
 /// What a pass knows about its rows, computed once.
 struct Rows {
-  std::vector<std::int32_t> ids;         // [T]
-  std::vector<std::int32_t> positions;   // [T] within the sequence
-  std::vector<RowSequence> sequences;    // [B]; empty when the keys are not those of these rows alone
-  std::vector<std::int32_t> row_of;      // of each token of the batch; empty: every token is a row, in their order
-  std::vector<std::int32_t> rope_rows;   // [T] of the tables below
+  std::vector<std::int32_t> ids;        // [T]
+  std::vector<std::int32_t> positions;  // [T] within the sequence
+  std::vector<RowSequence> sequences;  // [B]; empty when the keys are not those of these rows alone
+  std::vector<std::int32_t>
+      row_of;  // of each token of the batch; empty: every token is a row, in their order
+  std::vector<std::int32_t> rope_rows;  // [T] of the tables below
   std::shared_ptr<const RopeTables> rope;
 
-  /// With `share`, tokens that begin a sequence as they begin the one before it are one row: what it computes depends on nothing else. Only where that
-  /// saves enough to be worth gathering keys.
+  /// With `share`, tokens that begin a sequence as they begin the one before it are one row: what
+  /// it computes depends on nothing else. Only where that saves enough to be worth gathering keys.
   Rows(const PackedBatch& batch, const Rope& rotary, bool share);
-  /// Rows wherever they are in their sequences. `lengths` [T]: how long each one's sequence is (or may become), for angles that depend on it.
-  Rows(std::vector<std::int32_t> ids, std::vector<std::int32_t> positions, std::span<const std::int64_t> lengths, const Rope& rotary);
+  /// Rows wherever they are in their sequences. `lengths` [T]: how long each one's sequence is (or
+  /// may become), for angles that depend on it.
+  Rows(std::vector<std::int32_t> ids, std::vector<std::int32_t> positions,
+       std::span<const std::int64_t> lengths, const Rope& rotary);
 
   std::int64_t count() const { return static_cast<std::int64_t>(ids.size()); }
   bool shared() const { return !row_of.empty(); }
 
   /// The row of a token of the batch.
-  std::int64_t row(std::int64_t token) const { return shared() ? row_of[static_cast<std::size_t>(token)] : token; }
+  std::int64_t row(std::int64_t token) const {
+    return shared() ? row_of[static_cast<std::size_t>(token)] : token;
+  }
 
-  /// Cosines and sines of the rows' angles, [T, 1, half], copied to a device once. One thread at a time.
+  /// Cosines and sines of the rows' angles, [T, 1, half], copied to a device once. One thread at a
+  /// time.
   std::pair<at::Tensor, at::Tensor> angles(at::Device device) const;
 
  private:
@@ -63,7 +69,8 @@ struct Rows {
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it
 
 /// Rows of the table [V, O] -> [T, O].
-at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids);
+at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table,
+                     std::span<const std::int32_t> ids);
 
 /// A weight [O, I], and a bias [O] or undefined.
 struct Linear {
@@ -71,25 +78,31 @@ struct Linear {
   at::Tensor bias;
 };
 
-/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each. Inside a QuantizedWeights::Use, of the 8-bit copies of the weights that have one.
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers);
+/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each. Inside a
+/// QuantizedWeights::Use, of the 8-bit copies of the weights that have one.
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+                               std::span<const Linear> layers);
 at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
 
 struct Normed {
-  at::Tensor y;        // [T, O]
-  at::Tensor moments;  // what backward needs: 1 / rms [T], or mean and 1 / standard deviation [T, 2]
+  at::Tensor y;  // [T, O]
+  at::Tensor
+      moments;  // what backward needs: 1 / rms [T], or mean and 1 / standard deviation [T, 2]
 };
 
 /// Root mean square norm; Zhang and Sennrich 2019, arXiv:1910.07467.
 Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps);
 
 /// Ba, Kiros and Hinton 2016, arXiv:1607.06450.
-Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps);
+Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
+                  const at::Tensor& bias, float eps);
 
 using kernel::Activation;
 
-/// activation(gate) * up, all [T, O] (gated linear units, Shazeer 2020, arXiv:2002.05202); without `up` (undefined) the activation alone.
-at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up);
+/// activation(gate) * up, all [T, O] (gated linear units, Shazeer 2020, arXiv:2002.05202); without
+/// `up` (undefined) the activation alone.
+at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate,
+                    const at::Tensor& up);
 
 /// cap * tanh(x / cap), in place; nothing for a cap of 0.
 void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap);
@@ -97,22 +110,31 @@ void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap);
 /// a + b of one shape.
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
 
-/// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by its row's position; `backwards` the other way.
-at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards = false);
+/// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by
+/// its row's position; `backwards` the other way.
+at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads,
+                bool backwards = false);
 
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  float scale = 0;          // of the scores
-  float softcap = 0;        // see kernel::AttentionShape
+  float scale = 0;    // of the scores
+  float softcap = 0;  // see kernel::AttentionShape
   std::int64_t window = 0;
 
   kernel::AttentionShape of_kernel() const {
-    return {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .scale = scale, .softcap = softcap, .window = window};
+    return {.heads = heads,
+            .kv_heads = kv_heads,
+            .head_dim = head_dim,
+            .scale = scale,
+            .softcap = softcap,
+            .window = window};
   }
   /// The first token that the one at `query` sees.
-  std::int64_t first_key(std::int64_t query) const { return window > 0 && query + 1 > window ? query + 1 - window : 0; }
+  std::int64_t first_key(std::int64_t query) const {
+    return window > 0 && query + 1 > window ? query + 1 - window : 0;
+  }
 };
 
 struct Attended {
@@ -124,8 +146,8 @@ struct Attended {
 at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x);
 
 /// Causal attention within each sequence; q [T, H * D], k and v [T, K * D].
-Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
-                   const at::Tensor& v);
+Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape,
+                   const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 /// Per row of logits [T, V], in units of nats.
 struct RowLogprobs {
@@ -134,7 +156,8 @@ struct RowLogprobs {
   at::Tensor entropy;         // [T], undefined unless asked for
 };
 
-RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature,
+RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits,
+                         std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy);
 
 }  // namespace rl::forward

@@ -25,7 +25,10 @@ constexpr const char* kLlama3Split =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 ordered_json byte_level(bool use_regex) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
 }
 
 // What `tokenizer.ggml.pre` names.
@@ -36,12 +39,16 @@ struct Split {
 };
 
 Split find_split(std::string_view name) {
-  // SmolLM's digits are single because its merges join none: the published ids are those of GPT-2's pattern.
+  // SmolLM's digits are single because its merges join none: the published ids are those of GPT-2's
+  // pattern.
   if (name == "gpt-2" || name == "smollm") return {.pre_tokenizer = byte_level(true)};
   if (name == "llama-bpe" || name == "llama3" || name == "llama-v3") {
-    const ordered_json words = {
-        {"type", "Split"}, {"pattern", {{"Regex", kLlama3Split}}}, {"behavior", "Isolated"}, {"invert", false}};
-    return {.pre_tokenizer = {{"type", "Sequence"}, {"pretokenizers", ordered_json::array({words, byte_level(false)})}},
+    const ordered_json words = {{"type", "Split"},
+                                {"pattern", {{"Regex", kLlama3Split}}},
+                                {"behavior", "Isolated"},
+                                {"invert", false}};
+    return {.pre_tokenizer = {{"type", "Sequence"},
+                              {"pretokenizers", ordered_json::array({words, byte_level(false)})}},
             .ignore_merges = true,
             .add_bos = true};
   }
@@ -54,11 +61,14 @@ struct SpecialToken {
 };
 
 // Puts `begin` before and `end` after every text; null when there is neither.
-ordered_json template_processor(const std::optional<SpecialToken>& begin, const std::optional<SpecialToken>& end) {
+ordered_json template_processor(const std::optional<SpecialToken>& begin,
+                                const std::optional<SpecialToken>& end) {
   if (!begin && !end) return nullptr;
   ordered_json specials = ordered_json::object();
   const auto special = [&](const SpecialToken& token, int type) -> ordered_json {
-    specials[token.text] = {{"id", token.text}, {"ids", ordered_json::array({token.id})}, {"tokens", ordered_json::array({token.text})}};
+    specials[token.text] = {{"id", token.text},
+                            {"ids", ordered_json::array({token.id})},
+                            {"tokens", ordered_json::array({token.text})}};
     return {{"SpecialToken", {{"id", token.text}, {"type_id", type}}}};
   };
   const auto append = [&](ordered_json& list, const char* text, int type) {
@@ -70,7 +80,10 @@ ordered_json template_processor(const std::optional<SpecialToken>& begin, const 
   append(single, "A", 0);
   ordered_json pair = single;
   append(pair, "B", 1);
-  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
+  return {{"type", "TemplateProcessing"},
+          {"single", single},
+          {"pair", pair},
+          {"special_tokens", specials}};
 }
 
 Result<ordered_json> merges_json(const GgufFile& file) {
@@ -80,7 +93,8 @@ Result<ordered_json> merges_json(const GgufFile& file) {
   for (const std::string_view merge : *merges) {
     const std::size_t space = merge.find(' ', 1);  // a part may not be empty
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge)) {
-      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.merges: \"" + std::string(merge.substr(0, 60)) + "\" is no pair");
+      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.merges: \"" +
+                                       std::string(merge.substr(0, 60)) + "\" is no pair");
     }
     out.push_back({std::string(merge.substr(0, space)), std::string(merge.substr(space + 1))});
   }
@@ -88,15 +102,18 @@ Result<ordered_json> merges_json(const GgufFile& file) {
 }
 
 // The token of `tokenizer.ggml.<which>_token_id`, if the file names one.
-Result<std::optional<SpecialToken>> special_token(const GgufFile& file, const std::vector<std::string_view>& tokens,
+Result<std::optional<SpecialToken>> special_token(const GgufFile& file,
+                                                  const std::vector<std::string_view>& tokens,
                                                   std::string_view which) {
   const std::string key = "tokenizer.ggml." + std::string(which) + "_token_id";
   if (file.metadata(key) == nullptr) return std::optional<SpecialToken>();
   Result<std::int64_t> id = file.integer(key);
   if (!id.ok()) return id.status();
-  if (*id == -1 || *id == UINT32_MAX) return std::optional<SpecialToken>();  // some converters' way to say none
+  if (*id == -1 || *id == UINT32_MAX)
+    return std::optional<SpecialToken>();  // some converters' way to say none
   if (*id < 0 || *id >= static_cast<std::int64_t>(tokens.size())) {
-    return runtime::invalid_argument(file.name() + ": " + key + " " + std::to_string(*id) + " is outside the vocabulary");
+    return runtime::invalid_argument(file.name() + ": " + key + " " + std::to_string(*id) +
+                                     " is outside the vocabulary");
   }
   return std::optional(SpecialToken{*id, std::string(tokens[static_cast<std::size_t>(*id)])});
 }
@@ -117,11 +134,14 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
   Result<std::vector<std::int64_t>> types = file.integers("tokenizer.ggml.token_type");
   if (!types.ok()) return types.status();
   if (types->size() != tokens->size()) {
-    return runtime::invalid_argument(file.name() + ": tokenizer.ggml.token_type has " + std::to_string(types->size()) +
-                                     " entries for " + std::to_string(tokens->size()) + " tokens");
+    return runtime::invalid_argument(file.name() + ": tokenizer.ggml.token_type has " +
+                                     std::to_string(types->size()) + " entries for " +
+                                     std::to_string(tokens->size()) + " tokens");
   }
   for (const std::string_view token : *tokens) {
-    if (invalid_utf8_at(token)) return runtime::invalid_argument(file.name() + ": tokenizer.ggml.tokens holds text that is not UTF-8");
+    if (invalid_utf8_at(token))
+      return runtime::invalid_argument(file.name() +
+                                       ": tokenizer.ggml.tokens holds text that is not UTF-8");
   }
   return Vocabulary{std::move(*tokens), std::move(*types)};
 }
@@ -142,10 +162,12 @@ ordered_json added_tokens(const Vocabulary& vocabulary) {
   return list;
 }
 
-Result<ordered_json> model_json(const GgufFile& file, const Vocabulary& vocabulary, bool ignore_merges) {
+Result<ordered_json> model_json(const GgufFile& file, const Vocabulary& vocabulary,
+                                bool ignore_merges) {
   Result<ordered_json> merges = merges_json(file);
   if (!merges.ok()) return merges;
-  ordered_json::object_t vocab;  // appended without looking for duplicates, which would take quadratic time
+  ordered_json::object_t
+      vocab;  // appended without looking for duplicates, which would take quadratic time
   vocab.reserve(vocabulary.tokens.size());
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     vocab.Container::emplace_back(std::string(vocabulary.tokens[id]), id);
@@ -171,8 +193,10 @@ Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file) {
   const std::string name(pre != nullptr ? pre->as_string().value_or("") : "gpt-2");
   Split split = find_split(name);
   if (*kind != "gpt2" || split.pre_tokenizer.is_null()) {
-    return runtime::unimplemented(file.name() + ": tokenizer.ggml.model \"" + std::string(kind->substr(0, 60)) + "\" with split \"" +
-                                  name.substr(0, 60) + "\" can't be written as tokenizer.json (gpt2 with gpt-2, smollm or llama-bpe can)");
+    return runtime::unimplemented(
+        file.name() + ": tokenizer.ggml.model \"" + std::string(kind->substr(0, 60)) +
+        "\" with split \"" + name.substr(0, 60) +
+        "\" can't be written as tokenizer.json (gpt2 with gpt-2, smollm or llama-bpe can)");
   }
   Result<Vocabulary> vocabulary = read_vocabulary(file);
   if (!vocabulary.ok()) return vocabulary.status();
@@ -180,22 +204,32 @@ Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file) {
   if (!model.ok()) return model.status();
 
   GgufTokenizer out;
-  out.config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
+  out.config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                {"clean_up_tokenization_spaces", false}};
   std::optional<SpecialToken> begin;
   std::optional<SpecialToken> end;
-  for (const auto& [role, key] : {std::pair("bos", "bos_token"), {"eos", "eos_token"}, {"unknown", "unk_token"}, {"padding", "pad_token"}}) {
+  for (const auto& [role, key] : {std::pair("bos", "bos_token"),
+                                  {"eos", "eos_token"},
+                                  {"unknown", "unk_token"},
+                                  {"padding", "pad_token"}}) {
     Result<std::optional<SpecialToken>> token = special_token(file, vocabulary->tokens, role);
     if (!token.ok()) return token.status();
     if (!*token) continue;
     out.config[key] = (*token)->text;
-    if (role == std::string_view("bos") && flag(file, "tokenizer.ggml.add_bos_token", split.add_bos)) begin = **token;
-    if (role == std::string_view("eos") && flag(file, "tokenizer.ggml.add_eos_token", false)) end = **token;
+    if (role == std::string_view("bos") &&
+        flag(file, "tokenizer.ggml.add_bos_token", split.add_bos))
+      begin = **token;
+    if (role == std::string_view("eos") && flag(file, "tokenizer.ggml.add_eos_token", false))
+      end = **token;
   }
-  if (const GgufValue* length = file.metadata("llama.context_length"); length != nullptr && length->as_integer()) {
+  if (const GgufValue* length = file.metadata("llama.context_length");
+      length != nullptr && length->as_integer()) {
     out.config["model_max_length"] = *length->as_integer();
   }
-  if (const GgufValue* chat = file.metadata("tokenizer.chat_template"); chat != nullptr && chat->as_string()) {
-    if (invalid_utf8_at(*chat->as_string())) return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
+  if (const GgufValue* chat = file.metadata("tokenizer.chat_template");
+      chat != nullptr && chat->as_string()) {
+    if (invalid_utf8_at(*chat->as_string()))
+      return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
     out.config["chat_template"] = std::string(*chat->as_string());
   }
   out.tokenizer = {{"version", "1.0"},
@@ -205,7 +239,11 @@ Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file) {
                    {"normalizer", nullptr},
                    {"pre_tokenizer", std::move(split.pre_tokenizer)},
                    {"post_processor", template_processor(begin, end)},
-                   {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+                   {"decoder",
+                    {{"type", "ByteLevel"},
+                     {"add_prefix_space", true},
+                     {"trim_offsets", true},
+                     {"use_regex", true}}},
                    {"model", std::move(*model)}};
   return out;
 }

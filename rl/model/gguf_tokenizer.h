@@ -14,9 +14,9 @@ struct GgufTokenizer {
   nlohmann::ordered_json config;     // tokenizer_config.json, with the chat template
 };
 
-/// Byte-level BPE vocabularies (`tokenizer.ggml.model` "gpt2") with the splits gpt-2, smollm and llama-bpe.
-/// kUnimplemented names any other model or split. kInvalidArgument: keys missing or of the wrong type, lists of different lengths,
-/// a merge that is no pair, tokens that are not UTF-8.
+/// Byte-level BPE vocabularies (`tokenizer.ggml.model` "gpt2") with the splits gpt-2, smollm and
+/// llama-bpe. kUnimplemented names any other model or split. kInvalidArgument: keys missing or of
+/// the wrong type, lists of different lengths, a merge that is no pair, tokens that are not UTF-8.
 runtime::Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file);
 
 }  // namespace rl

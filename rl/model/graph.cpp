@@ -56,7 +56,8 @@ struct Projection {
 struct Attention {
   Projection qkv, o;
   Norm q_norm, k_norm;
-  Projection down, q_up, kv_up;  // latent: queries (or what they come from) and what keys and values come from
+  Projection down, q_up,
+      kv_up;  // latent: queries (or what they come from) and what keys and values come from
   Norm q_down_norm, kv_down_norm;
 };
 
@@ -85,7 +86,8 @@ bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 // Turns what a plan names into views of the arenas.
 class Binder {
  public:
-  Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values, const Parameters* gradients, const std::optional<Graph::Adapter>& adapter)
+  Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values,
+         const Parameters* gradients, const std::optional<Graph::Adapter>& adapter)
       : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {}
 
   Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
@@ -95,9 +97,12 @@ class Binder {
       const at::Tensor whole = arena.view(parameter.name);
       return rows < 0 ? whole : whole.narrow(0, first, rows);
     };
-    return {part(values_), gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
+    return {part(values_),
+            gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
   }
-  Linear linear(const LinearPlan& plan) const { return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)}; }
+  Linear linear(const LinearPlan& plan) const {
+    return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)};
+  }
   // Of the layers that there are.
   Projection projection(std::initializer_list<LinearPlan> plans) const {
     Projection projection;
@@ -112,18 +117,31 @@ class Binder {
     return projection;
   }
   Beside beside(const LinearPlan& plan) const {
-    const LoraModule* module = adapter_ ? adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name) : nullptr;
+    const LoraModule* module =
+        adapter_
+            ? adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name)
+            : nullptr;
     if (module == nullptr) return {};
-    const auto grad = [&](const std::string& name) { return adapter_->gradients ? adapter_->gradients->view(name) : at::Tensor(); };
-    const auto rows = [&](const at::Tensor& t) { return t.defined() ? t.narrow(0, plan.first, plan.rows) : t; };
+    const auto grad = [&](const std::string& name) {
+      return adapter_->gradients ? adapter_->gradients->view(name) : at::Tensor();
+    };
+    const auto rows = [&](const at::Tensor& t) {
+      return t.defined() ? t.narrow(0, plan.first, plan.rows) : t;
+    };
     return {.a = {{adapter_->lora.parameters().view(module->a), grad(module->a)}, {}},
             .b = {{rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))}, {}},
             .scale = module->scale,
             .dropout = adapter_->lora.config().dropout};
   }
-  Norm norm(const NormPlan& plan) const { return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)}; }
-  Norm rms_norm(const NormPlan& plan, float eps) const { return {NormKind::kRms, eps, weight(plan.weight), {}}; }
-  Mlp mlp(const MlpPlan& plan) const { return {projection({plan.gate, plan.up}), projection({plan.down})}; }
+  Norm norm(const NormPlan& plan) const {
+    return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)};
+  }
+  Norm rms_norm(const NormPlan& plan, float eps) const {
+    return {NormKind::kRms, eps, weight(plan.weight), {}};
+  }
+  Mlp mlp(const MlpPlan& plan) const {
+    return {projection({plan.gate, plan.up}), projection({plan.down})};
+  }
 
   Layer layer(const LayerPlan& plan) const {
     Layer layer;
@@ -165,7 +183,9 @@ class Binder {
 // Layers and what stands beside them.
 class Projector {
  public:
-  Projector(kernel::ThreadPool& pool, at::Generator& dropout, bool drops = c10::GradMode::is_enabled()) : pool_(pool), dropout_(dropout), drops_(drops) {}
+  Projector(kernel::ThreadPool& pool, at::Generator& dropout,
+            bool drops = c10::GradMode::is_enabled())
+      : pool_(pool), dropout_(dropout), drops_(drops) {}
 
   std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
     std::vector<at::Tensor> y = ops::linear(pool_, x, layers.bases);
@@ -174,18 +194,24 @@ class Projector {
     }
     return y;
   }
-  at::Tensor one(const at::Tensor& x, const Projection& layer) const { return (*this)(x, layer).front(); }
+  at::Tensor one(const at::Tensor& x, const Projection& layer) const {
+    return (*this)(x, layer).front();
+  }
 
   // The layers of a block's normed input.
-  std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm, const Projection& layers) const {
+  std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm,
+                                 const Projection& layers) const {
     if (!exists(norm)) return (*this)(x, layers);
-    return layers.adapted() ? (*this)(ops::norm(pool_, x, norm), layers) : ops::norm_linear(pool_, x, norm, layers.bases);
+    return layers.adapted() ? (*this)(ops::norm(pool_, x, norm), layers)
+                            : ops::norm_linear(pool_, x, norm, layers.bases);
   }
 
   // `in` is gate and up, or up alone.
-  at::Tensor activated(kernel::Activation activation, const std::vector<at::Tensor>& in, const Projection& down) const {
+  at::Tensor activated(kernel::Activation activation, const std::vector<at::Tensor>& in,
+                       const Projection& down) const {
     const at::Tensor up = in.size() > 1 ? in[1] : at::Tensor();
-    return down.adapted() ? one(ops::activate(pool_, activation, in[0], up), down) : ops::activate_linear(pool_, activation, in[0], up, down.bases.front());
+    return down.adapted() ? one(ops::activate(pool_, activation, in[0], up), down)
+                          : ops::activate_linear(pool_, activation, in[0], up, down.bases.front());
   }
 
  private:
@@ -195,7 +221,9 @@ class Projector {
       at::Tensor kept;
       {
         c10::AutoGradMode off(false);
-        kept = at::empty(x.sizes(), x.options()).bernoulli_(1.0 - layer.dropout, dropout_).div_(1.0 - layer.dropout);
+        kept = at::empty(x.sizes(), x.options())
+                   .bernoulli_(1.0 - layer.dropout, dropout_)
+                   .div_(1.0 - layer.dropout);
       }
       in = x * kept;
     }
@@ -210,20 +238,25 @@ class Projector {
 // One pass over some rows.
 class Pass {
  public:
-  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const Projector& project, const forward::RowsPtr& rows, const Graph::Attend& attend)
+  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const Projector& project,
+       const forward::RowsPtr& rows, const Graph::Attend& attend)
       : config_(config), pool_(pool), project_(project), rows_(rows), attend_(attend) {}
 
   at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     if (config_.norm_place == NormPlace::kAfter) {
-      const at::Tensor middle = ops::norm(pool_, ops::add(pool_, x, attention(index, w, x)), w.attention_norm_after);
+      const at::Tensor middle =
+          ops::norm(pool_, ops::add(pool_, x, attention(index, w, x)), w.attention_norm_after);
       return ops::norm(pool_, ops::add(pool_, middle, feed_forward(w, middle)), w.mlp_norm_after);
     }
-    const at::Tensor middle = ops::add(pool_, x, after(attention(index, w, x), w.attention_norm_after));
+    const at::Tensor middle =
+        ops::add(pool_, x, after(attention(index, w, x), w.attention_norm_after));
     return ops::add(pool_, middle, after(feed_forward(w, middle), w.mlp_norm_after));
   }
 
  private:
-  at::Tensor after(at::Tensor y, const Norm& norm) const { return exists(norm) ? ops::norm(pool_, y, norm) : y; }
+  at::Tensor after(at::Tensor y, const Norm& norm) const {
+    return exists(norm) ? ops::norm(pool_, y, norm) : y;
+  }
 
   at::Tensor attention(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     const Attention& a = w.attention;
@@ -232,13 +265,17 @@ class Pass {
       std::tie(q, k, v) = latent_heads(w, x);
     } else {
       std::vector<at::Tensor> projected = project_.normed(x, w.attention_norm, a.qkv);
-      q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm), config_.heads);
-      k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm), config_.kv_heads);
+      q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm),
+                 config_.heads);
+      k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm),
+                 config_.kv_heads);
       v = std::move(projected[2]);
     }
     at::Tensor y = attend_(index, attention_shape(config_, index), q, k, v);
     if (config_.latent && config_.latent->value_dim < config_.head_dim) {
-      y = y.view({y.size(0), config_.heads, config_.head_dim}).narrow(2, 0, config_.latent->value_dim).reshape({y.size(0), -1});
+      y = y.view({y.size(0), config_.heads, config_.head_dim})
+              .narrow(2, 0, config_.latent->value_dim)
+              .reshape({y.size(0), -1});
     }
     return project_.one(y, a.o);
   }
@@ -248,45 +285,63 @@ class Pass {
     return ops::norm(pool_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
   }
 
-  // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it sorted: the same for queries and keys,
-  // which is all that their products ask for.
+  // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it
+  // sorted: the same for queries and keys, which is all that their products ask for.
   at::Tensor turned(at::Tensor x, std::int64_t heads) const {
     const std::int64_t rotary = config_.rotated();
     if (rotary == 0) return x;
     if (config_.rope_interleaved) {
       const at::Tensor all = x.view({x.size(0), heads, -1});
       const at::Tensor pairs = all.narrow(2, 0, rotary).view({x.size(0), heads, rotary / 2, 2});
-      x = at::cat({pairs.transpose(2, 3).reshape({x.size(0), heads, rotary}), all.narrow(2, rotary, all.size(2) - rotary)}, 2).view({x.size(0), -1});
+      x = at::cat({pairs.transpose(2, 3).reshape({x.size(0), heads, rotary}),
+                   all.narrow(2, rotary, all.size(2) - rotary)},
+                  2)
+              .view({x.size(0), -1});
     }
     return ops::rope(pool_, rows_, x, heads);
   }
 
-  // Queries, keys and values as of ordinary attention, with the rotary dimensions first and values filled up to the width of keys.
-  std::tuple<at::Tensor, at::Tensor, at::Tensor> latent_heads(const Layer& w, const at::Tensor& x) const {
+  // Queries, keys and values as of ordinary attention, with the rotary dimensions first and values
+  // filled up to the width of keys.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> latent_heads(const Layer& w,
+                                                              const at::Tensor& x) const {
     const Attention& a = w.attention;
     const LatentConfig& latent = *config_.latent;
     const std::int64_t rows = x.size(0);
     const std::int64_t rotary = config_.rotary_dim;
     const std::vector<at::Tensor> down = project_.normed(x, w.attention_norm, a.down);
-    at::Tensor q = exists(a.q_up) ? project_.normed(down[0], a.q_down_norm, a.q_up).front() : down[0];
+    at::Tensor q =
+        exists(a.q_up) ? project_.normed(down[0], a.q_down_norm, a.q_up).front() : down[0];
     q = q.view({rows, config_.heads, config_.head_dim});
-    q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
+    q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2)
+            .view({rows, -1});
 
     const at::Tensor compressed = down[1].narrow(1, 0, latent.kv_rank).contiguous();
-    const at::Tensor kv =
-        project_.normed(compressed, a.kv_down_norm, a.kv_up).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
-    const at::Tensor positions = turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
-    const at::Tensor k = at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
-    const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim), {0, config_.head_dim - latent.value_dim}).reshape({rows, -1});
+    const at::Tensor kv = project_.normed(compressed, a.kv_down_norm, a.kv_up)
+                              .front()
+                              .view({rows, config_.heads, latent.nope_dim + latent.value_dim});
+    const at::Tensor positions =
+        turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
+    const at::Tensor k =
+        at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)},
+                2)
+            .view({rows, -1});
+    const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim),
+                                             {0, config_.head_dim - latent.value_dim})
+                             .reshape({rows, -1});
     return {turned(q, config_.heads), k, v};
   }
 
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
-    if (w.experts) return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
-    return project_.activated(config_.activation, project_.normed(x, w.mlp_norm, w.mlp.in), w.mlp.down);
+    if (w.experts)
+      return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
+    return project_.activated(config_.activation, project_.normed(x, w.mlp_norm, w.mlp.in),
+                              w.mlp.down);
   }
 
-  at::Tensor of_expert(const Mlp& mlp, const at::Tensor& x) const { return project_.activated(config_.activation, project_(x, mlp.in), mlp.down); }
+  at::Tensor of_expert(const Mlp& mlp, const at::Tensor& x) const {
+    return project_.activated(config_.activation, project_(x, mlp.in), mlp.down);
+  }
 
   // Which experts each row takes, [T, k].
   at::Tensor choose(const Experts& w, const at::Tensor& scores) const {
@@ -296,9 +351,12 @@ class Pass {
       // A group is as good as its two best.
       const std::int64_t size = moe.experts / moe.groups;
       const at::Tensor grouped = choice.view({-1, moe.groups, size});
-      const at::Tensor best = std::get<1>(at::topk(std::get<0>(at::topk(grouped, 2, 2)).sum(2), moe.groups_per_token, 1));
-      const at::Tensor open = at::zeros_like(grouped.select(2, 0)).scatter(1, best, 1.0).unsqueeze(2);
-      choice = at::where(open == 0, -std::numeric_limits<float>::infinity(), grouped).view({-1, moe.experts});
+      const at::Tensor best = std::get<1>(
+          at::topk(std::get<0>(at::topk(grouped, 2, 2)).sum(2), moe.groups_per_token, 1));
+      const at::Tensor open =
+          at::zeros_like(grouped.select(2, 0)).scatter(1, best, 1.0).unsqueeze(2);
+      choice = at::where(open == 0, -std::numeric_limits<float>::infinity(), grouped)
+                   .view({-1, moe.experts});
     }
     return std::get<1>(at::topk(choice, moe.experts_per_token, 1));
   }
@@ -307,8 +365,11 @@ class Pass {
     const MoeConfig& moe = *config_.moe;
     const std::int64_t rows = x.size(0);
     const at::Tensor logits = ops::linear(pool_, x, w.router);
-    // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest, so that a row's bits depend on how many there are.
-    const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid ? ops::activate(pool_, kernel::Activation::kSigmoid, logits, {}) : at::softmax(logits, 1);
+    // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest,
+    // so that a row's bits depend on how many there are.
+    const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid
+                                  ? ops::activate(pool_, kernel::Activation::kSigmoid, logits, {})
+                                  : at::softmax(logits, 1);
     at::Tensor chosen;
     {
       c10::AutoGradMode off(false);
@@ -323,10 +384,13 @@ class Pass {
     const std::int64_t* expert_of = on_host.const_data_ptr<std::int64_t>();
     std::vector<std::vector<std::int64_t>> takers(w.experts.size());
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t slot = 0; slot < moe.experts_per_token; ++slot) takers[static_cast<std::size_t>(expert_of[row * moe.experts_per_token + slot])].push_back(row);
+      for (std::int64_t slot = 0; slot < moe.experts_per_token; ++slot)
+        takers[static_cast<std::size_t>(expert_of[row * moe.experts_per_token + slot])].push_back(
+            row);
     }
     std::vector<at::Tensor> parts;
-    std::vector<std::int64_t> next(w.experts.size(), 0);  // where an expert's next row is among all parts
+    std::vector<std::int64_t> next(w.experts.size(),
+                                   0);  // where an expert's next row is among all parts
     std::int64_t total = 0;
     for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
       next[expert] = total;
@@ -336,8 +400,10 @@ class Pass {
     }
     std::vector<std::int64_t> back;
     back.reserve(static_cast<std::size_t>(total));
-    for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i) back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
-    const at::Tensor outputs = ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
+    for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i)
+      back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
+    const at::Tensor outputs =
+        ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
     at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
     return w.shared ? ops::add(pool_, y, of_expert(*w.shared, x)) : y;
   }
@@ -362,7 +428,8 @@ struct Graph::Weights {
   at::Generator dropout = at::make_generator<at::CPUGeneratorImpl>(0);
 };
 
-Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool, std::optional<Adapter> adapter)
+Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients,
+             kernel::ThreadPool& pool, std::optional<Adapter> adapter)
     : config_(config), pool_(pool) {
   const ModelPlan plan = plan_of(config);
   const Binder bind(config, plan, values, gradients, adapter);
@@ -376,7 +443,8 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
   weights_->lm_head = bind.linear(plan.lm_head);
   for (const HeadPlan& head : plan.heads) {
     auto& list = weights_->heads.emplace_back();
-    for (ParameterIndex i = head.first; i < head.first + head.count; ++i) list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
+    for (ParameterIndex i = head.first; i < head.first + head.count; ++i)
+      list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
   }
   weights_->trained = gradients != nullptr || (adapter && adapter->gradients != nullptr);
 }
@@ -391,36 +459,45 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   if (exists(weights_->project_in)) x = project.one(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
     std::vector<std::int32_t> at = rows->positions;
-    for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
+    for (std::int32_t& position : at)
+      position += static_cast<std::int32_t>(config_.position_offset);
     x = ops::add(pool_, x, ops::embedding(pool_, weights_->positions, at, weights_->trained));
   }
   const bool recompute = RecomputeLayers::in_use() && autograd::needed({x});
   const Pass pass(config_, pool_, project, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     if (before_layer_) before_layer_(static_cast<std::int64_t>(i));
-    x = recompute ? recomputed_layer(i, rows, attend, x) : pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+    x = recompute ? recomputed_layer(i, rows, attend, x)
+                  : pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
   }
   return x;
 }
 
-at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend, const at::Tensor& x) const {
+at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows,
+                                   const Attend& attend, const at::Tensor& x) const {
   // What was dropped is dropped again: the second time from a copy of the generator as it was.
-  const auto layer = [this, index, rows, attend, before = weights_->dropout.clone(), first = true](const at::Tensor& in) mutable {
+  const auto layer = [this, index, rows, attend, before = weights_->dropout.clone(),
+                      first = true](const at::Tensor& in) mutable {
     at::Generator dropout = std::exchange(first, false) ? weights_->dropout : before;
     const Projector project(pool_, dropout, /*drops=*/true);  // also while the graph is left out
-    return Pass(config_, pool_, project, rows, attend).layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
+    return Pass(config_, pool_, project, rows, attend)
+        .layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
   };
   return autograd::recomputed(x, layer);
 }
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
-  const at::Tensor x = exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
-  return exists(weights_->project_out) ? Projector(pool_, weights_->dropout).one(x, weights_->project_out) : x;
+  const at::Tensor x =
+      exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
+  return exists(weights_->project_out)
+             ? Projector(pool_, weights_->dropout).one(x, weights_->project_out)
+             : x;
 }
 
 at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {
   const HeadConfig& config = config_.output_heads[index];
-  return find_head_kind(config.kind)->compute(HeadInputs(config, normed, weights_->heads[index], pool_));
+  return find_head_kind(config.kind)
+      ->compute(HeadInputs(config, normed, weights_->heads[index], pool_));
 }
 
 at::Tensor Graph::trained_logits(const at::Tensor& normed) const {
@@ -436,13 +513,16 @@ at::Tensor Graph::logits(const at::Tensor& normed) const {
   return logits;
 }
 
-ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, ops::LmHeadOptions options) const {
+ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
+                                   ops::LmHeadOptions options) const {
   options.softcap = static_cast<float>(config_.logit_softcap);
   return ops::lm_head_logprobs(pool_, normed, weights_->lm_head, targets, options);
 }
 
 forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer) {
-  const double scale = config.attention_scale > 0.0 ? config.attention_scale : 1.0 / std::sqrt(static_cast<double>(config.head_dim));
+  const double scale = config.attention_scale > 0.0
+                           ? config.attention_scale
+                           : 1.0 / std::sqrt(static_cast<double>(config.head_dim));
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
           .head_dim = config.head_dim,

@@ -1,5 +1,6 @@
-// The one definition of a transformer's pass, for every family and for whoever runs it: training, scoring, generating.
-// What differs between those is how queries find keys (Attend) and whether gradients are wanted.
+// The one definition of a transformer's pass, for every family and for whoever runs it: training,
+// scoring, generating. What differs between those is how queries find keys (Attend) and whether
+// gradients are wanted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,12 +20,15 @@ namespace rl {
 
 class LoraAdapter;
 
-/// A model's parameters bound to the parts that they play. One thread at a time; borrows everything it is given.
+/// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
+/// it is given.
 class Graph {
  public:
-  /// Attention of a layer: q [T, heads * D], k and v [T, kv_heads * D] of the pass's rows -> [T, heads * D].
+  /// Attention of a layer: q [T, heads * D], k and v [T, kv_heads * D] of the pass's rows -> [T,
+  /// heads * D].
   using Attend =
-      std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+      std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape,
+                               const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
 
   /// What stands beside the model's own weights.
   struct Adapter {
@@ -33,34 +37,43 @@ class Graph {
   };
 
   /// `gradients` has the layout of `values`, or is null for a frozen model.
-  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
+  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients,
+        kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
   ~Graph();
 
-  /// What the last layer gives for each row, [T, hidden]. Inside a RecomputeLayers, backward calls (a copy of) `attend` again.
+  /// What the last layer gives for each row, [T, hidden]. Inside a RecomputeLayers, backward calls
+  /// (a copy of) `attend` again.
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend) const;
 
   /// See Transformer::before_layer.
-  void before_layer(std::function<void(std::int64_t layer)> call) { before_layer_ = std::move(call); }
+  void before_layer(std::function<void(std::int64_t layer)> call) {
+    before_layer_ = std::move(call);
+  }
 
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
   at::Tensor last_norm(const at::Tensor& hidden) const;
 
-  /// What the head at that place in ModelConfig::output_heads gives for rows of last_norm(), [N, outputs].
+  /// What the head at that place in ModelConfig::output_heads gives for rows of last_norm(), [N,
+  /// outputs].
   at::Tensor head(std::size_t index, const at::Tensor& normed) const;
 
-  /// Logits of rows of last_norm(), [N, V], without a graph. For this and logprobs() there must be an output layer.
+  /// Logits of rows of last_norm(), [N, V], without a graph. For this and logprobs() there must be
+  /// an output layer.
   at::Tensor logits(const at::Tensor& normed) const;
 
   /// The same with a graph.
   at::Tensor trained_logits(const at::Tensor& normed) const;
 
-  /// What ops::lm_head_logprobs gives for rows of last_norm(). Of the options the soft cap is the model's own.
-  ops::LmHeadOutputs logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, ops::LmHeadOptions options) const;
+  /// What ops::lm_head_logprobs gives for rows of last_norm(). Of the options the soft cap is the
+  /// model's own.
+  ops::LmHeadOutputs logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
+                              ops::LmHeadOptions options) const;
 
  private:
   struct Weights;
 
-  at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend, const at::Tensor& x) const;
+  at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
+                              const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;

@@ -16,31 +16,39 @@
 
 namespace rl {
 
-/// `config` with the output layer replaced by a head of `labels` numbers, as Hugging Face's classes ...ForTokenClassification and
-/// ...ForSequenceClassification have it. kCausalLm takes such a head away again. A bug for a config that has heads beside its output layer.
+/// `config` with the output layer replaced by a head of `labels` numbers, as Hugging Face's classes
+/// ...ForTokenClassification and
+/// ...ForSequenceClassification have it. kCausalLm takes such a head away again. A bug for a config
+/// that has heads beside its output layer.
 ModelConfig with_task(ModelConfig config, ModelTask task, std::int64_t labels = 1);
 
-/// `config` with one more head beside what it has: critic or reward on the policy's backbone. kInvalidArgument: a head of that name is
-/// there, no outputs, or an unknown kind (the known ones are named).
+/// `config` with one more head beside what it has: critic or reward on the policy's backbone.
+/// kInvalidArgument: a head of that name is there, no outputs, or an unknown kind (the known ones
+/// are named).
 runtime::Result<ModelConfig> with_head(ModelConfig config, HeadConfig head);
 
-/// One number a token beside the output layer, under the names that TRL's AutoModelForCausalLMWithValueHead saves.
+/// One number a token beside the output layer, under the names that TRL's
+/// AutoModelForCausalLMWithValueHead saves.
 HeadConfig value_head();
 
 /// What a head computes from. Borrows all of it.
 class HeadInputs {
  public:
-  HeadInputs(const HeadConfig& head, const at::Tensor& hidden, std::vector<std::pair<std::string, ops::Weight>> weights, kernel::ThreadPool& pool)
+  HeadInputs(const HeadConfig& head, const at::Tensor& hidden,
+             std::vector<std::pair<std::string, ops::Weight>> weights, kernel::ThreadPool& pool)
       : config(head), hidden(hidden), pool(pool), weights_(std::move(weights)) {}
 
   const HeadConfig& config;
-  const at::Tensor& hidden;  // [N, hidden_size] after the last norm, for the N tokens that are asked for
+  const at::Tensor&
+      hidden;  // [N, hidden_size] after the last norm, for the N tokens that are asked for
   kernel::ThreadPool& pool;
 
-  /// The parameter called NAME + `suffix`, for the operations of ops.h. A name that the kind did not declare is a bug.
+  /// The parameter called NAME + `suffix`, for the operations of ops.h. A name that the kind did
+  /// not declare is a bug.
   ops::Weight weight(std::string_view suffix) const;
 
-  /// The same as a tensor for ATen's operations: what reaches it in backward is added to the model's gradients.
+  /// The same as a tensor for ATen's operations: what reaches it in backward is added to the
+  /// model's gradients.
   at::Tensor parameter(std::string_view suffix) const;
 
  private:
@@ -51,14 +59,18 @@ class HeadInputs {
 struct HeadKind {
   std::string name;
 
-  /// Named NAME + suffix, as HeadInputs::weight() finds them; a name of its own for each kind of tensor.
-  std::function<std::vector<FamilyParameter>(const ModelConfig& config, const HeadConfig& head)> parameters;
+  /// Named NAME + suffix, as HeadInputs::weight() finds them; a name of its own for each kind of
+  /// tensor.
+  std::function<std::vector<FamilyParameter>(const ModelConfig& config, const HeadConfig& head)>
+      parameters;
 
-  /// [N, outputs]. Rows must not depend on each other, or log-probabilities and values would depend on what they are batched with.
+  /// [N, outputs]. Rows must not depend on each other, or log-probabilities and values would depend
+  /// on what they are batched with.
   std::function<at::Tensor(const HeadInputs& inputs)> compute;
 };
 
-/// Makes a kind known to this process, before a model that has one is read or made. A bug: a name that is taken. Safe from several threads.
+/// Makes a kind known to this process, before a model that has one is read or made. A bug: a name
+/// that is taken. Safe from several threads.
 void register_head_kind(HeadKind kind);
 
 /// The kind of that name, or nullptr.

@@ -1,4 +1,5 @@
-// What a model has besides, or instead of, the output layer over its vocabulary: numbers for each token, from the same last hidden state.
+// What a model has besides, or instead of, the output layer over its vocabulary: numbers for each
+// token, from the same last hidden state.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +8,24 @@
 
 namespace rl {
 
-/// One head. Its parameters lie in the model's arena after those of the backbone, and are saved with them.
+/// One head. Its parameters lie in the model's arena after those of the backbone, and are saved
+/// with them.
 struct HeadConfig {
-  std::string name = "score";   // of its tensors, as in NAME.weight
-  std::string kind = "linear";  // how it computes: "linear", or one that register_head_kind() made known
-  std::int64_t outputs = 1;     // numbers a token
+  std::string name = "score";  // of its tensors, as in NAME.weight
+  std::string kind =
+      "linear";  // how it computes: "linear", or one that register_head_kind() made known
+  std::int64_t outputs = 1;  // numbers a token
   bool bias = false;
   bool operator==(const HeadConfig&) const = default;
 };
 
 /// What a model is for, in Hugging Face's terms.
 enum class ModelTask {
-  kCausalLm,                // an output layer over the vocabulary, and whatever heads stand beside it
-  kTokenClassification,     // one head and no output layer, read at every token: verl's critic, with one label
-  kSequenceClassification,  // the same, read at the last token of a sequence: a reward model, with one label
+  kCausalLm,             // an output layer over the vocabulary, and whatever heads stand beside it
+  kTokenClassification,  // one head and no output layer, read at every token: verl's critic, with
+                         // one label
+  kSequenceClassification,  // the same, read at the last token of a sequence: a reward model, with
+                            // one label
 };
 
 }  // namespace rl

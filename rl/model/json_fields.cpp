@@ -21,7 +21,9 @@ std::string shown(const json& value) {
 }
 
 std::optional<std::int64_t> as_integer(const json& value) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    return std::nullopt;
   if (value.is_number_integer()) return value.get<std::int64_t>();
   return std::nullopt;
 }
@@ -36,8 +38,11 @@ double shortest_decimal(float value) {
   return decimal;
 }
 
-JsonFields::JsonFields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object_.is_object()) fail(runtime::invalid_argument(where_ + ": expected a JSON object, found " + object_.type_name()));
+JsonFields::JsonFields(const json& object, std::string where)
+    : object_(object), where_(std::move(where)) {
+  if (!object_.is_object())
+    fail(runtime::invalid_argument(where_ + ": expected a JSON object, found " +
+                                   object_.type_name()));
 }
 
 bool JsonFields::has(std::string_view key) const { return find(key) != nullptr; }
@@ -48,7 +53,8 @@ bool JsonFields::is_null(std::string_view key) const {
   return found != object_.end() && found->is_null();
 }
 
-std::int64_t JsonFields::integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
+std::int64_t JsonFields::integer(std::string_view key, std::int64_t otherwise, std::int64_t least,
+                                 std::int64_t most) {
   return has(key) ? integer(key, least, most) : otherwise;
 }
 
@@ -62,7 +68,8 @@ std::int64_t JsonFields::integer(std::string_view key, std::int64_t least, std::
 double JsonFields::number(std::string_view key, double otherwise, double least) {
   const json* value = find(key);
   if (value == nullptr) return otherwise;
-  if (value->is_number() && std::isfinite(value->get<double>()) && value->get<double>() >= least) return value->get<double>();
+  if (value->is_number() && std::isfinite(value->get<double>()) && value->get<double>() >= least)
+    return value->get<double>();
   wrong(key, "a finite number of at least " + json(least).dump());
   return otherwise;
 }
@@ -123,7 +130,8 @@ std::vector<float> JsonFields::numbers(std::string_view key, std::size_t count, 
     list.push_back(static_cast<float>(number));
   }
   if (list.size() == count) return list;
-  wrong(key, "a list of " + std::to_string(count) + " numbers from " + std::to_string(least) + " up");
+  wrong(key,
+        "a list of " + std::to_string(count) + " numbers from " + std::to_string(least) + " up");
   return std::vector<float>(count, 1.0F);
 }
 
@@ -138,8 +146,9 @@ const json& JsonFields::object(std::string_view key) {
 
 void JsonFields::refuse(std::string_view key, std::string_view cure) {
   const json* value = find(key);
-  fail(runtime::unimplemented(where_ + ": " + std::string(key) + " = " + (value ? shown(*value) : "null") +
-                              " is not supported (" + std::string(cure) + ")"));
+  fail(runtime::unimplemented(where_ + ": " + std::string(key) + " = " +
+                              (value ? shown(*value) : "null") + " is not supported (" +
+                              std::string(cure) + ")"));
 }
 
 void JsonFields::only(std::string_view key, const json& expected, std::string_view cure) {
@@ -156,7 +165,8 @@ const json* JsonFields::find(std::string_view key) const {
 void JsonFields::wrong(std::string_view key, std::string_view expected) {
   const json* value = find(key);
   const std::string found = value ? "is " + shown(*value) : "is missing";
-  fail(runtime::invalid_argument(where_ + ": " + std::string(key) + " " + found + ", expected " + std::string(expected)));
+  fail(runtime::invalid_argument(where_ + ": " + std::string(key) + " " + found + ", expected " +
+                                 std::string(expected)));
 }
 
 void JsonFields::fail(runtime::Status status) {

@@ -1,4 +1,5 @@
-// Typed reading of a JSON object that came from outside: the first problem is kept, so that a reader is a list of fields.
+// Typed reading of a JSON object that came from outside: the first problem is kept, so that a
+// reader is a list of fields.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 namespace rl {
 
-/// A float as the decimal that was meant: 1e-05, not 9.999999747378752e-06. The float nearest to the result is `value` again.
+/// A float as the decimal that was meant: 1e-05, not 9.999999747378752e-06. The float nearest to
+/// the result is `value` again.
 double shortest_decimal(float value);
 
-/// Reads fields of one object; borrows it. After a problem every read returns its default, and status() names file and key.
-/// A key whose value is null counts as absent, as in Hugging Face configs.
+/// Reads fields of one object; borrows it. After a problem every read returns its default, and
+/// status() names file and key. A key whose value is null counts as absent, as in Hugging Face
+/// configs.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, std::string where);
@@ -26,7 +29,8 @@ class JsonFields {
   bool is_null(std::string_view key) const;
 
   /// The integer there, or `otherwise` when absent. Out of [least, most] is a problem.
-  std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
+  std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t least,
+                       std::int64_t most);
 
   /// The same for a key that must be there.
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most);
@@ -49,7 +53,8 @@ class JsonFields {
   /// The object there; an empty one when absent.
   const nlohmann::json& object(std::string_view key);
 
-  /// Records that `key` has a value we can't compute: kUnimplemented "<where>: <key> = <value> is not supported (<cure>)".
+  /// Records that `key` has a value we can't compute: kUnimplemented "<where>: <key> = <value> is
+  /// not supported (<cure>)".
   void refuse(std::string_view key, std::string_view cure);
 
   /// Refuses the key unless it is absent or equal to `expected`.

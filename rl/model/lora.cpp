@@ -23,13 +23,15 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::string_view kPrefix = "base_model.model.";  // how PEFT's wrappers name what they wrap
+constexpr std::string_view kPrefix =
+    "base_model.model.";  // how PEFT's wrappers name what they wrap
 constexpr std::string_view kWeight = ".weight";
 constexpr const char* kAdapterConfigFile = "adapter_config.json";
 constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
 constexpr const char* kPickledFile = "adapter_model.bin";
 
-// The weights of a plan's linear layers within and around its blocks, in the order of the arena; not routers, nor the output layer.
+// The weights of a plan's linear layers within and around its blocks, in the order of the arena;
+// not routers, nor the output layer.
 std::set<ParameterIndex> linear_layers(const ModelPlan& plan) {
   std::set<ParameterIndex> all;
   const auto mlp = [&](const MlpPlan& part) {
@@ -37,7 +39,8 @@ std::set<ParameterIndex> linear_layers(const ModelPlan& plan) {
   };
   for (const LayerPlan& layer : plan.layers) {
     const AttentionPlan& a = layer.attention;
-    for (const LinearPlan& linear : {a.q, a.k, a.v, a.o, a.q_down, a.kv_down, a.kv_up}) all.insert(linear.weight);
+    for (const LinearPlan& linear : {a.q, a.k, a.v, a.o, a.q_down, a.kv_down, a.kv_up})
+      all.insert(linear.weight);
     mlp(layer.mlp);
     if (!layer.experts) continue;
     for (const MlpPlan& expert : layer.experts->experts) mlp(expert);
@@ -49,7 +52,9 @@ std::set<ParameterIndex> linear_layers(const ModelPlan& plan) {
 }
 
 bool is_named(const std::string& module, const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return module == name || module.ends_with("." + name); });
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return module == name || module.ends_with("." + name);
+  });
 }
 
 /// Whole-name matching by a regular expression.
@@ -57,7 +62,8 @@ class Pattern {
  public:
   static Result<Pattern> compile(const std::string& expression, const std::string& field) {
     Result<Regex> regex = Regex::compile("\\A(?:" + expression + ")\\z");
-    if (!regex.ok()) return regex.status().with_context("LoRA: " + field + " \"" + expression + "\"");
+    if (!regex.ok())
+      return regex.status().with_context("LoRA: " + field + " \"" + expression + "\"");
     return Pattern(std::move(*regex));
   }
   bool matches(const std::string& name) {
@@ -78,8 +84,11 @@ std::int64_t block_of(const std::string& module) {
   for (int part = 0; begin < module.size(); ++part) {
     const std::size_t end = std::min(module.find('.', begin), module.size());
     const std::string_view word = std::string_view(module).substr(begin, end - begin);
-    const bool is_number = !word.empty() && word.size() < 10 && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (is_number && part >= 2 && end < module.size() && block < 0) block = std::stoll(std::string(word));
+    const bool is_number =
+        !word.empty() && word.size() < 10 &&
+        std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (is_number && part >= 2 && end < module.size() && block < 0)
+      block = std::stoll(std::string(word));
     begin = end + 1;
   }
   return block;
@@ -96,7 +105,8 @@ std::string endings(const std::vector<std::string>& modules) {
 
 // The value of the first pattern that a module's name ends in.
 template <class T>
-Result<T> by_pattern(const std::vector<std::pair<std::string, T>>& patterns, const std::string& field, const std::string& module, T otherwise) {
+Result<T> by_pattern(const std::vector<std::pair<std::string, T>>& patterns,
+                     const std::string& field, const std::string& module, T otherwise) {
   for (const auto& [expression, value] : patterns) {
     Result<Pattern> pattern = Pattern::compile("(?:.*\\.)?(?:" + expression + ")", field);
     if (!pattern.ok()) return pattern.status();
@@ -119,8 +129,13 @@ Result<Targets> find_targets(const ModelPlan& plan, const LoraConfig& config) {
   }
   const bool everything = config.target_modules == std::vector<std::string>{"all-linear"};
   for (const std::string& target : config.target_modules) {
-    if (everything || std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_named(name, {target}); })) continue;
-    return runtime::invalid_argument("LoRA: target_modules: the model has no linear layer " + target + " that an adapter can stand beside (" + endings(names) + " it has)");
+    if (everything || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return is_named(name, {target});
+        }))
+      continue;
+    return runtime::invalid_argument("LoRA: target_modules: the model has no linear layer " +
+                                     target + " that an adapter can stand beside (" +
+                                     endings(names) + " it has)");
   }
   std::optional<Pattern> pattern;
   if (!config.target_pattern.empty()) {
@@ -130,11 +145,18 @@ Result<Targets> find_targets(const ModelPlan& plan, const LoraConfig& config) {
   }
   Targets targets;
   for (auto& [name, index] : all) {
-    const bool wanted = pattern ? pattern->matches(name) : everything || is_named(name, config.target_modules);
-    const bool in_block = config.layers.empty() || std::find(config.layers.begin(), config.layers.end(), block_of(name)) != config.layers.end();
-    if (wanted && in_block && !is_named(name, config.exclude_modules)) targets.emplace_back(std::move(name), index);
+    const bool wanted =
+        pattern ? pattern->matches(name) : everything || is_named(name, config.target_modules);
+    const bool in_block = config.layers.empty() ||
+                          std::find(config.layers.begin(), config.layers.end(), block_of(name)) !=
+                              config.layers.end();
+    if (wanted && in_block && !is_named(name, config.exclude_modules))
+      targets.emplace_back(std::move(name), index);
   }
-  if (targets.empty()) return runtime::invalid_argument("LoRA: what is targeted leaves no linear layer of the model (" + endings(names) + " it has)");
+  if (targets.empty())
+    return runtime::invalid_argument(
+        "LoRA: what is targeted leaves no linear layer of the model (" + endings(names) +
+        " it has)");
   return targets;
 }
 
@@ -151,15 +173,24 @@ Result<Plan> plan_adapter(const ModelConfig& model, const LoraConfig& config) {
   Plan adapter;
   for (const auto& [name, index] : *targets) {
     const FamilyParameter& weight = plan.parameters[static_cast<std::size_t>(index)];
-    const Result<std::int64_t> rank = by_pattern(config.rank_pattern, "rank_pattern", name, config.rank);
-    const Result<double> alpha = by_pattern(config.alpha_pattern, "alpha_pattern", name, config.alpha);
+    const Result<std::int64_t> rank =
+        by_pattern(config.rank_pattern, "rank_pattern", name, config.rank);
+    const Result<double> alpha =
+        by_pattern(config.alpha_pattern, "alpha_pattern", name, config.alpha);
     if (!rank.ok()) return rank.status();
     if (!alpha.ok()) return alpha.status();
-    const double divisor = config.rank_stabilized ? std::sqrt(static_cast<double>(*rank)) : static_cast<double>(*rank);
+    const double divisor =
+        config.rank_stabilized ? std::sqrt(static_cast<double>(*rank)) : static_cast<double>(*rank);
     const std::string prefix = std::string(kPrefix) + name;
-    adapter.modules.push_back({.weight = weight.name, .a = prefix + ".lora_A.weight", .b = prefix + ".lora_B.weight", .scale = static_cast<float>(*alpha / divisor)});
-    adapter.parameters.push_back({.name = adapter.modules.back().a, .shape = {*rank, weight.shape[1]}});
-    adapter.parameters.push_back({.name = adapter.modules.back().b, .shape = {weight.shape[0], *rank}, .init = FamilyParameter::Init::kZeros});
+    adapter.modules.push_back({.weight = weight.name,
+                               .a = prefix + ".lora_A.weight",
+                               .b = prefix + ".lora_B.weight",
+                               .scale = static_cast<float>(*alpha / divisor)});
+    adapter.parameters.push_back(
+        {.name = adapter.modules.back().a, .shape = {*rank, weight.shape[1]}});
+    adapter.parameters.push_back({.name = adapter.modules.back().b,
+                                  .shape = {weight.shape[0], *rank},
+                                  .init = FamilyParameter::Init::kZeros});
   }
   return adapter;
 }
@@ -168,8 +199,10 @@ Status check_tensors(const Parameters& parameters, const WeightSource& source) {
   TensorMismatches mismatches;
   for (const ParameterSpec& spec : parameters.specs()) {
     const TensorInfo* info = source.find(spec.name);
-    if (info == nullptr) mismatches.missing.push_back(spec.name);
-    else if (info->shape != spec.shape) mismatches.add_misshaped(spec.name, info->shape, spec.shape);
+    if (info == nullptr)
+      mismatches.missing.push_back(spec.name);
+    else if (info->shape != spec.shape)
+      mismatches.add_misshaped(spec.name, info->shape, spec.shape);
   }
   for (const TensorInfo& info : source.tensors()) {
     if (parameters.find(info.name) == nullptr) mismatches.unexpected.push_back(info.name);
@@ -184,10 +217,12 @@ LoraAdapter::LoraAdapter(LoraConfig config, std::vector<LoraModule> modules, Par
   for (std::size_t i = 0; i < modules_.size(); ++i) by_weight_.emplace(modules_[i].weight, i);
 }
 
-Result<LoraAdapter> LoraAdapter::create(const ModelConfig& model, const LoraConfig& config, std::uint64_t seed) {
+Result<LoraAdapter> LoraAdapter::create(const ModelConfig& model, const LoraConfig& config,
+                                        std::uint64_t seed) {
   Result<Plan> plan = plan_adapter(model, config);
   if (!plan.ok()) return plan.status();
-  LoraAdapter adapter(config, std::move(plan->modules), Parameters::zeros(arena_layout(std::move(plan->parameters))));
+  LoraAdapter adapter(config, std::move(plan->modules),
+                      Parameters::zeros(arena_layout(std::move(plan->parameters))));
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (const LoraModule& module : adapter.modules_) {
     at::Tensor a = adapter.parameters_.view(module.a);
@@ -197,20 +232,28 @@ Result<LoraAdapter> LoraAdapter::create(const ModelConfig& model, const LoraConf
   return adapter;
 }
 
-Result<LoraAdapter> LoraAdapter::load(const ModelConfig& model, const std::filesystem::path& folder) {
+Result<LoraAdapter> LoraAdapter::load(const ModelConfig& model,
+                                      const std::filesystem::path& folder) {
   Result<LoraConfig> config = LoraConfig::load(folder);
   if (!config.ok()) return config.status();
   Result<Plan> plan = plan_adapter(model, *config);
   if (!plan.ok()) return plan.status().with_context(folder.string());
-  LoraAdapter adapter(std::move(*config), std::move(plan->modules), Parameters::zeros(arena_layout(std::move(plan->parameters))));
+  LoraAdapter adapter(std::move(*config), std::move(plan->modules),
+                      Parameters::zeros(arena_layout(std::move(plan->parameters))));
   std::error_code ignored;
-  const bool is_pickled = !std::filesystem::exists(folder / kAdapterWeightsFile, ignored) && std::filesystem::exists(folder / kPickledFile, ignored);
-  Result<std::unique_ptr<WeightSource>> source = open_weights(folder / (is_pickled ? kPickledFile : kAdapterWeightsFile));
+  const bool is_pickled = !std::filesystem::exists(folder / kAdapterWeightsFile, ignored) &&
+                          std::filesystem::exists(folder / kPickledFile, ignored);
+  Result<std::unique_ptr<WeightSource>> source =
+      open_weights(folder / (is_pickled ? kPickledFile : kAdapterWeightsFile));
   if (!source.ok()) return source.status();
-  if (Status status = check_tensors(adapter.parameters_, **source); !status.ok()) return status.with_context(folder.string());
+  if (Status status = check_tensors(adapter.parameters_, **source); !status.ok())
+    return status.with_context(folder.string());
   float* arena = adapter.parameters_.arena().mutable_data_ptr<float>();
   for (const ParameterSpec& spec : adapter.parameters_.specs()) {
-    if (Status status = (*source)->read_f32(spec.name, std::span(arena + spec.offset, static_cast<std::size_t>(spec.count))); !status.ok()) return status;
+    if (Status status = (*source)->read_f32(
+            spec.name, std::span(arena + spec.offset, static_cast<std::size_t>(spec.count)));
+        !status.ok())
+      return status;
   }
   return adapter;
 }
@@ -222,13 +265,19 @@ Status LoraAdapter::save(const std::filesystem::path& folder) const {
   const at::Tensor host = parameters_.arena().cpu();
   std::vector<TensorView> tensors;
   for (const ParameterSpec& spec : parameters_.specs()) {
-    tensors.push_back({spec.name, spec.shape, std::span(host.const_data_ptr<float>() + spec.offset, static_cast<std::size_t>(spec.count))});
+    tensors.push_back({spec.name, spec.shape,
+                       std::span(host.const_data_ptr<float>() + spec.offset,
+                                 static_cast<std::size_t>(spec.count))});
   }
-  if (Status status = write_safetensors(folder / kAdapterWeightsFile, tensors, {{"format", "pt"}}); !status.ok()) return status;
+  if (Status status = write_safetensors(folder / kAdapterWeightsFile, tensors, {{"format", "pt"}});
+      !status.ok())
+    return status;
   return write_file_atomically(folder / kAdapterConfigFile, config_.to_json().dump(2) + "\n");
 }
 
-std::vector<std::filesystem::path> LoraAdapter::files() { return {kAdapterConfigFile, kAdapterWeightsFile}; }
+std::vector<std::filesystem::path> LoraAdapter::files() {
+  return {kAdapterConfigFile, kAdapterWeightsFile};
+}
 
 const LoraModule* LoraAdapter::beside(const std::string& weight) const {
   const auto found = by_weight_.find(weight);
@@ -236,7 +285,9 @@ const LoraModule* LoraAdapter::beside(const std::string& weight) const {
 }
 
 void LoraAdapter::add_to(const Parameters& base, float share) const {
-  for (const LoraModule& module : modules_) base.view(module.weight).add_(at::mm(parameters_.view(module.b), parameters_.view(module.a)), module.scale * share);
+  for (const LoraModule& module : modules_)
+    base.view(module.weight)
+        .add_(at::mm(parameters_.view(module.b), parameters_.view(module.a)), module.scale * share);
 }
 
 }  // namespace rl

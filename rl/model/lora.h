@@ -21,17 +21,22 @@ struct LoraModule {
   float scale = 0;
 };
 
-/// An adapter for models of one architecture. A resource: owns its parameters, in an arena of their own, so that they are trained, published and
-/// checkpointed as a model's are. Their names are PEFT's, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight".
+/// An adapter for models of one architecture. A resource: owns its parameters, in an arena of their
+/// own, so that they are trained, published and checkpointed as a model's are. Their names are
+/// PEFT's, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight".
 class LoraAdapter {
  public:
-  /// A new one: A uniform in +-1 / sqrt(in) from `seed`, B zero, so that it changes nothing yet (PEFT's default). kInvalidArgument: see
-  /// LoraConfig::validate; a target that is no linear layer of the model (its linear layers are named).
-  static runtime::Result<LoraAdapter> create(const ModelConfig& model, const LoraConfig& config, std::uint64_t seed);
+  /// A new one: A uniform in +-1 / sqrt(in) from `seed`, B zero, so that it changes nothing yet
+  /// (PEFT's default). kInvalidArgument: see LoraConfig::validate; a target that is no linear layer
+  /// of the model (its linear layers are named).
+  static runtime::Result<LoraAdapter> create(const ModelConfig& model, const LoraConfig& config,
+                                             std::uint64_t seed);
 
-  /// Reads a PEFT folder: adapter_config.json, and adapter_model.safetensors or adapter_model.bin. Errors: those of LoraConfig::load and create();
-  /// kInvalidArgument: tensors missing, surplus or of another shape, by name.
-  static runtime::Result<LoraAdapter> load(const ModelConfig& model, const std::filesystem::path& folder);
+  /// Reads a PEFT folder: adapter_config.json, and adapter_model.safetensors or adapter_model.bin.
+  /// Errors: those of LoraConfig::load and create(); kInvalidArgument: tensors missing, surplus or
+  /// of another shape, by name.
+  static runtime::Result<LoraAdapter> load(const ModelConfig& model,
+                                           const std::filesystem::path& folder);
 
   LoraAdapter clone() const { return {config_, modules_, parameters_.clone()}; }
   /// The same there; a copy in any case.
@@ -50,7 +55,8 @@ class LoraAdapter {
   /// The one beside that weight, or nullptr.
   const LoraModule* beside(const std::string& weight) const;
 
-  /// Adds `share` times what the adapter adds to each weight to `base`, which has the layout of the model: 1 merges.
+  /// Adds `share` times what the adapter adds to each weight to `base`, which has the layout of the
+  /// model: 1 merges.
   void add_to(const Parameters& base, float share) const;
 
  private:

@@ -26,27 +26,33 @@ Result<json> read_json(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) return runtime::errno_status(error.value(), path.string());
-  if (bytes > kConfigBytesMax) return runtime::invalid_argument(path.string() + ": too large to be a model's config");
+  if (bytes > kConfigBytesMax)
+    return runtime::invalid_argument(path.string() + ": too large to be a model's config");
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
   if (!file) return runtime::unavailable(path.string() + ": could not be read");
   json parsed = runtime::parse_json(text.str());
-  if (parsed.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?), or nested too deep");
+  if (parsed.is_discarded())
+    return runtime::invalid_argument(path.string() +
+                                     ": not valid JSON (truncated?), or nested too deep");
   return parsed;
 }
 
 // What holds for every family, and would otherwise be computed wrongly.
 Status check_consistent(const ModelConfig& config, const std::string& where) {
   if (config.heads % config.kv_heads != 0) {
-    return runtime::invalid_argument(where + ": num_attention_heads " + std::to_string(config.heads) +
-                                     " is no multiple of num_key_value_heads " + std::to_string(config.kv_heads));
+    return runtime::invalid_argument(
+        where + ": num_attention_heads " + std::to_string(config.heads) +
+        " is no multiple of num_key_value_heads " + std::to_string(config.kv_heads));
   }
   if (config.rotated() % 2 != 0 || config.rotated() > config.head_dim) {
-    return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) + " with " + std::to_string(config.rotated()) +
+    return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +
+                                     " with " + std::to_string(config.rotated()) +
                                      " dimensions that turn: rotary embeddings turn pairs");
   }
-  if (config.query_size() > kConfigWidthMax) return runtime::invalid_argument(where + ": num_attention_heads * head_dim is too large");
+  if (config.query_size() > kConfigWidthMax)
+    return runtime::invalid_argument(where + ": num_attention_heads * head_dim is too large");
   return {};
 }
 
@@ -74,7 +80,8 @@ void write_task(const ModelConfig& config, json& out) {
   out["architectures"] = {architecture_of(family_of(config), config.task)};
   if (config.task == ModelTask::kCausalLm) return;
   const std::int64_t labels = config.output_heads.front().outputs;
-  if (out.contains("id2label") && static_cast<std::int64_t>(out["id2label"].size()) == labels) return;
+  if (out.contains("id2label") && static_cast<std::int64_t>(out["id2label"].size()) == labels)
+    return;
   out["id2label"] = json::object();
   out["label2id"] = json::object();
   for (std::int64_t label = 0; label < labels; ++label) {
@@ -96,14 +103,15 @@ Result<ModelConfig> ModelConfig::from_json(const json& object, std::string_view 
   const Family* family = find_family(config.family);
   if (family == nullptr) {
     if (config.family.empty()) return runtime::invalid_argument(where + ": model_type is missing");
-    return runtime::unimplemented(where + ": model family \"" + config.family.substr(0, 60) + "\" is not supported (" +
-                                  supported_families() + " is)");
+    return runtime::unimplemented(where + ": model family \"" + config.family.substr(0, 60) +
+                                  "\" is not supported (" + supported_families() + " is)");
   }
   if (const auto ids = fields.token_ids("bos_token_id"); !ids.empty()) config.bos_id = ids.front();
   if (const auto ids = fields.token_ids("pad_token_id"); !ids.empty()) config.pad_id = ids.front();
   config.eos_ids = fields.token_ids("eos_token_id");
   if (fields.has("quantization_config")) {
-    fields.refuse("quantization_config", "fp32, fp16 and bf16 weights are; or take the model as a .gguf file");
+    fields.refuse("quantization_config",
+                  "fp32, fp16 and bf16 weights are; or take the model as a .gguf file");
   }
   family->read(fields, where, config);
   if (!fields.status().ok()) return fields.status();
@@ -129,7 +137,9 @@ Result<ModelConfig> ModelConfig::load(const std::filesystem::path& model) {
   Result<json> object = read_json(path);
   if (!object.ok()) {
     if (object.status().code() != runtime::ErrorCode::kNotFound) return object.status();
-    return runtime::not_found(path.string() + ": missing; a model is a Hugging Face folder with config.json, or a .gguf file");
+    return runtime::not_found(
+        path.string() +
+        ": missing; a model is a Hugging Face folder with config.json, or a .gguf file");
   }
   Result<ModelConfig> config = from_json(*object, path.string());
   if (!config.ok()) return config;
@@ -160,7 +170,9 @@ json written(const ModelConfig& config) {
       {"head_dim", config.head_dim},
       {"intermediate_size", config.intermediate_size},
       {"vocab_size", config.vocab_size},
-      {"max_position_embeddings", config.rope.kind == RopeConfig::Kind::kDynamic ? config.rope.original_max_position_embeddings : config.max_position_embeddings},
+      {"max_position_embeddings", config.rope.kind == RopeConfig::Kind::kDynamic
+                                      ? config.rope.original_max_position_embeddings
+                                      : config.max_position_embeddings},
       {"rms_norm_eps", shortest_decimal(config.norm_eps)},
       {"tie_word_embeddings", config.tie_word_embeddings},
       {"initializer_range", shortest_decimal(config.initializer_range)},

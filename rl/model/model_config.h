@@ -1,5 +1,6 @@
 // What a checkpoint says about its architecture, in one struct whatever the file it came from.
-// Invariant: a ModelConfig that load() returned is one that Transformer computes exactly; what is not supported was refused.
+// Invariant: a ModelConfig that load() returned is one that Transformer computes exactly; what is
+// not supported was refused.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ namespace rl {
 
 class GgufFile;
 
-/// The config.json that a config was read from, and the generation_config.json beside it: what they say that we have no need for is kept when
-/// the model is saved.
+/// The config.json that a config was read from, and the generation_config.json beside it: what they
+/// say that we have no need for is kept when the model is saved.
 struct OriginalConfig {
-  std::shared_ptr<const nlohmann::json> json;        // null: there was none
+  std::shared_ptr<const nlohmann::json> json;  // null: there was none
   std::shared_ptr<const nlohmann::json> generation;
   bool operator==(const OriginalConfig&) const { return true; }
 };
@@ -48,28 +49,34 @@ struct MoeConfig {
 
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t intermediate_size = 0;         // of each expert
-  std::int64_t shared_intermediate_size = 0;  // of the expert that every token takes besides; 0: none
+  std::int64_t intermediate_size = 0;  // of each expert
+  std::int64_t shared_intermediate_size =
+      0;  // of the expert that every token takes besides; 0: none
   Score score = Score::kSoftmax;
-  bool corrected = false;      // a learned correction takes part in the choice and not in the weights (DeepSeek-V3, arXiv:2412.19437)
-  bool normalized = false;     // the weights of the chosen ones are made to add up to 1
-  double scaling = 1.0;        // of the weights
-  std::int64_t groups = 1;     // experts stand in groups, of which only the best `groups_per_token` are looked at
+  bool corrected = false;   // a learned correction takes part in the choice and not in the weights
+                            // (DeepSeek-V3, arXiv:2412.19437)
+  bool normalized = false;  // the weights of the chosen ones are made to add up to 1
+  double scaling = 1.0;     // of the weights
+  std::int64_t groups =
+      1;  // experts stand in groups, of which only the best `groups_per_token` are looked at
   std::int64_t groups_per_token = 1;
   bool operator==(const MoeConfig&) const = default;
 };
 
-/// Keys and values made from a small latent vector, with positions apart; DeepSeek-V2, arXiv:2405.04434.
+/// Keys and values made from a small latent vector, with positions apart; DeepSeek-V2,
+/// arXiv:2405.04434.
 struct LatentConfig {
   std::int64_t query_rank = 0;  // 0: queries are projected at once
   std::int64_t kv_rank = 0;
-  std::int64_t nope_dim = 0;    // dimensions of a head without positions; ModelConfig::head_dim has the rotary ones too
-  std::int64_t value_dim = 0;   // of a head
+  std::int64_t nope_dim =
+      0;  // dimensions of a head without positions; ModelConfig::head_dim has the rotary ones too
+  std::int64_t value_dim = 0;               // of a head
   static constexpr float kNormEps = 1e-6F;  // of the latents' norms, whatever rms_norm_eps is
   bool operator==(const LatentConfig&) const = default;
 };
 
-/// The architecture of one decoder-only language model. A value. Sizes are in elements, positions in tokens.
+/// The architecture of one decoder-only language model. A value. Sizes are in elements, positions
+/// in tokens.
 struct ModelConfig {
   std::string family;  // Hugging Face's `model_type`, for instance "llama"
   std::int64_t hidden_size = 0;
@@ -81,7 +88,8 @@ struct ModelConfig {
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
 
-  std::int64_t embedding_size = 0;     // of the embedding table where it is projected to hidden_size; 0: hidden_size itself
+  std::int64_t embedding_size =
+      0;  // of the embedding table where it is projected to hidden_size; 0: hidden_size itself
   double embedding_scale = 1.0;
   std::int64_t learned_positions = 0;  // rows of a table of position embeddings; 0: none
   std::int64_t position_offset = 0;    // the first position's row in it
@@ -93,30 +101,35 @@ struct ModelConfig {
   NormPlace norm_place = NormPlace::kBefore;
   float norm_eps = 1e-6F;
   bool last_norm = true;
-  bool attention_bias = false;           // of queries, keys and values; the family says which other projections it means
+  bool attention_bias =
+      false;  // of queries, keys and values; the family says which other projections it means
   bool mlp_bias = false;
-  bool query_key_norm = false;           // an RMS norm of each head of queries and of keys, before they turn
-  double attention_scale = 0.0;          // of the scores; 0: 1 / sqrt(head_dim)
-  double attention_softcap = 0.0;        // 0: none
+  bool query_key_norm = false;  // an RMS norm of each head of queries and of keys, before they turn
+  double attention_scale = 0.0;    // of the scores; 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0.0;  // 0: none
   double logit_softcap = 0.0;
-  std::vector<std::int64_t> windows;     // of each layer: how many tokens a token sees, itself included; 0: all. Empty: all, everywhere
+  std::vector<std::int64_t> windows;  // of each layer: how many tokens a token sees, itself
+                                      // included; 0: all. Empty: all, everywhere
   std::optional<LatentConfig> latent;
   kernel::Activation activation = kernel::Activation::kSilu;
   std::optional<MoeConfig> moe;
-  std::vector<bool> dense_layers;        // where there is `moe`: layers that have an ordinary MLP instead; empty: none
+  std::vector<bool>
+      dense_layers;  // where there is `moe`: layers that have an ordinary MLP instead; empty: none
 
   bool tie_word_embeddings = false;  // the output layer is the embedding table
   ModelTask task = ModelTask::kCausalLm;
   std::vector<HeadConfig> output_heads;  // see head.h
-  float initializer_range = 0.02F;   // standard deviation of a random initialisation
+  float initializer_range = 0.02F;       // standard deviation of a random initialisation
   std::optional<std::int32_t> bos_id;
-  std::vector<std::int32_t> eos_ids;  // generation ends at any of these; from generation_config.json where it names some
+  std::vector<std::int32_t>
+      eos_ids;  // generation ends at any of these; from generation_config.json where it names some
   std::optional<std::int32_t> pad_id;
   OriginalConfig original;
 
-  /// Reads `config.json` (and `generation_config.json` if there) of a Hugging Face folder, such a file itself, or the metadata of
-  /// a .gguf file. kNotFound: no such file. kInvalidArgument: not JSON, a key missing, of the wrong type or out of range.
-  /// kUnimplemented: a family or an option that is not supported, by name.
+  /// Reads `config.json` (and `generation_config.json` if there) of a Hugging Face folder, such a
+  /// file itself, or the metadata of a .gguf file. kNotFound: no such file. kInvalidArgument: not
+  /// JSON, a key missing, of the wrong type or out of range. kUnimplemented: a family or an option
+  /// that is not supported, by name.
   static runtime::Result<ModelConfig> load(const std::filesystem::path& model);
 
   /// From a parsed config.json. `where` begins every error message. Errors as load().
@@ -125,18 +138,26 @@ struct ModelConfig {
   /// From GGUF metadata (`general.architecture`, `llama.*`, `tokenizer.ggml.*`). Errors as load().
   static runtime::Result<ModelConfig> from_gguf(const GgufFile& file);
 
-  /// As a Hugging Face config.json that transformers 4 and 5 read: the one that this was read from, with fp32 as its dtype and the ids above.
-  /// Heads beside an output layer are not written, as TRL has it: whoever loads the model again asks for them again.
-  /// A config that was put together field by field has to be of the llama family. from_json(to_json()) gives an equal config.
+  /// As a Hugging Face config.json that transformers 4 and 5 read: the one that this was read from,
+  /// with fp32 as its dtype and the ids above. Heads beside an output layer are not written, as TRL
+  /// has it: whoever loads the model again asks for them again. A config that was put together
+  /// field by field has to be of the llama family. from_json(to_json()) gives an equal config.
   nlohmann::json to_json() const;
 
-  /// heads * head_dim and kv_heads * head_dim: the widths of the query and of the key and value projections.
+  /// heads * head_dim and kv_heads * head_dim: the widths of the query and of the key and value
+  /// projections.
   std::int64_t query_size() const { return heads * head_dim; }
   std::int64_t kv_size() const { return kv_heads * head_dim; }
   std::int64_t rotated() const { return rotary_dim < 0 ? head_dim : rotary_dim; }
-  std::int64_t window(std::int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
-  bool has_experts(std::int64_t layer) const { return moe && (dense_layers.empty() || !dense_layers[static_cast<std::size_t>(layer)]); }
-  std::int64_t embedding_width() const { return embedding_size == 0 ? hidden_size : embedding_size; }
+  std::int64_t window(std::int64_t layer) const {
+    return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
+  }
+  bool has_experts(std::int64_t layer) const {
+    return moe && (dense_layers.empty() || !dense_layers[static_cast<std::size_t>(layer)]);
+  }
+  std::int64_t embedding_width() const {
+    return embedding_size == 0 ? hidden_size : embedding_size;
+  }
 
   bool operator==(const ModelConfig&) const = default;
 };

@@ -1,4 +1,5 @@
-// GGUF metadata as a config: the keys are translated to those of config.json and read by the same code.
+// GGUF metadata as a config: the keys are translated to those of config.json and read by the same
+// code.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,8 @@ using runtime::Status;
 // Copies metadata into a JSON object under Hugging Face's names; the first problem is kept.
 class Translation {
  public:
-  explicit Translation(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+  explicit Translation(const GgufFile& file, std::string prefix)
+      : file_(file), prefix_(std::move(prefix)) {}
 
   void integer(std::string_view key, const char* name, bool required) {
     if (!required && file_.metadata(prefix_ + std::string(key)) == nullptr) return;
@@ -36,8 +38,8 @@ class Translation {
   void only(std::string_view key, std::int64_t expected) {
     const GgufValue* value = file_.metadata(prefix_ + std::string(key));
     if (value == nullptr || value->as_integer() == expected) return;
-    fail(runtime::unimplemented(file_.name() + ": " + prefix_ + std::string(key) + " is not supported (only " +
-                                std::to_string(expected) + " is)"));
+    fail(runtime::unimplemented(file_.name() + ": " + prefix_ + std::string(key) +
+                                " is not supported (only " + std::to_string(expected) + " is)"));
   }
 
   void fail(Status status) {
@@ -62,8 +64,9 @@ class Translation {
   Status status_;
 };
 
-// GGUF has no keys for Llama 3's stretched context: it stores what each frequency is divided by. Finds the parameters that
-// give these divisors, among those that were ever published: factors 8 and 32, ramp from 1 to 4, context 8192.
+// GGUF has no keys for Llama 3's stretched context: it stores what each frequency is divided by.
+// Finds the parameters that give these divisors, among those that were ever published: factors 8
+// and 32, ramp from 1 to 4, context 8192.
 Status read_rope_divisors(const GgufFile& file, std::int64_t head_dim, double theta, json& out) {
   const TensorInfo* info = file.find("rope_freqs.weight");
   if (info == nullptr) return {};
@@ -79,14 +82,17 @@ Status read_rope_divisors(const GgufFile& file, std::int64_t head_dim, double th
   for (std::size_t i = 0; i < divisors.size(); ++i) {
     const float expected = before[i] / after[i];
     if (!(std::abs(divisors[i] - expected) <= 1e-4F * expected)) {
-      return runtime::unimplemented(file.name() + ": rope_freqs.weight is no Llama 3 scaling; others are not supported in GGUF files");
+      return runtime::unimplemented(
+          file.name() +
+          ": rope_freqs.weight is no Llama 3 scaling; others are not supported in GGUF files");
     }
   }
-  out["rope_scaling"] = {{"rope_type", "llama3"},
-                         {"factor", scaled.factor},
-                         {"low_freq_factor", scaled.low_freq_factor},
-                         {"high_freq_factor", scaled.high_freq_factor},
-                         {"original_max_position_embeddings", scaled.original_max_position_embeddings}};
+  out["rope_scaling"] = {
+      {"rope_type", "llama3"},
+      {"factor", scaled.factor},
+      {"low_freq_factor", scaled.low_freq_factor},
+      {"high_freq_factor", scaled.high_freq_factor},
+      {"original_max_position_embeddings", scaled.original_max_position_embeddings}};
   return {};
 }
 
@@ -111,7 +117,8 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   if (!architecture.ok()) return architecture.status();
   const Family* family = find_gguf_family(*architecture);
   if (family == nullptr) {
-    return runtime::unimplemented(file.name() + ": architecture \"" + std::string(architecture->substr(0, 60)) +
+    return runtime::unimplemented(file.name() + ": architecture \"" +
+                                  std::string(architecture->substr(0, 60)) +
                                   "\" is not supported (" + supported_families() + " is)");
   }
   const std::string prefix = std::string(*architecture) + ".";
@@ -132,9 +139,11 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   if (!translation.status().ok()) return translation.status();
 
   const TensorInfo* table = file.find("token_embd.weight");
-  if (!object.contains("vocab_size") && table != nullptr && !table->shape.empty()) object["vocab_size"] = table->shape.front();
+  if (!object.contains("vocab_size") && table != nullptr && !table->shape.empty())
+    object["vocab_size"] = table->shape.front();
   object["tie_word_embeddings"] = file.find("output.weight") == nullptr;
-  for (const auto& [key, name] : {std::pair("bos", "bos_token_id"), {"eos", "eos_token_id"}, {"padding", "pad_token_id"}}) {
+  for (const auto& [key, name] :
+       {std::pair("bos", "bos_token_id"), {"eos", "eos_token_id"}, {"padding", "pad_token_id"}}) {
     const std::string full = std::string("tokenizer.ggml.") + key + "_token_id";
     if (file.metadata(full) == nullptr) continue;
     Result<std::int64_t> id = file.integer(full);
@@ -149,7 +158,9 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   translation.only("rope.dimension_count", config->head_dim);
   translation.only("attention.value_length", config->head_dim);
   if (!translation.status().ok()) return translation.status();
-  if (Status status = read_rope_divisors(file, config->head_dim, config->rope.theta, object); !status.ok()) return status;
+  if (Status status = read_rope_divisors(file, config->head_dim, config->rope.theta, object);
+      !status.ok())
+    return status;
   return from_json(object, file.name());
 }
 

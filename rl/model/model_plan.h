@@ -1,4 +1,5 @@
-// Which parameters a model has, and which part each plays: what a family says, and what the one definition of a pass (graph.h) reads.
+// Which parameters a model has, and which part each plays: what a family says, and what the one
+// definition of a pass (graph.h) reads.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace rl {
 /// How the rows of a weight must be re-ordered on the way from GGUF.
 enum class GgufRows {
   kSame,
-  kUnpermuteQueries,  // llama.cpp interleaves the two halves of each head's rows; undo it, `heads` heads
+  kUnpermuteQueries,  // llama.cpp interleaves the two halves of each head's rows; undo it, `heads`
+                      // heads
   kUnpermuteKeys,     // the same with `kv_heads` heads
 };
 
@@ -28,7 +30,7 @@ struct FamilyParameter {
   bool saved_fp32 = false;          // whatever the dtype that the others are saved in
   bool of_head = false;             // the backbone's checkpoint may lack it
   Init init = Init::kNormal;
-  std::string gguf_name = {};       // empty: GGUF files of this family are not supported, or lack it
+  std::string gguf_name = {};  // empty: GGUF files of this family are not supported, or lack it
   GgufRows gguf_rows = GgufRows::kSame;
 };
 
@@ -44,7 +46,9 @@ struct LinearPlan {
   std::int64_t rows = 0;
 
   explicit operator bool() const { return weight != kNoParameter; }
-  LinearPlan part(std::int64_t from, std::int64_t count) const { return {weight, bias, first + from, count}; }
+  LinearPlan part(std::int64_t from, std::int64_t count) const {
+    return {weight, bias, first + from, count};
+  }
 };
 
 struct NormPlan {
@@ -75,7 +79,8 @@ struct ExpertsPlan {
 };
 
 struct LayerPlan {
-  NormPlan attention_norm, attention_norm_after;  // before and after; NormPlace says which there are
+  NormPlan attention_norm,
+      attention_norm_after;  // before and after; NormPlace says which there are
   AttentionPlan attention;
   NormPlan mlp_norm, mlp_norm_after;
   MlpPlan mlp;
@@ -95,9 +100,10 @@ struct ModelPlan {
   LinearPlan project_in, project_out;  // between the embedding's width and hidden_size
   std::vector<LayerPlan> layers;
   NormPlan last_norm;
-  LinearPlan lm_head;               // none in a classifier
+  LinearPlan lm_head;  // none in a classifier
   std::vector<HeadPlan> heads;
-  std::vector<std::string> unused;  // tensors of the family that this model does without: the output layer of a classifier's base
+  std::vector<std::string> unused;  // tensors of the family that this model does without: the
+                                    // output layer of a classifier's base
 };
 
 /// Writes a plan down as a family goes through its parameters.
@@ -114,15 +120,19 @@ class PlanBuilder {
   explicit PlanBuilder(const ModelConfig& config) : config_(config) {}
 
   /// A weight [out, in] called NAME.weight, and NAME.bias.
-  LinearPlan linear(const std::string& name, std::int64_t out, std::int64_t in, const LinearOptions& options);
-  LinearPlan linear(const std::string& name, std::int64_t out, std::int64_t in) { return linear(name, out, in, LinearOptions()); }
+  LinearPlan linear(const std::string& name, std::int64_t out, std::int64_t in,
+                    const LinearOptions& options);
+  LinearPlan linear(const std::string& name, std::int64_t out, std::int64_t in) {
+    return linear(name, out, in, LinearOptions());
+  }
   /// NAME.weight, and NAME.bias where the model's norms have one.
   NormPlan norm(const std::string& name, std::int64_t size, const std::string& gguf = {});
   /// An RMS norm's weight, whatever the model's norms are.
   NormPlan rms_norm(const std::string& name, std::int64_t size, const std::string& gguf = {});
   ParameterIndex tensor(FamilyParameter parameter);
 
-  /// Tables that most families have: embedding, and output layer unless it is tied or the model is a classifier.
+  /// Tables that most families have: embedding, and output layer unless it is tied or the model is
+  /// a classifier.
   void embedding(const std::string& name, const std::string& gguf = {});
   void lm_head(const std::string& name, const std::string& gguf = {});
 

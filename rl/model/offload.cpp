@@ -22,7 +22,8 @@
 namespace rl {
 namespace {
 
-// Which layer a parameter belongs to: the first number among the parts of its name, "model.layers.3.mlp.experts.7.up_proj.weight". Nothing: to none.
+// Which layer a parameter belongs to: the first number among the parts of its name,
+// "model.layers.3.mlp.experts.7.up_proj.weight". Nothing: to none.
 std::optional<std::size_t> layer_of(std::string_view name) {
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
@@ -41,15 +42,19 @@ std::vector<std::vector<ArenaRange>> stages_of(std::span<const ParameterSpec> sp
     const std::size_t stage = layer ? *layer + 1 : 0;
     if (stage >= stages.size()) stages.resize(stage + 1);
     std::vector<ArenaRange>& ranges = stages[stage];
-    // The gaps between parameters hold zeros on both sides; taking them along makes one copy of many.
+    // The gaps between parameters hold zeros on both sides; taking them along makes one copy of
+    // many.
     const bool follows = !ranges.empty() && spec.offset - ranges.back().end < kArenaAlignment;
-    if (follows) ranges.back().end = spec.offset + spec.count;
-    else ranges.push_back({spec.offset, spec.offset + spec.count});
+    if (follows)
+      ranges.back().end = spec.offset + spec.count;
+    else
+      ranges.push_back({spec.offset, spec.offset + spec.count});
   }
   return stages;
 }
 
-// Views of the tensor stay what they are: they share its storage, which is without memory until take_memory().
+// Views of the tensor stay what they are: they share its storage, which is without memory until
+// take_memory().
 void give_memory_back(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   storage.set_data_ptr_noswap(c10::DataPtr(nullptr, tensor.device()));
@@ -67,12 +72,14 @@ void take_memory(const at::Tensor& tensor) {
 // What is kept for this process's next tensor is of no use to the roles beside it.
 void empty_cache(const at::Device& device) {
   const c10::DeviceGuard guard(device);
-  if (auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()))) allocator->emptyCache();
+  if (auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type())))
+    allocator->emptyCache();
 }
 
 }  // namespace
 
-Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor host) : model_(model), options_(options), host_(std::move(host)) {
+Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor host)
+    : model_(model), options_(options), host_(std::move(host)) {
   const at::Tensor& arena = model.parameters().arena();
   active_ = !arena.device().is_cpu() && options.any();
   if (!active_) return;
@@ -81,7 +88,8 @@ Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor h
     if (!host_.defined()) host_ = arena.to(at::kCPU);
     stages_ = stages_of(model.parameters().specs());
   }
-  model_.before_layer([this](std::int64_t layer) { await_stages(static_cast<std::size_t>(layer) + 2); });
+  model_.before_layer(
+      [this](std::int64_t layer) { await_stages(static_cast<std::size_t>(layer) + 2); });
   with_gradients_ = model_.gradients_enabled();
   stays_ = 1;
   leave();
@@ -111,7 +119,8 @@ Offload::Stay Offload::stay(bool with_gradients) {
   if (!first || !options_.parameters) return Stay(this);
   try {
     thread_ = std::thread([this] { fetch(); });
-  } catch (const std::system_error&) {  // no more threads for this process: all weights before the first layer, then
+  } catch (const std::system_error&) {  // no more threads for this process: all weights before the
+                                        // first layer, then
     fetch();
   }
   return Stay(this);
@@ -127,7 +136,8 @@ void Offload::make_room(bool with_gradients) {
   const at::Tensor& arena = model_.parameters().arena();
   if (!options_.parameters || arena.storage().nbytes() > 0) return;
   take_memory(arena);
-  // The memory may be what passes before this one still read; another stream does not wait for them.
+  // The memory may be what passes before this one still read; another stream does not wait for
+  // them.
   const c10::impl::VirtualGuardImpl device(arena.device().type());
   device.synchronizeStream(device.getStream(arena.device()));
 }
@@ -135,10 +145,16 @@ void Offload::make_room(bool with_gradients) {
 void Offload::fetch() {
   try {
     const at::Tensor& arena = model_.parameters().arena();
-    std::optional<c10::StreamGuard> stream;  // of its own, or the copies would wait for the computing that they are to go on behind
-    if (arena.device().is_cuda()) stream.emplace(c10::impl::VirtualGuardImpl(arena.device().type()).getStreamFromGlobalPool(arena.device()));
+    std::optional<c10::StreamGuard> stream;  // of its own, or the copies would wait for the
+                                             // computing that they are to go on behind
+    if (arena.device().is_cuda())
+      stream.emplace(c10::impl::VirtualGuardImpl(arena.device().type())
+                         .getStreamFromGlobalPool(arena.device()));
     for (const std::vector<ArenaRange>& stage : stages_) {
-      for (const ArenaRange& range : stage) arena.narrow(0, range.begin, range.end - range.begin).copy_(host_.narrow(0, range.begin, range.end - range.begin));  // returns when it is there
+      for (const ArenaRange& range : stage)
+        arena.narrow(0, range.begin, range.end - range.begin)
+            .copy_(
+                host_.narrow(0, range.begin, range.end - range.begin));  // returns when it is there
       const std::lock_guard lock(mutex_);
       ++stages_there_;
       arrived_.notify_all();
@@ -153,7 +169,9 @@ void Offload::fetch() {
 void Offload::await_stages(std::size_t count) {
   CHECK(stays_ > 0);  // nobody fetches otherwise
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return failure_ != nullptr || stages_there_ >= std::min(count, stages_.size()); });
+  arrived_.wait(lock, [&] {
+    return failure_ != nullptr || stages_there_ >= std::min(count, stages_.size());
+  });
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
@@ -162,9 +180,11 @@ runtime::Status Offload::await() {
   try {
     await_stages(stages_.size());
   } catch (const c10::OutOfMemoryError& error) {
-    return runtime::resource_exhausted(std::string("weights on their way to their device: ") + error.what_without_backtrace());
+    return runtime::resource_exhausted(std::string("weights on their way to their device: ") +
+                                       error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return runtime::internal_error(std::string("weights on their way to their device: ") + error.what());
+    return runtime::internal_error(std::string("weights on their way to their device: ") +
+                                   error.what());
   }
   return {};
 }
@@ -173,7 +193,8 @@ void Offload::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Called where nothing may be thrown. What a device that has failed says here it has said in the pass before.
+// Called where nothing may be thrown. What a device that has failed says here it has said in the
+// pass before.
 void Offload::leave() {
   if (--stays_ > 0) return;
   join();
@@ -183,7 +204,8 @@ void Offload::leave() {
   }
   try {
     if (options_.parameters) give_memory_back(model_.parameters().arena());
-    if (options_.gradients && std::exchange(with_gradients_, false)) give_memory_back(model_.gradients().arena());
+    if (options_.gradients && std::exchange(with_gradients_, false))
+      give_memory_back(model_.gradients().arena());
     empty_cache(model_.parameters().arena().device());
   } catch (const std::exception& error) {
     LOG(error, "giving a device its memory back: {}", error.what());

@@ -1,4 +1,5 @@
-// Offload: a model on a device whose weights and gradients leave it while nobody computes with them.
+// Offload: a model on a device whose weights and gradients leave it while nobody computes with
+// them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,8 @@
 
 namespace rl {
 
-/// What leaves: verl's param_offload and grad_offload. The optimizer's state is on the host either way (docs/adr/0034).
+/// What leaves: verl's param_offload and grad_offload. The optimizer's state is on the host either
+/// way (docs/adr/0034).
 struct OffloadOptions {
   bool parameters = false;
   bool gradients = false;
@@ -26,19 +28,25 @@ struct OffloadOptions {
   bool any() const { return parameters || gradients; }
 };
 
-/// Gives the memory of a model's weights back to its device, which other roles share, until they are wanted: while a Stay lives. A copy on the host has what they are. They come in the
-/// background, what stands beside the layers first and then layer by layer, and a pass waits before each layer for that one alone, so that the copying goes on behind the computing (the
-/// prefetching of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero between updates, and need no copy. An adapter in use stays.
-/// Without effect for a model on the CPU. A resource; one thread at a time; the model must outlive it, and does not change its adapters meanwhile.
+/// Gives the memory of a model's weights back to its device, which other roles share, until they
+/// are wanted: while a Stay lives. A copy on the host has what they are. They come in the
+/// background, what stands beside the layers first and then layer by layer, and a pass waits before
+/// each layer for that one alone, so that the copying goes on behind the computing (the prefetching
+/// of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero between
+/// updates, and need no copy. An adapter in use stays. Without effect for a model on the CPU. A
+/// resource; one thread at a time; the model must outlive it, and does not change its adapters
+/// meanwhile.
 class Offload {
  public:
-  /// `host`: the weights on the host, which whoever changes those on the device keeps equal; undefined: a copy is made here. All leave at once.
+  /// `host`: the weights on the host, which whoever changes those on the device keeps equal;
+  /// undefined: a copy is made here. All leave at once.
   Offload(Transformer& model, const OffloadOptions& options, at::Tensor host = {});
   ~Offload();
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
-  /// While one lives the weights are on the device, or on their way. Of several the last one lets them go.
+  /// While one lives the weights are on the device, or on their way. Of several the last one lets
+  /// them go.
   class Stay {
    public:
     Stay() = default;  // of a model that does not leave
@@ -54,10 +62,12 @@ class Offload {
     Offload* offload_ = nullptr;
   };
 
-  /// `with_gradients`: room for them, too, at zero. What goes wrong is told by the pass that follows, or by await().
+  /// `with_gradients`: room for them, too, at zero. What goes wrong is told by the pass that
+  /// follows, or by await().
   [[nodiscard]] Stay stay(bool with_gradients = false);
 
-  /// Returns when all weights are there: for whoever uses them otherwise than by a pass. kResourceExhausted: the device has no memory for them. kInternal: it has failed.
+  /// Returns when all weights are there: for whoever uses them otherwise than by a pass.
+  /// kResourceExhausted: the device has no memory for them. kInternal: it has failed.
   runtime::Status await();
 
  private:
@@ -71,7 +81,8 @@ class Offload {
   OffloadOptions options_;
   bool active_ = false;  // the model is on a device
   at::Tensor host_;
-  std::vector<std::vector<ArenaRange>> stages_;  // what is fetched together: all that is in no layer, then each layer's
+  std::vector<std::vector<ArenaRange>>
+      stages_;  // what is fetched together: all that is in no layer, then each layer's
   int stays_ = 0;
   bool with_gradients_ = false;
   std::thread thread_;  // fetches

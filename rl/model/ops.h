@@ -1,8 +1,8 @@
-// Differentiable operations of a transformer: forward.h's computations with gradients written by hand.
-// Parameters are no autograd variables: an operation adds the gradient of its weights straight into Weight::grad, a view of the
-// gradient arena, so no gradient tensor is ever allocated and summing micro-batches costs nothing extra. What can be computed
-// again for the price of one pass over memory (norms, gated products) is not kept for backward.
-// Shapes: as forward.h.
+// Differentiable operations of a transformer: forward.h's computations with gradients written by
+// hand. Parameters are no autograd variables: an operation adds the gradient of its weights
+// straight into Weight::grad, a view of the gradient arena, so no gradient tensor is ever allocated
+// and summing micro-batches costs nothing extra. What can be computed again for the price of one
+// pass over memory (norms, gated products) is not kept for backward. Shapes: as forward.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,31 +39,41 @@ struct Norm {
   Weight bias;    // [O], of kLayer alone
 };
 
-/// Rows of `table`. The result requires a gradient when the table is trained or `track` says that something behind it is.
-at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<const std::int32_t> ids, bool track);
+/// Rows of `table`. The result requires a gradient when the table is trained or `track` says that
+/// something behind it is.
+at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table,
+                     std::span<const std::int32_t> ids, bool track);
 
-/// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k and v; gate and up).
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers);
+/// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
+/// and v; gate and up).
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+                               std::span<const Linear> layers);
 at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
 
 /// linear(norm(x)), keeping only x and a number or two a row.
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm, std::span<const Linear> layers);
+std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm,
+                                    std::span<const Linear> layers);
 
 at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm);
 
 /// activation(gate) * up, keeping only those; `up` may be undefined.
-at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up);
+at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
+                    const at::Tensor& gate, const at::Tensor& up);
 
 /// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined.
-at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down);
+at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation,
+                           const at::Tensor& gate, const at::Tensor& up, const Linear& down);
 
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
 
-at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x, std::int64_t heads);
+at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x,
+                std::int64_t heads);
 
-/// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one sequence and key head, a thread.
-at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const forward::AttentionShape& shape, const at::Tensor& q,
-                     const at::Tensor& k, const at::Tensor& v);
+/// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one
+/// sequence and key head, a thread.
+at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows,
+                     const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v);
 
 /// The given rows of x, [N, O]; a row may be taken more than once.
 at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows);
@@ -73,11 +83,12 @@ struct LmHeadOptions {
   float softcap = 0.0F;  // of the logits, before the temperature; 0: none
   bool with_entropy = false;
   bool with_squares = false;
-  std::int64_t rows_max = 256;       // logits alive at a time, in rows
+  std::int64_t rows_max = 256;      // logits alive at a time, in rows
   std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
 };
 
-/// Of each row's distribution p = softmax(linear(x) / temperature); undefined unless asked for, but for the first.
+/// Of each row's distribution p = softmax(linear(x) / temperature); undefined unless asked for, but
+/// for the first.
 struct LmHeadOutputs {
   at::Tensor logprob;  // of the target
   at::Tensor entropy;
@@ -85,7 +96,7 @@ struct LmHeadOutputs {
 };
 
 /// Never holds more logits than the options say.
-LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer, std::span<const std::int32_t> targets,
-                               const LmHeadOptions& options);
+LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
+                               std::span<const std::int32_t> targets, const LmHeadOptions& options);
 
 }  // namespace rl::ops

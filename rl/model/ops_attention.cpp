@@ -19,16 +19,19 @@ namespace {
 
 using forward::AttentionShape;
 
-// Queries of one strip whose scores are alive at a time: bounds the memory of backward to G * this * length a thread.
+// Queries of one strip whose scores are alive at a time: bounds the memory of backward to G * this
+// * length a thread.
 constexpr std::int64_t kBackwardQueries = 256;
 
-// One key head of one sequence and the queries that share it: what is independent of everything else.
+// One key head of one sequence and the queries that share it: what is independent of everything
+// else.
 struct Strip {
   forward::RowSequence sequence;
   std::int64_t kv_head = 0;
 };
 
-// The tensors of an attention and their gradients: of rows [T, heads * D], but while strips are computed k, v, dk and dv are those of tokens.
+// The tensors of an attention and their gradients: of rows [T, heads * D], but while strips are
+// computed k, v, dk and dv are those of tokens.
 struct Tensors {
   at::Tensor q, k, v, y, log_normalizer;
   at::Tensor dy, dq, dk, dv;
@@ -36,20 +39,23 @@ struct Tensors {
 
 // [count, D] of one key head.
 at::Tensor key_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape) {
-  return t.narrow(0, strip.sequence.first_token, strip.sequence.tokens).narrow(1, strip.kv_head * shape.head_dim, shape.head_dim);
+  return t.narrow(0, strip.sequence.first_token, strip.sequence.tokens)
+      .narrow(1, strip.kv_head * shape.head_dim, shape.head_dim);
 }
 
 // [count, G, D] of the queries of one key head, a view.
-at::Tensor query_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape, std::int64_t first, std::int64_t count) {
+at::Tensor query_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape,
+                      std::int64_t first, std::int64_t count) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   return t.narrow(0, strip.sequence.first_row + first, count)
       .narrow(1, strip.kv_head * group * shape.head_dim, group * shape.head_dim)
       .view({count, group, shape.head_dim});
 }
 
-// Gradients of softmax attention from its output and the log-normalizers, probabilities computed again (the recomputation of
-// Dao et al. 2022, arXiv:2205.14135, appendix B.4): with P = exp(scale q k^T - lse) and D = sum(dy * y),
-// dv = P^T dy, dS = P (dy v^T - D), dq = scale dS k, dk = scale dS^T q.
+// Gradients of softmax attention from its output and the log-normalizers, probabilities computed
+// again (the recomputation of Dao et al. 2022, arXiv:2205.14135, appendix B.4): with P = exp(scale
+// q k^T - lse) and D = sum(dy * y), dv = P^T dy, dS = P (dy v^T - D), dq = scale dS k, dk = scale
+// dS^T q.
 void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& strip) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const at::Tensor k = key_rows(t.k, strip, shape).contiguous();
@@ -61,8 +67,11 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
     const std::int64_t count = std::min(kBackwardQueries, strip.sequence.rows() - first);
     const std::int64_t position = strip.sequence.shared + first;
     const std::int64_t from = shape.first_key(position);
-    const std::int64_t visible = position + count - from;  // keys that the block's queries see, from that one on
-    const auto flat = [&](const at::Tensor& x) { return query_rows(x, strip, shape, first, count).reshape({count * group, shape.head_dim}); };
+    const std::int64_t visible =
+        position + count - from;  // keys that the block's queries see, from that one on
+    const auto flat = [&](const at::Tensor& x) {
+      return query_rows(x, strip, shape, first, count).reshape({count * group, shape.head_dim});
+    };
     const at::Tensor q = flat(t.q);
     const at::Tensor dy = flat(t.dy);
     const at::Tensor delta = (dy * flat(t.y)).sum(1, /*keepdim=*/true);
@@ -71,7 +80,7 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
                                .reshape({count * group, 1});
     const at::Tensor keys = k.narrow(0, from, visible);
     at::Tensor scores = at::mm(q, keys.t()).mul_(shape.scale);  // [count * G, visible]
-    at::Tensor slope;                                          // of the capped scores
+    at::Tensor slope;                                           // of the capped scores
     if (shape.softcap > 0.0F) {
       const at::Tensor bent = scores.div_(shape.softcap).tanh_();
       slope = 1 - bent * bent;
@@ -84,10 +93,12 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
     if (shape.window > 0) hidden.logical_or_(keys_at <= queries_at - shape.window);
     p.view({count, group, visible}).masked_fill_(hidden.unsqueeze(1), 0.0);
     dv.narrow(0, from, visible).addmm_(p.t(), dy);
-    at::Tensor ds = at::mm(dy, v.narrow(0, from, visible).t()).sub_(delta).mul_(p).mul_(shape.scale);
+    at::Tensor ds =
+        at::mm(dy, v.narrow(0, from, visible).t()).sub_(delta).mul_(p).mul_(shape.scale);
     if (slope.defined()) ds.mul_(slope);
     dk.narrow(0, from, visible).addmm_(ds.t(), q);
-    query_rows(t.dq, strip, shape, first, count).copy_(at::mm(ds, keys).view({count, group, shape.head_dim}));
+    query_rows(t.dq, strip, shape, first, count)
+        .copy_(at::mm(ds, keys).view({count, group, shape.head_dim}));
   }
   key_rows(t.dk, strip, shape).copy_(dk);
   key_rows(t.dv, strip, shape).copy_(dv);
@@ -96,11 +107,15 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
 // Gradients of tokens [*, O] summed over those that are one row, in their order.
 at::Tensor by_row(const forward::Rows& rows, const at::Tensor& of_tokens) {
   if (!rows.shared()) return of_tokens;
-  const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(rows.row_of.data()), {of_tokens.size(0)}, at::TensorOptions().dtype(at::kInt)).to(of_tokens.device(), at::kLong);
-  return at::zeros({rows.count(), of_tokens.size(1)}, of_tokens.options()).index_add_(0, index, of_tokens);
+  const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(rows.row_of.data()),
+                                         {of_tokens.size(0)}, at::TensorOptions().dtype(at::kInt))
+                               .to(of_tokens.device(), at::kLong);
+  return at::zeros({rows.count(), of_tokens.size(1)}, of_tokens.options())
+      .index_add_(0, index, of_tokens);
 }
 
-std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forward::Rows& rows, const AttentionShape& shape, Tensors t) {
+std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forward::Rows& rows,
+                                           const AttentionShape& shape, Tensors t) {
   t.k = forward::by_token(pool, rows, t.k);
   t.v = forward::by_token(pool, rows, t.v);
   t.dq = at::empty(t.q.sizes(), t.q.options());
@@ -119,7 +134,8 @@ std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forwa
 
 }  // namespace
 
-at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x, std::int64_t heads) {
+at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x,
+                std::int64_t heads) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
@@ -127,13 +143,15 @@ at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at
   }
   if (!autograd::needed({x})) return y;
   autograd::connect("rope backward", y, {x}, [&pool, rows, heads](const auto& grads) {
-    return std::vector<at::Tensor>{forward::rope(pool, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
+    return std::vector<at::Tensor>{
+        forward::rope(pool, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
   });
   return y;
 }
 
-at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const AttentionShape& shape, const at::Tensor& q,
-                     const at::Tensor& k, const at::Tensor& v) {
+at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows,
+                     const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v) {
   forward::Attended out;
   {
     c10::AutoGradMode off(false);
@@ -142,8 +160,15 @@ at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, con
   if (!autograd::needed({q, k, v})) return out.y;
   autograd::connect("attention backward", out.y, {q, k, v},
                     [&pool, rows, shape,
-                     kept = Tensors{q.detach(), k.detach(), v.detach(), out.y.detach(), out.log_normalizer, {}, {}, {}, {}}](
-                        const auto& grads) {
+                     kept = Tensors{q.detach(),
+                                    k.detach(),
+                                    v.detach(),
+                                    out.y.detach(),
+                                    out.log_normalizer,
+                                    {},
+                                    {},
+                                    {},
+                                    {}}](const auto& grads) {
                       Tensors tensors = kept;
                       tensors.dy = grads[0].contiguous();
                       return attention_backward(pool, *rows, shape, std::move(tensors));

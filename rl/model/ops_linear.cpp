@@ -1,10 +1,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/index_add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/index_add.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
@@ -34,9 +34,12 @@ std::vector<forward::Linear> values(std::span<const Linear> layers) {
 // Fewer rows than this are not worth a task of their own.
 constexpr std::int64_t kRowsLeast = 64;
 
-at::Tensor rows_of(const at::Tensor& t, const Block& block) { return t.narrow(0, block.first, block.count); }
+at::Tensor rows_of(const at::Tensor& t, const Block& block) {
+  return t.narrow(0, block.first, block.count);
+}
 
-// What is multiplied in a backward pass: gradients of outputs, and weights. Rounded once, not for each block.
+// What is multiplied in a backward pass: gradients of outputs, and weights. Rounded once, not for
+// each block.
 struct Factors {
   std::vector<at::Tensor> dys;
   std::vector<at::Tensor> weights;
@@ -66,20 +69,25 @@ at::Tensor input_gradient(const Factors& factors, const Block& block) {
 }
 
 // dW += dy^T x and db += sum of dy, for everything that is trained.
-void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows, std::span<const Linear> layers, const std::vector<at::Tensor>& dys,
+void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows,
+                          std::span<const Linear> layers, const std::vector<at::Tensor>& dys,
                           const Factors& factors) {
   const at::Tensor x = as_factor(x_rows);
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!dys[i].defined()) continue;
     if (layers[i].bias.trained()) {
-      tasks.emplace_back([grad = layers[i].bias.grad, dy = dys[i]]() mutable { grad.add_(dy.sum(0)); });
+      tasks.emplace_back(
+          [grad = layers[i].bias.grad, dy = dys[i]]() mutable { grad.add_(dy.sum(0)); });
     }
     if (!layers[i].weight.trained()) continue;
     for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast)) {
-      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), dy = factors.dys[i].narrow(1, block.first, block.count), &x]() mutable {
-        if (x.scalar_type() == at::kFloat) grad.addmm_(dy.t(), x);
-        else grad.add_(at::mm(dy.t(), x));
+      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block),
+                          dy = factors.dys[i].narrow(1, block.first, block.count), &x]() mutable {
+        if (x.scalar_type() == at::kFloat)
+          grad.addmm_(dy.t(), x);
+        else
+          grad.add_(at::mm(dy.t(), x));
       });
     }
   }
@@ -93,10 +101,13 @@ std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
 }
 
 // What multiplies the normed rows.
-at::Tensor scale_of(const Norm& norm) { return norm.kind == NormKind::kRmsPlusOne ? norm.weight.value + 1 : norm.weight.value; }
+at::Tensor scale_of(const Norm& norm) {
+  return norm.kind == NormKind::kRmsPlusOne ? norm.weight.value + 1 : norm.weight.value;
+}
 
 forward::Normed normed(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm) {
-  if (norm.kind == NormKind::kLayer) return forward::layer_norm(pool, x, norm.weight.value, norm.bias.value, norm.eps);
+  if (norm.kind == NormKind::kLayer)
+    return forward::layer_norm(pool, x, norm.weight.value, norm.bias.value, norm.eps);
   return forward::rms_norm(pool, x, scale_of(norm), norm.eps);
 }
 
@@ -113,7 +124,10 @@ struct NormSums {
 
 NormSums partial_sums(const Norm& norm, const std::vector<Block>& blocks) {
   const auto rows = [&](const Weight& weight) {
-    return weight.trained() ? at::empty({static_cast<std::int64_t>(blocks.size()), weight.value.size(0)}, weight.value.options()) : at::Tensor();
+    return weight.trained()
+               ? at::empty({static_cast<std::int64_t>(blocks.size()), weight.value.size(0)},
+                           weight.value.options())
+               : at::Tensor();
   };
   return {rows(norm.weight), rows(norm.bias)};
 }
@@ -123,20 +137,24 @@ void add_partial_sums(const Norm& norm, const NormSums& sums) {
   if (sums.bias.defined()) at::Tensor(norm.bias.grad).add_(sums.bias.sum(0));
 }
 
-// Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n mean(dy w n)), and for layer norms less
-// its mean. Writes what the block adds to the gradients of w and b into row `index` of `sums`.
-void norm_backward_rows(const Norm& norm, const at::Tensor& scale, const at::Tensor& n, const at::Tensor& moments, const at::Tensor& dy, at::Tensor dx,
+// Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n
+// mean(dy w n)), and for layer norms less its mean. Writes what the block adds to the gradients of
+// w and b into row `index` of `sums`.
+void norm_backward_rows(const Norm& norm, const at::Tensor& scale, const at::Tensor& n,
+                        const at::Tensor& moments, const at::Tensor& dy, at::Tensor dx,
                         const NormSums& sums, std::int64_t index) {
   if (sums.weight.defined()) sums.weight[index].copy_((dy * n).sum(0));
   if (sums.bias.defined()) sums.bias[index].copy_(dy.sum(0));
   at::mul_out(dx, dy, scale);
   const at::Tensor along = (dx * n).mean(1, /*keepdim=*/true);
   if (norm.kind == NormKind::kLayer) dx.sub_(dx.mean(1, /*keepdim=*/true));
-  dx.addcmul_(n, along, -1).mul_(norm.kind == NormKind::kLayer ? moments.narrow(1, 1, 1) : moments.unsqueeze(1));
+  dx.addcmul_(n, along, -1)
+      .mul_(norm.kind == NormKind::kLayer ? moments.narrow(1, 1, 1) : moments.unsqueeze(1));
 }
 
 // d activation(x) / dx times `dy`, in place of it.
-at::Tensor activation_backward(forward::Activation activation, const at::Tensor& dy, const at::Tensor& x) {
+at::Tensor activation_backward(forward::Activation activation, const at::Tensor& dy,
+                               const at::Tensor& x) {
   switch (activation) {
     case forward::Activation::kSilu: return at::silu_backward(dy, x);
     case forward::Activation::kGelu: return at::gelu_backward(dy, x);
@@ -160,45 +178,58 @@ at::Tensor activated_rows(forward::Activation activation, const at::Tensor& x) {
 
 }  // namespace
 
-at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<const std::int32_t> ids, bool track) {
+at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table,
+                     std::span<const std::int32_t> ids, bool track) {
   const bool build = c10::GradMode::is_enabled() && (track || table.trained());
   at::Tensor y = forward::embedding(pool, table.value, ids);
   if (!build) return y;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect("embedding backward", y, {anchor}, [table, ids = std::vector<std::int32_t>(ids.begin(), ids.end())](const auto& grads) {
-    if (table.trained() && grads[0].defined()) {
-      const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(ids.data()), {static_cast<std::int64_t>(ids.size())},
-                                             at::TensorOptions().dtype(at::kInt))
-                                   .to(table.grad.device());
-      at::Tensor grad = table.grad;
-      grad.index_add_(0, index, grads[0]);
-    }
-    return std::vector<at::Tensor>(1);
-  });
+  autograd::connect(
+      "embedding backward", y, {anchor},
+      [table, ids = std::vector<std::int32_t>(ids.begin(), ids.end())](const auto& grads) {
+        if (table.trained() && grads[0].defined()) {
+          const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(ids.data()),
+                                                 {static_cast<std::int64_t>(ids.size())},
+                                                 at::TensorOptions().dtype(at::kInt))
+                                       .to(table.grad.device());
+          at::Tensor grad = table.grad;
+          grad.index_add_(0, index, grads[0]);
+        }
+        return std::vector<at::Tensor>(1);
+      });
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+                               std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   {
     c10::AutoGradMode off(false);
     y = forward::linear(pool, x, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect("linear backward", y, {x}, [&pool, x = x.detach(), layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
-    const std::vector<at::Tensor> dys = contiguous(grads);
-    const Factors factors(layers, dys);
-    at::Tensor dx = at::empty(x.sizes(), x.options());
-    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(factors, block)); });
-    add_weight_gradients(pool, x, layers, dys, factors);
-    return std::vector<at::Tensor>{dx};
-  });
+  autograd::connect(
+      "linear backward", y, {x},
+      [&pool, x = x.detach(),
+       layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
+        const std::vector<at::Tensor> dys = contiguous(grads);
+        const Factors factors(layers, dys);
+        at::Tensor dx = at::empty(x.sizes(), x.options());
+        for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) {
+          rows_of(dx, block).copy_(input_gradient(factors, block));
+        });
+        add_weight_gradients(pool, x, layers, dys, factors);
+        return std::vector<at::Tensor>{dx};
+      });
   return y;
 }
 
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) {
+  return linear(pool, x, std::span(&layer, 1)).front();
+}
 
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm, std::span<const Linear> layers) {
+std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm,
+                                    std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   forward::Normed inner;
   {
@@ -207,25 +238,31 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
     y = forward::linear(pool, inner.y, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect("norm and linear backward", y, {x}, [&pool, x = x.detach(), moments = inner.moments, norm, layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
-    const std::vector<at::Tensor> dys = contiguous(grads);
-    const Factors factors(layers, dys);
-    const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
-    at::Tensor dx = at::empty(x.sizes(), x.options());
-    at::Tensor y = at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
-    const at::Tensor scale = scale_of(norm);
-    const NormSums sums = partial_sums(norm, blocks);
-    for_blocks(pool, blocks, [&](const Block& block) {
-      const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
-      at::Tensor y_rows = rows_of(y, block);
-      at::mul_out(y_rows, n, scale);
-      if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
-      norm_backward_rows(norm, scale, n, rows_of(moments, block), input_gradient(factors, block), rows_of(dx, block), sums, &block - blocks.data());
-    });
-    add_partial_sums(norm, sums);
-    add_weight_gradients(pool, y, layers, dys, factors);
-    return std::vector<at::Tensor>{dx};
-  });
+  autograd::connect(
+      "norm and linear backward", y, {x},
+      [&pool, x = x.detach(), moments = inner.moments, norm,
+       layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
+        const std::vector<at::Tensor> dys = contiguous(grads);
+        const Factors factors(layers, dys);
+        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
+        at::Tensor dx = at::empty(x.sizes(), x.options());
+        at::Tensor y =
+            at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
+        const at::Tensor scale = scale_of(norm);
+        const NormSums sums = partial_sums(norm, blocks);
+        for_blocks(pool, blocks, [&](const Block& block) {
+          const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
+          at::Tensor y_rows = rows_of(y, block);
+          at::mul_out(y_rows, n, scale);
+          if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
+          norm_backward_rows(norm, scale, n, rows_of(moments, block),
+                             input_gradient(factors, block), rows_of(dx, block), sums,
+                             &block - blocks.data());
+        });
+        add_partial_sums(norm, sums);
+        add_weight_gradients(pool, y, layers, dys, factors);
+        return std::vector<at::Tensor>{dx};
+      });
   return y;
 }
 
@@ -236,27 +273,32 @@ at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm)
     out = normed(pool, x, norm);
   }
   if (!autograd::needed({x})) return out.y;
-  autograd::connect("norm backward", out.y, {x}, [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
-    const std::vector<at::Tensor> dys = contiguous(grads);
-    const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
-    at::Tensor dx = at::empty(x.sizes(), x.options());
-    const at::Tensor scale = scale_of(norm);
-    const NormSums sums = partial_sums(norm, blocks);
-    for_blocks(pool, blocks, [&](const Block& block) {
-      const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
-      norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block), rows_of(dx, block), sums, &block - blocks.data());
-    });
-    add_partial_sums(norm, sums);
-    return std::vector<at::Tensor>{dx};
-  });
+  autograd::connect(
+      "norm backward", out.y, {x},
+      [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
+        const std::vector<at::Tensor> dys = contiguous(grads);
+        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
+        at::Tensor dx = at::empty(x.sizes(), x.options());
+        const at::Tensor scale = scale_of(norm);
+        const NormSums sums = partial_sums(norm, blocks);
+        for_blocks(pool, blocks, [&](const Block& block) {
+          const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
+          norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block),
+                             rows_of(dx, block), sums, &block - blocks.data());
+        });
+        add_partial_sums(norm, sums);
+        return std::vector<at::Tensor>{dx};
+      });
   return out.y;
 }
 
 namespace {
 
-// What backward needs of p = activation(gate) * up, or activation(gate), in some rows, given dp: the gradients of gate and up, and p again.
-void activate_backward_rows(forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, at::Tensor d_product, at::Tensor d_gate, at::Tensor d_up,
-                            at::Tensor product) {
+// What backward needs of p = activation(gate) * up, or activation(gate), in some rows, given dp:
+// the gradients of gate and up, and p again.
+void activate_backward_rows(forward::Activation activation, const at::Tensor& gate,
+                            const at::Tensor& up, at::Tensor d_product, at::Tensor d_gate,
+                            at::Tensor d_up, at::Tensor product) {
   const at::Tensor activated = activated_rows(activation, gate);
   if (up.defined()) {
     at::mul_out(product, activated, up);
@@ -268,54 +310,68 @@ void activate_backward_rows(forward::Activation activation, const at::Tensor& ga
   d_gate.copy_(activation_backward(activation, d_product, gate));
 }
 
-at::Tensor rows_if(const at::Tensor& t, const Block& block) { return t.defined() ? rows_of(t, block) : t; }
+at::Tensor rows_if(const at::Tensor& t, const Block& block) {
+  return t.defined() ? rows_of(t, block) : t;
+}
 
 }  // namespace
 
-at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
+                    const at::Tensor& gate, const at::Tensor& up) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
     y = forward::activate(pool, activation, gate, up);
   }
   if (!autograd::needed({gate, up})) return y;
-  const auto backward = [&pool, activation, gate = gate.detach(), up = up.defined() ? up.detach() : at::Tensor()](const auto& grads) {
+  const auto backward = [&pool, activation, gate = gate.detach(),
+                         up = up.defined() ? up.detach() : at::Tensor()](const auto& grads) {
     at::Tensor product = at::empty(gate.sizes(), gate.options());
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), rows_of(grads[0], block).clone(), rows_of(d_gate, block), rows_if(d_up, block),
-                             rows_of(product, block));
+      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
+                             rows_of(grads[0], block).clone(), rows_of(d_gate, block),
+                             rows_if(d_up, block), rows_of(product, block));
     });
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
-  if (up.defined()) autograd::connect("activate backward", y, {gate, up}, backward);
-  else autograd::connect("activate backward", y, {gate}, backward);
+  if (up.defined())
+    autograd::connect("activate backward", y, {gate, up}, backward);
+  else
+    autograd::connect("activate backward", y, {gate}, backward);
   return y;
 }
 
-at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
+at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation,
+                           const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pool, forward::activate(pool, activation, gate, up), forward::Linear{down.weight.value, down.bias.value});
+    y = forward::linear(pool, forward::activate(pool, activation, gate, up),
+                        forward::Linear{down.weight.value, down.bias.value});
   }
   if (!autograd::needed({gate, up})) return y;
-  const auto backward = [&pool, activation, gate = gate.detach(), up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
+  const auto backward = [&pool, activation, gate = gate.detach(),
+                         up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     const Factors factors(std::span(&down, 1), dys);
-    at::Tensor product = at::empty(gate.sizes(), gate.options());  // computed again rather than kept
+    at::Tensor product =
+        at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), input_gradient(factors, block), rows_of(d_gate, block), rows_if(d_up, block),
-                             rows_of(product, block));
+      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
+                             input_gradient(factors, block), rows_of(d_gate, block),
+                             rows_if(d_up, block), rows_of(product, block));
     });
     add_weight_gradients(pool, product, std::span(&down, 1), dys, factors);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
-  if (up.defined()) autograd::connect("activate and linear backward", y, {gate, up}, backward);
-  else autograd::connect("activate and linear backward", y, {gate}, backward);
+  if (up.defined())
+    autograd::connect("activate and linear backward", y, {gate, up}, backward);
+  else
+    autograd::connect("activate and linear backward", y, {gate}, backward);
   return y;
 }
 
@@ -326,25 +382,29 @@ at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& 
     y = forward::add(pool, a, b);
   }
   if (!autograd::needed({a, b})) return y;
-  autograd::connect("add backward", y, {a, b}, [](const auto& grads) { return std::vector<at::Tensor>{grads[0], grads[0]}; });
+  autograd::connect("add backward", y, {a, b}, [](const auto& grads) {
+    return std::vector<at::Tensor>{grads[0], grads[0]};
+  });
   return y;
 }
 
 at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows) {
-  const at::Tensor index = at::from_blob(const_cast<std::int64_t*>(rows.data()), {static_cast<std::int64_t>(rows.size())},
-                                         at::TensorOptions().dtype(at::kLong))
-                               .to(x.device(), at::kLong, /*non_blocking=*/false, /*copy=*/true);
+  const at::Tensor index =
+      at::from_blob(const_cast<std::int64_t*>(rows.data()),
+                    {static_cast<std::int64_t>(rows.size())}, at::TensorOptions().dtype(at::kLong))
+          .to(x.device(), at::kLong, /*non_blocking=*/false, /*copy=*/true);
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
     y = x.index_select(0, index);
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect("select rows backward", y, {x}, [index, shape = x.sizes().vec()](const auto& grads) {
-    at::Tensor dx = at::zeros(shape, grads[0].options());
-    dx.index_add_(0, index, grads[0]);
-    return std::vector<at::Tensor>{dx};
-  });
+  autograd::connect("select rows backward", y, {x},
+                    [index, shape = x.sizes().vec()](const auto& grads) {
+                      at::Tensor dx = at::zeros(shape, grads[0].options());
+                      dx.index_add_(0, index, grads[0]);
+                      return std::vector<at::Tensor>{dx};
+                    });
   return y;
 }
 

@@ -42,15 +42,18 @@ struct OutputGradients {
   at::Tensor d_entropy;
 };
 
-at::Tensor logits_of(kernel::ThreadPool& pool, const Head& head, std::int64_t first, std::int64_t rows) {
-  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows), forward::Linear{head.factor, head.layer.bias.value});
+at::Tensor logits_of(kernel::ThreadPool& pool, const Head& head, std::int64_t first,
+                     std::int64_t rows) {
+  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows),
+                                            forward::Linear{head.factor, head.layer.bias.value});
   forward::softcap_(pool, logits, head.options.softcap);
   return logits;
 }
 
-// In place: some rows of logits become their gradient. With z = logits / temperature and p = softmax(z),
-// d logprob / dz = onehot - p and d entropy / dz = -p (log p + entropy).
-void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out, const at::Tensor& targets, float temperature,
+// In place: some rows of logits become their gradient. With z = logits / temperature and p =
+// softmax(z), d logprob / dz = onehot - p and d entropy / dz = -p (log p + entropy).
+void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out,
+                        const at::Tensor& targets, float temperature,
                         const OutputGradients& grads) {
   logits.mul_(1.0F / temperature).sub_(out.log_normalizer.unsqueeze(1));  // log p
   if (grads.d_entropy.defined()) {
@@ -65,29 +68,43 @@ void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out, cons
   if (temperature != 1.0F) logits.mul_(1.0F / temperature);
 }
 
-// The sum of p^2 = exp(2 z) / exp(2 log_normalizer), whose numerators add up to the normalizer of another softmax: that at half the temperature.
-at::Tensor sum_of_squares(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature, const at::Tensor& log_normalizer) {
-  return (forward::row_logprobs(pool, logits, targets, temperature / 2, /*with_entropy=*/false).log_normalizer - log_normalizer * 2).exp_();
+// The sum of p^2 = exp(2 z) / exp(2 log_normalizer), whose numerators add up to the normalizer of
+// another softmax: that at half the temperature.
+at::Tensor sum_of_squares(kernel::ThreadPool& pool, const at::Tensor& logits,
+                          std::span<const std::int32_t> targets, float temperature,
+                          const at::Tensor& log_normalizer) {
+  return (forward::row_logprobs(pool, logits, targets, temperature / 2, /*with_entropy=*/false)
+              .log_normalizer -
+          log_normalizer * 2)
+      .exp_();
 }
 
-at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t count) { return t.defined() ? t.narrow(0, first, count) : t; }
+at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t count) {
+  return t.defined() ? t.narrow(0, first, count) : t;
+}
 
-void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk, at::Tensor logits, const OutputGradients& grads,
-                    const at::Tensor& dx) {
-  const at::Tensor targets = at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
-                                           at::TensorOptions().dtype(at::kInt))
-                                 .to(logits.device(), at::kLong);
+void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk,
+                    at::Tensor logits, const OutputGradients& grads, const at::Tensor& dx) {
+  const at::Tensor targets =
+      at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
+                    at::TensorOptions().dtype(at::kInt))
+          .to(logits.device(), at::kLong);
   for_blocks(pool, cut(chunk.rows, kLogitRowsLeast), [&](const Block& block) {
     const auto part = [&](const at::Tensor& t) { return logit_rows(t, block.first, block.count); };
     const at::Tensor d_logits = part(logits);
     // d capped / dx = 1 - (capped / cap)^2
-    const at::Tensor slope = head.options.softcap > 0.0F ? (d_logits / head.options.softcap).square_().neg_().add_(1) : at::Tensor();
-    logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)}, part(targets), head.options.temperature,
+    const at::Tensor slope = head.options.softcap > 0.0F
+                                 ? (d_logits / head.options.softcap).square_().neg_().add_(1)
+                                 : at::Tensor();
+    logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)},
+                       part(targets), head.options.temperature,
                        {part(grads.d_logprob), part(grads.d_entropy)});
     if (slope.defined()) d_logits.mul_(slope);
     at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
-    if (head.factor.scalar_type() == at::kFloat) at::mm_out(dx_rows, d_logits, head.factor);
-    else dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
+    if (head.factor.scalar_type() == at::kFloat)
+      at::mm_out(dx_rows, d_logits, head.factor);
+    else
+      dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
   });
   if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
   if (!head.layer.weight.trained()) return;
@@ -96,18 +113,20 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
   for_blocks(pool, cut(head.layer.weight.value.size(0), kLogitRowsLeast), [&](const Block& block) {
     at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
     const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
-    if (x.scalar_type() == at::kFloat) grad.addmm_(dy, x);
-    else grad.add_(at::mm(dy, x));
+    if (x.scalar_type() == at::kFloat)
+      grad.addmm_(dy, x);
+    else
+      grad.add_(at::mm(dy, x));
   });
 }
 
 at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients& grads) {
   at::Tensor dx = at::empty(head.x.sizes(), head.x.options());
   for (Chunk& chunk : head.chunks) {
-    at::Tensor logits = chunk.logits.defined()
-                            ? std::move(chunk.logits)
-                            : logits_of(pool, head, chunk.first, chunk.rows);
-    const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows), logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
+    at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits)
+                                               : logits_of(pool, head, chunk.first, chunk.rows);
+    const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows),
+                               logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
     backward_chunk(pool, head, chunk, std::move(logits), part, dx);
   }
   return dx;
@@ -115,34 +134,50 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
 
 }  // namespace
 
-LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer, std::span<const std::int32_t> targets,
+LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
+                               std::span<const std::int32_t> targets,
                                const LmHeadOptions& options) {
   const bool build = autograd::needed({x});
-  auto head = std::make_shared<Head>(Head{x.detach(), layer, as_factor(layer.weight.value), {targets.begin(), targets.end()}, options, {}});
+  auto head = std::make_shared<Head>(Head{x.detach(),
+                                          layer,
+                                          as_factor(layer.weight.value),
+                                          {targets.begin(), targets.end()},
+                                          options,
+                                          {}});
   std::vector<at::Tensor> outputs = {at::empty({x.size(0)}, head->x.options())};
   if (options.with_entropy) outputs.push_back(at::empty({x.size(0)}, head->x.options()));
-  const at::Tensor squares = options.with_squares ? at::empty({x.size(0)}, head->x.options()) : at::Tensor();
+  const at::Tensor squares =
+      options.with_squares ? at::empty({x.size(0)}, head->x.options()) : at::Tensor();
   {
     c10::AutoGradMode off(false);
-    const std::int64_t kept_rows = options.kept_bytes_max / (layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
+    const std::int64_t kept_rows =
+        options.kept_bytes_max /
+        (layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
     for (std::int64_t first = 0; first < x.size(0); first += options.rows_max) {
       Chunk chunk;
       chunk.first = first;
       chunk.rows = std::min(options.rows_max, x.size(0) - first);
       at::Tensor logits = logits_of(pool, *head, first, chunk.rows);
-      const std::span<const std::int32_t> wanted = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));
-      chunk.out = forward::row_logprobs(pool, logits, wanted, options.temperature, options.with_entropy);
+      const std::span<const std::int32_t> wanted =
+          targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));
+      chunk.out =
+          forward::row_logprobs(pool, logits, wanted, options.temperature, options.with_entropy);
       outputs[0].narrow(0, first, chunk.rows).copy_(chunk.out.logprob);
       if (options.with_entropy) outputs[1].narrow(0, first, chunk.rows).copy_(chunk.out.entropy);
-      if (options.with_squares) squares.narrow(0, first, chunk.rows).copy_(sum_of_squares(pool, logits, wanted, options.temperature, chunk.out.log_normalizer));
+      if (options.with_squares)
+        squares.narrow(0, first, chunk.rows)
+            .copy_(sum_of_squares(pool, logits, wanted, options.temperature,
+                                  chunk.out.log_normalizer));
       if (build && first + chunk.rows <= kept_rows) chunk.logits = std::move(logits);
       if (build) head->chunks.push_back(std::move(chunk));
     }
   }
   if (build) {
-    autograd::connect("log-probs backward", outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
-      return std::vector<at::Tensor>{backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
-    });
+    autograd::connect(
+        "log-probs backward", outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
+          return std::vector<at::Tensor>{
+              backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
+        });
   }
   return {outputs[0], options.with_entropy ? outputs[1] : at::Tensor(), squares};
 }

@@ -1,6 +1,7 @@
-// Backward passes on the kernels' threads instead of OpenMP's. OpenMP's threads wait for each other by spinning, so a core taken by
-// another process stalls the whole team (measured: ten times slower on a busy machine); and the work is cut here by the sizes of the
-// problem alone, so that gradients have the same bits whatever the number of threads.
+// Backward passes on the kernels' threads instead of OpenMP's. OpenMP's threads wait for each other
+// by spinning, so a core taken by another process stalls the whole team (measured: ten times slower
+// on a busy machine); and the work is cut here by the sizes of the problem alone, so that gradients
+// have the same bits whatever the number of threads.
 #pragma once
 
 #include <c10/util/ParallelGuard.h>
@@ -19,15 +20,17 @@ struct Block {
   std::int64_t count = 0;
 };
 
-/// Cuts `total` into at most eight blocks of about equal size, none below `least` except the last. Depends on nothing else.
+/// Cuts `total` into at most eight blocks of about equal size, none below `least` except the last.
+/// Depends on nothing else.
 std::vector<Block> cut(std::int64_t total, std::int64_t least);
 
-/// Runs the tasks on the pool's threads, each once and without a graph; ATen's operators inside a task use its thread alone.
-/// Tasks must not depend on each other's results.
+/// Runs the tasks on the pool's threads, each once and without a graph; ATen's operators inside a
+/// task use its thread alone. Tasks must not depend on each other's results.
 void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks);
 
 /// run_tasks of body(block) for each block.
-void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks, const std::function<void(const Block&)>& body);
+void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks,
+                const std::function<void(const Block&)>& body);
 
 /// While it lives, ATen's operators on this thread do not wake OpenMP's.
 class SingleThreaded {

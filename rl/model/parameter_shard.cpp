@@ -16,10 +16,14 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-std::span<float> elements_of(const at::Tensor& tensor) { return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}; }
+std::span<float> elements_of(const at::Tensor& tensor) {
+  return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
 
-// Elements [first, last) of a parameter into `out`, through the smallest stretch around them that can be read alone.
-Status read_stretch(const ParameterReader& reader, const FamilyParameter& parameter, std::int64_t count, std::int64_t first, std::int64_t last,
+// Elements [first, last) of a parameter into `out`, through the smallest stretch around them that
+// can be read alone.
+Status read_stretch(const ParameterReader& reader, const FamilyParameter& parameter,
+                    std::int64_t count, std::int64_t first, std::int64_t last,
                     std::span<float> out) {
   std::int64_t begin, end;
   std::vector<float> around;
@@ -55,7 +59,8 @@ ArenaRange arena_shard(std::int64_t elements, ShardRank shard) {
   return {begin, std::min(elements, begin + each)};
 }
 
-Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSource& source, bool gguf_names, ArenaRange range) {
+Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSource& source,
+                                    bool gguf_names, ArenaRange range) {
   const ModelPlan plan = plan_of(config);
   const std::vector<FamilyParameter>& parameters = plan.parameters;
   const ParameterReader reader(config, plan, source, gguf_names);
@@ -63,7 +68,9 @@ Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSourc
   const std::vector<ParameterSpec> specs = parameter_layout(config);
   const std::int64_t elements_max = arena_elements(specs);
   if (range.begin < 0 || range.begin > range.end || range.end > elements_max) {
-    return runtime::invalid_argument("elements [" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ") of an arena of " + std::to_string(elements_max));
+    return runtime::invalid_argument("elements [" + std::to_string(range.begin) + ", " +
+                                     std::to_string(range.end) + ") of an arena of " +
+                                     std::to_string(elements_max));
   }
   at::Tensor shard = at::zeros({range.size()});
   const std::span<float> elements = elements_of(shard);
@@ -71,15 +78,18 @@ Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSourc
     const std::int64_t first = std::max(specs[i].offset, range.begin);
     const std::int64_t last = std::min(specs[i].offset + specs[i].count, range.end);
     if (first >= last) continue;
-    const auto out = elements.subspan(static_cast<std::size_t>(first - range.begin), static_cast<std::size_t>(last - first));
-    const Status status = read_stretch(reader, parameters[i], specs[i].count, first - specs[i].offset, last - specs[i].offset, out);
+    const auto out = elements.subspan(static_cast<std::size_t>(first - range.begin),
+                                      static_cast<std::size_t>(last - first));
+    const Status status = read_stretch(reader, parameters[i], specs[i].count,
+                                       first - specs[i].offset, last - specs[i].offset, out);
     if (!status.ok()) return status;
   }
   return shard;
 }
 
-Result<std::vector<at::Tensor>> load_tensor_parallel(const ModelConfig& config, const WeightSource& source, bool gguf_names, ShardRank shard,
-                                                     const SplitRule& rule) {
+Result<std::vector<at::Tensor>> load_tensor_parallel(const ModelConfig& config,
+                                                     const WeightSource& source, bool gguf_names,
+                                                     ShardRank shard, const SplitRule& rule) {
   CHECK(shard.world > 0);
   CHECK(shard.rank >= 0 && shard.rank < shard.world);
   const ModelPlan plan = plan_of(config);
@@ -96,8 +106,9 @@ Result<std::vector<at::Tensor>> load_tensor_parallel(const ModelConfig& config, 
       const bool rows = split == SplitBy::kRows;
       std::int64_t& size = rows ? part.rows : part.columns;
       if (size % shard.world != 0 || (!rows && shape.size() != 2)) {
-        return runtime::invalid_argument(specs[i].name + ": its " + std::to_string(size) + (rows ? " rows" : " columns") + " cannot be split between " +
-                                         std::to_string(shard.world) + " ranks");
+        return runtime::invalid_argument(
+            specs[i].name + ": its " + std::to_string(size) + (rows ? " rows" : " columns") +
+            " cannot be split between " + std::to_string(shard.world) + " ranks");
       }
       size /= shard.world;
       (rows ? part.row : part.column) = shard.rank * size;

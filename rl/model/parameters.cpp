@@ -1,8 +1,8 @@
 #include "rl/model/parameters.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -31,10 +31,12 @@ std::int64_t product(const std::vector<std::int64_t>& shape) {
 
 Result<at::Tensor> allocate(std::int64_t elements) {
   try {
-    // Not of large pages: they halve a load where memory is free in one piece, and quadruple it where the kernel first has to make room.
+    // Not of large pages: they halve a load where memory is free in one piece, and quadruple it
+    // where the kernel first has to make room.
     return at::empty({elements});
   } catch (const std::exception&) {
-    return runtime::resource_exhausted("no memory for " + std::to_string(elements >> 18) + " MiB of weights");
+    return runtime::resource_exhausted("no memory for " + std::to_string(elements >> 18) +
+                                       " MiB of weights");
   }
 }
 
@@ -49,44 +51,61 @@ struct Piece {
 };
 
 // Parameters that are stored as they lie here, in pieces of a size that keeps threads even.
-std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameters, std::span<const ParameterSpec> specs, const ParameterReader& reader) {
+std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameters,
+                                   std::span<const ParameterSpec> specs,
+                                   const ParameterReader& reader) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t size = reader.lies_alike(parameters[i]) ? kPieceElements : specs[i].count;
-    for (std::int64_t first = 0; first < specs[i].count; first += size) pieces.push_back({i, first, std::min(size, specs[i].count - first)});
+    for (std::int64_t first = 0; first < specs[i].count; first += size)
+      pieces.push_back({i, first, std::min(size, specs[i].count - first)});
   }
   return pieces;
 }
 
-// The holes that alignment leaves: zero, so that norms, checksums and optimizers may run over the whole arena.
+// The holes that alignment leaves: zero, so that norms, checksums and optimizers may run over the
+// whole arena.
 void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const std::int64_t end = specs[i].offset + specs[i].count;
-    const std::int64_t next = i + 1 < specs.size() ? specs[i + 1].offset : static_cast<std::int64_t>(arena.size());
+    const std::int64_t next =
+        i + 1 < specs.size() ? specs[i + 1].offset : static_cast<std::int64_t>(arena.size());
     std::fill(arena.begin() + end, arena.begin() + next, 0.0F);
   }
 }
 
-// A file may hold the output layer that its config says is the embedding. Where it is another, neither is what was meant.
-Status check_tied(const ModelConfig& config, const WeightSource& source, const Parameters& parameters) {
+// A file may hold the output layer that its config says is the embedding. Where it is another,
+// neither is what was meant.
+Status check_tied(const ModelConfig& config, const WeightSource& source,
+                  const Parameters& parameters) {
   if (!config.tie_word_embeddings) return {};
   for (const std::string_view name : output_layer_names()) {
     const TensorInfo* info = source.find(name);
-    if (info == nullptr || parameters.specs().empty() || info->shape != parameters.specs().front().shape) continue;
+    if (info == nullptr || parameters.specs().empty() ||
+        info->shape != parameters.specs().front().shape)
+      continue;
     const ParameterSpec& embedding = parameters.specs().front();
     std::vector<float> stored;
     for (std::int64_t first = 0; first < embedding.count; first += kPieceElements) {
       stored.resize(static_cast<std::size_t>(std::min(kPieceElements, embedding.count - first)));
       const bool whole = std::ssize(stored) == embedding.count;
-      if (Status status = whole ? source.read_f32(name, stored) : source.read_f32_range(name, first, stored); !status.ok()) return status;
-      if (std::memcmp(stored.data(), parameters.data(embedding.name) + first, stored.size() * sizeof(float)) == 0) continue;
-      return runtime::invalid_argument(std::string(name) + " differs from the embedding, though tie_word_embeddings is true: set it to false to use both, or take the tensor out");
+      if (Status status =
+              whole ? source.read_f32(name, stored) : source.read_f32_range(name, first, stored);
+          !status.ok())
+        return status;
+      if (std::memcmp(stored.data(), parameters.data(embedding.name) + first,
+                      stored.size() * sizeof(float)) == 0)
+        continue;
+      return runtime::invalid_argument(std::string(name) +
+                                       " differs from the embedding, though tie_word_embeddings is "
+                                       "true: set it to false to use both, or take the tensor out");
     }
   }
   return {};
 }
 
-void initialise(at::Tensor view, FamilyParameter::Init init, double range, const at::Generator& generator) {
+void initialise(at::Tensor view, FamilyParameter::Init init, double range,
+                const at::Generator& generator) {
   switch (init) {
     case FamilyParameter::Init::kOnes: view.fill_(1.0); break;
     case FamilyParameter::Init::kZeros: view.zero_(); break;
@@ -96,7 +115,9 @@ void initialise(at::Tensor view, FamilyParameter::Init init, double range, const
 
 }  // namespace
 
-std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) { return arena_layout(plan_of(config).parameters); }
+std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) {
+  return arena_layout(plan_of(config).parameters);
+}
 
 std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters) {
   std::vector<ParameterSpec> specs;
@@ -116,21 +137,25 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
   return specs;
 }
 
-std::int64_t arena_elements(std::span<const ParameterSpec> specs) { return specs.empty() ? 0 : rounded_up(specs.back().offset + specs.back().count); }
+std::int64_t arena_elements(std::span<const ParameterSpec> specs) {
+  return specs.empty() ? 0 : rounded_up(specs.back().offset + specs.back().count);
+}
 
 Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
   const ModelPlan plan = plan_of(config);
   return ParameterReader(config, plan, source, gguf_names).check();
 }
 
-Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena) : specs_(std::move(specs)), arena_(std::move(arena)) {
+Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena)
+    : specs_(std::move(specs)), arena_(std::move(arena)) {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     count_ += specs_[i].count;
     index_.emplace(specs_[i].name, i);
   }
 }
 
-Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& options) {
+Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesystem::path& model,
+                                    const LoadOptions& options) {
   auto source = open_weights(model);
   if (!source.ok()) return source.status();
   Result<Parameters> parameters = load(config, **source, model.extension() == ".gguf", options);
@@ -138,15 +163,18 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesy
   return parameters;
 }
 
-Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names, const LoadOptions& options) {
+Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source,
+                                    bool gguf_names, const LoadOptions& options) {
   const ModelPlan plan = plan_of(config);
   const std::vector<FamilyParameter>& wanted = plan.parameters;
   const ParameterReader reader(config, plan, source, gguf_names);
-  if (Status status = reader.check(/*heads_may_lack=*/options.head_seed.has_value()); !status.ok()) return status;
+  if (Status status = reader.check(/*heads_may_lack=*/options.head_seed.has_value()); !status.ok())
+    return status;
   std::vector<ParameterSpec> specs = parameter_layout(config);
   Result<at::Tensor> arena = allocate(arena_elements(specs));
   if (!arena.ok()) return arena.status();
-  const std::span<float> elements(arena->mutable_data_ptr<float>(), static_cast<std::size_t>(arena->numel()));
+  const std::span<float> elements(arena->mutable_data_ptr<float>(),
+                                  static_cast<std::size_t>(arena->numel()));
   zero_gaps(specs, elements);
 
   // Threads take the next piece as they get free: tensors differ too much for equal shares.
@@ -160,9 +188,12 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
       const Piece& piece = pieces[i];
       const FamilyParameter& parameter = wanted[piece.parameter];
       if (!reader.is_there(parameter)) continue;  // a head: below
-      const auto out = elements.subspan(static_cast<std::size_t>(specs[piece.parameter].offset + piece.first), static_cast<std::size_t>(piece.count));
-      Status status = piece.count < specs[piece.parameter].count ? reader.read_range(parameter, piece.first, out)
-                                                                 : reader.read_part(parameter, ParameterReader::whole(parameter), out);
+      const auto out =
+          elements.subspan(static_cast<std::size_t>(specs[piece.parameter].offset + piece.first),
+                           static_cast<std::size_t>(piece.count));
+      Status status = piece.count < specs[piece.parameter].count
+                          ? reader.read_range(parameter, piece.first, out)
+                          : reader.read_part(parameter, ParameterReader::whole(parameter), out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }
@@ -174,7 +205,8 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(*options.head_seed);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (!wanted[i].of_head || reader.is_there(wanted[i])) continue;
-      initialise(parameters.view(parameters.specs()[i]), wanted[i].init, config.initializer_range, generator);
+      initialise(parameters.view(parameters.specs()[i]), wanted[i].init, config.initializer_range,
+                 generator);
     }
   }
   return parameters;

@@ -1,6 +1,6 @@
-// All weights of a model in one contiguous fp32 arena, so that sharding, publishing, checkpoints and the optimizer work on ranges.
-// Invariant: specs are in a fixed order (Hugging Face's), offsets grow, every offset is a multiple of kArenaAlignment,
-// and the gaps that this leaves hold zeros.
+// All weights of a model in one contiguous fp32 arena, so that sharding, publishing, checkpoints
+// and the optimizer work on ranges. Invariant: specs are in a fixed order (Hugging Face's), offsets
+// grow, every offset is a multiple of kArenaAlignment, and the gaps that this leaves hold zeros.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,7 +38,8 @@ struct ParameterSpec {
 };
 
 struct LoadOptions {
-  std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random from it; without, that is an error
+  std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random
+                                           // from it; without, that is an error
 };
 
 /// Places for these in an arena, one after the other.
@@ -47,24 +48,33 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
 /// The size of an arena with these places, in elements.
 std::int64_t arena_elements(std::span<const ParameterSpec> specs);
 
-/// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
+/// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the
+/// same layout.
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);
 
-/// Whether `source` has what the parameters are read from. kInvalidArgument: the tensors missing, surplus or of another shape, each by name.
-runtime::Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names);
+/// Whether `source` has what the parameters are read from. kInvalidArgument: the tensors missing,
+/// surplus or of another shape, each by name.
+runtime::Status check_weights(const ModelConfig& config, const WeightSource& source,
+                              bool gguf_names);
 
 /// A resource: owns the arena. Move-only, since a copy would share the storage; clone() copies.
 class Parameters {
  public:
-  /// Reads every parameter from whatever open_weights() takes (a Hugging Face folder, a file of weights) and converts it to fp32.
-  /// kNotFound: no weights there. kInvalidArgument: the tensors missing, surplus or of another shape, each by name;
-  /// nothing is allocated before that is known. Cost: one pass over the file, on at::get_num_threads() threads.
-  static runtime::Result<Parameters> load(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& options = {});
+  /// Reads every parameter from whatever open_weights() takes (a Hugging Face folder, a file of
+  /// weights) and converts it to fp32. kNotFound: no weights there. kInvalidArgument: the tensors
+  /// missing, surplus or of another shape, each by name; nothing is allocated before that is known.
+  /// Cost: one pass over the file, on at::get_num_threads() threads.
+  static runtime::Result<Parameters> load(const ModelConfig& config,
+                                          const std::filesystem::path& model,
+                                          const LoadOptions& options = {});
 
-  /// The same from an open source; `gguf_names` says that tensors are named (and q/k rows ordered) as in GGUF.
-  static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source, bool gguf_names, const LoadOptions& options = {});
+  /// The same from an open source; `gguf_names` says that tensors are named (and q/k rows ordered)
+  /// as in GGUF.
+  static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source,
+                                          bool gguf_names, const LoadOptions& options = {});
 
-  /// Linear layers and embeddings from N(0, initializer_range^2), norms one, biases zero. Equal seeds give equal bits.
+  /// Linear layers and embeddings from N(0, initializer_range^2), norms one, biases zero. Equal
+  /// seeds give equal bits.
   static Parameters random(const ModelConfig& config, std::uint64_t seed);
 
   /// All zeros: the layout for gradients, or for weights that will be received.

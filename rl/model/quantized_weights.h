@@ -1,4 +1,5 @@
-// 8-bit copies of a model's linear layers, which a pass may read in place of the weights: for generating, whose time is the time to read them.
+// 8-bit copies of a model's linear layers, which a pass may read in place of the weights: for
+// generating, whose time is the time to read them.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,33 @@
 
 namespace rl {
 
-/// The weights of every matrix product of a model, the output layer included (a tied embedding, too, as the output layer). Not those of embeddings, of
-/// routers, whose choices hang on small differences, nor of heads and adapters.
+/// The weights of every matrix product of a model, the output layer included (a tied embedding,
+/// too, as the output layer). Not those of embeddings, of routers, whose choices hang on small
+/// differences, nor of heads and adapters.
 ///
-/// A copy of what the arena held at the last refresh(): whoever changes the arena says so by another. One thread at a time; borrows the arena.
+/// A copy of what the arena held at the last refresh(): whoever changes the arena says so by
+/// another. One thread at a time; borrows the arena.
 class QuantizedWeights {
  public:
-  /// Copies nothing yet. kInvalidArgument: the arena is on another device. kResourceExhausted: out of memory.
-  static runtime::Result<std::unique_ptr<QuantizedWeights>> create(const ModelConfig& config, const Parameters& parameters);
+  /// Copies nothing yet. kInvalidArgument: the arena is on another device. kResourceExhausted: out
+  /// of memory.
+  static runtime::Result<std::unique_ptr<QuantizedWeights>> create(const ModelConfig& config,
+                                                                   const Parameters& parameters);
 
   /// Rounds the arena's present values. Cost: one pass over the weights, on all threads.
   void refresh(kernel::ThreadPool& pool);
 
-  /// What stands for the dense rows of `in` columns that begin at `weight`; none if they are not all of one layer's.
+  /// What stands for the dense rows of `in` columns that begin at `weight`; none if they are not
+  /// all of one layer's.
   kernel::Int8Weight find(const float* weight, std::int64_t rows, std::int64_t in) const;
 
-  std::int64_t bytes() const { return values_bytes_ + scales_count_ * static_cast<std::int64_t>(sizeof(float)); }
+  std::int64_t bytes() const {
+    return values_bytes_ + scales_count_ * static_cast<std::int64_t>(sizeof(float));
+  }
 
-  /// While it lives, forward::linear() on this thread takes a layer's copy where there is one. They nest: the last one counts. For passes without
-  /// gradients: backward reads the weights themselves.
+  /// While it lives, forward::linear() on this thread takes a layer's copy where there is one. They
+  /// nest: the last one counts. For passes without gradients: backward reads the weights
+  /// themselves.
   class Use {
    public:
     explicit Use(const QuantizedWeights* weights);  // null: the weights themselves

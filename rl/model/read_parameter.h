@@ -1,4 +1,5 @@
-// From a file's tensors to our parameters: names, shapes, and the order of rows, of a parameter or of a part of it.
+// From a file's tensors to our parameters: names, shapes, and the order of rows, of a parameter or
+// of a part of it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace rl {
 
-/// Rows [row, row + rows) and columns [column, column + columns) of a parameter; a vector is a matrix of one column.
+/// Rows [row, row + rows) and columns [column, column + columns) of a parameter; a vector is a
+/// matrix of one column.
 struct ParameterPart {
   std::int64_t row = 0;
   std::int64_t rows = 0;
@@ -22,13 +24,16 @@ struct ParameterPart {
   std::int64_t columns = 0;
 };
 
-/// Reads the parameters of a config from a source. Borrows all three; safe to use from several threads.
+/// Reads the parameters of a config from a source. Borrows all three; safe to use from several
+/// threads.
 class ParameterReader {
  public:
   /// `gguf_names`: tensors are named, and q/k rows ordered, as in GGUF.
-  ParameterReader(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source, bool gguf_names);
+  ParameterReader(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source,
+                  bool gguf_names);
 
-  /// kInvalidArgument: the tensors missing (but for heads, if they may), surplus or of another shape, each by name.
+  /// kInvalidArgument: the tensors missing (but for heads, if they may), surplus or of another
+  /// shape, each by name.
   runtime::Status check(bool heads_may_lack = false) const;
 
   /// False for a head that the checkpoint lacks.
@@ -37,18 +42,22 @@ class ParameterReader {
   /// The whole parameter as a matrix.
   static ParameterPart whole(const FamilyParameter& parameter);
 
-  /// Whether the parameter is stored just as it lies in the arena, so that any stretch of it can be read alone.
+  /// Whether the parameter is stored just as it lies in the arena, so that any stretch of it can be
+  /// read alone.
   bool lies_alike(const FamilyParameter& parameter) const;
 
-  /// Elements of a stretch that can be read alone are multiples of this: a block of the stored dtype.
+  /// Elements of a stretch that can be read alone are multiples of this: a block of the stored
+  /// dtype.
   std::int64_t unit(const FamilyParameter& parameter) const;
 
   /// Elements [first, first + out.size()) of a parameter that lies_alike().
-  runtime::Status read_range(const FamilyParameter& parameter, std::int64_t first, std::span<float> out) const;
+  runtime::Status read_range(const FamilyParameter& parameter, std::int64_t first,
+                             std::span<float> out) const;
 
-  /// A part, row-major. Only its bytes are read. Rows of GGUF queries and keys have to be whole heads, columns whole blocks
-  /// (kInvalidArgument otherwise).
-  runtime::Status read_part(const FamilyParameter& parameter, const ParameterPart& part, std::span<float> out) const;
+  /// A part, row-major. Only its bytes are read. Rows of GGUF queries and keys have to be whole
+  /// heads, columns whole blocks (kInvalidArgument otherwise).
+  runtime::Status read_part(const FamilyParameter& parameter, const ParameterPart& part,
+                            std::span<float> out) const;
 
   /// Rows that belong together where GGUF mixes them: a head's; 1 elsewhere.
   std::int64_t rows_together(const FamilyParameter& parameter) const;
@@ -61,7 +70,8 @@ class ParameterReader {
   const WeightSource& source_;
   bool gguf_;
   std::string without_;  // a first part that the source's names lack
-  std::string tied_;     // the output layer, where the source has it and not the embedding that it is tied to
+  std::string
+      tied_;  // the output layer, where the source has it and not the embedding that it is tied to
 };
 
 }  // namespace rl

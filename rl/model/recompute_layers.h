@@ -3,8 +3,10 @@
 
 namespace rl {
 
-/// While it lives with `on`, passes on this thread keep for backward what enters each layer, and compute the layer again when its gradient is due: the same
-/// values and gradients, for one more forward pass and the memory of a single layer's activations. They nest. Where no graph is built it changes nothing.
+/// While it lives with `on`, passes on this thread keep for backward what enters each layer, and
+/// compute the layer again when its gradient is due: the same values and gradients, for one more
+/// forward pass and the memory of a single layer's activations. They nest. Where no graph is built
+/// it changes nothing.
 class RecomputeLayers {
  public:
   explicit RecomputeLayers(bool on);

@@ -1,4 +1,5 @@
-// Rotary position embeddings of one model. Shared by training and generation, so that both see the same bits.
+// Rotary position embeddings of one model. Shared by training and generation, so that both see the
+// same bits.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace rl {
 
-/// Cosines and sines of the angles at positions 0 .. positions - 1, each [positions, half]. Immutable once made.
+/// Cosines and sines of the angles at positions 0 .. positions - 1, each [positions, half].
+/// Immutable once made.
 struct RopeTables {
   std::int64_t half = 0;  // of the rotated dimensions
   std::int64_t positions = 0;
@@ -22,17 +24,20 @@ struct RopeTables {
 
 /// The frequencies, and tables that grow with the longest sequence seen. Any thread.
 ///
-/// Most kinds turn a position by the same angle in any sequence. Dynamic and longrope scaling do not: beyond the context that the model
-/// was trained with, the angles depend on how long the sequence is. Such lengths form stretches, each with tables of its own.
+/// Most kinds turn a position by the same angle in any sequence. Dynamic and longrope scaling do
+/// not: beyond the context that the model was trained with, the angles depend on how long the
+/// sequence is. Such lengths form stretches, each with tables of its own.
 class Rope {
  public:
-  /// `rotary_dim` (even) is how many dimensions of a head turn; 0: none, for models with other positions.
+  /// `rotary_dim` (even) is how many dimensions of a head turn; 0: none, for models with other
+  /// positions.
   Rope(const RopeConfig& config, std::int64_t rotary_dim);
 
   Rope(const Rope&) = delete;
   Rope& operator=(const Rope&) = delete;
 
-  /// rotary_dim / 2: pair i is dimensions i and i + half_dim() of a head (Hugging Face's order, not interleaved).
+  /// rotary_dim / 2: pair i is dimensions i and i + half_dim() of a head (Hugging Face's order, not
+  /// interleaved).
   std::int64_t half_dim() const { return rotary_dim_ / 2; }
 
   /// Which angles a sequence of that many tokens has; 0: those of a short one.
@@ -41,7 +46,8 @@ class Rope {
   /// Radians per token of each pair, [half_dim].
   std::vector<float> inverse_frequencies(std::int64_t stretch = 0) const;
 
-  /// Tables of at least `positions` rows. Cost: nothing when such tables exist, else two transcendental functions an element.
+  /// Tables of at least `positions` rows. Cost: nothing when such tables exist, else two
+  /// transcendental functions an element.
   std::shared_ptr<const RopeTables> tables(std::int64_t positions, std::int64_t stretch = 0) const;
 
  private:

@@ -16,9 +16,11 @@ struct TensorMismatches {
   std::vector<std::string> unexpected;
 
   /// Notes the wrong shape of a tensor that is there.
-  void add_misshaped(const std::string& name, const std::vector<std::int64_t>& found, const std::vector<std::int64_t>& expected);
+  void add_misshaped(const std::string& name, const std::vector<std::int64_t>& found,
+                     const std::vector<std::int64_t>& expected);
 
-  /// Ok without any; else kInvalidArgument "<what>: missing a, b and 12 more; of the wrong shape c [2] instead of [3]; unexpected d".
+  /// Ok without any; else kInvalidArgument "<what>: missing a, b and 12 more; of the wrong shape c
+  /// [2] instead of [3]; unexpected d".
   runtime::Status status(const std::string& what) const;
 };
 

@@ -29,19 +29,23 @@ Result<T> guarded(Compute compute) {
   try {
     return compute();
   } catch (const c10::OutOfMemoryError& error) {
-    return runtime::resource_exhausted(std::string("model forward: ") + error.what_without_backtrace());
+    return runtime::resource_exhausted(std::string("model forward: ") +
+                                       error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
     return runtime::resource_exhausted("model forward: out of memory");
   } catch (const c10::Error& error) {
     // The CPU allocator reports exhaustion as a plain error.
     const std::string what = error.what_without_backtrace();
-    if (what.find("not enough memory") != std::string::npos) return runtime::resource_exhausted("model forward: " + what);
+    if (what.find("not enough memory") != std::string::npos)
+      return runtime::resource_exhausted("model forward: " + what);
     return runtime::internal_error("model forward: " + what);
   }
 }
 
-Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& how, const TransformerOptions& options) {
-  const Result<at::Device> device = find_device(options.device);  // before the weights are read: it may not be there
+Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model,
+                                   const LoadOptions& how, const TransformerOptions& options) {
+  const Result<at::Device> device =
+      find_device(options.device);  // before the weights are read: it may not be there
   if (!device.ok()) return device.status();
   Result<Parameters> parameters = Parameters::load(config, model, how);
   if (!parameters.ok() || device->is_cpu()) return parameters;
@@ -57,16 +61,19 @@ at::Tensor of_tokens(const at::Tensor& hidden, const forward::Rows& rows) {
 
 }  // namespace
 
-Transformer::Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options)
+Transformer::Transformer(ModelConfig config, Parameters parameters,
+                         const TransformerOptions& options)
     : config_(std::move(config)),
       parameters_(std::move(parameters)),
       rope_(config_.rope, config_.rotated()),
-      pool_(std::make_unique<kernel::ThreadPool>(options.threads > 0 ? options.threads : at::get_num_threads())),
+      pool_(std::make_unique<kernel::ThreadPool>(options.threads > 0 ? options.threads
+                                                                     : at::get_num_threads())),
       graph_(std::make_unique<Graph>(config_, parameters_, nullptr, *pool_)) {}
 
 Transformer::~Transformer() = default;
 
-Result<std::unique_ptr<Transformer>> Transformer::load(const std::filesystem::path& model, const TransformerOptions& options) {
+Result<std::unique_ptr<Transformer>> Transformer::load(const std::filesystem::path& model,
+                                                       const TransformerOptions& options) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
   Result<Parameters> parameters = load_parameters(*config, model, {}, options);
@@ -74,7 +81,9 @@ Result<std::unique_ptr<Transformer>> Transformer::load(const std::filesystem::pa
   return std::make_unique<Transformer>(std::move(*config), std::move(*parameters), options);
 }
 
-Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config, const std::filesystem::path& model, std::uint64_t head_seed,
+Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config,
+                                                       const std::filesystem::path& model,
+                                                       std::uint64_t head_seed,
                                                        const TransformerOptions& options) {
   Result<Parameters> parameters = load_parameters(config, model, {.head_seed = head_seed}, options);
   if (!parameters.ok()) return parameters.status();
@@ -83,8 +92,11 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config, const
 
 void Transformer::rebuild() {
   const Parameters* gradients = gradients_ ? &*gradients_ : nullptr;
-  if (used_.empty()) graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
-  else graph_ = std::make_unique<Graph>(config_, parameters_, nullptr, *pool_, Graph::Adapter{adapters_.at(used_), gradients});
+  if (used_.empty())
+    graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
+  else
+    graph_ = std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
+                                     Graph::Adapter{adapters_.at(used_), gradients});
   graph_->before_layer(before_layer_);
 }
 
@@ -97,12 +109,15 @@ void Transformer::enable_gradients() {
   if (gradients_) return;
   const Parameters& trained = trained_parameters();
   Parameters gradients = Parameters::zeros({trained.specs().begin(), trained.specs().end()});
-  if (!parameters_.arena().device().is_cpu()) gradients = gradients.to(parameters_.arena().device());
+  if (!parameters_.arena().device().is_cpu())
+    gradients = gradients.to(parameters_.arena().device());
   gradients_ = std::move(gradients);
   rebuild();
 }
 
-const Parameters& Transformer::trained_parameters() const { return used_.empty() ? parameters_ : adapters_.at(used_).parameters(); }
+const Parameters& Transformer::trained_parameters() const {
+  return used_.empty() ? parameters_ : adapters_.at(used_).parameters();
+}
 
 const LoraAdapter* Transformer::adapter(const std::string& name) const {
   const auto found = adapters_.find(name);
@@ -113,16 +128,20 @@ Status Transformer::add_adapter(const std::string& name, LoraAdapter adapter) {
   if (name.empty()) return runtime::invalid_argument("an adapter needs a name");
   const at::Device device = parameters_.arena().device();
   if (adapter.parameters().arena().device() != device) adapter = adapter.to(device);
-  if (!adapters_.emplace(name, std::move(adapter)).second) return runtime::invalid_argument("there is an adapter called " + name + " already");
+  if (!adapters_.emplace(name, std::move(adapter)).second)
+    return runtime::invalid_argument("there is an adapter called " + name + " already");
   return {};
 }
 
 Status Transformer::check_adapter(const std::string& name) const {
-  if (!merged_.empty()) return runtime::invalid_argument("adapter " + merged_ + " is merged into the weights: unmerge it first");
+  if (!merged_.empty())
+    return runtime::invalid_argument("adapter " + merged_ +
+                                     " is merged into the weights: unmerge it first");
   if (name.empty() || adapters_.contains(name)) return {};
   std::string known;
   for (const auto& [other, adapter] : adapters_) known += (known.empty() ? "" : ", ") + other;
-  return runtime::not_found("there is no adapter called " + name + " (" + (known.empty() ? "none was added" : known) + ")");
+  return runtime::not_found("there is no adapter called " + name + " (" +
+                            (known.empty() ? "none was added" : known) + ")");
 }
 
 Status Transformer::use_adapter(const std::string& name) {
@@ -130,8 +149,10 @@ Status Transformer::use_adapter(const std::string& name) {
   const bool with_gradients = gradients_.has_value();
   used_ = name;
   gradients_.reset();
-  if (with_gradients) enable_gradients();
-  else rebuild();
+  if (with_gradients)
+    enable_gradients();
+  else
+    rebuild();
   return {};
 }
 
@@ -139,7 +160,8 @@ Status Transformer::merge_adapter(const std::string& name) {
   if (name.empty()) return runtime::invalid_argument("which adapter is to be merged?");
   if (Status status = use_adapter(name); !status.ok()) return status;
   const LoraAdapter& adapter = adapters_.at(name);
-  for (const LoraModule& module : adapter.modules()) before_merge_.push_back(parameters_.view(module.weight).clone());
+  for (const LoraModule& module : adapter.modules())
+    before_merge_.push_back(parameters_.view(module.weight).clone());
   adapter.add_to(parameters_, 1.0F);
   if (Status status = use_adapter(""); !status.ok()) return status;
   merged_ = name;
@@ -149,7 +171,8 @@ Status Transformer::merge_adapter(const std::string& name) {
 Status Transformer::unmerge_adapter() {
   if (merged_.empty()) return runtime::invalid_argument("no adapter is merged into the weights");
   const LoraAdapter& adapter = adapters_.at(merged_);
-  for (std::size_t i = 0; i < before_merge_.size(); ++i) parameters_.view(adapter.modules()[i].weight).copy_(before_merge_[i]);
+  for (std::size_t i = 0; i < before_merge_.size(); ++i)
+    parameters_.view(adapter.modules()[i].weight).copy_(before_merge_[i]);
   before_merge_.clear();
   return use_adapter(std::exchange(merged_, {}));
 }
@@ -166,28 +189,39 @@ void Transformer::zero_gradients() {
 
 // An adapter's dropout is drawn for each sequence: then no two of them compute the same.
 forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
-  const bool drops = gradients_ && c10::GradMode::is_enabled() && !used_.empty() && adapters_.at(used_).config().dropout > 0;
+  const bool drops = gradients_ && c10::GradMode::is_enabled() && !used_.empty() &&
+                     adapters_.at(used_).config().dropout > 0;
   return std::make_shared<const forward::Rows>(batch, rope_, batch.share_beginnings && !drops);
 }
 
 at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows) const {
-  return graph_->hidden_states(rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    return ops::attention(*pool_, rows, shape, q, k, v);
-  });
+  return graph_->hidden_states(
+      rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q,
+                         const at::Tensor& k, const at::Tensor& v) {
+        return ops::attention(*pool_, rows, shape, q, k, v);
+      });
 }
 
 Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions& options) const {
-  if (Status status = batch.validate(config_.vocab_size, config_.max_position_embeddings); !status.ok()) return status;
+  if (Status status = batch.validate(config_.vocab_size, config_.max_position_embeddings);
+      !status.ok())
+    return status;
   for (const std::string& name : options.heads) {
     if (find_head(name)) continue;
     std::string known;
-    for (const HeadConfig& head : config_.output_heads) known += (known.empty() ? "" : ", ") + head.name;
-    return runtime::invalid_argument("this model has no head called " + name + " (" + (known.empty() ? "it has none" : "it has " + known) + ")");
+    for (const HeadConfig& head : config_.output_heads)
+      known += (known.empty() ? "" : ", ") + head.name;
+    return runtime::invalid_argument("this model has no head called " + name + " (" +
+                                     (known.empty() ? "it has none" : "it has " + known) + ")");
   }
   if (!options.logprobs) return {};
-  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument("log-probabilities of a classifier: it has no output layer over the vocabulary");
+  if (config_.task != ModelTask::kCausalLm)
+    return runtime::invalid_argument(
+        "log-probabilities of a classifier: it has no output layer over the vocabulary");
   const float temperature = options.logprobs->temperature;
-  if (!(temperature > 0.0F) || !std::isfinite(temperature)) return runtime::invalid_argument("temperature " + std::to_string(temperature) + " must be above 0");
+  if (!(temperature > 0.0F) || !std::isfinite(temperature))
+    return runtime::invalid_argument("temperature " + std::to_string(temperature) +
+                                     " must be above 0");
   CHECK(options.logprobs->logit_rows_max > 0);
   if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
   return {};
@@ -200,7 +234,9 @@ std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
   return std::nullopt;
 }
 
-TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::Rows& rows, const PackedBatch& batch, const LogprobOptions& options) const {
+TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::Rows& rows,
+                                       const PackedBatch& batch,
+                                       const LogprobOptions& options) const {
   std::vector<std::int64_t> predicting;
   std::vector<std::int32_t> targets;
   for (const std::int64_t target : batch.targets) {
@@ -208,11 +244,12 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
   }
   const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
-  ops::LmHeadOutputs out = graph_->logprobs(normed, targets, {.temperature = options.temperature,
-                                                              .with_entropy = options.with_entropy,
-                                                              .with_squares = options.with_squares,
-                                                              .rows_max = options.logit_rows_max,
-                                                              .kept_bytes_max = options.kept_bytes_max});
+  ops::LmHeadOutputs out = graph_->logprobs(normed, targets,
+                                            {.temperature = options.temperature,
+                                             .with_entropy = options.with_entropy,
+                                             .with_squares = options.with_squares,
+                                             .rows_max = options.logit_rows_max,
+                                             .kept_bytes_max = options.kept_bytes_max});
   return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
@@ -225,22 +262,26 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     if (options.logprobs) {
       const TokenLogprobs there = logprobs_of(hidden, *rows, batch, *options.logprobs);
       const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
-      out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N), on_host(there.squares_N)};
+      out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
+                      on_host(there.squares_N)};
     }
     if (options.heads.empty()) return out;
     at::Tensor read = of_tokens(hidden, *rows);
     if (options.last_tokens_only) {
       std::vector<std::int64_t> last;
-      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i) last.push_back(rows->row(batch.cu_seqlens[i] - 1));
+      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i)
+        last.push_back(rows->row(batch.cu_seqlens[i] - 1));
       read = ops::select_rows(hidden, last);
     }
     const at::Tensor normed = graph_->last_norm(read);
-    for (const std::string& name : options.heads) out.heads.push_back(graph_->head(*find_head(name), normed).to(at::kCPU));
+    for (const std::string& name : options.heads)
+      out.heads.push_back(graph_->head(*find_head(name), normed).to(at::kCPU));
     return out;
   });
 }
 
-Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch, const LogprobOptions& options) const {
+Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch,
+                                                  const LogprobOptions& options) const {
   Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}});
   if (!out.ok()) return out.status();
   return std::move(out->logprobs);
@@ -254,7 +295,9 @@ Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string
 
 Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
   if (Status status = check_outputs(batch, {}); !status.ok()) return status;
-  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument("logits of a classifier: it has no output layer over the vocabulary");
+  if (config_.task != ModelTask::kCausalLm)
+    return runtime::invalid_argument(
+        "logits of a classifier: it has no output layer over the vocabulary");
   return guarded<at::Tensor>([&] {
     const forward::RowsPtr rows = rows_of(batch);
     return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));

@@ -1,4 +1,5 @@
-// The one transformer definition: what trains, scores and (through the same kernels, over the same arena) generates.
+// The one transformer definition: what trains, scores and (through the same kernels, over the same
+// arena) generates.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,44 +28,51 @@ class Graph;
 
 /// How token_logprobs() computes.
 struct LogprobOptions {
-  float temperature = 1.0F;              // logits are divided by it, as in sampling; above 0
-  bool with_entropy = false;             // also return the entropy of each next-token distribution
-  bool with_squares = false;             // and the sum of its squared probabilities
-  std::int64_t logit_rows_max = 256;     // rows of [rows, vocab] logits computed at a time
-  std::int64_t kept_bytes_max = 1 << 28;  // logits kept for backward up to this many bytes; beyond, backward computes them again
+  float temperature = 1.0F;               // logits are divided by it, as in sampling; above 0
+  bool with_entropy = false;              // also return the entropy of each next-token distribution
+  bool with_squares = false;              // and the sum of its squared probabilities
+  std::int64_t logit_rows_max = 256;      // rows of [rows, vocab] logits computed at a time
+  std::int64_t kept_bytes_max = 1 << 28;  // logits kept for backward up to this many bytes; beyond,
+                                          // backward computes them again
 };
 
 /// Natural-log probabilities of PackedBatch::targets.
 struct TokenLogprobs {
-  at::Tensor logprobs_N;  // fp32; carries the graph when gradients are on
-  at::Tensor entropy_N;   // fp32, in nats; undefined unless asked for
-  at::Tensor squares_N = {};  // fp32, the sum of squared probabilities: how likely it is to draw one token twice; no graph; undefined unless asked for
+  at::Tensor logprobs_N;      // fp32; carries the graph when gradients are on
+  at::Tensor entropy_N;       // fp32, in nats; undefined unless asked for
+  at::Tensor squares_N = {};  // fp32, the sum of squared probabilities: how likely it is to draw
+                              // one token twice; no graph; undefined unless asked for
 };
 
-/// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and one backward() goes through all of it.
+/// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and
+/// one backward() goes through all of it.
 struct OutputOptions {
   std::optional<LogprobOptions> logprobs = {};  // of PackedBatch::targets
-  std::vector<std::string> heads = {};     // by name, each once
-  bool last_tokens_only = false;           // heads are read at the last token of each sequence rather than at every token
+  std::vector<std::string> heads = {};          // by name, each once
+  bool last_tokens_only =
+      false;  // heads are read at the last token of each sequence rather than at every token
 };
 
 /// On the host, where losses are computed, wherever the model is.
 struct Outputs {
-  TokenLogprobs logprobs;        // undefined unless asked for
-  std::vector<at::Tensor> heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph
+  TokenLogprobs logprobs;  // undefined unless asked for
+  std::vector<at::Tensor>
+      heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph
 };
 
 struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
-  std::string device = {};  // of a model that is loaded: where its weights go, see find_device(); empty: the CPU
+  std::string device =
+      {};  // of a model that is loaded: where its weights go, see find_device(); empty: the CPU
 };
 
 /// A decoder-only language model over one arena of parameters.
 ///
-/// Forward passes run the kernels of rl/kernel on the CPU, so a token's log-probability has the same bits here and in the rollout
-/// engine, whatever it is batched with. Gradients: after enable_gradients(), `backward()` of anything computed from the outputs
-/// adds to gradients(), an arena laid out as parameters(). Parameters themselves are no autograd variables: updating them in place
-/// needs no guard, but must not happen between a forward and its backward.
+/// Forward passes run the kernels of rl/kernel on the CPU, so a token's log-probability has the
+/// same bits here and in the rollout engine, whatever it is batched with. Gradients: after
+/// enable_gradients(), `backward()` of anything computed from the outputs adds to gradients(), an
+/// arena laid out as parameters(). Parameters themselves are no autograd variables: updating them
+/// in place needs no guard, but must not happen between a forward and its backward.
 ///
 /// One thread at a time; must outlive the graphs that it built. Owns its parameters.
 class Transformer {
@@ -73,13 +81,17 @@ class Transformer {
   Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options = {});
   ~Transformer();
 
-  /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load, Parameters::load and find_device; kResourceExhausted: the
-  /// device does not give the memory.
-  static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model, const TransformerOptions& options = {});
+  /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as
+  /// ModelConfig::load, Parameters::load and find_device; kResourceExhausted: the device does not
+  /// give the memory.
+  static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model,
+                                                            const TransformerOptions& options = {});
 
-  /// The same with a config of one's own, for instance with_task() or with_head() of the model's. A head that the checkpoint lacks begins
-  /// at random from `head_seed`.
-  static runtime::Result<std::unique_ptr<Transformer>> load(ModelConfig config, const std::filesystem::path& model, std::uint64_t head_seed,
+  /// The same with a config of one's own, for instance with_task() or with_head() of the model's. A
+  /// head that the checkpoint lacks begins at random from `head_seed`.
+  static runtime::Result<std::unique_ptr<Transformer>> load(ModelConfig config,
+                                                            const std::filesystem::path& model,
+                                                            std::uint64_t head_seed,
                                                             const TransformerOptions& options = {});
 
   Transformer(const Transformer&) = delete;
@@ -95,7 +107,8 @@ class Transformer {
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
-  /// Called before a pass reads the weights of a layer, counted from 0, and with -1 before it reads any: for weights that are still on their way. None: null.
+  /// Called before a pass reads the weights of a layer, counted from 0, and with -1 before it reads
+  /// any: for weights that are still on their way. None: null.
   void before_layer(std::function<void(std::int64_t layer)> call);
 
   // -- Adapters: any number on one base, of which one is in use at a time
@@ -103,25 +116,29 @@ class Transformer {
   /// kInvalidArgument: the name is taken or empty.
   runtime::Status add_adapter(const std::string& name, LoraAdapter adapter);
 
-  /// Passes go through that one from now on; "" is the base alone. What is trained goes with it, and gradients begin at zero. An engine over this
-  /// model generates with it. kNotFound: no such adapter (those there are, are named). kInvalidArgument: one is merged.
+  /// Passes go through that one from now on; "" is the base alone. What is trained goes with it,
+  /// and gradients begin at zero. An engine over this model generates with it. kNotFound: no such
+  /// adapter (those there are, are named). kInvalidArgument: one is merged.
   runtime::Status use_adapter(const std::string& name);
   const std::string& used_adapter() const { return used_; }
 
   /// nullptr: none of that name.
   const LoraAdapter* adapter(const std::string& name) const;
 
-  /// Adds an adapter to the base's weights, which are then used alone: passes cost what they cost without. What they were is kept, as large as the
-  /// layers that the adapter is for. Errors: as use_adapter.
+  /// Adds an adapter to the base's weights, which are then used alone: passes cost what they cost
+  /// without. What they were is kept, as large as the layers that the adapter is for. Errors: as
+  /// use_adapter.
   runtime::Status merge_adapter(const std::string& name);
 
-  /// Puts the base's weights back to the bit as they were, and uses the adapter beside them. kInvalidArgument: none is merged.
+  /// Puts the base's weights back to the bit as they were, and uses the adapter beside them.
+  /// kInvalidArgument: none is merged.
   runtime::Status unmerge_adapter();
 
   /// What training changes: the adapter's parameters where one is in use, else the model's.
   const Parameters& trained_parameters() const;
 
-  /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen and no pass builds a graph.
+  /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen
+  /// and no pass builds a graph.
   void enable_gradients();
   bool gradients_enabled() const { return gradients_.has_value(); }
 
@@ -129,29 +146,35 @@ class Transformer {
   const Parameters& gradients() const;
   void zero_gradients();
 
-  /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when gradients are enabled and
-  /// at::GradMode is on; otherwise layer after layer reuses the memory, which is how reference and old log-probs are computed.
-  /// kInvalidArgument: see PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of memory.
-  runtime::Result<TokenLogprobs> token_logprobs(const PackedBatch& batch, const LogprobOptions& options = {}) const;
+  /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when
+  /// gradients are enabled and at::GradMode is on; otherwise layer after layer reuses the memory,
+  /// which is how reference and old log-probs are computed. kInvalidArgument: see
+  /// PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of
+  /// memory.
+  runtime::Result<TokenLogprobs> token_logprobs(const PackedBatch& batch,
+                                                const LogprobOptions& options = {}) const;
 
-  /// Several things of one pass. Errors as token_logprobs(); also kInvalidArgument for a head that the model does not have, or
-  /// log-probabilities of a classifier.
+  /// Several things of one pass. Errors as token_logprobs(); also kInvalidArgument for a head that
+  /// the model does not have, or log-probabilities of a classifier.
   runtime::Result<Outputs> outputs(const PackedBatch& batch, const OutputOptions& options) const;
 
   /// What a head gives for every token, [T, outputs]. Errors as outputs().
   runtime::Result<at::Tensor> head(const PackedBatch& batch, const std::string& name) const;
 
-  /// Logits before temperature, fp32 [T, V]: for tests and debugging, since it keeps all of them. Errors as token_logprobs().
+  /// Logits before temperature, fp32 [T, V]: for tests and debugging, since it keeps all of them.
+  /// Errors as token_logprobs().
   runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
 
  private:
   void rebuild();
   runtime::Status check_adapter(const std::string& name) const;
   forward::RowsPtr rows_of(const PackedBatch& batch) const;
-  at::Tensor hidden_states(const forward::RowsPtr& rows) const;  // [rows, hidden] before the last norm
+  at::Tensor hidden_states(
+      const forward::RowsPtr& rows) const;  // [rows, hidden] before the last norm
   std::optional<std::size_t> find_head(std::string_view name) const;
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
-  TokenLogprobs logprobs_of(const at::Tensor& hidden, const forward::Rows& rows, const PackedBatch& batch, const LogprobOptions& options) const;
+  TokenLogprobs logprobs_of(const at::Tensor& hidden, const forward::Rows& rows,
+                            const PackedBatch& batch, const LogprobOptions& options) const;
 
   ModelConfig config_;
   Parameters parameters_;

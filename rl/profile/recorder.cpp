@@ -66,12 +66,14 @@ ThreadSpans& of_this_thread() {
 }
 
 // `session`: the one that the span began in.
-void keep(std::uint32_t session, std::string_view name, SpanKind kind, std::int64_t begin_ns, std::int64_t end_ns) {
+void keep(std::uint32_t session, std::string_view name, SpanKind kind, std::int64_t begin_ns,
+          std::int64_t end_ns) {
   ThreadSpans& mine = of_this_thread();
   Recorder& all = recorder();
   const std::lock_guard lock(mine.mutex);
   if (detail::session.load(std::memory_order_acquire) != session) return;
-  if ((kind == SpanKind::kKernel ? all.kernels_left : all.others_left).fetch_sub(1, std::memory_order_relaxed) <= 0) {
+  if ((kind == SpanKind::kKernel ? all.kernels_left : all.others_left)
+          .fetch_sub(1, std::memory_order_relaxed) <= 0) {
     all.cut.fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -81,7 +83,8 @@ void keep(std::uint32_t session, std::string_view name, SpanKind kind, std::int6
     mine.names.clear();
     mine.name_ids.clear();
   }
-  const auto [place, is_new] = mine.name_ids.try_emplace(std::string(name), static_cast<std::uint32_t>(mine.names.size()));
+  const auto [place, is_new] =
+      mine.name_ids.try_emplace(std::string(name), static_cast<std::uint32_t>(mine.names.size()));
   if (is_new) mine.names.push_back(place->first);
   mine.spans.push_back({begin_ns, end_ns, place->second, kind});
 }
@@ -90,14 +93,22 @@ void keep(std::uint32_t session, std::string_view name, SpanKind kind, std::int6
 
 bool Recording::consistent() const {
   const std::size_t count = name.size();
-  if (thread.size() != count || kind.size() != count || begin_ns.size() != count || end_ns.size() != count) return false;
+  if (thread.size() != count || kind.size() != count || begin_ns.size() != count ||
+      end_ns.size() != count)
+    return false;
   for (std::size_t i = 0; i < count; ++i) {
-    if (name[i] >= names.size() || thread[i] >= threads.size() || kind[i] > SpanKind::kKernel || end_ns[i] < begin_ns[i]) return false;
+    if (name[i] >= names.size() || thread[i] >= threads.size() || kind[i] > SpanKind::kKernel ||
+        end_ns[i] < begin_ns[i])
+      return false;
   }
   return true;
 }
 
-std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::string machine_name() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -110,7 +121,8 @@ ProfileStarted start(std::int64_t spans_max) {
   Recorder& all = recorder();
   const std::lock_guard lock(all.mutex);
   // Threads that are gone have nobody but this list.
-  std::erase_if(all.threads, [](const std::shared_ptr<ThreadSpans>& thread) { return thread.use_count() == 1; });
+  std::erase_if(all.threads,
+                [](const std::shared_ptr<ThreadSpans>& thread) { return thread.use_count() == 1; });
   all.kernels_left = spans_max - spans_max / 4;
   all.others_left = spans_max / 4;
   all.cut = 0;
@@ -118,7 +130,9 @@ ProfileStarted start(std::int64_t spans_max) {
   return {machine_name(), now_ns()};
 }
 
-ProfileStarted start(const ProfileRequest& request) { return request.wanted ? start(request.spans_max) : ProfileStarted{machine_name(), now_ns()}; }
+ProfileStarted start(const ProfileRequest& request) {
+  return request.wanted ? start(request.spans_max) : ProfileStarted{machine_name(), now_ns()};
+}
 
 Recording stop() {
   Recorder& all = recorder();
@@ -132,7 +146,8 @@ Recording stop() {
     if (thread->session != session || thread->spans.empty()) continue;
     std::vector<std::uint32_t> ids;
     for (const std::string& name : thread->names) {
-      const auto [place, is_new] = name_ids.try_emplace(name, static_cast<std::uint32_t>(recording.names.size()));
+      const auto [place, is_new] =
+          name_ids.try_emplace(name, static_cast<std::uint32_t>(recording.names.size()));
       if (is_new) recording.names.push_back(name);
       ids.push_back(place->second);
     }

@@ -1,5 +1,6 @@
-// The recorder of a process: scopes in the code that become spans while a profile is on, and cost one comparison while none is.
-// One a process, since a scope deep inside a kernel's thread has nobody to ask; what decides when it runs is the trainer.
+// The recorder of a process: scopes in the code that become spans while a profile is on, and cost
+// one comparison while none is. One a process, since a scope deep inside a kernel's thread has
+// nobody to ask; what decides when it runs is the trainer.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ extern std::atomic<std::uint32_t> session;  // which recording is on; 0: none
 /// Whether a recording is on.
 inline bool recording() { return detail::session.load(std::memory_order_relaxed) != 0; }
 
-/// Begins a recording that keeps `spans_max` spans at most, three quarters of them kernels; what was recorded before is forgotten. Thread-safe.
+/// Begins a recording that keeps `spans_max` spans at most, three quarters of them kernels; what
+/// was recorded before is forgotten. Thread-safe.
 ProfileStarted start(std::int64_t spans_max);
 
 /// Ends it. Spans that are still open are no part of it. Thread-safe.
@@ -38,7 +40,8 @@ void add(std::string_view name, SpanKind kind, std::int64_t begin_ns, std::int64
 /// Its lifetime is the span. `name` must outlive it.
 class Span {
  public:
-  explicit Span(const char* name, SpanKind kind = SpanKind::kOperation) : name_(name), kind_(kind), session_(detail::session.load(std::memory_order_relaxed)) {
+  explicit Span(const char* name, SpanKind kind = SpanKind::kOperation)
+      : name_(name), kind_(kind), session_(detail::session.load(std::memory_order_relaxed)) {
     if (session_ != 0) begin_ns_ = now_ns();
   }
   ~Span() {

@@ -1,4 +1,5 @@
-// Recording: what one process did while it was profiled. A value that travels from workers to the controller.
+// Recording: what one process did while it was profiled. A value that travels from workers to the
+// controller.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct RecordedThread {
   auto fields() { return std::tie(id, name); }
 };
 
-/// Spans as columns, in the order in which they ended, thread by thread. Times are of the process's steady clock.
+/// Spans as columns, in the order in which they ended, thread by thread. Times are of the process's
+/// steady clock.
 struct Recording {
   std::vector<std::string> names;
   std::vector<RecordedThread> threads;
@@ -44,7 +46,7 @@ struct Recording {
 
 /// How one process is to be profiled.
 struct ProfileRequest {
-  bool wanted = true;           // a worker that is not: it answers, and records nothing
+  bool wanted = true;  // a worker that is not: it answers, and records nothing
   std::int64_t spans_max = 0;
 
   auto fields() { return std::tie(wanted, spans_max); }

@@ -50,7 +50,9 @@ std::vector<double> ticks(const Range& range, int count) {
   const double part = rough / power;
   const double step = power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
   std::vector<double> out;
-  for (double at = std::ceil(range.least / step) * step; at <= range.most + step * 1e-9 && out.size() < 20; at += step) out.push_back(std::abs(at) < step * 1e-9 ? 0 : at);
+  for (double at = std::ceil(range.least / step) * step;
+       at <= range.most + step * 1e-9 && out.size() < 20; at += step)
+    out.push_back(std::abs(at) < step * 1e-9 ? 0 : at);
   return out;
 }
 
@@ -60,21 +62,32 @@ class Frame {
     x_.widen();
     y_.widen();
   }
-  double x(double value) const { return kLeft + (value - x_.least) / (x_.most - x_.least) * (kWidth - kLeft - kRight); }
-  double y(double value) const { return kHeight - kBottom - (value - y_.least) / (y_.most - y_.least) * (kHeight - kTop - kBottom); }
-  std::string point(double step, double value) const { return coordinate(x(step)) + "," + coordinate(y(value)); }
+  double x(double value) const {
+    return kLeft + (value - x_.least) / (x_.most - x_.least) * (kWidth - kLeft - kRight);
+  }
+  double y(double value) const {
+    return kHeight - kBottom -
+           (value - y_.least) / (y_.most - y_.least) * (kHeight - kTop - kBottom);
+  }
+  std::string point(double step, double value) const {
+    return coordinate(x(step)) + "," + coordinate(y(value));
+  }
 
   // `unit` follows the values on the left: " s".
   std::string axes(const std::string& unit = {}) const {
     std::string svg;
     for (const double tick : ticks(y_, 4)) {
       const std::string at = coordinate(y(tick));
-      svg += "<line class='grid' x1='" + coordinate(kLeft) + "' x2='" + coordinate(kWidth - kRight) + "' y1='" + at + "' y2='" + at + "'/><text class='y' x='" + coordinate(kLeft - 5) + "' y='" + at + "'>" + axis_number(tick) + html_text(unit) + "</text>";
+      svg += "<line class='grid' x1='" + coordinate(kLeft) + "' x2='" +
+             coordinate(kWidth - kRight) + "' y1='" + at + "' y2='" + at +
+             "'/><text class='y' x='" + coordinate(kLeft - 5) + "' y='" + at + "'>" +
+             axis_number(tick) + html_text(unit) + "</text>";
     }
     for (const double tick : ticks(x_, 6)) {
       if (tick != std::floor(tick)) continue;
       const bool at_end = x(tick) > kWidth - kRight - 12;  // half of a number would be cut off
-      svg += "<text class='" + std::string(at_end ? "end" : "x") + "' x='" + coordinate(x(tick)) + "' y='" + coordinate(kHeight - 8) + "'>" + axis_number(tick) + "</text>";
+      svg += "<text class='" + std::string(at_end ? "end" : "x") + "' x='" + coordinate(x(tick)) +
+             "' y='" + coordinate(kHeight - 8) + "'>" + axis_number(tick) + "</text>";
     }
     return svg;
   }
@@ -84,13 +97,16 @@ class Frame {
 };
 
 std::string svg(const std::string& inside) {
-  return "<svg viewBox='0 0 " + coordinate(kWidth) + " " + coordinate(kHeight) + "' role='img'>" + inside + "</svg>";
+  return "<svg viewBox='0 0 " + coordinate(kWidth) + " " + coordinate(kHeight) + "' role='img'>" +
+         inside + "</svg>";
 }
 
 std::string legend(const std::vector<Series>& series) {
   if (series.size() < 2) return "";
   std::string html = "<div class='legend'>";
-  for (std::size_t i = 0; i < series.size(); ++i) html += "<span><i style='background:" + series_color(i) + "'></i>" + html_text(series[i].name) + "</span>";
+  for (std::size_t i = 0; i < series.size(); ++i)
+    html += "<span><i style='background:" + series_color(i) + "'></i>" + html_text(series[i].name) +
+            "</span>";
   return html + "</div>";
 }
 
@@ -131,7 +147,8 @@ std::string draw(const Series& series, const std::string& color, const Frame& fr
   for (const std::vector<Point>& run : runs(series)) {
     if (run.empty()) continue;
     if (run.size() == 1) {
-      out += "<circle cx='" + coordinate(frame.x(run[0].step)) + "' cy='" + coordinate(frame.y(run[0].mean)) + "' r='2.5' fill='" + color + "'/>";
+      out += "<circle cx='" + coordinate(frame.x(run[0].step)) + "' cy='" +
+             coordinate(frame.y(run[0].mean)) + "' r='2.5' fill='" + color + "'/>";
       continue;
     }
     std::string line, band, back;
@@ -140,7 +157,8 @@ std::string draw(const Series& series, const std::string& color, const Frame& fr
       band += frame.point(point.step, point.range.most) + " ";
       back = frame.point(point.step, point.range.least) + " " + back;
     }
-    if (series.values.size() > kPointsMax) out += "<polygon points='" + band + back + "' fill='" + color + "' opacity='.15'/>";
+    if (series.values.size() > kPointsMax)
+      out += "<polygon points='" + band + back + "' fill='" + color + "' opacity='.15'/>";
     out += "<polyline points='" + line + "' stroke='" + color + "'/>";
   }
   return out;
@@ -151,13 +169,16 @@ std::string draw(const Series& series, const std::string& color, const Frame& fr
 std::string axis_number(double value) {
   char text[32];
   const double size = std::abs(value);
-  if (size != 0 && (size < 1e-3 || size >= 1e6)) std::snprintf(text, sizeof text, "%.2g", value);
-  else std::snprintf(text, sizeof text, "%.4g", value);
+  if (size != 0 && (size < 1e-3 || size >= 1e6))
+    std::snprintf(text, sizeof text, "%.2g", value);
+  else
+    std::snprintf(text, sizeof text, "%.4g", value);
   return text;
 }
 
 std::string series_color(std::size_t index) {
-  static constexpr std::array kColors = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569", "#b45309"};
+  static constexpr std::array kColors = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed",
+                                         "#0891b2", "#be185d", "#65a30d", "#475569", "#b45309"};
   return kColors[index % kColors.size()];
 }
 
@@ -215,7 +236,8 @@ std::string stacked_chart(const std::vector<Series>& series, const std::string& 
       upper += frame.point(steps[i], tops[layer][i]) + " ";
       lower = frame.point(steps[i], layer == 0 ? 0 : tops[layer - 1][i]) + " " + lower;
     }
-    inside += "<polygon points='" + upper + lower + "' fill='" + series_color(layer) + "' opacity='.75'/>";
+    inside += "<polygon points='" + upper + lower + "' fill='" + series_color(layer) +
+              "' opacity='.75'/>";
   }
   return svg(inside) + legend(series);
 }
@@ -233,7 +255,8 @@ std::string distribution_chart(const std::vector<Distribution>& steps) {
   wide.least -= 0.5;
   wide.most += 0.5;
   const Frame frame(wide, y);
-  const double width = std::max(1.0, (kWidth - kLeft - kRight) / std::max<double>(1, x.most - x.least + 1));
+  const double width =
+      std::max(1.0, (kWidth - kLeft - kRight) / std::max<double>(1, x.most - x.least + 1));
   const double height = (kHeight - kTop - kBottom) / kRows;
   std::string inside;
   for (const Distribution& step : steps) {
@@ -241,7 +264,8 @@ std::string distribution_chart(const std::vector<Distribution>& steps) {
     double finite = 0;
     for (const double value : step.values) {
       if (!std::isfinite(value)) continue;
-      ++counts[static_cast<std::size_t>(std::min<double>(kRows - 1, std::floor((value - y.least) / (y.most - y.least) * kRows)))];
+      ++counts[static_cast<std::size_t>(
+          std::min<double>(kRows - 1, std::floor((value - y.least) / (y.most - y.least) * kRows)))];
       ++finite;
     }
     for (int row = 0; row < kRows; ++row) {
@@ -249,7 +273,13 @@ std::string distribution_chart(const std::vector<Distribution>& steps) {
       if (share == 0) continue;
       char opacity[16];
       std::snprintf(opacity, sizeof opacity, "%.2f", 0.15 + 0.85 * share);
-      inside += "<rect x='" + coordinate(frame.x(static_cast<double>(step.step)) - width / 2) + "' y='" + coordinate(kHeight - kBottom - (row + 1) * height) + "' width='" + coordinate(width) + "' height='" + coordinate(height) + "' fill='" + series_color(0) + "' opacity='" + opacity + "'><title>step " + std::to_string(step.step) + ": " + axis_number(100 * share) + " % from " + axis_number(y.least + (y.most - y.least) * row / kRows) + " to " + axis_number(y.least + (y.most - y.least) * (row + 1) / kRows) + "</title></rect>";
+      inside += "<rect x='" + coordinate(frame.x(static_cast<double>(step.step)) - width / 2) +
+                "' y='" + coordinate(kHeight - kBottom - (row + 1) * height) + "' width='" +
+                coordinate(width) + "' height='" + coordinate(height) + "' fill='" +
+                series_color(0) + "' opacity='" + opacity + "'><title>step " +
+                std::to_string(step.step) + ": " + axis_number(100 * share) + " % from " +
+                axis_number(y.least + (y.most - y.least) * row / kRows) + " to " +
+                axis_number(y.least + (y.most - y.least) * (row + 1) / kRows) + "</title></rect>";
     }
   }
   return svg(frame.axes() + inside);

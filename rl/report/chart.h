@@ -14,14 +14,17 @@ struct Series {
   std::vector<double> values;
 };
 
-/// Lines over the steps with axes and, for more than one, a legend. More points than pixels are drawn as means of their neighbours with the
-/// range that they cover behind them. Empty where no value is finite.
+/// Lines over the steps with axes and, for more than one, a legend. More points than pixels are
+/// drawn as means of their neighbours with the range that they cover behind them. Empty where no
+/// value is finite.
 std::string line_chart(const std::vector<Series>& series);
 
-/// Layers on top of each other: where a step's time went. A series that lacks a step counts as 0 there.
+/// Layers on top of each other: where a step's time went. A series that lacks a step counts as 0
+/// there.
 std::string stacked_chart(const std::vector<Series>& series, const std::string& unit);
 
-/// How the values of each step are spread: a column a step, a row for each of twenty ranges from least to most, darker where more of them are.
+/// How the values of each step are spread: a column a step, a row for each of twenty ranges from
+/// least to most, darker where more of them are.
 struct Distribution {
   std::int64_t step = 0;
   std::vector<double> values;

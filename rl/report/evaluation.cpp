@@ -17,15 +17,18 @@ std::set<std::int64_t> sizes(std::int64_t n) {
 }
 
 std::int64_t right_of(const EvaluatedPrompt& prompt) {
-  return std::count_if(prompt.answers.begin(), prompt.answers.end(), [](const EvaluatedAnswer& answer) { return answer.right; });
+  return std::count_if(prompt.answers.begin(), prompt.answers.end(),
+                       [](const EvaluatedAnswer& answer) { return answer.right; });
 }
 
-EvaluationSummary summary_of(const std::string& name, const std::vector<const EvaluatedPrompt*>& prompts) {
+EvaluationSummary summary_of(const std::string& name,
+                             const std::vector<const EvaluatedPrompt*>& prompts) {
   EvaluationSummary out;
   out.data_source = name;
   out.prompts = static_cast<std::int64_t>(prompts.size());
   std::int64_t n = prompts.empty() ? 0 : static_cast<std::int64_t>(prompts.front()->answers.size());
-  for (const EvaluatedPrompt* prompt : prompts) n = std::min(n, static_cast<std::int64_t>(prompt->answers.size()));
+  for (const EvaluatedPrompt* prompt : prompts)
+    n = std::min(n, static_cast<std::int64_t>(prompt->answers.size()));
   std::vector<double> accuracy;
   std::map<std::int64_t, std::vector<double>> pass, majority;
   std::int64_t cut = 0;
@@ -35,14 +38,18 @@ EvaluationSummary summary_of(const std::string& name, const std::vector<const Ev
     out.answers += count;
     accuracy.push_back(count == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(count));
     for (const EvaluatedAnswer& answer : prompt->answers) {
-      if (!answer.error.empty()) ++out.errors;
-      else out.score += answer.score;
+      if (!answer.error.empty())
+        ++out.errors;
+      else
+        out.score += answer.score;
       out.tokens += static_cast<double>(answer.tokens);
       cut += answer.cut ? 1 : 0;
     }
     for (const std::int64_t k : sizes(n)) {
       pass[k].push_back(pass_at(count, right, k));
-      if (k > 2) majority[k].push_back(majority_at(prompt->answers, k));  // of two that differ nothing is the majority
+      if (k > 2)
+        majority[k].push_back(
+            majority_at(prompt->answers, k));  // of two that differ nothing is the majority
     }
   }
   out.accuracy = estimate(accuracy);
@@ -61,7 +68,8 @@ double pass_at(std::int64_t n, std::int64_t c, std::int64_t k) {
   CHECK(k >= 1 && k <= n);
   if (n - c < k) return 1.0;
   double none = 1.0;
-  for (std::int64_t i = n - c + 1; i <= n; ++i) none *= 1.0 - static_cast<double>(k) / static_cast<double>(i);
+  for (std::int64_t i = n - c + 1; i <= n; ++i)
+    none *= 1.0 - static_cast<double>(k) / static_cast<double>(i);
   return 1.0 - none;
 }
 
@@ -83,7 +91,10 @@ double majority_at(const std::vector<EvaluatedAnswer>& answers, std::int64_t k) 
     for (const auto& [answer, voters] : votes) {
       if (voters.size() < most) continue;
       ++tied;
-      right += static_cast<double>(std::count_if(voters.begin(), voters.end(), [](const EvaluatedAnswer* voter) { return voter->right; })) / static_cast<double>(most);
+      right += static_cast<double>(
+                   std::count_if(voters.begin(), voters.end(),
+                                 [](const EvaluatedAnswer* voter) { return voter->right; })) /
+               static_cast<double>(most);
     }
     if (tied > 0) sum += right / tied;
   }
@@ -98,7 +109,8 @@ Estimate estimate(const std::vector<double>& values) {
   mean /= n;
   constexpr double kZ = 1.959963984540054;  // 95 %, two-sided
   const double middle = (mean + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
-  const double half = kZ / (1 + kZ * kZ / n) * std::sqrt(std::max(0.0, mean * (1 - mean)) / n + kZ * kZ / (4 * n * n));
+  const double half = kZ / (1 + kZ * kZ / n) *
+                      std::sqrt(std::max(0.0, mean * (1 - mean)) / n + kZ * kZ / (4 * n * n));
   return {.value = mean, .low = std::max(0.0, middle - half), .high = std::min(1.0, middle + half)};
 }
 

@@ -11,12 +11,16 @@
 namespace rl {
 
 struct EvaluationPageOptions {
-  std::string title;                                      // of the model
+  std::string title;                                       // of the model
   std::vector<std::pair<std::string, std::string>> facts;  // how it was done: name and value
-  std::int64_t prompts_max = 1000;                        // with their answers on the page; it says how many were left out
+  std::int64_t prompts_max =
+      1000;  // with their answers on the page; it says how many were left out
 };
 
-/// A page that needs nothing besides itself: the summaries as a table, then each prompt with its answers, which can be narrowed to those with a wrong one.
-std::string evaluation_html(const std::vector<EvaluationSummary>& summaries, const std::vector<EvaluatedPrompt>& prompts, const EvaluationPageOptions& options);
+/// A page that needs nothing besides itself: the summaries as a table, then each prompt with its
+/// answers, which can be narrowed to those with a wrong one.
+std::string evaluation_html(const std::vector<EvaluationSummary>& summaries,
+                            const std::vector<EvaluatedPrompt>& prompts,
+                            const EvaluationPageOptions& options);
 
 }  // namespace rl

@@ -10,12 +10,15 @@
 namespace rl {
 
 struct ReportOptions {
-  std::vector<std::int64_t> sample_steps;  // whose responses are shown; empty: the first that was kept, the middle one and the last
+  std::vector<std::int64_t> sample_steps;  // whose responses are shown; empty: the first that was
+                                           // kept, the middle one and the last
   std::int64_t samples_per_step = 8;
 };
 
-/// A page that needs nothing besides itself: curves of all metrics, the time of each role, how the rewards are spread, responses whose tokens are coloured by
-/// log-probability or advantage, the configuration. kNotFound: a step of `sample_steps` that nothing was kept of, with those that there are.
+/// A page that needs nothing besides itself: curves of all metrics, the time of each role, how the
+/// rewards are spread, responses whose tokens are coloured by log-probability or advantage, the
+/// configuration. kNotFound: a step of `sample_steps` that nothing was kept of, with those that
+/// there are.
 runtime::Result<std::string> report_html(const RunLog& run, const ReportOptions& options);
 
 }  // namespace rl

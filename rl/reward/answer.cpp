@@ -30,7 +30,8 @@ std::string form(std::string_view answer) {
   return normal_form(answer);
 }
 
-std::optional<std::string_view> between(std::string_view text, std::string_view open, std::string_view close) {
+std::optional<std::string_view> between(std::string_view text, std::string_view open,
+                                        std::string_view close) {
   const std::size_t end = text.rfind(close);
   const std::size_t begin = end == text.npos ? end : text.rfind(open, end);
   if (begin == text.npos) return std::nullopt;
@@ -39,7 +40,8 @@ std::optional<std::string_view> between(std::string_view text, std::string_view 
 
 std::optional<std::string_view> line_behind(std::string_view text, std::string_view mark) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t at = lower.rfind(mark);
   if (at == lower.npos) return std::nullopt;
   const std::string_view rest = trim(text.substr(at + mark.size()));

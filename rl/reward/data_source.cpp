@@ -7,7 +7,8 @@
 namespace rl {
 
 std::span<const std::string_view> code_data_sources() {
-  static constexpr std::array<std::string_view, 4> kSources = {"codecontests", "apps", "codeforces", "taco"};
+  static constexpr std::array<std::string_view, 4> kSources = {"codecontests", "apps", "codeforces",
+                                                               "taco"};
   return kSources;
 }
 
@@ -45,11 +46,15 @@ runtime::Result<std::string> rule_for_data_source(std::string_view data_source) 
   if (data_source.starts_with("aime")) return std::string("math_dapo");
   for (const std::string_view code : code_data_sources()) {
     if (data_source != code) continue;
-    return runtime::invalid_argument("data source '" + std::string(data_source) + "' is scored by running programs: set reward.sandbox_fusion.url to the address of a SandboxFusion server, "
-                                     "or give a scorer of your own by reward.custom_reward_function.path or reward.http.url");
+    return runtime::invalid_argument(
+        "data source '" + std::string(data_source) +
+        "' is scored by running programs: set reward.sandbox_fusion.url to the address of a "
+        "SandboxFusion server, "
+        "or give a scorer of your own by reward.custom_reward_function.path or reward.http.url");
   }
-  return runtime::invalid_argument("nothing says how to score data source '" + std::string(data_source) + "': set reward.rule to one of " + list_reward_rules() +
-                                   ", or reward.custom_reward_function.path");
+  return runtime::invalid_argument("nothing says how to score data source '" +
+                                   std::string(data_source) + "': set reward.rule to one of " +
+                                   list_reward_rules() + ", or reward.custom_reward_function.path");
 }
 
 }  // namespace rl

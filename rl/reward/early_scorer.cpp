@@ -9,7 +9,10 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-EarlyScorer::Key EarlyScorer::key_of(const ScoreRequest& request) { return {request.data_source, request.response, request.ground_truth, request.extra_info, request.where}; }
+EarlyScorer::Key EarlyScorer::key_of(const ScoreRequest& request) {
+  return {request.data_source, request.response, request.ground_truth, request.extra_info,
+          request.where};
+}
 
 EarlyScorer::~EarlyScorer() {
   {
@@ -57,7 +60,8 @@ void EarlyScorer::work() {
       waiting_.clear();
     } else {
       counts_.add(batch->counts);
-      for (std::size_t i = 0; i < numbers.size(); ++i) scores_.emplace(numbers[i], std::move(batch->scores[i]));
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        scores_.emplace(numbers[i], std::move(batch->scores[i]));
     }
     answered_.notify_all();
   }
@@ -67,7 +71,8 @@ void EarlyScorer::work() {
 void EarlyScorer::prepare(std::span<const ScoreRequest> requests) {
   const std::lock_guard lock(mutex_);
   if (!failure_.ok()) return;
-  for (const ScoreRequest& request : requests) prepared_[key_of(request)].push_back(submit(request));
+  for (const ScoreRequest& request : requests)
+    prepared_[key_of(request)].push_back(submit(request));
   start_threads();
 }
 
@@ -89,10 +94,15 @@ Result<ScoredBatch> EarlyScorer::score(std::span<const ScoreRequest> requests) {
       found->second.pop_front();
     }
     for (const auto& [key, unwanted] : prepared_) {
-      for (const std::size_t number : unwanted) std::erase_if(waiting_, [&](const auto& entry) { return entry.first == number; });
+      for (const std::size_t number : unwanted)
+        std::erase_if(waiting_, [&](const auto& entry) { return entry.first == number; });
     }
     start_threads();
-    answered_.wait(lock, [&] { return !failure_.ok() || std::all_of(wanted.begin(), wanted.end(), [&](std::size_t number) { return scores_.contains(number); }); });
+    answered_.wait(lock, [&] {
+      return !failure_.ok() || std::all_of(wanted.begin(), wanted.end(), [&](std::size_t number) {
+        return scores_.contains(number);
+      });
+    });
   }
   lock.unlock();
   join();  // those that nobody waits for, too: their counts belong here

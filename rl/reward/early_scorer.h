@@ -21,21 +21,27 @@ struct EarlyScoring {
   std::size_t concurrency = 1;  // calls at once
 };
 
-/// A scorer that waits for others, such as a server: threads hand it prepared requests, as many together as have come while others were on their way, and score() finds their scores or what
-/// is left to wait for. Scores are those of score() alone, if a request's score does not depend on which others it is asked with. `inner` must bear several calls of score() at once.
-/// A resource; one thread at a time calls its methods.
+/// A scorer that waits for others, such as a server: threads hand it prepared requests, as many
+/// together as have come while others were on their way, and score() finds their scores or what is
+/// left to wait for. Scores are those of score() alone, if a request's score does not depend on
+/// which others it is asked with. `inner` must bear several calls of score() at once. A resource;
+/// one thread at a time calls its methods.
 class EarlyScorer : public Scorer {
  public:
-  EarlyScorer(std::unique_ptr<Scorer> inner, const EarlyScoring& options) : inner_(std::move(inner)), options_(options) {}
+  EarlyScorer(std::unique_ptr<Scorer> inner, const EarlyScoring& options)
+      : inner_(std::move(inner)), options_(options) {}
   /// Waits for the calls that are on their way.
   ~EarlyScorer() override;
 
   bool prepares() const override { return true; }
   /// A failure of the call is told by score().
   void prepare(std::span<const ScoreRequest> requests) override;
-  /// Requests that were prepared and are not asked for are forgotten; what became of their tries is counted.
+  /// Requests that were prepared and are not asked for are forgotten; what became of their tries is
+  /// counted.
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
-  runtime::Status check_row(const ScoreRequest& row) const override { return inner_->check_row(row); }
+  runtime::Status check_row(const ScoreRequest& row) const override {
+    return inner_->check_row(row);
+  }
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;

@@ -17,26 +17,29 @@ using Value = std::optional<Quotient>;
 constexpr std::size_t kExpressionBytesMax = 1000;
 constexpr int kExpressionDepthMax = 40;
 
-
 /// A text by which symbols made of values ("sin(...)") are told apart.
 std::string serialize(const Polynomial& polynomial) {
   std::string out;
   for (const auto& [monomial, coefficient] : polynomial.terms) {
-    out += "+" + std::to_string(coefficient.numerator) + "/" + std::to_string(coefficient.denominator) + "r" + std::to_string(monomial.radicand);
-    for (const auto& [symbol, exponent] : monomial.symbols) out += "*" + symbol + "^" + std::to_string(exponent);
+    out += "+" + std::to_string(coefficient.numerator) + "/" +
+           std::to_string(coefficient.denominator) + "r" + std::to_string(monomial.radicand);
+    for (const auto& [symbol, exponent] : monomial.symbols)
+      out += "*" + symbol + "^" + std::to_string(exponent);
   }
   return out;
 }
 
 std::string serialize(const Quotient& quotient) {
-  if (const auto constant = constant_of(quotient)) return std::to_string(constant->numerator) + "/" + std::to_string(constant->denominator);
+  if (const auto constant = constant_of(quotient))
+    return std::to_string(constant->numerator) + "/" + std::to_string(constant->denominator);
   return serialize(quotient.numerator) + "|" + serialize(quotient.denominator);
 }
 
 /// The whole n-th root of a whole number, if it has one.
 std::optional<std::int64_t> whole_root(std::int64_t value, std::int64_t degree) {
   if (value < 0 && degree % 2 == 0) return std::nullopt;
-  const auto guess = static_cast<std::int64_t>(std::llround(std::pow(std::abs(static_cast<double>(value)), 1.0 / static_cast<double>(degree))));
+  const auto guess = static_cast<std::int64_t>(std::llround(
+      std::pow(std::abs(static_cast<double>(value)), 1.0 / static_cast<double>(degree))));
   const Value back = power(*make_quotient({guess, 1}), degree);
   const auto constant = back ? constant_of(*back) : std::nullopt;
   if (!constant || constant->numerator != std::abs(value)) return std::nullopt;
@@ -47,7 +50,8 @@ Value root(const Quotient& inside, std::int64_t degree) {
   if (degree == 2) {
     if (const Value value = square_root(inside)) return value;
   } else if (const auto constant = constant_of(inside); constant && degree > 2 && degree < 32) {
-    const auto above = whole_root(constant->numerator, degree), below = whole_root(constant->denominator, degree);
+    const auto above = whole_root(constant->numerator, degree),
+               below = whole_root(constant->denominator, degree);
     if (above && below) {
       const auto value = make_rational(*above, *below);
       return value ? make_quotient(*value) : std::nullopt;
@@ -88,7 +92,9 @@ class Reader {
     skip();
     if (!text_.substr(at_).starts_with(word)) return false;
     // "\in" isn't the beginning of "\infty".
-    if (word.size() > 1 && is_letter(word.back()) && at_ + word.size() < text_.size() && is_letter(text_[at_ + word.size()])) return false;
+    if (word.size() > 1 && is_letter(word.back()) && at_ + word.size() < text_.size() &&
+        is_letter(text_[at_ + word.size()]))
+      return false;
     at_ += word.size();
     return true;
   }
@@ -148,7 +154,8 @@ class Reader {
   // Two numbers side by side are no product.
   bool starts_atom() {
     const char c = peek();
-    if (is_digit(c) || c == '.') return at_ > 0 && !is_digit(text_[at_ - 1]) && text_[at_ - 1] != ' ' && text_[at_ - 1] != '.';
+    if (is_digit(c) || c == '.')
+      return at_ > 0 && !is_digit(text_[at_ - 1]) && text_[at_ - 1] != ' ' && text_[at_ - 1] != '.';
     return c == '(' || c == '{' || c == '\\' || is_letter(c);
   }
 
@@ -156,7 +163,9 @@ class Reader {
     skip();
     const std::size_t begin = at_;
     Value value = nested(&Reader::atom);
-    if (value && is_whole(begin, at_) && peek() == '\\' && (text_.substr(at_).starts_with("\\frac"))) value = mixed(*value);
+    if (value && is_whole(begin, at_) && peek() == '\\' &&
+        (text_.substr(at_).starts_with("\\frac")))
+      value = mixed(*value);
     while (value) {
       if (take("^") || take("**")) {
         const Value exponent = exponent_argument();
@@ -171,7 +180,8 @@ class Reader {
   }
 
   bool is_whole(std::size_t begin, std::size_t end) const {
-    return begin < end && std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.begin() + static_cast<std::ptrdiff_t>(end), is_digit);
+    return begin < end && std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      text_.begin() + static_cast<std::ptrdiff_t>(end), is_digit);
   }
 
   // "1\frac{1}{2}" is one and a half.
@@ -179,14 +189,17 @@ class Reader {
     const std::size_t begin = at_;
     const Value part = atom();
     const auto constant = part ? constant_of(*part) : std::nullopt;
-    if (constant && constant->numerator > 0 && constant->numerator < constant->denominator) return add(whole, *part);
+    if (constant && constant->numerator > 0 && constant->numerator < constant->denominator)
+      return add(whole, *part);
     at_ = begin;
     return whole;
   }
 
   Value factorial(const Quotient& value) {
     const auto constant = constant_of(value);
-    if (!constant || constant->denominator != 1 || constant->numerator < 0 || constant->numerator > 20) return std::nullopt;
+    if (!constant || constant->denominator != 1 || constant->numerator < 0 ||
+        constant->numerator > 20)
+      return std::nullopt;
     std::int64_t product = 1;
     for (std::int64_t i = 2; i <= constant->numerator; ++i) product *= i;
     return make_quotient({product, 1});
@@ -218,11 +231,15 @@ class Reader {
         continue;
       }
       any = true;
-      if (__builtin_mul_overflow(numerator, 10, &numerator) || __builtin_add_overflow(numerator, text_[at_] - '0', &numerator)) return std::nullopt;
+      if (__builtin_mul_overflow(numerator, 10, &numerator) ||
+          __builtin_add_overflow(numerator, text_[at_] - '0', &numerator))
+        return std::nullopt;
       if (point && __builtin_mul_overflow(denominator, 10, &denominator)) return std::nullopt;
     }
     if (!any) return std::nullopt;
-    if (!point && at_ < text_.size() && text_[at_] == '_') return subscripted(std::string(text_.substr(begin, at_ - begin)));  // 1011_2: a number of another base
+    if (!point && at_ < text_.size() && text_[at_] == '_')
+      return subscripted(
+          std::string(text_.substr(begin, at_ - begin)));  // 1011_2: a number of another base
     const auto value = make_rational(numerator, denominator);
     return value ? make_quotient(*value) : std::nullopt;
   }
@@ -283,20 +300,28 @@ class Reader {
     if (name == "sqrt") {
       std::int64_t degree = 2;
       if (take("[")) {
-        const auto constant = [&]() -> std::optional<Rational> { const Value value = sum(); return value ? constant_of(*value) : std::nullopt; }();
-        if (!constant || constant->denominator != 1 || constant->numerator < 2 || !take("]")) return std::nullopt;
+        const auto constant = [&]() -> std::optional<Rational> {
+          const Value value = sum();
+          return value ? constant_of(*value) : std::nullopt;
+        }();
+        if (!constant || constant->denominator != 1 || constant->numerator < 2 || !take("]"))
+          return std::nullopt;
         degree = constant->numerator;
       }
       const Value inside = argument();
       return inside ? root(*inside, degree) : std::nullopt;
     }
-    for (const std::string_view function : {"sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "log", "ln", "exp"}) {
+    for (const std::string_view function : {"sin", "cos", "tan", "cot", "sec", "csc", "arcsin",
+                                            "arccos", "arctan", "log", "ln", "exp"}) {
       if (name == function) return applied(name);
     }
     if (name == "infty") return make_symbol("infty");
-    constexpr std::string_view kGreek = " alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega "
-                                        "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ";
-    if (name.empty() || kGreek.find(" " + name + " ") == std::string_view::npos) return std::nullopt;
+    constexpr std::string_view kGreek =
+        " alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
+        "rho sigma tau phi varphi chi psi omega "
+        "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ";
+    if (name.empty() || kGreek.find(" " + name + " ") == std::string_view::npos)
+      return std::nullopt;
     return subscripted(name);
   }
 
@@ -327,7 +352,8 @@ class Reader {
 std::optional<Quotient> read_expression(std::string_view text) {
   if (text.empty() || text.size() > kExpressionBytesMax) return std::nullopt;
   // "no" and "on" are words, "x" is a variable.
-  if (text.size() > 1 && text != "pi" && std::all_of(text.begin(), text.end(), is_letter)) return std::nullopt;
+  if (text.size() > 1 && text != "pi" && std::all_of(text.begin(), text.end(), is_letter))
+    return std::nullopt;
   return Reader(text).read();
 }
 

@@ -30,7 +30,8 @@ HttpRequest make_request(const HttpScorerOptions& options, const json& samples) 
   return request;
 }
 
-/// Python's json writes numbers that are none, which JSON has no word for: null in their place, which is no score either.
+/// Python's json writes numbers that are none, which JSON has no word for: null in their place,
+/// which is no score either.
 std::string without_nan(std::string_view body) {
   std::string text;
   bool quoted = false;
@@ -62,14 +63,17 @@ json read_scores(const std::string& body, std::size_t expected, std::string& why
     return json::array();
   }
   if (tree.size() == expected) return tree;
-  why = "it answered " + std::to_string(tree.size()) + " scores for " + std::to_string(expected) + " samples";
+  why = "it answered " + std::to_string(tree.size()) + " scores for " + std::to_string(expected) +
+        " samples";
   return json::array();
 }
 
 /// A number, {"score": number} with further numbers, or what is wrong with it.
 Score read_score(const json& value) {
   if (value.is_number()) return score_of({{"score", value}});
-  if (!value.is_object()) return score_of({{"invalid", "the server gave " + value.dump().substr(0, 100) + ", not a number"}});
+  if (!value.is_object())
+    return score_of(
+        {{"invalid", "the server gave " + value.dump().substr(0, 100) + ", not a number"}});
   json extra = value;
   extra.erase("score");
   return score_of({{"score", value.value("score", json())}, {"extra", extra}});
@@ -82,13 +86,21 @@ bool worth_retrying(int status) { return status == 429 || status >= 500; }
 Result<std::unique_ptr<HttpScorer>> HttpScorer::create(HttpScorerOptions options) {
   constexpr const char* kKey = "reward.http.url";
   if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
-    return runtime::invalid_argument(std::string(kKey) + ": expected an address that begins with http:// or https://, got '" + options.url + "'");
+    return runtime::invalid_argument(
+        std::string(kKey) + ": expected an address that begins with http:// or https://, got '" +
+        options.url + "'");
   }
   HttpClient client;
   const Result<HttpAnswer> answer = client.perform(make_request(options, json::array()));
-  if (!answer.ok()) return answer.status().with_context(std::string(kKey) + ": the reward server cannot be reached");
-  const std::string said = std::string(kKey) + ": " + options.url + " answered " + std::to_string(answer->status);
-  if (answer->status == 401 || answer->status == 403) return runtime::invalid_argument(said + ": set reward.http.auth_env to the name of the environment variable that holds its token");
+  if (!answer.ok())
+    return answer.status().with_context(std::string(kKey) +
+                                        ": the reward server cannot be reached");
+  const std::string said =
+      std::string(kKey) + ": " + options.url + " answered " + std::to_string(answer->status);
+  if (answer->status == 401 || answer->status == 403)
+    return runtime::invalid_argument(
+        said +
+        ": set reward.http.auth_env to the name of the environment variable that holds its token");
   if (answer->status == 404) return runtime::invalid_argument(said + ": is the path right?");
   return std::unique_ptr<HttpScorer>(new HttpScorer(std::move(options)));
 }
@@ -113,7 +125,8 @@ ScoredBatch HttpScorer::score_chunk(std::span<const ScoreRequest> requests) cons
       ++(late ? batch.counts.timeouts : batch.counts.errors);
       continue;
     }
-    std::string why = options_.url + " answered " + std::to_string(answer->status) + ": " + excerpt(answer->body, 200);
+    std::string why = options_.url + " answered " + std::to_string(answer->status) + ": " +
+                      excerpt(answer->body, 200);
     if (answer->status == 200) {
       const json scores = read_scores(answer->body, requests.size(), why = "");
       if (why.empty()) {
@@ -138,11 +151,13 @@ Result<ScoredBatch> HttpScorer::score(std::span<const ScoreRequest> requests) {
   const auto work = [&] {
     for (std::size_t chunk = next++; chunk < chunks; chunk = next++) {
       const std::size_t begin = chunk * options_.batch_size;
-      parts[chunk] = score_chunk(requests.subspan(begin, std::min(options_.batch_size, requests.size() - begin)));
+      parts[chunk] = score_chunk(
+          requests.subspan(begin, std::min(options_.batch_size, requests.size() - begin)));
     }
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(options_.concurrency, chunks); ++i) threads.emplace_back(work);
+  for (std::size_t i = 1; i < std::min(options_.concurrency, chunks); ++i)
+    threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   ScoredBatch batch;

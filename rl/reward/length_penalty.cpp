@@ -18,9 +18,11 @@ runtime::Result<LengthPenalty> LengthPenalty::from_config(const Config& config) 
   const auto response_max = read.find_int(kwargs + "max_resp_len");
   penalty.response_max = response_max ? *response_max : read.get_int("data.max_response_length");
   if (!read.status().ok()) return read.status();
-  if (penalty.buffer < 1) return config.out_of_range(section + "len", "at least 1 token");  // it has no default
+  if (penalty.buffer < 1)
+    return config.out_of_range(section + "len", "at least 1 token");  // it has no default
   if (penalty.buffer > penalty.response_max) {
-    return config.out_of_range(section + "len", "at most " + kwargs + "max_resp_len = " + std::to_string(penalty.response_max));
+    return config.out_of_range(section + "len", "at most " + kwargs + "max_resp_len = " +
+                                                    std::to_string(penalty.response_max));
   }
   return penalty;
 }

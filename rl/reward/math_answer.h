@@ -1,4 +1,5 @@
-// Answers of mathematical problems: where they stand in a response, and whether two of them say the same.
+// Answers of mathematical problems: where they stand in a response, and whether two of them say the
+// same.
 #pragma once
 
 #include <optional>
@@ -7,15 +8,18 @@
 
 namespace rl {
 
-/// What is inside the last \boxed{...} or \fbox{...} (also "\boxed 5"), braces matched; nullopt when there is none or it doesn't end.
+/// What is inside the last \boxed{...} or \fbox{...} (also "\boxed 5"), braces matched; nullopt
+/// when there is none or it doesn't end.
 std::optional<std::string> last_boxed(std::string_view text);
 
-/// An answer without what doesn't change its meaning: \left, \right, spaces, $ and units, thousands commas, "x =" before it, \dfrac and \tfrac;
-/// percent and degree signs as well, as verl's scorers have it.
+/// An answer without what doesn't change its meaning: \left, \right, spaces, $ and units, thousands
+/// commas, "x =" before it, \dfrac and \tfrac; percent and degree signs as well, as verl's scorers
+/// have it.
 std::string normal_form(std::string_view answer);
 
-/// Whether both say the same: as texts in normal form, as exact values (fractions, roots, polynomials), or part by part as tuples, intervals, sets,
-/// lists, matrices and equations. Lists without brackets and sets have no order.
+/// Whether both say the same: as texts in normal form, as exact values (fractions, roots,
+/// polynomials), or part by part as tuples, intervals, sets, lists, matrices and equations. Lists
+/// without brackets and sets have no order.
 bool equivalent(std::string_view a, std::string_view b);
 
 }  // namespace rl

@@ -10,7 +10,8 @@
 namespace rl {
 namespace {
 
-/// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is behind it. Empty when there is none.
+/// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is
+/// behind it. Empty when there is none.
 std::string number_at(std::string_view text, std::size_t start, std::size_t& end) {
   std::size_t i = start;
   std::string out;
@@ -21,8 +22,9 @@ std::string number_at(std::string_view text, std::size_t start, std::size_t& end
   if (i < text.size() && text[i] == '$') ++i;
   const std::size_t digits_from = out.size();
   while (i < text.size()) {
-    const bool groups = text[i] == ',' && out.size() > digits_from && i + 3 < text.size() && is_digit(text[i + 1]) &&
-                        is_digit(text[i + 2]) && is_digit(text[i + 3]) && (i + 4 >= text.size() || !is_digit(text[i + 4]));
+    const bool groups = text[i] == ',' && out.size() > digits_from && i + 3 < text.size() &&
+                        is_digit(text[i + 1]) && is_digit(text[i + 2]) && is_digit(text[i + 3]) &&
+                        (i + 4 >= text.size() || !is_digit(text[i + 4]));
     if (is_digit(text[i])) {
       out += text[i];
     } else if (!groups) {
@@ -50,9 +52,12 @@ std::string_view trim(std::string_view text) {
 std::string last_number(std::string_view text) {
   std::string last;
   for (std::size_t i = 0; i < text.size();) {
-    const bool signed_number = text[i] == '-' && i + 1 < text.size() && (is_digit(text[i + 1]) || text[i + 1] == '$' || text[i + 1] == '.');
+    const bool signed_number = text[i] == '-' && i + 1 < text.size() &&
+                               (is_digit(text[i + 1]) || text[i + 1] == '$' || text[i + 1] == '.');
     // In "12-5" and "a-5" the dash joins; only a free-standing one is a sign.
-    const bool joins = signed_number && i > 0 && (is_digit(text[i - 1]) || std::isalpha(static_cast<unsigned char>(text[i - 1])));
+    const bool joins =
+        signed_number && i > 0 &&
+        (is_digit(text[i - 1]) || std::isalpha(static_cast<unsigned char>(text[i - 1])));
     if (!is_digit(text[i]) && text[i] != '.' && (!signed_number || joins)) {
       ++i;
       continue;
@@ -75,13 +80,15 @@ std::string leading_number(std::string_view text) {
 std::optional<double> to_number(std::string_view digits) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+    return std::nullopt;
   return value;
 }
 
 std::optional<double> number_of_truth(std::string_view text) {
   text = trim(text);
-  if (const std::size_t mark = text.rfind("####"); mark != std::string_view::npos) text = trim(text.substr(mark + 4));
+  if (const std::size_t mark = text.rfind("####"); mark != std::string_view::npos)
+    text = trim(text.substr(mark + 4));
   if (text.starts_with("$")) text.remove_prefix(1);
   std::size_t end = 0;
   const std::string digits = number_at(text, 0, end);

@@ -11,17 +11,19 @@ namespace rl {
 /// Without blanks at both ends.
 std::string_view trim(std::string_view text);
 
-/// The number that a text ends with: signs, decimals, thousands commas, a leading "$" and a trailing "." or "%" are understood.
-/// Empty when there is none.
+/// The number that a text ends with: signs, decimals, thousands commas, a leading "$" and a
+/// trailing "." or "%" are understood. Empty when there is none.
 std::string last_number(std::string_view text);
 
-/// The number right at the beginning of a text ("$1,042 apples" -> "1042"). Empty when there is none.
+/// The number right at the beginning of a text ("$1,042 apples" -> "1042"). Empty when there is
+/// none.
 std::string leading_number(std::string_view text);
 
 /// The value of what the two above gave; nullopt for an empty text.
 std::optional<double> to_number(std::string_view digits);
 
-/// A ground truth that is one number and nothing else but currency, percent and blanks, or GSM8K's solution that ends with "#### number".
+/// A ground truth that is one number and nothing else but currency, percent and blanks, or GSM8K's
+/// solution that ends with "#### number".
 std::optional<double> number_of_truth(std::string_view text);
 
 }  // namespace rl

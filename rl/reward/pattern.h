@@ -1,4 +1,5 @@
-// Regular expressions of users: PCRE2's syntax, which Python's is nearly a part of. PCRE2's types stay in the source.
+// Regular expressions of users: PCRE2's syntax, which Python's is nearly a part of. PCRE2's types
+// stay in the source.
 #pragma once
 
 #include <memory>
@@ -13,11 +14,13 @@ namespace rl {
 /// A compiled pattern; immutable, shared by any number of threads.
 class Pattern {
  public:
-  /// "." matches line ends too, and text is UTF-8 where it is valid. kInvalidArgument: malformed, with the position.
+  /// "." matches line ends too, and text is UTF-8 where it is valid. kInvalidArgument: malformed,
+  /// with the position.
   static runtime::Result<Pattern> compile(const std::string& pattern);
 
-  /// What the last match in `text` captured: its first group if the pattern has one, else all of it; nullopt when nothing matches.
-  /// kResourceExhausted: the pattern backtracks without end on this text.
+  /// What the last match in `text` captured: its first group if the pattern has one, else all of
+  /// it; nullopt when nothing matches. kResourceExhausted: the pattern backtracks without end on
+  /// this text.
   runtime::Result<std::optional<std::string>> find_last(std::string_view text) const;
 
   bool has_group() const;

@@ -21,15 +21,18 @@ std::optional<Rational> add(Rational a, Rational b) {
   const auto left = times(a.numerator, b.denominator), right = times(b.numerator, a.denominator);
   const auto denominator = times(a.denominator, b.denominator);
   std::int64_t sum = 0;
-  if (!left || !right || !denominator || __builtin_add_overflow(*left, *right, &sum)) return std::nullopt;
+  if (!left || !right || !denominator || __builtin_add_overflow(*left, *right, &sum))
+    return std::nullopt;
   return make_rational(sum, *denominator);
 }
 
 std::optional<Rational> multiply(Rational a, Rational b) {
   // Crosswise first, so that intermediate products stay small.
-  const auto first = make_rational(a.numerator, b.denominator), second = make_rational(b.numerator, a.denominator);
+  const auto first = make_rational(a.numerator, b.denominator),
+             second = make_rational(b.numerator, a.denominator);
   if (!first || !second) return std::nullopt;
-  const auto numerator = times(first->numerator, second->numerator), denominator = times(first->denominator, second->denominator);
+  const auto numerator = times(first->numerator, second->numerator),
+             denominator = times(first->denominator, second->denominator);
   if (!numerator || !denominator) return std::nullopt;
   return make_rational(*numerator, *denominator);
 }
@@ -87,11 +90,10 @@ std::optional<Polynomial> multiply(const Polynomial& a, const Polynomial& b) {
   return product;
 }
 
-Polynomial one() {
-  return {{{Monomial{}, Rational{1, 1}}}};
-}
+Polynomial one() { return {{{Monomial{}, Rational{1, 1}}}}; }
 
-std::optional<Quotient> over(std::optional<Polynomial> numerator, std::optional<Polynomial> denominator) {
+std::optional<Quotient> over(std::optional<Polynomial> numerator,
+                             std::optional<Polynomial> denominator) {
   if (!numerator || !denominator || denominator->terms.empty()) return std::nullopt;
   return Quotient{std::move(*numerator), std::move(*denominator)};
 }
@@ -99,7 +101,8 @@ std::optional<Quotient> over(std::optional<Polynomial> numerator, std::optional<
 }  // namespace
 
 std::optional<Rational> make_rational(std::int64_t numerator, std::int64_t denominator) {
-  constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();  // its absolute value is no int64
+  constexpr std::int64_t kLowest =
+      std::numeric_limits<std::int64_t>::min();  // its absolute value is no int64
   if (denominator == 0 || numerator == kLowest || denominator == kLowest) return std::nullopt;
   const std::int64_t divisor = std::gcd(numerator, denominator) * (denominator < 0 ? -1 : 1);
   return Rational{numerator / divisor, denominator / divisor};
@@ -117,20 +120,26 @@ Quotient make_symbol(const std::string& name) {
 
 std::optional<Quotient> add(const Quotient& a, const Quotient& b) {
   if (a.denominator == b.denominator) return over(add(a.numerator, b.numerator), a.denominator);
-  const auto left = multiply(a.numerator, b.denominator), right = multiply(b.numerator, a.denominator);
+  const auto left = multiply(a.numerator, b.denominator),
+             right = multiply(b.numerator, a.denominator);
   if (!left || !right) return std::nullopt;
   return over(add(*left, *right), multiply(a.denominator, b.denominator));
 }
 
 std::optional<Quotient> negate(const Quotient& a) {
   Quotient negative = a;
-  for (auto& [monomial, coefficient] : negative.numerator.terms) coefficient.numerator = -coefficient.numerator;
+  for (auto& [monomial, coefficient] : negative.numerator.terms)
+    coefficient.numerator = -coefficient.numerator;
   return negative;
 }
 
-std::optional<Quotient> multiply(const Quotient& a, const Quotient& b) { return over(multiply(a.numerator, b.numerator), multiply(a.denominator, b.denominator)); }
+std::optional<Quotient> multiply(const Quotient& a, const Quotient& b) {
+  return over(multiply(a.numerator, b.numerator), multiply(a.denominator, b.denominator));
+}
 
-std::optional<Quotient> divide(const Quotient& a, const Quotient& b) { return over(multiply(a.numerator, b.denominator), multiply(a.denominator, b.numerator)); }
+std::optional<Quotient> divide(const Quotient& a, const Quotient& b) {
+  return over(multiply(a.numerator, b.denominator), multiply(a.denominator, b.numerator));
+}
 
 std::optional<Quotient> power(const Quotient& base, std::int64_t exponent) {
   if (exponent > kExponentMax || exponent < -kExponentMax) return std::nullopt;
@@ -157,11 +166,13 @@ std::optional<Rational> constant_of(const Quotient& a) {
   const auto& [above, dividend] = *a.numerator.terms.begin();
   const auto& [below, divisor] = *a.denominator.terms.begin();
   if (above != below) return std::nullopt;
-  return multiply(dividend, {divisor.numerator < 0 ? -divisor.denominator : divisor.denominator, std::abs(divisor.numerator)});
+  return multiply(dividend, {divisor.numerator < 0 ? -divisor.denominator : divisor.denominator,
+                             std::abs(divisor.numerator)});
 }
 
 std::optional<bool> same_value(const Quotient& a, const Quotient& b) {
-  const auto left = multiply(a.numerator, b.denominator), right = multiply(b.numerator, a.denominator);
+  const auto left = multiply(a.numerator, b.denominator),
+             right = multiply(b.numerator, a.denominator);
   if (!left || !right) return std::nullopt;
   return *left == *right;
 }

@@ -1,5 +1,6 @@
-// Exact arithmetic for comparing answers: quotients of polynomials with rational coefficients, square roots of whole numbers and symbols.
-// Everything has a limit; what exceeds it (or divides by 0) gives nothing, and the caller compares texts instead.
+// Exact arithmetic for comparing answers: quotients of polynomials with rational coefficients,
+// square roots of whole numbers and symbols. Everything has a limit; what exceeds it (or divides by
+// 0) gives nothing, and the caller compares texts instead.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,9 @@ using runtime::Status;
 
 namespace {
 
-std::string key_of(const json& call) { return call.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string key_of(const json& call) {
+  return call.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ std::size_t PreparedCalls::begin(const json& call) {
   return begun_++;
 }
 
-// The pool counts from 0 again when nothing is open and all is taken, so that what has finished is taken at once.
+// The pool counts from 0 again when nothing is open and all is taken, so that what has finished is
+// taken at once.
 Status PreparedCalls::work(std::chrono::milliseconds wait_max) {
   const Status status = pool_->work(wait_max);
   for (auto& [number, answer] : pool_->take_finished()) {
@@ -46,7 +49,8 @@ void PreparedCalls::work_on() {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.ok() && pool_->open() > 0 && !stopping_) failure_ = work(std::chrono::milliseconds(20));
+      if (failure_.ok() && pool_->open() > 0 && !stopping_)
+        failure_ = work(std::chrono::milliseconds(20));
       working_ = failure_.ok() && pool_->open() > 0 && !stopping_;
       if (!working_) return;
     }
@@ -65,7 +69,8 @@ void PreparedCalls::prepare(const std::vector<json>& calls) {
   thread_ = std::thread([this] { work_on(); });
 }
 
-Result<std::vector<PoolAnswer>> PreparedCalls::run(const std::vector<json>& calls, ScoreCounts& counts) {
+Result<std::vector<PoolAnswer>> PreparedCalls::run(const std::vector<json>& calls,
+                                                   ScoreCounts& counts) {
   stop();
   if (const Status failure = std::exchange(failure_, {}); !failure.ok()) {
     prepared_.clear();
@@ -84,7 +89,8 @@ Result<std::vector<PoolAnswer>> PreparedCalls::run(const std::vector<json>& call
     found->second.pop_front();
   }
   prepared_.clear();
-  while (!std::all_of(wanted.begin(), wanted.end(), [&](std::size_t call) { return answers_.contains(call); })) {
+  while (!std::all_of(wanted.begin(), wanted.end(),
+                      [&](std::size_t call) { return answers_.contains(call); })) {
     const Status status = work(std::chrono::seconds(1));
     if (!status.ok()) return status;
   }

@@ -17,7 +17,8 @@
 
 namespace rl {
 
-/// A pool whose calls may be prepared: a thread of its own works on them until run() asks for the same calls and finds their answers, or what is left to wait for. What is answered, retried and
+/// A pool whose calls may be prepared: a thread of its own works on them until run() asks for the
+/// same calls and finds their answers, or what is left to wait for. What is answered, retried and
 /// counted is the same either way. A resource; one thread at a time calls its methods.
 class PreparedCalls {
  public:
@@ -30,7 +31,8 @@ class PreparedCalls {
   void prepare(const std::vector<nlohmann::json>& calls);
 
   /// As ProcessPool::run. Prepared calls that are not among `calls` are forgotten.
-  runtime::Result<std::vector<PoolAnswer>> run(const std::vector<nlohmann::json>& calls, ScoreCounts& counts);
+  runtime::Result<std::vector<PoolAnswer>> run(const std::vector<nlohmann::json>& calls,
+                                               ScoreCounts& counts);
 
  private:
   std::size_t begin(const nlohmann::json& call);
@@ -43,9 +45,10 @@ class PreparedCalls {
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
   bool working_ = false;
-  std::size_t begun_ = 0;                                      // calls, each named by how many were before it
-  std::map<std::string, std::deque<std::size_t>> prepared_;    // by what is asked; as often as it was prepared
-  std::map<std::size_t, std::size_t> open_;                    // the pool's number -> ours
+  std::size_t begun_ = 0;  // calls, each named by how many were before it
+  std::map<std::string, std::deque<std::size_t>>
+      prepared_;                             // by what is asked; as often as it was prepared
+  std::map<std::size_t, std::size_t> open_;  // the pool's number -> ours
   std::map<std::size_t, PoolAnswer> answers_;
   runtime::Status failure_;
 };

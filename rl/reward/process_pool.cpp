@@ -19,7 +19,7 @@ using runtime::Status;
 namespace {
 
 constexpr int kFailedStartsMax = 3;
-constexpr int kLinesShownMax = 100;          // of what scorers print, in a run
+constexpr int kLinesShownMax = 100;  // of what scorers print, in a run
 constexpr std::size_t kCallsRemembered = 512;
 constexpr std::size_t kCallsToJudgeBy = 20;  // between two looks at how long they take
 constexpr double kSlowFactor = 5.0;          // times what 95 % of calls stay below
@@ -75,7 +75,9 @@ Result<std::unique_ptr<ProcessPool>> ProcessPool::create(ProcessPoolOptions opti
     pool->wait(nullptr, std::chrono::seconds(1));
     pool->handle(nullptr);
     if (Clock::now() - begun < told_after) continue;
-    LOG(info, "{}: still loading after {} s (given up after {} s)", pool->options_.name, told_after.count(), std::chrono::duration_cast<std::chrono::seconds>(pool->options_.start_timeout).count());
+    LOG(info, "{}: still loading after {} s (given up after {} s)", pool->options_.name,
+        told_after.count(),
+        std::chrono::duration_cast<std::chrono::seconds>(pool->options_.start_timeout).count());
     told_after *= 3;
   }
   if (pool->children_.empty()) return pool->start_failure_;
@@ -92,7 +94,8 @@ bool ProcessPool::start_copy() {
   Result<std::unique_ptr<WorkerProcess>> process = original_->process->copy();
   show_output(*original_, /*all=*/false);
   if (!process.ok()) {
-    LOG(warn, "{}: {}; each process loads by itself from now on", options_.name, process.status().message());
+    LOG(warn, "{}: {}; each process loads by itself from now on", options_.name,
+        process.status().message());
     original_.reset();
     return false;
   }
@@ -120,7 +123,8 @@ Status ProcessPool::start_child() {
   return {};
 }
 
-Result<std::vector<PoolAnswer>> ProcessPool::run(const std::vector<json>& calls, ScoreCounts& counts) {
+Result<std::vector<PoolAnswer>> ProcessPool::run(const std::vector<json>& calls,
+                                                 ScoreCounts& counts) {
   run_.reset();
   for (const json& call : calls) submit(call);
   while (open() > 0) {
@@ -174,7 +178,9 @@ std::vector<std::pair<std::size_t, PoolAnswer>> ProcessPool::take_finished() {
 
 std::size_t ProcessPool::open() const { return run_ ? run_->open : 0; }
 
-ScoreCounts ProcessPool::take_counts() { return run_ ? std::exchange(run_->counts, {}) : ScoreCounts(); }
+ScoreCounts ProcessPool::take_counts() {
+  return run_ ? std::exchange(run_->counts, {}) : ScoreCounts();
+}
 
 // What still runs is a try whose call has its answer from another: nobody needs it.
 void ProcessPool::drop_overtaken(ScoreCounts& counts) {
@@ -199,10 +205,14 @@ void ProcessPool::remember(Clock::duration taken) {
   std::vector<double> sorted = call_seconds_;
   const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() * 95 / 100);
   std::nth_element(sorted.begin(), at, sorted.end());
-  slow_after_ = std::max<Clock::duration>(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*at * kSlowFactor)), kSlowAtLeast);
+  slow_after_ = std::max<Clock::duration>(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*at * kSlowFactor)),
+      kSlowAtLeast);
 }
 
-bool ProcessPool::is_slow(const Child& child) const { return child.call && Clock::now() - child.since > slow_after_; }
+bool ProcessPool::is_slow(const Child& child) const {
+  return child.call && Clock::now() - child.since > slow_after_;
+}
 
 bool ProcessPool::give(Run& run, std::size_t call) {
   for (const auto& child : children_) {
@@ -221,14 +231,17 @@ bool ProcessPool::give(Run& run, std::size_t call) {
 
 void ProcessPool::assign(Run& run) {
   // Another try may have answered meanwhile.
-  while (!run.waiting.empty() && (run.states[run.waiting.front()].done || give(run, run.waiting.front()))) run.waiting.pop_front();
+  while (!run.waiting.empty() &&
+         (run.states[run.waiting.front()].done || give(run, run.waiting.front())))
+    run.waiting.pop_front();
   std::size_t starting = 0, at_work = 0;
   for (const auto& child : children_) {
     if (!child->ready) ++starting;
     if (!is_slow(*child)) ++at_work;
   }
   // One that hangs is no longer at work; twice as many processes is where it ends.
-  while (run.waiting.size() > starting && at_work < options_.workers_max && children_.size() < 2 * options_.workers_max && failed_starts_ < kFailedStartsMax) {
+  while (run.waiting.size() > starting && at_work < options_.workers_max &&
+         children_.size() < 2 * options_.workers_max && failed_starts_ < kFailedStartsMax) {
     const Status status = start_child();
     if (!status.ok()) {
       start_failure_ = status;
@@ -246,11 +259,16 @@ void ProcessPool::overtake(Run& run) {
     const std::size_t call = *children_[i]->call;
     const Run::Call& state = run.states[call];
     if (state.done || state.tries > options_.retries) continue;
-    const bool hopeful = std::any_of(children_.begin(), children_.end(), [&](const auto& child) { return child->call == call && !is_slow(*child); });
+    const bool hopeful = std::any_of(children_.begin(), children_.end(), [&](const auto& child) {
+      return child->call == call && !is_slow(*child);
+    });
     if (hopeful) continue;
     if (!give(run, call)) {
-      const bool starting = std::any_of(children_.begin(), children_.end(), [](const auto& child) { return !child->ready; });
-      if (starting || children_.size() >= 2 * options_.workers_max || failed_starts_ >= kFailedStartsMax) return;
+      const bool starting = std::any_of(children_.begin(), children_.end(),
+                                        [](const auto& child) { return !child->ready; });
+      if (starting || children_.size() >= 2 * options_.workers_max ||
+          failed_starts_ >= kFailedStartsMax)
+        return;
       const Status status = start_child();
       if (!status.ok()) start_failure_ = status;
       return;
@@ -264,7 +282,8 @@ ProcessPool::Clock::time_point ProcessPool::next_deadline(const Run* run) const 
   for (const auto& child : children_) {
     if (!child->ready || child->call) next = std::min(next, child->deadline);
     if (run == nullptr || !child->call) continue;
-    if (const Clock::time_point slow = child->since + slow_after_; slow > now) next = std::min(next, slow);
+    if (const Clock::time_point slow = child->since + slow_after_; slow > now)
+      next = std::min(next, slow);
   }
   return next;
 }
@@ -273,12 +292,15 @@ void ProcessPool::wait(const Run* run, std::chrono::milliseconds wait_max) {
   std::vector<pollfd> watched;
   for (const auto& child : children_) {
     const WorkerProcess& process = *child->process;
-    watched.push_back({process.socket(), static_cast<short>(POLLIN | (process.wants_to_write() ? POLLOUT : 0)), 0});
+    watched.push_back({process.socket(),
+                       static_cast<short>(POLLIN | (process.wants_to_write() ? POLLOUT : 0)), 0});
     watched.push_back({process.output(), POLLIN, 0});  // poll passes over -1
     watched.push_back({process.death(), POLLIN, 0});
   }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_deadline(run) - Clock::now()).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, wait_max.count())));
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(next_deadline(run) - Clock::now()).count();
+  ::poll(watched.data(), watched.size(),
+         static_cast<int>(std::clamp<std::int64_t>(left, 0, wait_max.count())));
 }
 
 void ProcessPool::handle(Run* run) {
@@ -294,25 +316,32 @@ void ProcessPool::handle(Run* run) {
       const std::optional<std::string> line = child->process->next_line();
       if (!line) break;
       take_answer(run, *child, *line);
-      ended = std::none_of(children_.begin(), children_.end(), [child](const auto& one) { return one.get() == child; });
+      ended = std::none_of(children_.begin(), children_.end(),
+                           [child](const auto& one) { return one.get() == child; });
     }
     if (ended) continue;
     if (!connected || child->process->has_died()) {
       child->process->await_death();
-      end_child(run, *child, ScoreFailure::kCrash, "the process " + child->process->describe_death());
+      end_child(run, *child, ScoreFailure::kCrash,
+                "the process " + child->process->describe_death());
     } else if ((!child->ready || child->call) && Clock::now() >= child->deadline) {
       const auto limit = child->ready ? options_.timeout : options_.start_timeout;
-      end_child(run, *child, ScoreFailure::kTimeout, "no answer within " + std::to_string(limit.count()) + " ms");
+      end_child(run, *child, ScoreFailure::kTimeout,
+                "no answer within " + std::to_string(limit.count()) + " ms");
     }
   }
 }
 
 void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
   json message = runtime::parse_json(line);
-  if (!message.is_object()) return end_child(run, child, ScoreFailure::kCrash, "it wrote something else than the protocol to its descriptor 3");
+  if (!message.is_object())
+    return end_child(run, child, ScoreFailure::kCrash,
+                     "it wrote something else than the protocol to its descriptor 3");
   if (!child.ready) {
     if (message.contains("fatal")) {
-      start_failure_ = runtime::invalid_argument(message["fatal"].is_string() ? message["fatal"].get<std::string>() : message["fatal"].dump());
+      start_failure_ = runtime::invalid_argument(message["fatal"].is_string()
+                                                     ? message["fatal"].get<std::string>()
+                                                     : message["fatal"].dump());
       return end_child(run, child, ScoreFailure::kError, start_failure_.message());
     }
     child.ready = true;
@@ -327,7 +356,8 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
   --state.running;
   if (state.done) return;
   if (message.contains("error")) {
-    const std::string why = message["error"].is_string() ? message["error"].get<std::string>() : message["error"].dump();
+    const std::string why = message["error"].is_string() ? message["error"].get<std::string>()
+                                                         : message["error"].dump();
     run->answers[call].message = std::move(message);
     return fail_try(*run, call, ScoreFailure::kError, why);
   }
@@ -335,9 +365,12 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
   run->finish(call);
 }
 
-void ProcessPool::fail_try(Run& run, std::size_t call, ScoreFailure failure, const std::string& why) {
+void ProcessPool::fail_try(Run& run, std::size_t call, ScoreFailure failure,
+                           const std::string& why) {
   Run::Call& state = run.states[call];
-  (failure == ScoreFailure::kTimeout ? run.counts.timeouts : failure == ScoreFailure::kCrash ? run.counts.crashes : run.counts.errors) += 1;
+  (failure == ScoreFailure::kTimeout ? run.counts.timeouts
+   : failure == ScoreFailure::kCrash ? run.counts.crashes
+                                     : run.counts.errors) += 1;
   if (state.done) return;
   if (state.tries <= options_.retries) {
     run.waiting.push_back(call);
@@ -356,10 +389,12 @@ void ProcessPool::end_child(Run* run, Child& child, ScoreFailure failure, const 
     ++failed_starts_;
     if (failure != ScoreFailure::kError) {
       const std::string message = why + " while loading";
-      start_failure_ = failure == ScoreFailure::kTimeout ? runtime::deadline_exceeded(message) : runtime::unavailable(message);
+      start_failure_ = failure == ScoreFailure::kTimeout ? runtime::deadline_exceeded(message)
+                                                         : runtime::unavailable(message);
     }
   }
-  const auto self = std::find_if(children_.begin(), children_.end(), [&child](const auto& one) { return one.get() == &child; });
+  const auto self = std::find_if(children_.begin(), children_.end(),
+                                 [&child](const auto& one) { return one.get() == &child; });
   children_.erase(self);
   if (was_ready) {  // loading takes its time: the next call shall not wait for it
     const Status status = start_child();
@@ -374,7 +409,9 @@ void ProcessPool::end_child(Run* run, Child& child, ScoreFailure failure, const 
 void ProcessPool::show_output(Child& child, bool all) {
   for (const std::string& line : child.process->output_lines(all)) {
     if (++lines_shown_ < kLinesShownMax) LOG(info, "{} {}: {}", options_.name, child.number, line);
-    if (lines_shown_ == kLinesShownMax) LOG(warn, "{}: prints much; the rest of what it prints in this step is left out", options_.name);
+    if (lines_shown_ == kLinesShownMax)
+      LOG(warn, "{}: prints much; the rest of what it prints in this step is left out",
+          options_.name);
   }
 }
 

@@ -1,11 +1,15 @@
 // ProcessPool: calls that may hang or crash, spread over child processes.
 //
-// The protocol, a JSON object a line over the child's descriptor 3: first comes the setup, answered by {"ready": true} or {"fatal": why}; then calls, one at
-// a time, each answered by any object. A child that dies, answers no JSON or exceeds the time limit is killed with its process group and replaced. While a
-// call hangs, another process takes its place, so that its limit passes beside the others' work.
+// The protocol, a JSON object a line over the child's descriptor 3: first comes the setup, answered
+// by {"ready": true} or {"fatal": why}; then calls, one at a time, each answered by any object. A
+// child that dies, answers no JSON or exceeds the time limit is killed with its process group and
+// replaced. While a call hangs, another process takes its place, so that its limit passes beside
+// the others' work.
 //
-// With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers {"ready": true, "copies": true} is kept to make copies of: it has loaded what takes long to
-// load, so that a process that is replaced costs milliseconds. One that answers without it is a child like any other.
+// With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers
+// {"ready": true, "copies": true} is kept to make copies of: it has loaded what takes long to load,
+// so that a process that is replaced costs milliseconds. One that answers without it is a child
+// like any other.
 #pragma once
 
 #include <chrono>
@@ -27,12 +31,13 @@ struct ProcessPoolOptions {
   std::vector<std::string> command;  // of a child
   nlohmann::ordered_json setup;      // sent to it first
   std::string name = "reward";       // of the processes in the log
-  std::size_t workers_max = 8;       // at work at once; as many again may stand in for calls that hang
-  std::chrono::milliseconds timeout{10'000};        // of a call
+  std::size_t workers_max = 8;  // at work at once; as many again may stand in for calls that hang
+  std::chrono::milliseconds timeout{10'000};         // of a call
   std::chrono::milliseconds start_timeout{120'000};  // of loading what the child loads
   bool copies = false;                               // see above
   int retries = 2;                                   // of a call, beside its first try
-  bool overtake = true;  // a call that takes unusually long is tried a second time beside the first, when a process is free; the first answer counts
+  bool overtake = true;  // a call that takes unusually long is tried a second time beside the
+                         // first, when a process is free; the first answer counts
 };
 
 /// What became of a call.
@@ -45,24 +50,30 @@ struct PoolAnswer {
 /// A resource; one thread at a time.
 class ProcessPool {
  public:
-  /// Starts one child and waits until it is ready; the others start when there is work for them. kInvalidArgument: what the child says is fatal;
-  /// kUnavailable: it died; kDeadlineExceeded: it isn't ready in time.
+  /// Starts one child and waits until it is ready; the others start when there is work for them.
+  /// kInvalidArgument: what the child says is fatal; kUnavailable: it died; kDeadlineExceeded: it
+  /// isn't ready in time.
   static runtime::Result<std::unique_ptr<ProcessPool>> create(ProcessPoolOptions options);
 
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
   ~ProcessPool();
 
-  /// Does all calls; answers are in their order. An answer with "error" in it is tried again like a crash. Returns when each call has an answer or
-  /// has failed `retries` + 1 times. Failures, where no child can be started any more: as create().
-  runtime::Result<std::vector<PoolAnswer>> run(const std::vector<nlohmann::json>& calls, ScoreCounts& counts);
+  /// Does all calls; answers are in their order. An answer with "error" in it is tried again like a
+  /// crash. Returns when each call has an answer or has failed `retries` + 1 times. Failures, where
+  /// no child can be started any more: as create().
+  runtime::Result<std::vector<PoolAnswer>> run(const std::vector<nlohmann::json>& calls,
+                                               ScoreCounts& counts);
 
-  // -- Call by call: submit(), work() while open(), take_finished(). Not between the beginning and the end of run().
+  // -- Call by call: submit(), work() while open(), take_finished(). Not between the beginning and
+  // the end of run().
 
-  /// A call to be done beside the others. Returns its number, counted from 0 since nothing was open.
+  /// A call to be done beside the others. Returns its number, counted from 0 since nothing was
+  /// open.
   std::size_t submit(nlohmann::json call);
 
-  /// Gives calls to processes and takes their answers; waits for something to happen, at most so long. Failures: as run().
+  /// Gives calls to processes and takes their answers; waits for something to happen, at most so
+  /// long. Failures: as run().
   runtime::Status work(std::chrono::milliseconds wait_max);
 
   /// Calls that have an answer or failed since this was asked last, by number.
@@ -101,7 +112,7 @@ class ProcessPool {
   ProcessPoolOptions options_;
   std::unique_ptr<Child> original_;  // what children are copies of; null: each starts by itself
   std::vector<std::unique_ptr<Child>> children_;
-  std::unique_ptr<Run> run_;  // the calls since nothing was open
+  std::unique_ptr<Run> run_;          // the calls since nothing was open
   std::vector<double> call_seconds_;  // of the last calls, a ring
   std::size_t calls_answered_ = 0;
   Clock::duration slow_after_ = std::chrono::seconds(1);  // until more is known

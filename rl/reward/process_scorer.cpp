@@ -34,19 +34,25 @@ ProcessPoolOptions pool_options(const ScoringLimits& limits) {
 Status check_file(const fs::path& file, const char* key) {
   std::error_code error;
   if (fs::is_regular_file(file, error)) return {};
-  return runtime::not_found(std::string(key) + ": there is no file " + file.string() + " (on the node that scores; the folder is " + fs::current_path(error).string() + ")");
+  return runtime::not_found(std::string(key) + ": there is no file " + file.string() +
+                            " (on the node that scores; the folder is " +
+                            fs::current_path(error).string() + ")");
 }
 
 /// Beside this program, or in bin beside its folder.
 Result<fs::path> find_host() {
   constexpr const char* kName = "starling-reward-host";
-  if (const char* given = runtime::environment_variable("STARLING_REWARD_HOST"); given != nullptr && *given != 0) return fs::path(given);
+  if (const char* given = runtime::environment_variable("STARLING_REWARD_HOST");
+      given != nullptr && *given != 0)
+    return fs::path(given);
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& candidate : {folder / kName, folder.parent_path() / "bin" / kName}) {
     if (fs::exists(candidate, error)) return candidate;
   }
-  return runtime::not_found(std::string("reward.shared_library.path: the program ") + kName + ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
+  return runtime::not_found(
+      std::string("reward.shared_library.path: the program ") + kName +
+      ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
 }
 
 std::vector<json> calls_of(std::span<const ScoreRequest> requests) {
@@ -59,10 +65,15 @@ std::vector<json> calls_of(std::span<const ScoreRequest> requests) {
 
 json request_json(const ScoreRequest& request) {
   json extra = runtime::parse_json(request.extra_info);
-  // A row whose ground truth is a dictionary has it as JSON text here; lists stay text, since "[1, 2]" may be an interval.
-  json truth = request.ground_truth.starts_with('{') ? runtime::parse_json(request.ground_truth) : json(request.ground_truth);
+  // A row whose ground truth is a dictionary has it as JSON text here; lists stay text, since "[1,
+  // 2]" may be an interval.
+  json truth = request.ground_truth.starts_with('{') ? runtime::parse_json(request.ground_truth)
+                                                     : json(request.ground_truth);
   if (truth.is_discarded()) truth = request.ground_truth;
-  return {{"data_source", request.data_source}, {"solution_str", request.response}, {"ground_truth", std::move(truth)}, {"extra_info", extra.is_object() ? std::move(extra) : json::object()}};
+  return {{"data_source", request.data_source},
+          {"solution_str", request.response},
+          {"ground_truth", std::move(truth)},
+          {"extra_info", extra.is_object() ? std::move(extra) : json::object()}};
 }
 
 // Scores become single precision on their way to advantages; not a number compares as false, too.
@@ -76,7 +87,12 @@ Score score_of(const json& message) {
   } else {
     score.failure = ScoreFailure::kInvalid;
     const auto why = message.find("invalid");
-    score.message = why != message.end() && why->is_string() ? why->get<std::string>() : "gave " + message.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100) + ", which has no finite number 'score' (in single precision)";
+    score.message =
+        why != message.end() && why->is_string()
+            ? why->get<std::string>()
+            : "gave " +
+                  message.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100) +
+                  ", which has no finite number 'score' (in single precision)";
     return score;
   }
   const auto extra = message.find("extra");
@@ -87,14 +103,18 @@ Score score_of(const json& message) {
   return score;
 }
 
-Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& file, const std::string& function, const nlohmann::ordered_json& kwargs, const ScoringLimits& limits,
+Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& file,
+                                                             const std::string& function,
+                                                             const nlohmann::ordered_json& kwargs,
+                                                             const ScoringLimits& limits,
                                                              CallForm form) {
   constexpr const char* kKey = "reward.custom_reward_function.path";
   const Status found = check_file(file, kKey);
   if (!found.ok()) return found;
   const char* interpreter = runtime::environment_variable("STARLING_PYTHON");
   ProcessPoolOptions options = pool_options(limits);
-  options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", std::string(kPythonServer) + kPythonScorer};
+  options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c",
+                     std::string(kPythonServer) + kPythonScorer};
   options.setup = {{"path", file.string()},
                    {"name", function},
                    {"kwargs", kwargs.is_object() ? kwargs : nlohmann::ordered_json::object()},
@@ -104,10 +124,12 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& fil
   options.copies = true;
   Result<std::unique_ptr<ProcessPool>> pool = ProcessPool::create(std::move(options));
   if (!pool.ok()) return pool.status().with_context(kKey);
-  return std::unique_ptr<ProcessScorer>(new ProcessScorer(function + " of " + file.string(), std::move(*pool)));
+  return std::unique_ptr<ProcessScorer>(
+      new ProcessScorer(function + " of " + file.string(), std::move(*pool)));
 }
 
-Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& file, const ScoringLimits& limits) {
+Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& file,
+                                                              const ScoringLimits& limits) {
   constexpr const char* kKey = "reward.shared_library.path";
   const Status found = check_file(file, kKey);
   if (!found.ok()) return found;
@@ -116,7 +138,8 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& fi
   std::error_code error;
   ProcessPoolOptions options = pool_options(limits);
   options.command = {host->string()};
-  options.setup = {{"path", fs::absolute(file, error).string()}, {"memory_bytes", limits.memory_bytes}};
+  options.setup = {{"path", fs::absolute(file, error).string()},
+                   {"memory_bytes", limits.memory_bytes}};
   options.name = "reward library";
   Result<std::unique_ptr<ProcessPool>> pool = ProcessPool::create(std::move(options));
   if (!pool.ok()) return pool.status().with_context(kKey);
@@ -128,7 +151,9 @@ void ProcessScorer::tell_first(const std::string& kind, const std::string& text)
   if (told_.emplace(kind, true).second && told_.size() < 20) LOG(warn, "{}: {}", what_, text);
 }
 
-void ProcessScorer::prepare(std::span<const ScoreRequest> requests) { calls_.prepare(calls_of(requests)); }
+void ProcessScorer::prepare(std::span<const ScoreRequest> requests) {
+  calls_.prepare(calls_of(requests));
+}
 
 Result<ScoredBatch> ProcessScorer::score(std::span<const ScoreRequest> requests) {
   ScoredBatch batch;
@@ -144,7 +169,8 @@ Result<ScoredBatch> ProcessScorer::score(std::span<const ScoreRequest> requests)
       score.message = answer.why;
     }
     // A try that succeeded later leaves no trace here but in the counts.
-    const auto trace = answer.message.is_object() ? answer.message.find("traceback") : answer.message.end();
+    const auto trace =
+        answer.message.is_object() ? answer.message.find("traceback") : answer.message.end();
     if (!score.ok()) {
       const std::string where = requests[i].where + ": ";
       if (trace != answer.message.end() && trace->is_string()) {

@@ -20,26 +20,35 @@ struct ScoringLimits {
   bool overtake = true;
 };
 
-/// How a Python function is called: for a sample by `data_source`, `solution_str`, `ground_truth` and `extra_info`, as verl's naive reward manager does, or as its batch manager does by
-/// `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`, lists (of one sample each here), for a list of scores.
+/// How a Python function is called: for a sample by `data_source`, `solution_str`, `ground_truth`
+/// and `extra_info`, as verl's naive reward manager does, or as its batch manager does by
+/// `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`, lists (of one sample each
+/// here), for a list of scores.
 enum class CallForm { kSample, kLists };
 
 class ProcessScorer : public Scorer {
  public:
-  /// verl's compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs) of a Python file, run by the python3 on PATH (or
-  /// STARLING_PYTHON). The file is loaded here once: kNotFound: there is no such file; kInvalidArgument: what Python says of it, with the traceback, or no such function; kUnavailable: no Python.
-  static runtime::Result<std::unique_ptr<ProcessScorer>> python(const std::filesystem::path& file, const std::string& function, const nlohmann::ordered_json& kwargs,
-                                                                const ScoringLimits& limits, CallForm form = CallForm::kSample);
+  /// verl's compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs) of a
+  /// Python file, run by the python3 on PATH (or STARLING_PYTHON). The file is loaded here once:
+  /// kNotFound: there is no such file; kInvalidArgument: what Python says of it, with the
+  /// traceback, or no such function; kUnavailable: no Python.
+  static runtime::Result<std::unique_ptr<ProcessScorer>> python(
+      const std::filesystem::path& file, const std::string& function,
+      const nlohmann::ordered_json& kwargs, const ScoringLimits& limits,
+      CallForm form = CallForm::kSample);
 
-  /// A library with the functions of reward_library.h, loaded by the program starling-reward-host. Errors: as python(), and kNotFound: no such program.
-  static runtime::Result<std::unique_ptr<ProcessScorer>> library(const std::filesystem::path& file, const ScoringLimits& limits);
+  /// A library with the functions of reward_library.h, loaded by the program starling-reward-host.
+  /// Errors: as python(), and kNotFound: no such program.
+  static runtime::Result<std::unique_ptr<ProcessScorer>> library(const std::filesystem::path& file,
+                                                                 const ScoringLimits& limits);
 
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
   bool prepares() const override { return true; }
   void prepare(std::span<const ScoreRequest> requests) override;
 
  private:
-  ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool) : what_(std::move(what)), calls_(std::move(pool)) {}
+  ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool)
+      : what_(std::move(what)), calls_(std::move(pool)) {}
   void tell_first(const std::string& kind, const std::string& text);
 
   std::string what_;  // "compute_score of reward.py"

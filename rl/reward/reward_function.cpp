@@ -15,7 +15,8 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::size_t kManySamples = 4;  // from which on "none has a score" means that the scorer is broken
+constexpr std::size_t kManySamples =
+    4;  // from which on "none has a score" means that the scorer is broken
 
 const char* kind_of(ScoreFailure failure) {
   switch (failure) {
@@ -28,18 +29,22 @@ const char* kind_of(ScoreFailure failure) {
   return "";
 }
 
-std::string describe(const ScoreRequest& request, const Score& score) { return request.where + ": " + kind_of(score.failure) + " (" + score.message + ")"; }
+std::string describe(const ScoreRequest& request, const Score& score) {
+  return request.where + ": " + kind_of(score.failure) + " (" + score.message + ")";
+}
 
 // What is counted of calls, as `reward/NAME`.
-constexpr std::array<std::pair<const char*, std::int64_t ScoreCounts::*>, 5> kCounts = {{{"timeouts", &ScoreCounts::timeouts},
-                                                                                          {"crashes", &ScoreCounts::crashes},
-                                                                                          {"errors", &ScoreCounts::errors},
-                                                                                          {"retries", &ScoreCounts::retries},
-                                                                                          {"overtaken", &ScoreCounts::overtaken}}};
+constexpr std::array<std::pair<const char*, std::int64_t ScoreCounts::*>, 5> kCounts = {
+    {{"timeouts", &ScoreCounts::timeouts},
+     {"crashes", &ScoreCounts::crashes},
+     {"errors", &ScoreCounts::errors},
+     {"retries", &ScoreCounts::retries},
+     {"overtaken", &ScoreCounts::overtaken}}};
 constexpr const char* kFailed = "failed";  // samples
 
 void count(RewardReport& report, const ScoreCounts& counts) {
-  for (const auto& [name, value] : kCounts) report.counts[std::string("reward/") + name] += static_cast<double>(counts.*value);
+  for (const auto& [name, value] : kCounts)
+    report.counts[std::string("reward/") + name] += static_cast<double>(counts.*value);
 }
 
 // What the scorers say of sample `i` beside its score: kept by sample, and as a mean over them.
@@ -51,7 +56,9 @@ void add_extra(RewardReport& report, const std::string& name, std::size_t i, dou
 
 // What is counted here has its name: a scorer's own number of that name is reported as scorer/NAME.
 void add_metric(RewardReport& report, const std::string& name, double value) {
-  const bool ours = name == kFailed || std::any_of(kCounts.begin(), kCounts.end(), [&](const auto& count) { return name == count.first; });
+  const bool ours =
+      name == kFailed || std::any_of(kCounts.begin(), kCounts.end(),
+                                     [&](const auto& count) { return name == count.first; });
   const std::string metric = "reward/" + (ours ? "scorer/" + name : name);
   report.sums[metric] += value;
   report.counts[metric] += 1;
@@ -71,10 +78,12 @@ std::map<std::string, double> reward_metrics(std::span<const RewardReport> repor
   return metrics;
 }
 
-std::vector<std::vector<std::map<std::string, double>>> extras_of(std::span<const RewardReport> reports) {
+std::vector<std::vector<std::map<std::string, double>>> extras_of(
+    std::span<const RewardReport> reports) {
   std::vector<std::vector<std::map<std::string, double>>> extras;
   for (const RewardReport& report : reports) {
-    std::vector<std::map<std::string, double>>& of_worker = extras.emplace_back(report.scores.size());
+    std::vector<std::map<std::string, double>>& of_worker =
+        extras.emplace_back(report.scores.size());
     for (const auto& [name, values] : report.extra) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (!std::isnan(values[i])) of_worker[i][name] = values[i];
@@ -84,8 +93,12 @@ std::vector<std::vector<std::map<std::string, double>>> extras_of(std::span<cons
   return extras;
 }
 
-Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens) {
-  if (requests.size() != response_tokens.size()) return runtime::invalid_argument("reward: " + std::to_string(response_tokens.size()) + " lengths for " + std::to_string(requests.size()) + " samples");
+Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> requests,
+                                           std::span<const std::int64_t> response_tokens) {
+  if (requests.size() != response_tokens.size())
+    return runtime::invalid_argument("reward: " + std::to_string(response_tokens.size()) +
+                                     " lengths for " + std::to_string(requests.size()) +
+                                     " samples");
   RewardReport report;
   report.scores.resize(requests.size());
   report.left_out.resize(requests.size());
@@ -110,7 +123,9 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
     if (asked.empty()) break;
     const Result<ScoredBatch> batch = part.scorer->score(asked);
     if (!batch.ok()) return batch.status();
-    if (batch->scores.size() != asked.size()) return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) + " scores for " + std::to_string(asked.size()) + " samples");
+    if (batch->scores.size() != asked.size())
+      return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) +
+                                     " scores for " + std::to_string(asked.size()) + " samples");
     count(report, batch->counts);
     for (std::size_t k = 0; k < asked.size(); ++k) {
       const std::size_t i = index[k];
@@ -125,7 +140,8 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
         add_extra(report, name, i, value);
       };
       if (parts_.size() > 1) add(part.name, score.value);
-      for (const auto& [name, value] : score.extra) add(parts_.size() > 1 ? part.name + "/" + name : name, value);
+      for (const auto& [name, value] : score.extra)
+        add(parts_.size() > 1 ? part.name + "/" + name : name, value);
     }
   }
   if (penalty_.enabled) report.unpenalized = report.scores;
@@ -141,17 +157,24 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
     add_metric(report, "overlong_reward", penalty);
     add_metric(report, "overlong", penalty < 0 ? 1.0 : 0.0);
   }
-  const auto failed = static_cast<std::size_t>(std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
+  const auto failed = static_cast<std::size_t>(
+      std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
   report.counts[std::string("reward/") + kFailed] = static_cast<double>(failed);
   if (failed == 0) return report;
-  if (failed == requests.size() && failed >= kManySamples) return runtime::task_failed("reward: none of " + std::to_string(failed) + " samples has a score; the first: " + first_failure);
-  if (failure_is_error_) return runtime::task_failed("reward: no score for a sample: " + first_failure + "; reward.on_failure=exclude leaves such samples out");
-  LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}", failed, requests.size(), first_failure);
+  if (failed == requests.size() && failed >= kManySamples)
+    return runtime::task_failed("reward: none of " + std::to_string(failed) +
+                                " samples has a score; the first: " + first_failure);
+  if (failure_is_error_)
+    return runtime::task_failed("reward: no score for a sample: " + first_failure +
+                                "; reward.on_failure=exclude leaves such samples out");
+  LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}",
+      failed, requests.size(), first_failure);
   return report;
 }
 
 bool RewardFunction::prepares() const {
-  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.scorer && part.scorer->prepares(); });
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const Part& part) { return part.scorer && part.scorer->prepares(); });
 }
 
 void RewardFunction::prepare(std::span<const ScoreRequest> requests) {

@@ -1,4 +1,5 @@
-// RewardFunction: the reward of a run, made of one scorer or a weighted mixture, the length penalty, and what to do about samples without a score.
+// RewardFunction: the reward of a run, made of one scorer or a weighted mixture, the length
+// penalty, and what to do about samples without a score.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +21,44 @@ namespace rl {
 
 /// What a worker says of its samples.
 struct RewardReport {
-  std::vector<double> scores;          // [samples]; 0 where left out
-  std::vector<std::uint8_t> left_out;  // [samples]: 1 where there is no score, so that the sample may not be trained on
-  std::map<std::string, double> sums;    // of metrics over samples ("reward/format"), to be divided by `counts` over all workers
-  std::map<std::string, double> counts;  // how many samples each has; what is only here is a count itself ("reward/timeouts")
-  std::map<std::string, std::vector<double>> extra = {};  // [samples] each: further numbers that scorers gave ("format"); NaN where a sample has none
-  std::vector<double> unpenalized = {};                   // [samples]: scores before what the length took off; empty: the same
+  std::vector<double> scores;  // [samples]; 0 where left out
+  std::vector<std::uint8_t>
+      left_out;  // [samples]: 1 where there is no score, so that the sample may not be trained on
+  std::map<std::string, double> sums;  // of metrics over samples ("reward/format"), to be divided
+                                       // by `counts` over all workers
+  std::map<std::string, double>
+      counts;  // how many samples each has; what is only here is a count itself ("reward/timeouts")
+  std::map<std::string, std::vector<double>> extra =
+      {};  // [samples] each: further numbers that scorers gave ("format"); NaN where a sample has
+           // none
+  std::vector<double> unpenalized =
+      {};  // [samples]: scores before what the length took off; empty: the same
 
   auto fields() { return std::tie(scores, left_out, sums, counts, extra, unpenalized); }
 };
 
 /// `extra` by worker and sample.
-std::vector<std::vector<std::map<std::string, double>>> extras_of(std::span<const RewardReport> reports);
+std::vector<std::vector<std::map<std::string, double>>> extras_of(
+    std::span<const RewardReport> reports);
 
 /// reward/... of all workers: means, and counts as they are.
 std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports);
 
-/// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the weights are not read, and only check_row() may be called.
-using RewardModelLoader = std::function<runtime::Result<std::unique_ptr<Scorer>>(const std::filesystem::path& model, bool start)>;
+/// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the
+/// weights are not read, and only check_row() may be called.
+using RewardModelLoader = std::function<runtime::Result<std::unique_ptr<Scorer>>(
+    const std::filesystem::path& model, bool start)>;
 
 /// A resource; one call at a time.
 class RewardFunction {
  public:
-  /// What `reward.*` says. `share` of the scoring processes belongs to this worker: 1 / workers. With `start`, files are loaded, processes started and
-  /// servers asked whether they are there; without, only what can be known from the configuration is checked, and score() may not be called.
-  /// Errors name the key and the cure; kUnimplemented: a reward model, and no loader.
-  static runtime::Result<std::unique_ptr<RewardFunction>> from_config(const Config& config, std::int64_t workers, bool start, const RewardModelLoader& load_model = {});
+  /// What `reward.*` says. `share` of the scoring processes belongs to this worker: 1 / workers.
+  /// With `start`, files are loaded, processes started and servers asked whether they are there;
+  /// without, only what can be known from the configuration is checked, and score() may not be
+  /// called. Errors name the key and the cure; kUnimplemented: a reward model, and no loader.
+  static runtime::Result<std::unique_ptr<RewardFunction>> from_config(
+      const Config& config, std::int64_t workers, bool start,
+      const RewardModelLoader& load_model = {});
 
   struct Part {
     std::string name;
@@ -53,10 +66,14 @@ class RewardFunction {
     std::unique_ptr<Scorer> scorer;  // null where it was not started
   };
 
-  RewardFunction(std::vector<Part> parts, LengthPenalty penalty, bool failure_is_error) : parts_(std::move(parts)), penalty_(penalty), failure_is_error_(failure_is_error) {}
+  RewardFunction(std::vector<Part> parts, LengthPenalty penalty, bool failure_is_error)
+      : parts_(std::move(parts)), penalty_(penalty), failure_is_error_(failure_is_error) {}
 
-  /// `response_tokens` are the requests' lengths. A request whose score is known keeps it as it is: no scorer hears of it, and its length does not matter. kTaskFailed: a sample has no score and reward.on_failure=error; or none of many has one, whatever it says.
-  runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens);
+  /// `response_tokens` are the requests' lengths. A request whose score is known keeps it as it is:
+  /// no scorer hears of it, and its length does not matter. kTaskFailed: a sample has no score and
+  /// reward.on_failure=error; or none of many has one, whatever it says.
+  runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests,
+                                      std::span<const std::int64_t> response_tokens);
 
   /// See Scorer: of those parts that can.
   bool prepares() const;

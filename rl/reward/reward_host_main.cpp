@@ -1,4 +1,5 @@
-// starling-reward-host: the process that a user's reward library runs in. Started by ProcessPool, whose protocol it speaks over descriptor 3.
+// starling-reward-host: the process that a user's reward library runs in. Started by ProcessPool,
+// whose protocol it speaks over descriptor 3.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -65,28 +66,40 @@ Compute load(const json& setup, std::string& problem) {
   const auto abi = reinterpret_cast<Abi>(::dlsym(library, "starling_reward_abi"));
   const auto compute = reinterpret_cast<Compute>(::dlsym(library, "starling_compute_score"));
   if (abi == nullptr || compute == nullptr) {
-    problem = path + " has no function " + (abi == nullptr ? "starling_reward_abi" : "starling_compute_score") + " with C linkage (rl/reward/reward_library.h)";
+    problem = path + " has no function " +
+              (abi == nullptr ? "starling_reward_abi" : "starling_compute_score") +
+              " with C linkage (rl/reward/reward_library.h)";
     return nullptr;
   }
   if (abi() == STARLING_REWARD_ABI) return compute;
-  problem = path + " was compiled for version " + std::to_string(abi()) + " of reward_library.h, and this is version " + std::to_string(STARLING_REWARD_ABI) + ": compile it again";
+  problem = path + " was compiled for version " + std::to_string(abi()) +
+            " of reward_library.h, and this is version " + std::to_string(STARLING_REWARD_ABI) +
+            ": compile it again";
   return nullptr;
 }
 
 std::string text(const json& request, const char* key) {
   const auto found = request.find(key);
-  return found == request.end() ? "" : found->is_string() ? found->get<std::string>() : found->dump();
+  return found == request.end() ? ""
+         : found->is_string()   ? found->get<std::string>()
+                                : found->dump();
 }
 
 json judge(Compute compute, const json& request) {
-  const std::string source = text(request, "data_source"), response = text(request, "solution_str"), truth = text(request, "ground_truth"), extra = text(request, "extra_info");
-  const starling_reward_sample sample{source.c_str(), response.c_str(), truth.c_str(), extra.c_str()};
+  const std::string source = text(request, "data_source"), response = text(request, "solution_str"),
+                    truth = text(request, "ground_truth"), extra = text(request, "extra_info");
+  const starling_reward_sample sample{source.c_str(), response.c_str(), truth.c_str(),
+                                      extra.c_str()};
   double score = std::nan("");
   std::array<char, 1024> message{};
   const int failed = compute(&sample, &score, message.data(), message.size());
   message.back() = 0;
-  if (failed != 0) return {{"error", message[0] != 0 ? std::string(message.data()) : "starling_compute_score returned " + std::to_string(failed)}};
-  if (!std::isfinite(score)) return {{"invalid", "wrote " + std::to_string(score) + ", which is no finite number"}};
+  if (failed != 0)
+    return {{"error", message[0] != 0
+                          ? std::string(message.data())
+                          : "starling_compute_score returned " + std::to_string(failed)}};
+  if (!std::isfinite(score))
+    return {{"invalid", "wrote " + std::to_string(score) + ", which is no finite number"}};
   return {{"score", score}};
 }
 
@@ -98,7 +111,8 @@ int main() {
   ::fcntl(kLife, F_SETFL, O_ASYNC);
   ::fcntl(kConnection, F_SETFD, FD_CLOEXEC);
   ::fcntl(kLife, F_SETFD, FD_CLOEXEC);
-  ::setenv("STARLING_SCORER", std::to_string(::getpid()).c_str(), 1);  // by which what the library starts is found
+  ::setenv("STARLING_SCORER", std::to_string(::getpid()).c_str(),
+           1);  // by which what the library starts is found
   std::string line;
   if (!read_line(line)) {
     std::fprintf(stderr, "starling-reward-host is started by starling, not by hand\n");

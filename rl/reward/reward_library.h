@@ -1,9 +1,11 @@
-/* The interface of a reward in a shared library: plain C, so that any compiler and language will do. A library has the two functions below, with C linkage:
+/* The interface of a reward in a shared library: plain C, so that any compiler and language will
+ * do. A library has the two functions below, with C linkage:
  *
  *   cc -shared -fPIC -o reward.so reward.c
  *   starling train ... reward.shared_library.path=reward.so
  *
- * It is loaded into processes of its own (starling-reward-host), so that it may crash, hang or leak without harm to the training.
+ * It is loaded into processes of its own (starling-reward-host), so that it may crash, hang or leak
+ * without harm to the training.
  */
 #ifndef STARLING_REWARD_LIBRARY_H
 #define STARLING_REWARD_LIBRARY_H
@@ -27,8 +29,10 @@ struct starling_reward_sample {
 /* Returns STARLING_REWARD_ABI: what the library was compiled for. */
 int starling_reward_abi(void);
 
-/* Writes the score and returns 0; or returns anything else after writing why, with a 0 at its end, into `message`. One call at a time in a process. */
-int starling_compute_score(const struct starling_reward_sample* sample, double* score, char* message, size_t message_size);
+/* Writes the score and returns 0; or returns anything else after writing why, with a 0 at its end,
+ * into `message`. One call at a time in a process. */
+int starling_compute_score(const struct starling_reward_sample* sample, double* score,
+                           char* message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -30,7 +30,9 @@ Result<ScoredBatch> RuleScorer::score(std::span<const ScoreRequest> requests) {
     Score score;
     if (value.ok()) {
       score.value = *value;
-    } else if (value.status().code() == runtime::ErrorCode::kResourceExhausted) {  // a pattern that backtracks: this response's fault
+    } else if (value.status().code() ==
+               runtime::ErrorCode::kResourceExhausted) {  // a pattern that backtracks: this
+                                                          // response's fault
       score.failure = ScoreFailure::kError;
       score.message = value.status().message();
       ++batch.counts.errors;

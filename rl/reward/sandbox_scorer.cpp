@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t kCasesMax = 10;  // that verl's continuous score counts
 
-// Calls one function with arguments from stdin, a JSON value a line, and prints what it gives: text as it is, the rest as JSON. The names that answers to such tasks use without importing them.
+// Calls one function with arguments from stdin, a JSON value a line, and prints what it gives: text
+// as it is, the rest as JSON. The names that answers to such tasks use without importing them.
 constexpr std::string_view kCallFunction = R"(
 import json as _json, sys as _sys
 _lines = _sys.stdin.read().strip()
@@ -31,8 +32,10 @@ _given = _function(*_arguments)
 print(_given if isinstance(_given, (str, int, float)) and not isinstance(_given, bool) else _json.dumps(_given))
 )";
 constexpr std::string_view kImports =
-    "from typing import *\nfrom collections import *\nfrom itertools import *\nfrom functools import *\nfrom heapq import *\nfrom bisect import *\nfrom math import *\n"
-    "import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, operator, random, re, statistics, string, sys\n";
+    "from typing import *\nfrom collections import *\nfrom itertools import *\nfrom functools "
+    "import *\nfrom heapq import *\nfrom bisect import *\nfrom math import *\n"
+    "import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, "
+    "operator, random, re, statistics, string, sys\n";
 
 enum class Verdict { kPassed, kFailed, kNotCompiled, kUnknown };
 
@@ -48,7 +51,10 @@ std::string_view trim_newlines(std::string_view text) {
   return text;
 }
 
-std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 // A member's text, or empty.
 std::string text_at(const json& object, const char* key) {
@@ -59,30 +65,44 @@ std::string text_at(const json& object, const char* key) {
 bool failed_itself(const json& part) {
   const std::string status = text_at(part, "status");
   const auto code = part.is_object() ? part.find("return_code") : part.end();
-  return status == "Error" || status == "TimeLimitExceeded" || (status == "Finished" && code != part.end() && *code != 0);
+  return status == "Error" || status == "TimeLimitExceeded" ||
+         (status == "Finished" && code != part.end() && *code != 0);
 }
 
-Outcome unknown(const SandboxOptions& options, const std::string& why, ScoreFailure failure = ScoreFailure::kError) { return {Verdict::kUnknown, failure, options.url + " " + why}; }
+Outcome unknown(const SandboxOptions& options, const std::string& why,
+                ScoreFailure failure = ScoreFailure::kError) {
+  return {Verdict::kUnknown, failure, options.url + " " + why};
+}
 
 Outcome judge(const SandboxOptions& options, const std::string& body, const TestCases::Case& test) {
   const json answer = runtime::parse_json(body);
   const std::string status = text_at(answer, "status");
-  if (status.empty()) return unknown(options, "answered no verdict but " + excerpt(body, 100), ScoreFailure::kInvalid);
-  const json compiled = answer.value("compile_result", json()), ran = answer.value("run_result", json());
+  if (status.empty())
+    return unknown(options, "answered no verdict but " + excerpt(body, 100),
+                   ScoreFailure::kInvalid);
+  const json compiled = answer.value("compile_result", json()),
+             ran = answer.value("run_result", json());
   if (status == "Success" && text_at(ran, "status") == "Finished") {
-    const bool right = !test.output || trim_newlines(text_at(ran, "stdout")) == trim_newlines(*test.output);
+    const bool right =
+        !test.output || trim_newlines(text_at(ran, "stdout")) == trim_newlines(*test.output);
     return {right ? Verdict::kPassed : Verdict::kFailed, ScoreFailure::kNone, {}};
   }
-  if (status == "Failed" && failed_itself(compiled)) return {Verdict::kNotCompiled, ScoreFailure::kNone, {}};
+  if (status == "Failed" && failed_itself(compiled))
+    return {Verdict::kNotCompiled, ScoreFailure::kNone, {}};
   if (status == "Failed" && failed_itself(ran)) return {Verdict::kFailed, ScoreFailure::kNone, {}};
   const std::string message = text_at(answer, "message");
-  return unknown(options, "gave no verdict: " + status + (message.empty() ? "" : ", " + excerpt(message, 200)));
+  return unknown(options, "gave no verdict: " + status +
+                              (message.empty() ? "" : ", " + excerpt(message, 200)));
 }
 
-std::string request_body(const SandboxOptions& options, const std::string& program, const TestCases& cases, const TestCases::Case& test) {
+std::string request_body(const SandboxOptions& options, const std::string& program,
+                         const TestCases& cases, const TestCases::Case& test) {
   std::string code = program + "\n\n" + test.code_after;
-  if (!cases.function.empty()) code = std::string(kImports) + code + "\n_NAME = " + json(cases.function).dump() + std::string(kCallFunction);
-  const auto seconds = std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(options.timeout).count());
+  if (!cases.function.empty())
+    code = std::string(kImports) + code + "\n_NAME = " + json(cases.function).dump() +
+           std::string(kCallFunction);
+  const auto seconds =
+      std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(options.timeout).count());
   const json body{{"code", code},
                   {"stdin", test.input},
                   {"language", "python"},
@@ -94,7 +114,8 @@ std::string request_body(const SandboxOptions& options, const std::string& progr
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Outcome run_case(const SandboxOptions& options, HttpClient& client, const std::string& body, const TestCases::Case& test, ScoreCounts& counts) {
+Outcome run_case(const SandboxOptions& options, HttpClient& client, const std::string& body,
+                 const TestCases::Case& test, ScoreCounts& counts) {
   HttpRequest request{.url = options.url};
   request.headers = {"Content-Type: application/json", "Accept: application/json"};
   request.post = body;
@@ -110,17 +131,20 @@ Outcome run_case(const SandboxOptions& options, HttpClient& client, const std::s
     if (!answer.ok()) {
       const bool late = answer.status().code() == runtime::ErrorCode::kDeadlineExceeded;
       ++(late ? counts.timeouts : counts.errors);
-      outcome = {Verdict::kUnknown, late ? ScoreFailure::kTimeout : ScoreFailure::kError, answer.status().message()};
+      outcome = {Verdict::kUnknown, late ? ScoreFailure::kTimeout : ScoreFailure::kError,
+                 answer.status().message()};
       continue;
     }
     if (answer->status == 200) {
       outcome = judge(options, answer->body, test);
       if (outcome.verdict != Verdict::kUnknown) return outcome;
     } else {
-      outcome = unknown(options, "answered " + std::to_string(answer->status) + ": " + excerpt(answer->body, 200));
+      outcome = unknown(options, "answered " + std::to_string(answer->status) + ": " +
+                                     excerpt(answer->body, 200));
     }
     ++counts.errors;
-    if (answer->status != 200 && answer->status != 429 && answer->status < 500) break;  // it would say the same again
+    if (answer->status != 200 && answer->status != 429 && answer->status < 500)
+      break;  // it would say the same again
   }
   return outcome;
 }
@@ -138,7 +162,8 @@ Score score_of(const std::vector<Outcome>& outcomes) {
     }
     passed += outcome.verdict == Verdict::kPassed ? 1 : 0;
   }
-  score.value = outcomes.empty() ? 0.0 : static_cast<double>(passed) / static_cast<double>(outcomes.size());
+  score.value =
+      outcomes.empty() ? 0.0 : static_cast<double>(passed) / static_cast<double>(outcomes.size());
   return score;
 }
 
@@ -163,24 +188,38 @@ std::optional<std::string> program_in(std::string_view response) {
   const std::size_t line = code.find('\n');
   if (line == std::string_view::npos) return std::string(code);
   std::string_view language = code.substr(0, line);
-  while (!language.empty() && std::isspace(static_cast<unsigned char>(language.front())) != 0) language.remove_prefix(1);
-  while (!language.empty() && std::isspace(static_cast<unsigned char>(language.back())) != 0) language.remove_suffix(1);
-  const bool is_name = !language.empty() && std::all_of(language.begin(), language.end(), [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+  while (!language.empty() && std::isspace(static_cast<unsigned char>(language.front())) != 0)
+    language.remove_prefix(1);
+  while (!language.empty() && std::isspace(static_cast<unsigned char>(language.back())) != 0)
+    language.remove_suffix(1);
+  const bool is_name =
+      !language.empty() && std::all_of(language.begin(), language.end(), [](char c) {
+        return std::isalpha(static_cast<unsigned char>(c)) != 0;
+      });
   return std::string(is_name ? code.substr(line + 1) : code);
 }
 
 Result<TestCases> TestCases::parse(const std::string& ground_truth) {
-  const auto wrong = [](const std::string& what) { return runtime::invalid_argument("ground truth: " + what + "; expected {\"inputs\": [...], \"outputs\": [...]} or {\"assert_case\": [...]}"); };
+  const auto wrong = [](const std::string& what) {
+    return runtime::invalid_argument(
+        "ground truth: " + what +
+        "; expected {\"inputs\": [...], \"outputs\": [...]} or {\"assert_case\": [...]}");
+  };
   const json tree = runtime::parse_json(ground_truth);
   if (!tree.is_object()) return wrong("no JSON object");
-  const json asserts = tree.value("assert_case", json()), inputs = tree.value("inputs", json()), outputs = tree.value("outputs", json());
+  const json asserts = tree.value("assert_case", json()), inputs = tree.value("inputs", json()),
+             outputs = tree.value("outputs", json());
   const bool has_asserts = asserts.is_array();
-  if (!inputs.is_array() && !(inputs.is_null() && has_asserts)) return wrong("it has no list of inputs");
-  if (!outputs.is_array() && !(outputs.is_null() && has_asserts)) return wrong("it has no list of outputs");
+  if (!inputs.is_array() && !(inputs.is_null() && has_asserts))
+    return wrong("it has no list of inputs");
+  if (!outputs.is_array() && !(outputs.is_null() && has_asserts))
+    return wrong("it has no list of outputs");
   const std::size_t count = has_asserts ? asserts.size() : inputs.size();
   if (count == 0) return wrong("it has no case");
   for (const auto& [name, list] : {std::pair("inputs", &inputs), std::pair("outputs", &outputs)}) {
-    if (list->is_array() && list->size() != count) return wrong(std::to_string(list->size()) + " " + name + " for " + std::to_string(count) + " cases");
+    if (list->is_array() && list->size() != count)
+      return wrong(std::to_string(list->size()) + " " + name + " for " + std::to_string(count) +
+                   " cases");
   }
   TestCases cases;
   cases.function = text_at(tree, "fn_name");
@@ -197,16 +236,24 @@ Result<TestCases> TestCases::parse(const std::string& ground_truth) {
 Result<std::unique_ptr<SandboxScorer>> SandboxScorer::create(SandboxOptions options) {
   const std::string key = "reward.sandbox_fusion.url";
   if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
-    return runtime::invalid_argument(key + ": expected an address that begins with http:// or https://, got '" + options.url + "'");
+    return runtime::invalid_argument(
+        key + ": expected an address that begins with http:// or https://, got '" + options.url +
+        "'");
   }
   HttpClient client;
   ScoreCounts counts;
   const TestCases::Case nothing{.input = "", .output = "", .code_after = ""};
-  const Outcome outcome = run_case(options, client, request_body(options, "pass", {}, nothing), nothing, counts);
-  if (outcome.verdict != Verdict::kPassed && outcome.verdict != Verdict::kUnknown) return runtime::invalid_argument(key + ": " + options.url + " does not run Python: a program that does nothing failed");
+  const Outcome outcome =
+      run_case(options, client, request_body(options, "pass", {}, nothing), nothing, counts);
+  if (outcome.verdict != Verdict::kPassed && outcome.verdict != Verdict::kUnknown)
+    return runtime::invalid_argument(key + ": " + options.url +
+                                     " does not run Python: a program that does nothing failed");
   if (outcome.verdict == Verdict::kUnknown) {
-    const std::string what = key + ": the sandbox gave no verdict on a program that does nothing: " + outcome.why;
-    return outcome.failure == ScoreFailure::kInvalid ? runtime::invalid_argument(what + " (is the path right? it usually is /run_code)") : runtime::unavailable(what);
+    const std::string what =
+        key + ": the sandbox gave no verdict on a program that does nothing: " + outcome.why;
+    return outcome.failure == ScoreFailure::kInvalid
+               ? runtime::invalid_argument(what + " (is the path right? it usually is /run_code)")
+               : runtime::unavailable(what);
   }
   return std::unique_ptr<SandboxScorer>(new SandboxScorer(std::move(options)));
 }
@@ -228,7 +275,8 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
     cases[sample] = std::move(*parsed);
     programs[sample] = std::move(*program);
     outcomes[sample].resize(std::min(cases[sample].cases.size(), kCasesMax));
-    for (std::size_t test = 0; test < outcomes[sample].size(); ++test) jobs.push_back({sample, test});
+    for (std::size_t test = 0; test < outcomes[sample].size(); ++test)
+      jobs.push_back({sample, test});
   }
   std::atomic<std::size_t> next = 0;
   const std::size_t threads = std::min(options_.concurrency, jobs.size());
@@ -239,7 +287,9 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
       const auto [sample, test] = jobs[at];
       const TestCases::Case& one = cases[sample].cases[test];
       slots_.acquire();
-      outcomes[sample][test] = run_case(options_, client, request_body(options_, programs[sample], cases[sample], one), one, mine);
+      outcomes[sample][test] =
+          run_case(options_, client, request_body(options_, programs[sample], cases[sample], one),
+                   one, mine);
       slots_.release();
     }
   };
@@ -248,7 +298,8 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
   for (std::thread& worker : workers) worker.join();
   ScoredBatch batch;
   for (const ScoreCounts& part : counts) batch.counts.add(part);
-  for (const std::vector<Outcome>& of_sample : outcomes) batch.scores.push_back(score_of(of_sample));
+  for (const std::vector<Outcome>& of_sample : outcomes)
+    batch.scores.push_back(score_of(of_sample));
   return batch;
 }
 
@@ -260,7 +311,8 @@ void SandboxedRules::prepare(std::span<const ScoreRequest> requests) {
 
 Result<ScoredBatch> SandboxedRules::score(std::span<const ScoreRequest> requests) {
   std::vector<ScoreRequest> programs, others;
-  for (const ScoreRequest& request : requests) (is_code(request) ? programs : others).push_back(request);
+  for (const ScoreRequest& request : requests)
+    (is_code(request) ? programs : others).push_back(request);
   Result<ScoredBatch> by_rule = rules_.score(others);
   if (!by_rule.ok()) return by_rule;
   Result<ScoredBatch> by_sandbox = sandbox_->score(programs);
@@ -269,10 +321,14 @@ Result<ScoredBatch> SandboxedRules::score(std::span<const ScoreRequest> requests
   batch.counts.add(by_rule->counts);
   batch.counts.add(by_sandbox->counts);
   std::size_t program = 0, other = 0;
-  for (const ScoreRequest& request : requests) batch.scores.push_back(std::move(is_code(request) ? by_sandbox->scores[program++] : by_rule->scores[other++]));
+  for (const ScoreRequest& request : requests)
+    batch.scores.push_back(
+        std::move(is_code(request) ? by_sandbox->scores[program++] : by_rule->scores[other++]));
   return batch;
 }
 
-Status SandboxedRules::check_row(const ScoreRequest& row) const { return is_code(row) ? TestCases::parse(row.ground_truth).status() : rules_.check_row(row); }
+Status SandboxedRules::check_row(const ScoreRequest& row) const {
+  return is_code(row) ? TestCases::parse(row.ground_truth).status() : rules_.check_row(row);
+}
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// Scores programs by running them in a sandbox: a SandboxFusion server (github.com/bytedance/SandboxFusion), whose /run_code takes a program and its input.
+// Scores programs by running them in a sandbox: a SandboxFusion server
+// (github.com/bytedance/SandboxFusion), whose /run_code takes a program and its input.
 #pragma once
 
 #include <chrono>
@@ -16,10 +17,12 @@
 
 namespace rl {
 
-/// The program in a response as verl finds it: what stands in its last ```python block, else in its first block of any kind, without the name of a language. Nothing: there is no block.
+/// The program in a response as verl finds it: what stands in its last ```python block, else in its
+/// first block of any kind, without the name of a language. Nothing: there is no block.
 std::optional<std::string> program_in(std::string_view response);
 
-/// What a program is tried with. From a ground truth {"inputs": [...], "outputs": [...]}, with "fn_name" of a function to be called (each line of an input is an argument as JSON), or
+/// What a program is tried with. From a ground truth {"inputs": [...], "outputs": [...]}, with
+/// "fn_name" of a function to be called (each line of an input is an argument as JSON), or
 /// {"assert_case": [...]} of lines to be run behind the program.
 struct TestCases {
   struct Case {
@@ -36,27 +39,34 @@ struct TestCases {
 
 struct SandboxOptions {
   std::string url;
-  std::size_t concurrency = 64;                // programs at once
-  std::int64_t memory_limit_mb = 1024;         // of a program
-  std::chrono::milliseconds timeout{10'000};   // of compiling a program, and of running it
+  std::size_t concurrency = 64;                  // programs at once
+  std::int64_t memory_limit_mb = 1024;           // of a program
+  std::chrono::milliseconds timeout{10'000};     // of compiling a program, and of running it
   std::chrono::milliseconds on_the_way{10'000};  // that an answer may take besides
   int retries = 2;
-  std::chrono::milliseconds pause{1000};  // before the first retry; each further one waits longer by as much
+  std::chrono::milliseconds pause{
+      1000};  // before the first retry; each further one waits longer by as much
 };
 
-/// The share of the first ten cases that a program passes (verl's, with its `continuous`); 0 without a program, or where it does not compile. A response for which the server gives no verdict
-/// has no score. Several calls of score() may be on their way at once, and share the programs that may run at once.
+/// The share of the first ten cases that a program passes (verl's, with its `continuous`); 0
+/// without a program, or where it does not compile. A response for which the server gives no
+/// verdict has no score. Several calls of score() may be on their way at once, and share the
+/// programs that may run at once.
 class SandboxScorer : public Scorer {
  public:
-  /// Has the server run a program that does nothing, so that one that isn't there is known before the first step. kUnavailable: no connection, with the address; kInvalidArgument: no
-  /// http address, or an answer that is not a sandbox's.
+  /// Has the server run a program that does nothing, so that one that isn't there is known before
+  /// the first step. kUnavailable: no connection, with the address; kInvalidArgument: no http
+  /// address, or an answer that is not a sandbox's.
   static runtime::Result<std::unique_ptr<SandboxScorer>> create(SandboxOptions options);
 
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
-  runtime::Status check_row(const ScoreRequest& row) const override { return TestCases::parse(row.ground_truth).status(); }
+  runtime::Status check_row(const ScoreRequest& row) const override {
+    return TestCases::parse(row.ground_truth).status();
+  }
 
  private:
-  explicit SandboxScorer(SandboxOptions options) : options_(std::move(options)), slots_(static_cast<std::ptrdiff_t>(options_.concurrency)) {}
+  explicit SandboxScorer(SandboxOptions options)
+      : options_(std::move(options)), slots_(static_cast<std::ptrdiff_t>(options_.concurrency)) {}
 
   SandboxOptions options_;
   std::counting_semaphore<> slots_;  // of programs

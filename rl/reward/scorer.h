@@ -1,4 +1,5 @@
-// Scorer: what gives samples their scores, whoever does it: rules, a user's Python file, a server, a shared library. Torch-free.
+// Scorer: what gives samples their scores, whoever does it: rules, a user's Python file, a server,
+// a shared library. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,10 @@ struct ScoreRequest {
   std::string ground_truth;
   std::string extra_info;  // JSON, or empty
   std::string where;       // the row, for messages
-  std::string prompt = {};  // JSON, text or a list of messages; empty unless a reward model asks for it
-  std::optional<Score> known = {};  // its score, or why it cannot have one, where that is not for scorers to say
+  std::string prompt =
+      {};  // JSON, text or a list of messages; empty unless a reward model asks for it
+  std::optional<Score> known =
+      {};  // its score, or why it cannot have one, where that is not for scorers to say
 };
 
 /// What went wrong on the way, single tries counted.
@@ -68,14 +71,16 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
 
-  /// Scores all. A sample that cannot be scored is a failed Score, not a failure of the call; the call fails for what is wrong with a row
-  /// (kInvalidArgument, with its `where`) or with all of them.
+  /// Scores all. A sample that cannot be scored is a failed Score, not a failure of the call; the
+  /// call fails for what is wrong with a row (kInvalidArgument, with its `where`) or with all of
+  /// them.
   virtual runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) = 0;
 
   /// Whether prepare() does anything.
   virtual bool prepares() const { return false; }
 
-  /// These will be among the requests of the next score(): may begin with them, and returns at once.
+  /// These will be among the requests of the next score(): may begin with them, and returns at
+  /// once.
   virtual void prepare(std::span<const ScoreRequest> requests) {}
 
   /// What can be known to be wrong with a row before there is a response to it.

@@ -34,11 +34,11 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::size_t kLineBytesMax = 4 << 20;      // of an answer
-constexpr std::size_t kOutputBytesMax = 64 << 10;   // of a line that a scorer prints
+constexpr std::size_t kLineBytesMax = 4 << 20;     // of an answer
+constexpr std::size_t kOutputBytesMax = 64 << 10;  // of a line that a scorer prints
 constexpr int kDeathMilliseconds = 500;
 constexpr std::chrono::seconds kCopyTime{2};
-constexpr int kFirstFree = 10;                      // descriptors that the child's own don't collide with
+constexpr int kFirstFree = 10;  // descriptors that the child's own don't collide with
 
 /// Above the numbers that the child uses, closed on exec.
 int moved_up(int descriptor) {
@@ -83,11 +83,14 @@ int spawn(const std::vector<std::string>& command, int socket, int life, int out
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  const int error = ::posix_spawnp(&pid, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
+  const int error = ::posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
+                                   arguments.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -128,17 +131,20 @@ bool is_marked(const std::filesystem::path& process, pid_t scorer) {
   return at != std::string::npos && (at == 0 || environment[at - 1] == '\0');
 }
 
-// Processes that `root` started, and those that they did: by the chain of parents, or where that is broken by the mark.
+// Processes that `root` started, and those that they did: by the chain of parents, or where that is
+// broken by the mark.
 std::vector<pid_t> descendants_of(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   std::vector<pid_t> found;
   std::error_code error;
-  for (auto entry = std::filesystem::directory_iterator("/proc", error); !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  for (auto entry = std::filesystem::directory_iterator("/proc", error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto process = static_cast<pid_t>(std::atoi(name.c_str()));
     if (process != root && is_marked(entry->path(), root)) found.push_back(process);
-    const std::string stat = contents(entry->path() / "stat");  // "PID (NAME) STATE PARENT ...", whatever the name holds
+    const std::string stat =
+        contents(entry->path() / "stat");  // "PID (NAME) STATE PARENT ...", whatever the name holds
     const std::size_t end = stat.rfind(')');
     if (end == std::string::npos || end + 4 >= stat.size()) continue;
     children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)), process);
@@ -158,9 +164,11 @@ std::vector<pid_t> descendants_of(pid_t root) {
 
 }  // namespace
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<std::string>& command) {
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(
+    const std::vector<std::string>& command) {
   std::unique_ptr<WorkerProcess> process(new WorkerProcess);
-  Ends socket = make_socket(), life = make_pipe(/*we_read=*/false), output = make_pipe(/*we_read=*/true);
+  Ends socket = make_socket(), life = make_pipe(/*we_read=*/false),
+       output = make_pipe(/*we_read=*/true);
   process->socket_ = socket.ours;
   process->life_ = life.ours;
   process->output_ = output.ours;
@@ -179,23 +187,30 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
   std::unique_ptr<WorkerProcess> process(new WorkerProcess);
-  Ends socket = make_socket(), life = make_pipe(/*we_read=*/false), output = make_pipe(/*we_read=*/true);
+  Ends socket = make_socket(), life = make_pipe(/*we_read=*/false),
+       output = make_pipe(/*we_read=*/true);
   process->socket_ = socket.ours;
   process->life_ = life.ours;
   process->output_ = output.ours;
-  const bool sent = socket.ok() && life.ok() && output.ok() && send_descriptors(socket_, {socket.theirs, life.theirs, output.theirs});
+  const bool sent = socket.ok() && life.ok() && output.ok() &&
+                    send_descriptors(socket_, {socket.theirs, life.theirs, output.theirs});
   for (int* theirs : {&socket.theirs, &life.theirs, &output.theirs}) close_if_open(*theirs);
   if (!sent) return runtime::unavailable("a process that makes copies takes no more");
   std::optional<std::string> line = next_line();
-  for (const auto end = std::chrono::steady_clock::now() + kCopyTime; !line && std::chrono::steady_clock::now() < end; line = next_line()) {
+  for (const auto end = std::chrono::steady_clock::now() + kCopyTime;
+       !line && std::chrono::steady_clock::now() < end; line = next_line()) {
     pollfd answer{socket_, POLLIN, 0};
     ::poll(&answer, 1, 100);
     if (!receive()) break;
   }
   const nlohmann::json answer = runtime::parse_json(line.value_or(""));
-  const std::int64_t pid = answer.is_object() && answer.contains("pid") && answer["pid"].is_number_integer() ? answer["pid"].get<std::int64_t>() : 0;
+  const std::int64_t pid =
+      answer.is_object() && answer.contains("pid") && answer["pid"].is_number_integer()
+          ? answer["pid"].get<std::int64_t>()
+          : 0;
   siginfo_t info{};
-  if (pid <= 1 || ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return runtime::unavailable("a process that makes copies made none");
+  if (pid <= 1 || ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return runtime::unavailable("a process that makes copies made none");
   process->pid_ = static_cast<pid_t>(pid);
   ::setpgid(process->pid_, process->pid_);  // it does so too; whoever is first
   ::fcntl(process->socket_, F_SETFL, O_NONBLOCK);
@@ -207,8 +222,9 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
 WorkerProcess::~WorkerProcess() {
   if (pid_ > 0) {
     ::kill(pid_, SIGSTOP);  // it starts nothing meanwhile
-    for (const pid_t other : descendants_of(pid_)) ::kill(other, SIGKILL);  // those with a group or session of their own
-    ::kill(-pid_, SIGKILL);                                                 // the group: also what has lost its parent
+    for (const pid_t other : descendants_of(pid_))
+      ::kill(other, SIGKILL);  // those with a group or session of their own
+    ::kill(-pid_, SIGKILL);    // the group: also what has lost its parent
     ::waitpid(pid_, nullptr, 0);
   }
   for (int* descriptor : {&socket_, &life_, &output_, &death_}) close_if_open(*descriptor);
@@ -222,7 +238,8 @@ void WorkerProcess::send_line(std::string_view line) {
 
 void WorkerProcess::flush() {
   while (!to_send_.empty()) {
-    const ssize_t sent = ::send(socket_, to_send_.data(), to_send_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(socket_, to_send_.data(), to_send_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) to_send_.clear();  // it is gone, which receive() finds
     if (sent <= 0) return;
@@ -270,14 +287,16 @@ std::vector<std::string> WorkerProcess::output_lines(bool all) {
     lines.push_back(printed_.substr(0, end));
     printed_.erase(0, end + 1);
   }
-  if (!printed_.empty() && (all || printed_.size() >= kOutputBytesMax)) lines.push_back(std::exchange(printed_, {}));
+  if (!printed_.empty() && (all || printed_.size() >= kOutputBytesMax))
+    lines.push_back(std::exchange(printed_, {}));
   return lines;
 }
 
 // The zombie stays until the destructor, so that nobody else gets the number of its group.
 bool WorkerProcess::has_died() {
   siginfo_t info{};
-  if (!died_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) {
+  if (!died_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid == pid_) {
     died_ = true;
     killed_ = info.si_code != CLD_EXITED;
     status_ = info.si_status;
@@ -293,7 +312,8 @@ void WorkerProcess::await_death() {
 
 std::string WorkerProcess::describe_death() const {
   if (!died_) return "closed its connection";
-  if (killed_) return "was killed by signal " + std::to_string(status_) + " (" + ::strsignal(status_) + ")";
+  if (killed_)
+    return "was killed by signal " + std::to_string(status_) + " (" + ::strsignal(status_) + ")";
   return "ended with status " + std::to_string(status_);
 }
 

@@ -1,4 +1,5 @@
-// A child process that scores: its own process group, one socket for the protocol, its output kept apart. It never outlives its owner.
+// A child process that scores: its own process group, one socket for the protocol, its output kept
+// apart. It never outlives its owner.
 #pragma once
 
 #include <sys/types.h>
@@ -14,15 +15,20 @@
 
 namespace rl {
 
-/// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go both ways, and at 4 the end of a pipe that hangs up
-/// when the owner is gone. It says in its environment who it is (STARLING_SCORER, its number), so that what it starts is known by that whatever becomes of the processes between. Its stdin is empty; what it writes to stdout and stderr is read here, line by line.
+/// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go
+/// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It says in its
+/// environment who it is (STARLING_SCORER, its number), so that what it starts is known by that
+/// whatever becomes of the processes between. Its stdin is empty; what it writes to stdout and
+/// stderr is read here, line by line.
 class WorkerProcess {
  public:
   /// Errors: the program cannot be started, no file descriptors are left.
-  static runtime::Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& command);
+  static runtime::Result<std::unique_ptr<WorkerProcess>> start(
+      const std::vector<std::string>& command);
 
-  /// A copy of this process, a child of ours like it: for a program that makes one when it gets a byte with the descriptors of socket, pipe and output over its socket, and answers
-  /// by {"pid": NUMBER}. Errors: it does not, within two seconds.
+  /// A copy of this process, a child of ours like it: for a program that makes one when it gets a
+  /// byte with the descriptors of socket, pipe and output over its socket, and answers by {"pid":
+  /// NUMBER}. Errors: it does not, within two seconds.
   runtime::Result<std::unique_ptr<WorkerProcess>> copy();
 
   WorkerProcess(const WorkerProcess&) = delete;
@@ -33,7 +39,9 @@ class WorkerProcess {
   pid_t pid() const { return pid_; }
   int socket() const { return socket_; }
   int output() const { return output_; }  // -1 once it has ended
-  int death() const { return death_; }    // readable once the process has died; -1 where the kernel has no such thing
+  int death() const {
+    return death_;
+  }  // readable once the process has died; -1 where the kernel has no such thing
   bool wants_to_write() const { return !to_send_.empty(); }
 
   /// Queues a line and sends what the socket takes.
@@ -44,10 +52,12 @@ class WorkerProcess {
   bool receive();
   std::optional<std::string> next_line();
 
-  /// What it wrote to stdout and stderr since the last call, in whole lines; `all` takes an unfinished one too.
+  /// What it wrote to stdout and stderr since the last call, in whole lines; `all` takes an
+  /// unfinished one too.
   std::vector<std::string> output_lines(bool all = false);
 
-  /// Whether it has died. `describe_death()` says how: "was killed by signal 9", "ended with status 1".
+  /// Whether it has died. `describe_death()` says how: "was killed by signal 9", "ended with status
+  /// 1".
   bool has_died();
   /// Waits a moment for it: descriptors close a little before a process is dead.
   void await_death();

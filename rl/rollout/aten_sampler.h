@@ -11,11 +11,15 @@
 
 namespace rl {
 
-/// Whether sample_by_aten() does all that the row asks for: temperature, top-k, top-p, min-p, greedy. Penalties, biases, what is forbidden, likeliest
-/// tokens and processed log-probs are sample_tokens()'s.
+/// Whether sample_by_aten() does all that the row asks for: temperature, top-k, top-p, min-p,
+/// greedy. Penalties, biases, what is forbidden, likeliest tokens and processed log-probs are
+/// sample_tokens()'s.
 bool fits_aten_sampler(const SampleRow& row);
 
-/// As sample_tokens(), with the same draws: row i takes logits[logit_rows[i]] of [N, vocab]. SampleRow::logits is not looked at.
-std::vector<SampledToken> sample_by_aten(const at::Tensor& logits, std::span<const std::int64_t> logit_rows, std::span<const SampleRow> rows);
+/// As sample_tokens(), with the same draws: row i takes logits[logit_rows[i]] of [N, vocab].
+/// SampleRow::logits is not looked at.
+std::vector<SampledToken> sample_by_aten(const at::Tensor& logits,
+                                         std::span<const std::int64_t> logit_rows,
+                                         std::span<const SampleRow> rows);
 
 }  // namespace rl

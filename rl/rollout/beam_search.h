@@ -1,4 +1,5 @@
-// Beam search over one prompt: which beginnings go on, and which hypotheses are the best. Knows nothing of models.
+// Beam search over one prompt: which beginnings go on, and which hypotheses are the best. Knows
+// nothing of models.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace rl {
 struct BeamCandidate {
   std::size_t beam = 0;
   std::int32_t id = 0;
-  float score = 0;    // log-probability of the token as processed; of the beam's tokens before it, score() is added by advance()
+  float score = 0;    // log-probability of the token as processed; of the beam's tokens before it,
+                      // score() is added by advance()
   float logprob = 0;  // of the token, as Completion::logprobs
 };
 
@@ -20,16 +22,19 @@ struct BeamCandidate {
 struct Beam {
   std::vector<std::int32_t> ids;
   std::vector<float> logprobs;
-  float score = 0;         // sum of the processed log-probabilities; of a hypothesis divided by its length to the power of the penalty
+  float score = 0;  // sum of the processed log-probabilities; of a hypothesis divided by its length
+                    // to the power of the penalty
   std::size_t parent = 0;  // which beam of the round before it comes from
   FinishReason reason = FinishReason::kLength;
 };
 
-/// The rounds of transformers' beam search (generation/utils.py, 5.23), in its order of operations, so that scores are the same numbers.
+/// The rounds of transformers' beam search (generation/utils.py, 5.23), in its order of operations,
+/// so that scores are the same numbers.
 class BeamSearch {
  public:
   /// `stop_ids`: what ends a hypothesis, each once. `new_tokens_max`: at least 1.
-  BeamSearch(const BeamSearchParams& params, std::vector<std::int32_t> stop_ids, std::int64_t new_tokens_max);
+  BeamSearch(const BeamSearchParams& params, std::vector<std::int32_t> stop_ids,
+             std::int64_t new_tokens_max);
 
   /// How many candidates of each beam advance() needs at most: its likeliest, in any order.
   std::int64_t candidates_per_beam() const;
@@ -51,8 +56,8 @@ class BeamSearch {
   BeamSearchParams params_;
   std::vector<std::int32_t> stop_ids_;
   std::int64_t new_tokens_max_;
-  std::int64_t length_ = 0;   // of the live beams
-  bool improvable_ = true;    // transformers' "early stop heuristic" has not spoken yet
+  std::int64_t length_ = 0;  // of the live beams
+  bool improvable_ = true;   // transformers' "early stop heuristic" has not spoken yet
   std::vector<Beam> live_;
   std::vector<Beam> finished_;
 };

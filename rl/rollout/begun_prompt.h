@@ -1,4 +1,5 @@
-// A prompt whose samples are on their way, as it travels between workers and into checkpoints. Without torch.
+// A prompt whose samples are on their way, as it travels between workers and into checkpoints.
+// Without torch.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct BegunPrompt {
 
 /// How much is to be finished, of prompts that stand oldest first.
 struct PartialPlan {
-  std::int64_t prompts = 0;      // that are wanted: generation ends when so many have all their samples
+  std::int64_t prompts = 0;  // that are wanted: generation ends when so many have all their samples
   std::int64_t must_finish = 0;  // the first so many are waited for, however long they take
   std::int64_t start_anew = 0;   // the first so many forget what was drawn of them
 

@@ -5,10 +5,15 @@
 
 namespace rl {
 
-CompletionText::CompletionText(Tokenizer tokenizer, bool skip_special_tokens, std::vector<std::string> stop_strings, bool keep_stop_string)
-    : stream_(std::move(tokenizer), skip_special_tokens), stop_strings_(std::move(stop_strings)), keep_stop_string_(keep_stop_string) {}
+CompletionText::CompletionText(Tokenizer tokenizer, bool skip_special_tokens,
+                               std::vector<std::string> stop_strings, bool keep_stop_string)
+    : stream_(std::move(tokenizer), skip_special_tokens),
+      stop_strings_(std::move(stop_strings)),
+      keep_stop_string_(keep_stop_string) {}
 
-bool CompletionText::push(std::int32_t id, bool may_stop) { return add(stream_.push(id), may_stop); }
+bool CompletionText::push(std::int32_t id, bool may_stop) {
+  return add(stream_.push(id), may_stop);
+}
 
 bool CompletionText::finish(bool may_stop) {
   if (ended_) return !stop_.empty();
@@ -17,7 +22,8 @@ bool CompletionText::finish(bool may_stop) {
   return found;
 }
 
-// The earliest stop string that ends in the new piece; of those that begin at one place the first that was named.
+// The earliest stop string that ends in the new piece; of those that begin at one place the first
+// that was named.
 bool CompletionText::add(const std::string& piece, bool may_stop) {
   if (ended_) return !stop_.empty();
   const std::size_t before = text_.size();
@@ -44,7 +50,9 @@ std::string CompletionText::take_new() {
         break;
       }
     }
-    while (end > 0 && end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+    while (end > 0 && end < text_.size() &&
+           (static_cast<unsigned char>(text_[end]) & 0xC0U) == 0x80U)
+      --end;  // not inside a character
   }
   if (end <= shown_) return {};
   std::string fresh = text_.substr(shown_, end - shown_);

@@ -12,7 +12,8 @@ namespace rl {
 /// The text of one completion. A stop string may begin and end anywhere in a token.
 class CompletionText {
  public:
-  CompletionText(Tokenizer tokenizer, bool skip_special_tokens, std::vector<std::string> stop_strings, bool keep_stop_string);
+  CompletionText(Tokenizer tokenizer, bool skip_special_tokens,
+                 std::vector<std::string> stop_strings, bool keep_stop_string);
 
   /// Adds a token. True when a stop string is complete, if it may count: the text then ends there.
   bool push(std::int32_t id, bool may_stop);
@@ -33,7 +34,7 @@ class CompletionText {
   std::vector<std::string> stop_strings_;
   bool keep_stop_string_;
   std::string text_;
-  std::string stop_;     // the one that was found
+  std::string stop_;  // the one that was found
   std::size_t shown_ = 0;
   bool ended_ = false;
 };

@@ -25,7 +25,8 @@ namespace {
 // How a pass computes while it lives.
 class PassMode {
  public:
-  PassMode(bool deterministic, const QuantizedWeights* quantized) : by_aten_(!deterministic), weights_(quantized) {
+  PassMode(bool deterministic, const QuantizedWeights* quantized)
+      : by_aten_(!deterministic), weights_(quantized) {
     if (deterministic) alone_.emplace();  // what is worth sharing runs on the kernels' threads
   }
 
@@ -38,8 +39,12 @@ class PassMode {
 
 }  // namespace
 
-Decoder::Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized, bool deterministic)
-    : model_(model), cache_(cache), quantized_(quantized), deterministic_(deterministic && cache.device().is_cpu()) {}
+Decoder::Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized,
+                 bool deterministic)
+    : model_(model),
+      cache_(cache),
+      quantized_(quantized),
+      deterministic_(deterministic && cache.device().is_cpu()) {}
 
 void Decoder::forward(std::span<const StepSequence> sequences) {
   const profile::Span span("engine forward");
@@ -49,19 +54,26 @@ void Decoder::forward(std::span<const StepSequence> sequences) {
   std::vector<std::int64_t> lengths;
   for (const StepSequence& sequence : sequences) {
     ids.insert(ids.end(), sequence.tokens.begin(), sequence.tokens.end());
-    const std::int64_t end = sequence.first_position + static_cast<std::int64_t>(sequence.tokens.size());
-    for (std::int64_t position = sequence.first_position; position < end; ++position) positions.push_back(static_cast<std::int32_t>(position));
+    const std::int64_t end =
+        sequence.first_position + static_cast<std::int64_t>(sequence.tokens.size());
+    for (std::int64_t position = sequence.first_position; position < end; ++position)
+      positions.push_back(static_cast<std::int32_t>(position));
     lengths.insert(lengths.end(), sequence.tokens.size(), std::max(sequence.length_max, end));
   }
-  const auto rows = std::make_shared<const forward::Rows>(std::move(ids), std::move(positions), lengths, model_.rope());
+  const auto rows = std::make_shared<const forward::Rows>(std::move(ids), std::move(positions),
+                                                          lengths, model_.rope());
   std::optional<PagedAttention> paged;
   if (!deterministic_) paged.emplace(cache_, sequences);
-  hidden_ = model_.graph().hidden_states(rows, [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    return paged ? paged->attend(layer, shape, q, k, v) : attend(layer, shape, sequences, q, k, v);
-  });
+  hidden_ = model_.graph().hidden_states(
+      rows, [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q,
+                const at::Tensor& k, const at::Tensor& v) {
+        return paged ? paged->attend(layer, shape, q, k, v)
+                     : attend(layer, shape, sequences, q, k, v);
+      });
 }
 
-at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& shape, std::span<const StepSequence> sequences, const at::Tensor& q,
+at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& shape,
+                           std::span<const StepSequence> sequences, const at::Tensor& q,
                            const at::Tensor& k, const at::Tensor& v) {
   const profile::Span span("cached attention");
   store(layer, sequences, k.const_data_ptr<float>(), v.const_data_ptr<float>());
@@ -82,19 +94,23 @@ at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& sh
     row += count;
   }
   at::Tensor y = at::empty(q.sizes(), q.options());
-  kernel::attention(model_.pool(), shape.of_kernel(), q.const_data_ptr<float>(), 0, queries, y.mutable_data_ptr<float>(), 0);
+  kernel::attention(model_.pool(), shape.of_kernel(), q.const_data_ptr<float>(), 0, queries,
+                    y.mutable_data_ptr<float>(), 0);
   return y;
 }
 
-void Decoder::store(std::int64_t layer, std::span<const StepSequence> sequences, const float* k, const float* v) {
+void Decoder::store(std::int64_t layer, std::span<const StepSequence> sequences, const float* k,
+                    const float* v) {
   const std::int64_t width = cache_.token_stride();
   const std::int64_t block_tokens = cache_.block_tokens();
   std::int64_t row = 0;
   for (const StepSequence& sequence : sequences) {
-    const std::int64_t end = sequence.first_position + static_cast<std::int64_t>(sequence.tokens.size());
+    const std::int64_t end =
+        sequence.first_position + static_cast<std::int64_t>(sequence.tokens.size());
     CHECK(static_cast<std::int64_t>(sequence.blocks.size()) * block_tokens >= end);
     for (std::int64_t position = sequence.first_position; position < end; ++position, ++row) {
-      const std::int64_t at = sequence.blocks[static_cast<std::size_t>(position / block_tokens)] * cache_.block_stride() +
+      const std::int64_t at = sequence.blocks[static_cast<std::size_t>(position / block_tokens)] *
+                                  cache_.block_stride() +
                               position % block_tokens * width;
       std::copy_n(k + row * width, width, cache_.keys(layer) + at);
       std::copy_n(v + row * width, width, cache_.values(layer) + at);

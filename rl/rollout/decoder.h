@@ -17,27 +17,33 @@ namespace rl {
 class QuantizedWeights;
 class Transformer;
 
-/// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits have the same bits whether its
-/// sequence comes token by token, in pieces or whole, alone or with others, here or in training.
-/// With 8-bit weights the bits are those of a model whose weights are what the 8-bit ones stand for.
-/// Without `deterministic`, or with a model that is not on the CPU, by ATen where the model is: near those logits, and dependent on the batch.
-/// One thread at a time; borrows the model, the cache (of the model's device) and the 8-bit weights.
+/// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits
+/// have the same bits whether its sequence comes token by token, in pieces or whole, alone or with
+/// others, here or in training. With 8-bit weights the bits are those of a model whose weights are
+/// what the 8-bit ones stand for. Without `deterministic`, or with a model that is not on the CPU,
+/// by ATen where the model is: near those logits, and dependent on the batch. One thread at a time;
+/// borrows the model, the cache (of the model's device) and the 8-bit weights.
 class Decoder {
  public:
-  Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr, bool deterministic = true);
+  Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr,
+          bool deterministic = true);
 
-  /// Runs all tokens of the step, in one batch of as many rows. Token ids must be inside the vocabulary.
+  /// Runs all tokens of the step, in one batch of as many rows. Token ids must be inside the
+  /// vocabulary.
   void forward(std::span<const StepSequence> sequences);
 
-  /// Logits [rows.size(), vocab] of rows of the last forward(), counted through its sequences, on the model's device.
+  /// Logits [rows.size(), vocab] of rows of the last forward(), counted through its sequences, on
+  /// the model's device.
   at::Tensor logits(std::span<const std::int64_t> rows);
 
   bool deterministic() const { return deterministic_; }
 
  private:
-  at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape, std::span<const StepSequence> sequences, const at::Tensor& q,
+  at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape,
+                    std::span<const StepSequence> sequences, const at::Tensor& q,
                     const at::Tensor& k, const at::Tensor& v);
-  void store(std::int64_t layer, std::span<const StepSequence> sequences, const float* k, const float* v);
+  void store(std::int64_t layer, std::span<const StepSequence> sequences, const float* k,
+             const float* v);
 
   const Transformer& model_;
   KvCache& cache_;

@@ -19,77 +19,94 @@ class Transformer;
 
 /// Where generate() is.
 struct EngineProgress {
-  std::size_t finished = 0;          // completions
-  std::size_t total = 0;             // completions asked for
+  std::size_t finished = 0;  // completions
+  std::size_t total = 0;     // completions asked for
   std::int64_t generated_tokens = 0;
-  RequestId first = 0;               // the request of the first in the list; the others follow, one by one
+  RequestId first = 0;  // the request of the first in the list; the others follow, one by one
 };
 
-/// A token of the last step, as it came. Not of requests with beam search or best_of, whose tokens may yet be discarded.
+/// A token of the last step, as it came. Not of requests with beam search or best_of, whose tokens
+/// may yet be discarded.
 struct NewToken {
   RequestId request = 0;
   std::int64_t sample = 0;
   std::int32_t id = 0;
   float logprob = 0;
-  std::string text = {};   // what can be said of the text by now, where SamplingParams::text asks for it; the pieces joined are Completion::text
+  std::string text = {};  // what can be said of the text by now, where SamplingParams::text asks
+                          // for it; the pieces joined are Completion::text
   bool last = false;
 };
 
 /// What the engine did since it was made.
 struct EngineStats {
   std::int64_t steps = 0;
-  std::int64_t prompt_tokens = 0;     // rows spent on reading tokens that were known; prompts once per request, plus preemptions
-  std::int64_t cached_tokens = 0;     // known tokens that the prefix cache had, and that took no row
+  std::int64_t prompt_tokens = 0;  // rows spent on reading tokens that were known; prompts once per
+                                   // request, plus preemptions
+  std::int64_t cached_tokens = 0;  // known tokens that the prefix cache had, and that took no row
   std::int64_t generated_tokens = 0;
-  std::int64_t preemptions = 0;       // sequences whose cache was dropped or swapped out for lack of blocks
-  std::int64_t swaps = 0;             // those of them that were swapped out
-  std::int64_t blocks_peak = 0;       // cache blocks in use at once
-  std::int64_t prefix_blocks = 0;     // blocks that the prefix cache knows now
-  std::int64_t evicted_blocks = 0;    // blocks that it gave up
+  std::int64_t preemptions =
+      0;                   // sequences whose cache was dropped or swapped out for lack of blocks
+  std::int64_t swaps = 0;  // those of them that were swapped out
+  std::int64_t blocks_peak = 0;     // cache blocks in use at once
+  std::int64_t prefix_blocks = 0;   // blocks that the prefix cache knows now
+  std::int64_t evicted_blocks = 0;  // blocks that it gave up
 };
 
-/// Generates with a Transformer's weights, read where the trainer keeps them: after an update of the arena the next generate() uses
-/// the new values, with nothing copied. With 8-bit weights it uses them from the next refresh_weights() on.
+/// Generates with a Transformer's weights, read where the trainer keeps them: after an update of
+/// the arena the next generate() uses the new values, with nothing copied. With 8-bit weights it
+/// uses them from the next refresh_weights() on.
 ///
-/// Continuous batching (Yu et al. 2022, "Orca"): sequences enter when there is room and leave when they finish; samples of one prompt
-/// share its blocks, and so do prompts that begin alike. When blocks run out, the last sequence gives its own back and is computed again later (or comes back
-/// from where it was swapped to). A completion depends on its request alone, to the bit: not on what else is in the batch, on threads, on the prefix cache or on preemptions. (With
-/// EngineOptions::deterministic false, and on other devices than the CPU, it does: log-probs are then near these, and a draw may go to a neighbour.)
+/// Continuous batching (Yu et al. 2022, "Orca"): sequences enter when there is room and leave when
+/// they finish; samples of one prompt share its blocks, and so do prompts that begin alike. When
+/// blocks run out, the last sequence gives its own back and is computed again later (or comes back
+/// from where it was swapped to). A completion depends on its request alone, to the bit: not on
+/// what else is in the batch, on threads, on the prefix cache or on preemptions. (With
+/// EngineOptions::deterministic false, and on other devices than the CPU, it does: log-probs are
+/// then near these, and a draw may go to a neighbour.)
 ///
-/// Two ways to use it. generate() answers a list of requests. Or, request by request: submit(), step() while not idle(), take_finished(). Requests may be
-/// submitted and aborted between any two steps.
+/// Two ways to use it. generate() answers a list of requests. Or, request by request: submit(),
+/// step() while not idle(), take_finished(). Requests may be submitted and aborted between any two
+/// steps.
 ///
-/// One thread at a time, and none training the model meanwhile; borrows the model and runs on its pool.
+/// One thread at a time, and none training the model meanwhile; borrows the model and runs on its
+/// pool.
 class Engine {
  public:
-  /// Called after every step; returning false ends generate() with what there is (FinishReason::kAborted). It may submit and abort, but not take_finished().
+  /// Called after every step; returning false ends generate() with what there is
+  /// (FinishReason::kAborted). It may submit and abort, but not take_finished().
   using OnStep = std::function<bool(const EngineProgress&)>;
 
-  /// kInvalidArgument: a model that the engine can't run, options that do not go together, a device where the model is not. kUnavailable: see find_device.
-  /// kResourceExhausted, kInvalidArgument: see KvCache::create and QuantizedWeights::create.
-  static runtime::Result<std::unique_ptr<Engine>> create(const Transformer& model, const EngineOptions& options = {});
+  /// kInvalidArgument: a model that the engine can't run, options that do not go together, a device
+  /// where the model is not. kUnavailable: see find_device. kResourceExhausted, kInvalidArgument:
+  /// see KvCache::create and QuantizedWeights::create.
+  static runtime::Result<std::unique_ptr<Engine>> create(const Transformer& model,
+                                                         const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// All samples of all requests: request by request, sample by sample. A request that can't be served (empty prompt, too long, bad
-  /// parameters, logits that are not finite) gets completions with an error status; the others are not affected. Requests that were submitted are worked on as well.
-  /// kInvalidArgument: paused. kResourceExhausted: out of memory; every request is then gone.
-  runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step = nullptr);
+  /// All samples of all requests: request by request, sample by sample. A request that can't be
+  /// served (empty prompt, too long, bad parameters, logits that are not finite) gets completions
+  /// with an error status; the others are not affected. Requests that were submitted are worked on
+  /// as well. kInvalidArgument: paused. kResourceExhausted: out of memory; every request is then
+  /// gone.
+  runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests,
+                                                    const OnStep& on_step = nullptr);
 
   // -- Request by request
 
   /// Takes a request. One that can't be served is finished at once, with an error status.
   RequestId submit(Request request);
 
-  /// One forward pass, and a token for every sequence that it brings to its end. Nothing when idle or paused.
-  /// kResourceExhausted: out of memory; every request is then finished as aborted.
+  /// One forward pass, and a token for every sequence that it brings to its end. Nothing when idle
+  /// or paused. kResourceExhausted: out of memory; every request is then finished as aborted.
   runtime::Status step();
 
   /// The tokens of the last step().
   std::span<const NewToken> new_tokens() const;
 
-  /// Requests that finished since the last call, in that order, each with all its completions (FinishReason::kAborted for those of an aborted one).
+  /// Requests that finished since the last call, in that order, each with all its completions
+  /// (FinishReason::kAborted for those of an aborted one).
   std::vector<Completion> take_finished();
 
   /// Ends a request with what there is. False: there is no such request, or it has finished.
@@ -100,19 +117,22 @@ class Engine {
 
   // -- New weights
 
-  /// step() does nothing until resume(). With `keep_cache` false all keys and values are dropped and their memory given back; they are computed again later.
+  /// step() does nothing until resume(). With `keep_cache` false all keys and values are dropped
+  /// and their memory given back; they are computed again later.
   void pause(bool keep_cache);
   void resume();
   bool paused() const;
 
-  /// To be called between two steps when the weights of the model have changed, in place or to another adapter. Tokens chosen from now on carry `version`.
-  /// Whatever the policy, the prefix cache forgets what the old weights computed, and weights in 8 bits are made anew.
+  /// To be called between two steps when the weights of the model have changed, in place or to
+  /// another adapter. Tokens chosen from now on carry `version`. Whatever the policy, the prefix
+  /// cache forgets what the old weights computed, and weights in 8 bits are made anew.
   void weights_changed(std::uint64_t version, OnNewWeights policy = OnNewWeights::kContinue);
   std::uint64_t weight_version() const;
 
-  /// Makes the 8-bit copy anew, as create() made it: to be called after every change of the weights (an update, a version received, an adapter merged or
-  /// taken out; using another adapter changes none) that is not told by weights_changed(). Does nothing for fp32 weights, which need no copy. Cost: one pass
-  /// over the weights.
+  /// Makes the 8-bit copy anew, as create() made it: to be called after every change of the weights
+  /// (an update, a version received, an adapter merged or taken out; using another adapter changes
+  /// none) that is not told by weights_changed(). Does nothing for fp32 weights, which need no
+  /// copy. Cost: one pass over the weights.
   void refresh_weights();
 
   /// Bytes of the 8-bit copy; 0 without one.

@@ -1,4 +1,5 @@
-// Beam search in the engine: every beam is a sequence, held when its candidates are known until those of all beams are.
+// Beam search in the engine: every beam is a sequence, held when its candidates are known until
+// those of all beams are.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,19 +19,27 @@ void Engine::Impl::start_beams(RunningRequest& running) {
   running.beam_versions.clear();
 }
 
-// The likeliest ways on from one beam, scored as transformers does: processors see log-probabilities rather than logits.
+// The likeliest ways on from one beam, scored as transformers does: processors see
+// log-probabilities rather than logits.
 void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float> logits) {
   RunningRequest& running = *sequence.owner;
   const SamplingParams& params = running.request.sampling;
   const auto vocab = static_cast<std::int64_t>(logits.size());
   float normalizer = 0;
-  kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, nullptr, {.log_normalizer = &normalizer});
+  kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, nullptr,
+                             {.log_normalizer = &normalizer});
   if (!std::isfinite(normalizer)) {
-    return finish_all(running, FinishReason::kError,
-                      runtime::task_failed("request: no token can be chosen at position " + std::to_string(sequence.length()) + ": the logits are not finite"));
+    return finish_all(
+        running, FinishReason::kError,
+        runtime::task_failed("request: no token can be chosen at position " +
+                             std::to_string(sequence.length()) + ": the logits are not finite"));
   }
-  const std::vector<std::int32_t> forbidden = forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
-  const LogitsContext context{.params = &params, .history = sequence.tokens, .generated = sequence.generated(), .forbidden = forbidden};
+  const std::vector<std::int32_t> forbidden =
+      forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
+  const LogitsContext context{.params = &params,
+                              .history = sequence.tokens,
+                              .generated = sequence.generated(),
+                              .forbidden = forbidden};
   std::vector<float> processed;
   std::span<const float> ranked = logits;
   const bool changed = context.changes_logits();
@@ -44,23 +53,27 @@ void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float>
   candidates.clear();
   for (const std::int32_t id : top_ids(ranked, running.beams->candidates_per_beam())) {
     BeamCandidate candidate{.beam = sequence.beam, .id = id};
-    kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, &id, {.logprob = &candidate.logprob});
+    kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, &id,
+                               {.logprob = &candidate.logprob});
     candidate.score = changed ? processed[static_cast<std::size_t>(id)] : candidate.logprob;
     candidates.push_back(candidate);
   }
   sequence.held = true;
-  const bool all = std::none_of(running.candidates.begin(), running.candidates.end(), [](const auto& known) { return known.empty(); });
+  const bool all = std::none_of(running.candidates.begin(), running.candidates.end(),
+                                [](const auto& known) { return known.empty(); });
   if (all) advance_beams(running);
 }
 
 void Engine::Impl::advance_beams(RunningRequest& running) {
   std::vector<BeamCandidate> candidates;
-  for (const std::vector<BeamCandidate>& of_beam : running.candidates) candidates.insert(candidates.end(), of_beam.begin(), of_beam.end());
+  for (const std::vector<BeamCandidate>& of_beam : running.candidates)
+    candidates.insert(candidates.end(), of_beam.begin(), of_beam.end());
   const std::size_t before = running.candidates.size();
   running.beams->advance(std::move(candidates));
   running.beam_versions.push_back(weight_version_);
   stats_.generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
-  if (running.progress != nullptr) running.progress->generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
+  if (running.progress != nullptr)
+    running.progress->generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
   if (running.beams->live().empty()) return finish_beams(running);
   move_beams(running, before);
   running.candidates.assign(running.beams->live().size(), {});
@@ -81,8 +94,10 @@ void Engine::Impl::move_beams(RunningRequest& running, std::size_t before) {
     computed.push_back({.blocks = parent.blocks, .tokens = parent.computed, .place = parent.place});
   }
   for (std::size_t i = 0; i < before; ++i) {
-    if (i < live.size()) scheduler_.drop_blocks(*running.sequences[i]);
-    else scheduler_.remove(running.sequences[i].get());
+    if (i < live.size())
+      scheduler_.drop_blocks(*running.sequences[i]);
+    else
+      scheduler_.remove(running.sequences[i].get());
   }
   for (std::size_t i = 0; i < live.size(); ++i) {
     Sequence& sequence = *running.sequences[i];
@@ -98,7 +113,8 @@ void Engine::Impl::move_beams(RunningRequest& running, std::size_t before) {
 
 void Engine::Impl::finish_beams(RunningRequest& running) {
   const std::vector<Beam>& found = running.beams->hypotheses();
-  const runtime::Status none = runtime::internal_error("request: beam search found no hypothesis: every token is forbidden");
+  const runtime::Status none =
+      runtime::internal_error("request: beam search found no hypothesis: every token is forbidden");
   const Completion first = running.completions.front();  // holds what is known of the prompt
   for (std::size_t i = 0; i < running.completions.size(); ++i) {
     Completion& completion = running.completions[i];
@@ -114,9 +130,11 @@ void Engine::Impl::finish_beams(RunningRequest& running) {
     completion.logprobs = found[i].logprobs;
     completion.beam_score = found[i].score;
     completion.finish_reason = found[i].reason;
-    for (std::size_t token = 0; token < completion.ids.size(); ++token) stamp(completion, running.beam_versions[token]);
+    for (std::size_t token = 0; token < completion.ids.size(); ++token)
+      stamp(completion, running.beam_versions[token]);
     const SamplingParams& params = running.request.sampling;
-    if (params.text) completion.text = options_.tokenizer->decode(completion.ids, params.skip_special_tokens);
+    if (params.text)
+      completion.text = options_.tokenizer->decode(completion.ids, params.skip_special_tokens);
   }
   for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
     scheduler_.remove(sequence.get());

@@ -1,4 +1,5 @@
-// Private to rl/rollout: the engine's state and its parts. engine.cpp: requests in and out; engine_step.cpp: a step; engine_beams.cpp: beam search in it.
+// Private to rl/rollout: the engine's state and its parts. engine.cpp: requests in and out;
+// engine_step.cpp: a step; engine_beams.cpp: beam search in it.
 #pragma once
 
 #include <functional>
@@ -21,10 +22,12 @@ namespace rl {
 
 class Engine::Impl {
  public:
-  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache, std::unique_ptr<QuantizedWeights> quantized);
+  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache,
+       std::unique_ptr<QuantizedWeights> quantized);
   ~Impl();
 
-  runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step);
+  runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests,
+                                                    const OnStep& on_step);
   RequestId submit(Request request, EngineProgress* progress);
   runtime::Status step();
   bool abort(RequestId id);
@@ -37,7 +40,9 @@ class Engine::Impl {
   std::uint64_t weight_version() const { return weight_version_; }
   std::span<const NewToken> new_tokens() const { return new_tokens_; }
   void refresh_weights();
-  std::int64_t copied_weight_bytes() const { return quantized_ != nullptr ? quantized_->bytes() : 0; }
+  std::int64_t copied_weight_bytes() const {
+    return quantized_ != nullptr ? quantized_->bytes() : 0;
+  }
   EngineStats stats() const;
   const KvCache& cache() const { return *cache_; }
 
@@ -69,8 +74,9 @@ class Engine::Impl {
   void score_prompt(const ScheduledTokens& part, std::int64_t first_row);
   void start_siblings(Sequence& sequence);
   void choose(std::span<const Choice> choices);
-  std::vector<SampledToken> sample(std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
-                                   const std::function<std::span<const float>(std::int64_t)>& host_row);
+  std::vector<SampledToken> sample(
+      std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
+      const std::function<std::span<const float>(std::int64_t)>& host_row);
   void append(Sequence& sequence, SampledToken token);
   static void stamp(Completion& completion, std::uint64_t version);
   std::vector<std::int32_t> stop_ids(const SamplingParams& params) const;
@@ -86,13 +92,14 @@ class Engine::Impl {
   kernel::ThreadPool& pool_;
   EngineOptions options_;
   std::unique_ptr<KvCache> cache_;
-  std::unique_ptr<PrefixCache> prefixes_;  // null: off
+  std::unique_ptr<PrefixCache> prefixes_;        // null: off
   std::unique_ptr<QuantizedWeights> quantized_;  // null: fp32
   Decoder decoder_;
   Scheduler scheduler_;
   EngineStats stats_;
   std::map<RequestId, std::unique_ptr<RunningRequest>> requests_;
-  std::vector<std::unique_ptr<RunningRequest>> done_;  // delivered in this step, which may still look at them
+  std::vector<std::unique_ptr<RunningRequest>>
+      done_;  // delivered in this step, which may still look at them
   std::vector<Completion> finished_;
   std::vector<NewToken> new_tokens_;
   std::string adapter_;  // that the weights had

@@ -1,4 +1,5 @@
-// One step of the engine: rows through the model, log-probs of prompts, a token for each sequence that was read to its end.
+// One step of the engine: rows through the model, log-probs of prompts, a token for each sequence
+// that was read to its end.
 #include <algorithm>
 #include <string>
 
@@ -16,9 +17,13 @@ namespace {
 // Rows of logits held at a time while a prompt is scored.
 constexpr std::size_t kScoredRows = 64;
 
-std::span<const float> rows_of(const at::Tensor& on_host) { return {on_host.const_data_ptr<float>(), static_cast<std::size_t>(on_host.numel())}; }
+std::span<const float> rows_of(const at::Tensor& on_host) {
+  return {on_host.const_data_ptr<float>(), static_cast<std::size_t>(on_host.numel())};
+}
 
-bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+bool contains(std::span<const std::int32_t> ids, std::int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 }  // namespace
 
@@ -30,14 +35,17 @@ void Engine::Impl::run_step() {
   inputs.reserve(parts.size());
   for (const ScheduledTokens& part : parts) {
     const Sequence& sequence = *part.sequence;
-    inputs.push_back({.tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(part.count)),
+    inputs.push_back({.tokens = std::span(sequence.tokens)
+                                    .subspan(static_cast<std::size_t>(sequence.computed),
+                                             static_cast<std::size_t>(part.count)),
                       .blocks = sequence.blocks,
                       .first_position = sequence.computed,
                       .length_max = sequence.length_max});
   }
   decoder_.forward(inputs);
   ++stats_.steps;
-  stats_.blocks_peak = std::max(stats_.blocks_peak, cache_->blocks() - cache_->free_blocks() - cache_->idle_cached_blocks());
+  stats_.blocks_peak = std::max(
+      stats_.blocks_peak, cache_->blocks() - cache_->free_blocks() - cache_->idle_cached_blocks());
 
   std::vector<Choice> choices;
   std::int64_t row = 0;
@@ -47,7 +55,9 @@ void Engine::Impl::run_step() {
     stats_.prompt_tokens += sequence.pending() > 1 || sequence.generated() == 0 ? part.count : 0;
     sequence.computed += part.count;
     row += part.count;
-    if (prefixes_ != nullptr) prefixes_->publish(sequence.stretch, sequence.tokens, sequence.computed, sequence.blocks, sequence.place);
+    if (prefixes_ != nullptr)
+      prefixes_->publish(sequence.stretch, sequence.tokens, sequence.computed, sequence.blocks,
+                         sequence.place);
     if (sequence.pending() > 0) continue;
     sequence.reads_prompt_rows = false;
     choices.push_back({&sequence, row - 1});
@@ -67,7 +77,8 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
   if (top > 0) completion.prompt_top_logprobs.resize(scores.size());
   const auto vocab = static_cast<std::size_t>(model_.config().vocab_size);
   const std::int64_t end = std::min(sequence.computed + part.count, sequence.prompt_tokens() - 1);
-  for (std::int64_t begin = sequence.computed; begin < end; begin += static_cast<std::int64_t>(kScoredRows)) {
+  for (std::int64_t begin = sequence.computed; begin < end;
+       begin += static_cast<std::int64_t>(kScoredRows)) {
     std::vector<std::int64_t> rows;
     std::vector<std::int32_t> targets;
     for (std::int64_t position = begin; position < end && rows.size() < kScoredRows; ++position) {
@@ -76,11 +87,15 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
     }
     const at::Tensor logits = decoder_.logits(rows);
     const forward::ByAten by_aten(!decoder_.deterministic());
-    const at::Tensor scored = forward::row_logprobs(pool_, logits, targets, 1.0F, /*with_entropy=*/false).logprob.cpu();
-    scores.insert(scores.end(), scored.const_data_ptr<float>(), scored.const_data_ptr<float>() + scored.numel());
+    const at::Tensor scored =
+        forward::row_logprobs(pool_, logits, targets, 1.0F, /*with_entropy=*/false).logprob.cpu();
+    scores.insert(scores.end(), scored.const_data_ptr<float>(),
+                  scored.const_data_ptr<float>() + scored.numel());
     if (top == 0) continue;
     const at::Tensor on_host = logits.cpu();
-    for (std::size_t i = 0; i < rows.size(); ++i) completion.prompt_top_logprobs.push_back(top_scores(pool_, rows_of(on_host).subspan(i * vocab, vocab), 1.0F, top));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      completion.prompt_top_logprobs.push_back(
+          top_scores(pool_, rows_of(on_host).subspan(i * vocab, vocab), 1.0F, top));
   }
 }
 
@@ -105,8 +120,10 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
   for (const Choice& choice : choices) {
     if (choice.sequence->request->sampling.max_new_tokens == 0) {
       RunningRequest& running = *choice.sequence->owner;
-      if (running.request.sampling.beam.width > 0) finish_all(running, FinishReason::kLength);
-      else finish(*choice.sequence, FinishReason::kLength);
+      if (running.request.sampling.beam.width > 0)
+        finish_all(running, FinishReason::kLength);
+      else
+        finish(*choice.sequence, FinishReason::kLength);
       continue;
     }
     chosen.push_back(choice);
@@ -135,7 +152,8 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
       collect_candidates(sequence, host_row(at));
       continue;
     }
-    forbidden[i] = forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
+    forbidden[i] =
+        forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
     sampled.push_back(&sequence);
     logit_rows.push_back(at);
     samples.push_back({.params = &params,
@@ -150,11 +168,15 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
   for (std::size_t i = 0; i < sampled.size(); ++i) append(*sampled[i], std::move(tokens[i]));
 }
 
-// Where the logits are, unless the engine is deterministic or a row asks for more than is done there.
-std::vector<SampledToken> Engine::Impl::sample(std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
-                                               const std::function<std::span<const float>(std::int64_t)>& host_row) {
+// Where the logits are, unless the engine is deterministic or a row asks for more than is done
+// there.
+std::vector<SampledToken> Engine::Impl::sample(
+    std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
+    const std::function<std::span<const float>(std::int64_t)>& host_row) {
   const profile::Span span("sample tokens");
-  const bool there = !decoder_.deterministic() && std::all_of(rows.begin(), rows.end(), [](const SampleRow& row) { return fits_aten_sampler(row); });
+  const bool there = !decoder_.deterministic() &&
+                     std::all_of(rows.begin(), rows.end(),
+                                 [](const SampleRow& row) { return fits_aten_sampler(row); });
   if (there) return sample_by_aten(logits, logit_rows, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].logits = host_row(logit_rows[i]);
   std::vector<SampledToken> tokens(rows.size());
@@ -170,7 +192,8 @@ void Engine::Impl::stamp(Completion& completion, std::uint64_t version) {
 
 std::vector<std::int32_t> Engine::Impl::stop_ids(const SamplingParams& params) const {
   std::vector<std::int32_t> ids = params.stop_ids;
-  if (!params.ignore_eos) ids.insert(ids.end(), model_.config().eos_ids.begin(), model_.config().eos_ids.end());
+  if (!params.ignore_eos)
+    ids.insert(ids.end(), model_.config().eos_ids.begin(), model_.config().eos_ids.end());
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
@@ -178,9 +201,12 @@ std::vector<std::int32_t> Engine::Impl::stop_ids(const SamplingParams& params) c
 
 void Engine::Impl::append(Sequence& sequence, SampledToken token) {
   if (token.id < 0) {
-    return finish(sequence, FinishReason::kError,
-                  runtime::task_failed("request: no token can be chosen at position " + std::to_string(sequence.length()) +
-                                          ": the logits are not finite (did training diverge? go back to an earlier checkpoint, with a lower learning rate), or every token is forbidden"));
+    return finish(
+        sequence, FinishReason::kError,
+        runtime::task_failed(
+            "request: no token can be chosen at position " + std::to_string(sequence.length()) +
+            ": the logits are not finite (did training diverge? go back to an earlier checkpoint, "
+            "with a lower learning rate), or every token is forbidden"));
   }
   const SamplingParams& params = sequence.request->sampling;
   Completion& completion = *sequence.completion;
@@ -190,22 +216,30 @@ void Engine::Impl::append(Sequence& sequence, SampledToken token) {
   if (params.top_logprobs > 0) completion.top_logprobs.push_back(std::move(token.top));
   if (params.processed_logprobs) {
     completion.processed_logprobs.push_back(token.processed_logprob);
-    if (params.top_logprobs > 0) completion.top_processed_logprobs.push_back(std::move(token.top_processed));
+    if (params.top_logprobs > 0)
+      completion.top_processed_logprobs.push_back(std::move(token.top_processed));
   }
   stamp(completion, weight_version_);
   ++stats_.generated_tokens;
   if (sequence.owner->progress != nullptr) ++sequence.owner->progress->generated_tokens;
 
   const bool may_stop = sequence.generated() >= params.min_new_tokens;
-  bool stops = contains(params.stop_ids, token.id) || (!params.ignore_eos && contains(model_.config().eos_ids, token.id));
-  const bool full = sequence.generated() >= params.max_new_tokens || sequence.length() >= context_max();
+  bool stops = contains(params.stop_ids, token.id) ||
+               (!params.ignore_eos && contains(model_.config().eos_ids, token.id));
+  const bool full =
+      sequence.generated() >= params.max_new_tokens || sequence.length() >= context_max();
   if (sequence.text != nullptr) {
     if (sequence.text->push(token.id, may_stop)) stops = true;
     if ((stops || full) && sequence.text->finish(may_stop)) stops = true;
   }
   if (sequence.owner->streams) {
-    new_tokens_.push_back({.request = completion.request, .sample = completion.sample, .id = token.id, .logprob = token.logprob, .last = stops || full});
-    if (sequence.text != nullptr && params.text) new_tokens_.back().text = sequence.text->take_new();
+    new_tokens_.push_back({.request = completion.request,
+                           .sample = completion.sample,
+                           .id = token.id,
+                           .logprob = token.logprob,
+                           .last = stops || full});
+    if (sequence.text != nullptr && params.text)
+      new_tokens_.back().text = sequence.text->take_new();
   }
   if (stops || full) finish(sequence, stops ? FinishReason::kStop : FinishReason::kLength);
 }

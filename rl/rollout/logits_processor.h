@@ -20,12 +20,17 @@ struct LogitsContext {
   bool changes_logits() const;
 };
 
-/// The ids that may not come next: stop ids before min_new_tokens, and the last ids of bad words whose beginning stands there.
-std::vector<std::int32_t> forbidden_ids(const SamplingParams& params, std::span<const std::int32_t> eos_ids, std::span<const std::int32_t> history,
+/// The ids that may not come next: stop ids before min_new_tokens, and the last ids of bad words
+/// whose beginning stands there.
+std::vector<std::int32_t> forbidden_ids(const SamplingParams& params,
+                                        std::span<const std::int32_t> eos_ids,
+                                        std::span<const std::int32_t> history,
                                         std::int64_t generated);
 
-/// `out` becomes `logits` with all of it: the repetition penalty (Keskar et al. 2019, arXiv:1909.05858), presence and frequency penalties, biases, and
-/// -infinity for what is forbidden. Ids outside the vocabulary are passed over.
-void process_logits(const LogitsContext& context, std::span<const float> logits, std::vector<float>& out);
+/// `out` becomes `logits` with all of it: the repetition penalty (Keskar et al. 2019,
+/// arXiv:1909.05858), presence and frequency penalties, biases, and -infinity for what is
+/// forbidden. Ids outside the vocabulary are passed over.
+void process_logits(const LogitsContext& context, std::span<const float> logits,
+                    std::vector<float>& out);
 
 }  // namespace rl

@@ -14,17 +14,21 @@
 
 namespace rl {
 
-/// The keys and values that sequences see are gathered through their block tables, for like sequences together, and given to scaled_dot_product_attention
-/// (or, with capped scores, which that does not know, multiplied out). What all layers of a step share is made once.
+/// The keys and values that sequences see are gathered through their block tables, for like
+/// sequences together, and given to scaled_dot_product_attention (or, with capped scores, which
+/// that does not know, multiplied out). What all layers of a step share is made once.
 ///
-/// A place that is behind a sequence's end in what is gathered holds the sequence's first token: what other sequences left in a block, infinite perhaps,
-/// reaches no one. A value for one step; borrows the cache.
+/// A place that is behind a sequence's end in what is gathered holds the sequence's first token:
+/// what other sequences left in a block, infinite perhaps, reaches no one. A value for one step;
+/// borrows the cache.
 class PagedAttention {
  public:
   PagedAttention(KvCache& cache, std::span<const StepSequence> sequences);
 
-  /// Attention of a layer, as Graph::Attend, after putting the rows' keys and values into the cache.
-  at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+  /// Attention of a layer, as Graph::Attend, after putting the rows' keys and values into the
+  /// cache.
+  at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q,
+                    const at::Tensor& k, const at::Tensor& v);
 
  private:
   // Sequences of as many queries each, and of about as many keys.
@@ -35,12 +39,15 @@ class PagedAttention {
     at::Tensor rows;             // [sequences * queries] of the step
     at::Tensor slots;            // [sequences * keys] rows of the cache, of keys in layer 0
     at::Tensor first_positions;  // [sequences, 1, 1] of the queries
-    std::map<std::int64_t, at::Tensor> masks;  // by window: [sequences, 1, queries, keys], added to the scores
+    std::map<std::int64_t, at::Tensor>
+        masks;  // by window: [sequences, 1, queries, keys], added to the scores
   };
 
-  void add_group(std::span<const StepSequence> sequences, std::span<const std::size_t> members, std::span<const std::int64_t> first_rows);
+  void add_group(std::span<const StepSequence> sequences, std::span<const std::size_t> members,
+                 std::span<const std::int64_t> first_rows);
   const at::Tensor& mask(Group& group, std::int64_t window);
-  at::Tensor attend(Group& group, std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q);
+  at::Tensor attend(Group& group, std::int64_t layer, const forward::AttentionShape& shape,
+                    const at::Tensor& q);
 
   KvCache& cache_;
   at::Tensor written_;  // [T] rows of the cache, of keys in layer 0

@@ -32,7 +32,9 @@ class Requests {
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  void submit(Request request, std::size_t row) { rows_.emplace(engine_.submit(std::move(request)), row); }
+  void submit(Request request, std::size_t row) {
+    rows_.emplace(engine_.submit(std::move(request)), row);
+  }
   void abort_all() const {
     for (const auto& [id, row] : rows_) engine_.abort(id);
   }
@@ -42,7 +44,9 @@ class Requests {
     for (Completion& completion : engine_.take_finished()) {
       const auto found = rows_.find(completion.request);
       if (found == rows_.end()) continue;
-      if (completion.finish_reason == FinishReason::kError) return completion.status.with_context("generating for prompt " + std::to_string(found->second));
+      if (completion.finish_reason == FinishReason::kError)
+        return completion.status.with_context("generating for prompt " +
+                                              std::to_string(found->second));
       of_row[found->second].push_back(std::move(completion));
     }
     return {};
@@ -55,10 +59,12 @@ class Requests {
 
 }  // namespace
 
-Result<PartialDraw> draw_partially(Engine& engine, const Request& like, std::span<const BegunPrompt> prompts, const PartialPlan& plan) {
+Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
+                                   std::span<const BegunPrompt> prompts, const PartialPlan& plan) {
   const auto total = static_cast<std::int64_t>(prompts.size());
   if (plan.prompts < 0 || plan.prompts > total) {
-    return runtime::invalid_argument("partial rollouts: " + std::to_string(plan.prompts) + " prompts are wanted of " + std::to_string(total));
+    return runtime::invalid_argument("partial rollouts: " + std::to_string(plan.prompts) +
+                                     " prompts are wanted of " + std::to_string(total));
   }
   Requests requests(engine);
   for (std::size_t row = 0; row < prompts.size(); ++row) {
@@ -70,9 +76,12 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like, std::spa
   }
   std::vector<std::vector<Completion>> of_row(prompts.size());
   const auto fulfilled = [&] {
-    const auto done = std::count_if(of_row.begin(), of_row.end(), [](const auto& completions) { return !completions.empty(); });
+    const auto done = std::count_if(of_row.begin(), of_row.end(),
+                                    [](const auto& completions) { return !completions.empty(); });
     const auto awaited = of_row.begin() + std::clamp<std::int64_t>(plan.must_finish, 0, total);
-    return done >= plan.prompts && std::all_of(of_row.begin(), awaited, [](const auto& completions) { return !completions.empty(); });
+    return done >= plan.prompts &&
+           std::all_of(of_row.begin(), awaited,
+                       [](const auto& completions) { return !completions.empty(); });
   };
   Status status = requests.collect(of_row);
   while (status.ok() && !fulfilled()) {
@@ -82,7 +91,9 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like, std::spa
   if (!status.ok()) return status;
   PartialDraw draw;
   std::vector<bool> taken(prompts.size());
-  for (std::size_t row = 0; row < prompts.size() && static_cast<std::int64_t>(draw.finished.size()) < plan.prompts; ++row) {
+  for (std::size_t row = 0;
+       row < prompts.size() && static_cast<std::int64_t>(draw.finished.size()) < plan.prompts;
+       ++row) {
     if (of_row[row].empty()) continue;
     taken[row] = true;
     draw.finished.push_back(static_cast<std::int64_t>(row));
@@ -92,8 +103,10 @@ Result<PartialDraw> draw_partially(Engine& engine, const Request& like, std::spa
   if (status = requests.collect(of_row); !status.ok()) return status;
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     if (taken[row]) continue;
-    BegunPrompt& rest = draw.rest.emplace_back(BegunPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
-    for (Completion& completion : of_row[row]) rest.samples.push_back(begun_of(std::move(completion)));
+    BegunPrompt& rest =
+        draw.rest.emplace_back(BegunPrompt{.ids = prompts[row].ids, .seed = prompts[row].seed});
+    for (Completion& completion : of_row[row])
+      rest.samples.push_back(begun_of(std::move(completion)));
   }
   return draw;
 }

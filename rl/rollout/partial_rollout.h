@@ -1,4 +1,5 @@
-// Partial rollouts: of many prompts as many as are wanted are finished, and what the others have by then is kept, to go on from with other weights.
+// Partial rollouts: of many prompts as many as are wanted are finished, and what the others have by
+// then is kept, to go on from with other weights.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,20 @@
 namespace rl {
 
 struct PartialDraw {
-  std::vector<std::int64_t> finished;                // plan.prompts indices into the prompts, ascending: the oldest of those that are done
+  std::vector<std::int64_t> finished;  // plan.prompts indices into the prompts, ascending: the
+                                       // oldest of those that are done
   std::vector<std::vector<Completion>> completions;  // of each of them, in the order of samples
   std::vector<BegunPrompt> rest;                     // the others, in their order
 };
 
-/// Draws as `like` says (its prompt and seed are those of each prompt) until the plan is fulfilled. Which prompts finish depends on them and their seeds alone, not on time; with them on
-/// EngineOptions, where not all samples run at once. Responses go on beyond a change of weights (Kimi Team 2025, arXiv:2501.12599, "partial rollouts"); their log-probabilities are
-/// those of the weights that drew each token.
-/// kInvalidArgument: more prompts wanted than there are, begun samples that do not fit; otherwise the engine's errors, with the prompt.
-runtime::Result<PartialDraw> draw_partially(Engine& engine, const Request& like, std::span<const BegunPrompt> prompts, const PartialPlan& plan);
+/// Draws as `like` says (its prompt and seed are those of each prompt) until the plan is fulfilled.
+/// Which prompts finish depends on them and their seeds alone, not on time; with them on
+/// EngineOptions, where not all samples run at once. Responses go on beyond a change of weights
+/// (Kimi Team 2025, arXiv:2501.12599, "partial rollouts"); their log-probabilities are those of the
+/// weights that drew each token. kInvalidArgument: more prompts wanted than there are, begun
+/// samples that do not fit; otherwise the engine's errors, with the prompt.
+runtime::Result<PartialDraw> draw_partially(Engine& engine, const Request& like,
+                                            std::span<const BegunPrompt> prompts,
+                                            const PartialPlan& plan);
 
 }  // namespace rl

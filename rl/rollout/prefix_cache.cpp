@@ -16,7 +16,8 @@ std::int64_t common_beginning(std::span<const std::int32_t> a, std::span<const s
 struct PrefixCache::Node {
   Node* parent = nullptr;
   std::int32_t block = -1;
-  std::uint64_t used = 0;  // clock_ at the last use; of a node with children no more than a lower bound
+  std::uint64_t used =
+      0;  // clock_ at the last use; of a node with children no more than a lower bound
   Children children;
   Children::iterator here;  // in the parent's children
 };
@@ -49,17 +50,22 @@ PrefixCache::Match PrefixCache::match(std::int64_t stretch, std::span<const std:
   };
   std::size_t at = 0;
   for (; at + size <= ids.size(); at += size) {
-    const auto child = node->children.find(std::vector<std::int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(at), ids.begin() + static_cast<std::ptrdiff_t>(at + size)));
+    const auto child = node->children.find(
+        std::vector<std::int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                                  ids.begin() + static_cast<std::ptrdiff_t>(at + size)));
     if (child == node->children.end()) break;
     node = child->second.get();
     take(*node, static_cast<std::int64_t>(size));
   }
-  found.place = {.node = node, .blocks = static_cast<std::int64_t>(found.blocks.size()), .epoch = epoch_};
+  found.place = {
+      .node = node, .blocks = static_cast<std::int64_t>(found.blocks.size()), .epoch = epoch_};
   touch(*node);
-  // Part of a block: of children in the order of their tokens, one beside the place of what is looked for agrees for longest.
+  // Part of a block: of children in the order of their tokens, one beside the place of what is
+  // looked for agrees for longest.
   const std::span<const std::int32_t> rest = ids.subspan(at, std::min(size, ids.size() - at));
   if (rest.empty() || node->children.empty()) return found;
-  const auto behind = node->children.lower_bound(std::vector<std::int32_t>(rest.begin(), rest.end()));
+  const auto behind =
+      node->children.lower_bound(std::vector<std::int32_t>(rest.begin(), rest.end()));
   Node* best = nullptr;
   std::int64_t agree = 0;
   const auto consider = [&](const Children::iterator& child) {
@@ -74,14 +80,17 @@ PrefixCache::Match PrefixCache::match(std::int64_t stretch, std::span<const std:
   return found;
 }
 
-void PrefixCache::publish(std::int64_t stretch, std::span<const std::int32_t> ids, std::int64_t computed, std::vector<std::int32_t>& blocks, Place& place) {
+void PrefixCache::publish(std::int64_t stretch, std::span<const std::int32_t> ids,
+                          std::int64_t computed, std::vector<std::int32_t>& blocks, Place& place) {
   if (!takes(place)) return;
   const std::int64_t size = cache_.block_tokens();
   for (; (place.blocks + 1) * size <= computed; ++place.blocks) {
     Node* parent = place.node != nullptr ? place.node : root(stretch);
-    const std::span<const std::int32_t> tokens = ids.subspan(static_cast<std::size_t>(place.blocks * size), static_cast<std::size_t>(size));
+    const std::span<const std::int32_t> tokens =
+        ids.subspan(static_cast<std::size_t>(place.blocks * size), static_cast<std::size_t>(size));
     std::int32_t& block = blocks[static_cast<std::size_t>(place.blocks)];
-    const auto [child, added] = parent->children.try_emplace(std::vector<std::int32_t>(tokens.begin(), tokens.end()));
+    const auto [child, added] =
+        parent->children.try_emplace(std::vector<std::int32_t>(tokens.begin(), tokens.end()));
     if (added) {
       child->second = std::make_unique<Node>();
       Node& node = *child->second;

@@ -16,15 +16,17 @@ namespace rl {
 struct RunningRequest {
   RequestId id = 0;
   Request request;
-  std::vector<Completion> completions;                // of all draws; of beam search n
-  std::vector<std::unique_ptr<Sequence>> sequences;   // one per draw, or per beam
-  std::int64_t open = 0;                              // sequences that have not finished; of beam search 1 until the search is over
-  EngineProgress* progress = nullptr;                 // of the generate() that it belongs to
-  bool streams = false;                               // its tokens are told as they come
+  std::vector<Completion> completions;               // of all draws; of beam search n
+  std::vector<std::unique_ptr<Sequence>> sequences;  // one per draw, or per beam
+  std::int64_t open =
+      0;  // sequences that have not finished; of beam search 1 until the search is over
+  EngineProgress* progress = nullptr;  // of the generate() that it belongs to
+  bool streams = false;                // its tokens are told as they come
 
   std::optional<BeamSearch> beams;
-  std::vector<std::vector<BeamCandidate>> candidates;  // of the live beams, as far as they are known
-  std::vector<std::uint64_t> beam_versions;            // the weights of each round
+  std::vector<std::vector<BeamCandidate>>
+      candidates;                            // of the live beams, as far as they are known
+  std::vector<std::uint64_t> beam_versions;  // the weights of each round
 };
 
 }  // namespace rl

@@ -22,21 +22,24 @@ struct SchedulerOptions {
   std::int64_t step_tokens_max = 512;
   Preemption preemption = Preemption::kRecompute;
   std::int64_t swap_bytes_max = 0;
-  bool urgent_first = false;  // a waiting sequence of smaller rank takes the place and the blocks of one that runs
+  bool urgent_first =
+      false;  // a waiting sequence of smaller rank takes the place and the blocks of one that runs
 };
 
-/// Sequences in the order of their rank, then of their arrival: earlier ones keep their blocks when later ones must give theirs back.
-/// Borrows the caches and the sequences.
+/// Sequences in the order of their rank, then of their arrival: earlier ones keep their blocks when
+/// later ones must give theirs back. Borrows the caches and the sequences.
 class Scheduler {
  public:
   /// `prefixes` may be null.
-  Scheduler(KvCache& cache, const SchedulerOptions& options, PrefixCache* prefixes = nullptr) : cache_(cache), options_(options), prefixes_(prefixes) {}
+  Scheduler(KvCache& cache, const SchedulerOptions& options, PrefixCache* prefixes = nullptr)
+      : cache_(cache), options_(options), prefixes_(prefixes) {}
 
-  /// Puts a sequence in line by its order. It may hold blocks already (shared with the sample it comes from).
+  /// Puts a sequence in line by its order. It may hold blocks already (shared with the sample it
+  /// comes from).
   void add(Sequence* sequence);
 
-  /// The next step. Every sequence in it has blocks of its own to write to. Empty exactly when no sequence is left, provided that
-  /// the longest sequence alone fits the cache.
+  /// The next step. Every sequence in it has blocks of its own to write to. Empty exactly when no
+  /// sequence is left, provided that the longest sequence alone fits the cache.
   std::vector<ScheduledTokens> schedule();
 
   /// Takes a sequence out, whatever its state, and frees its blocks.

@@ -36,28 +36,35 @@ inline constexpr const char* kStageDoneFile = "stage.done";
 struct PipelineStage {
   std::string name;
   std::string command;
-  std::filesystem::path folder;   // of its checkpoints and logs
-  std::vector<PipelineKey> keys;  // of its config file, then its own; a later one wins. With trainer.default_local_dir
+  std::filesystem::path folder;  // of its checkpoints and logs
+  std::vector<PipelineKey>
+      keys;  // of its config file, then its own; a later one wins. With trainer.default_local_dir
 };
 
 struct PipelineFile {
   std::filesystem::path folder;
   std::vector<PipelineStage> stages;  // in order
 
-  /// Config files are found from the pipeline's folder, all other paths from the working folder, as the commands do. `overrides` in Hydra's grammar, "STAGE.key=value"
-  /// or "folder=value", go before what the file says. Errors name file, line and stage: no stages, a stage without a known command, a reference to a stage that does
-  /// not come before, or to something that stages do not have.
-  static runtime::Result<PipelineFile> load(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
+  /// Config files are found from the pipeline's folder, all other paths from the working folder, as
+  /// the commands do. `overrides` in Hydra's grammar, "STAGE.key=value" or "folder=value", go
+  /// before what the file says. Errors name file, line and stage: no stages, a stage without a
+  /// known command, a reference to a stage that does not come before, or to something that stages
+  /// do not have.
+  static runtime::Result<PipelineFile> load(const std::filesystem::path& file,
+                                            const std::vector<std::string>& overrides = {});
 };
 
 /// "${stages.NAME.WHAT}" in a text: NAME and WHAT of each.
-std::vector<std::pair<std::string, std::string>> stage_references(const nlohmann::ordered_json& value);
+std::vector<std::pair<std::string, std::string>> stage_references(
+    const nlohmann::ordered_json& value);
 
-/// What `${stages.NAME.WHAT}` stands for: model (a Hugging Face folder), adapter, checkpoint (global_step_N) or folder. kNotFound: there is no such thing, with the cure.
+/// What `${stages.NAME.WHAT}` stands for: model (a Hugging Face folder), adapter, checkpoint
+/// (global_step_N) or folder. kNotFound: there is no such thing, with the cure.
 runtime::Result<std::string> stage_output(const PipelineStage& stage, const std::string& what);
 
-/// The stage's keys as one flat YAML file of its command. With `placeholders`, what earlier stages have yet to make stands there as a path that may not exist; else
-/// it is an error.
-runtime::Result<nlohmann::ordered_json> stage_config(const PipelineFile& pipeline, const PipelineStage& stage, bool placeholders);
+/// The stage's keys as one flat YAML file of its command. With `placeholders`, what earlier stages
+/// have yet to make stands there as a path that may not exist; else it is an error.
+runtime::Result<nlohmann::ordered_json> stage_config(const PipelineFile& pipeline,
+                                                     const PipelineStage& stage, bool placeholders);
 
 }  // namespace rl

@@ -17,7 +17,8 @@ using runtime::Status;
 // The sum of the workers' parts, below train/ or val/.
 Metrics below(const std::string& section, const std::vector<Metrics>& parts) {
   Metrics metrics;
-  for (const auto& [name, value] : sum_metrics(parts)) metrics[name.starts_with("perf/") ? name : section + name] = value;
+  for (const auto& [name, value] : sum_metrics(parts))
+    metrics[name.starts_with("perf/") ? name : section + name] = value;
   return metrics;
 }
 
@@ -27,16 +28,27 @@ Status PreferenceStage::open(const StageSetup& setup) {
   setup_ = setup;
   const Result<PreferenceObjective> objective = PreferenceObjective::from_config(setup.config);
   if (!objective.ok()) return objective.status();
-  if (objective->is_reward_model() && setup.options.adapter) return runtime::unimplemented("starling rm trains all weights: an adapter would leave the reward's head as it began; set model.lora_rank=0");
-  const PreferenceForm form = objective->is_pairs() ? PreferenceForm::kPairs : PreferenceForm::kSingles;
+  if (objective->is_reward_model() && setup.options.adapter)
+    return runtime::unimplemented(
+        "starling rm trains all weights: an adapter would leave the reward's head as it began; set "
+        "model.lora_rank=0");
+  const PreferenceForm form =
+      objective->is_pairs() ? PreferenceForm::kPairs : PreferenceForm::kSingles;
   if (form == PreferenceForm::kSingles && setup.options.batch_rows < 2) {
-    return runtime::invalid_argument("data.train_batch_size: starling kto estimates the divergence from responses to other prompts in the batch: set it to at least 2");
+    return runtime::invalid_argument(
+        "data.train_batch_size: starling kto estimates the divergence from responses to other "
+        "prompts in the batch: set it to at least 2");
   }
-  if (objective->needs_reference() && !setup.options.adapter) reference_ = setup.model;  // an adapter's is the model without it
-  if (objective->needs_reference() && setup.config.find_string(kReferencePath).value_or(std::nullopt)) {
-    Result<std::filesystem::path> reference = resolve_model(setup.config, kReferencePath, setup.options.seed);
+  if (objective->needs_reference() && !setup.options.adapter)
+    reference_ = setup.model;  // an adapter's is the model without it
+  if (objective->needs_reference() &&
+      setup.config.find_string(kReferencePath).value_or(std::nullopt)) {
+    Result<std::filesystem::path> reference =
+        resolve_model(setup.config, kReferencePath, setup.options.seed);
     if (!reference.ok()) return reference.status();
-    if (const Status reads = check_reads_vocabulary(setup.model, *reference, "reference"); !reads.ok()) return reads.with_context(kReferencePath);
+    if (const Status reads = check_reads_vocabulary(setup.model, *reference, "reference");
+        !reads.ok())
+      return reads.with_context(kReferencePath);
     reference_ = std::move(*reference);
   }
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
@@ -49,13 +61,16 @@ Status PreferenceStage::open(const StageSetup& setup) {
                                 .workers = setup.workers,
                                 .shuffle = setup.options.shuffle,
                                 .shuffle_seed = setup.options.shuffle_seed};
-  const Result<std::optional<DatasetOptions>> train = preference_dataset(setup.config, Split::kTrain, form);
+  const Result<std::optional<DatasetOptions>> train =
+      preference_dataset(setup.config, Split::kTrain, form);
   if (!train.ok()) return train.status();
-  Result<std::unique_ptr<PreferenceFeed>> feed = PreferenceFeed::create(setup.config, **train, options);
+  Result<std::unique_ptr<PreferenceFeed>> feed =
+      PreferenceFeed::create(setup.config, **train, options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
 
-  const Result<std::optional<DatasetOptions>> validation = preference_dataset(setup.config, Split::kValidation, form);
+  const Result<std::optional<DatasetOptions>> validation =
+      preference_dataset(setup.config, Split::kValidation, form);
   if (!validation.ok()) return validation.status();
   if (!*validation) return {};
   options.batch_rows = 1;  // any number of rows will do
@@ -66,11 +81,13 @@ Status PreferenceStage::open(const StageSetup& setup) {
 }
 
 std::vector<std::filesystem::path> PreferenceStage::frozen_models() const {
-  return reference_.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{reference_};
+  return reference_.empty() ? std::vector<std::filesystem::path>{}
+                            : std::vector<std::filesystem::path>{reference_};
 }
 
 Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
-  auto workers = WorkerGroup<PreferenceActor>::spawn(runtime, slots, /*reserves=*/true, setup_.spec("preference", slots));
+  auto workers = WorkerGroup<PreferenceActor>::spawn(runtime, slots, /*reserves=*/true,
+                                                     setup_.spec("preference", slots));
   if (!workers.ok()) return workers.status();
   workers_ = std::move(*workers);
   return {};
@@ -79,7 +96,8 @@ Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slot
 Result<Metrics> PreferenceStage::step(double learning_rate) {
   const Result<PreferenceStep> step = feed_->next();
   if (!step.ok()) return step.status();
-  const auto reports = workers_.fetch(&PreferenceActor::update, split(step->batches), PreferenceTotals{step->rows, step->wanted}, learning_rate);
+  const auto reports = workers_.fetch(&PreferenceActor::update, split(step->batches),
+                                      PreferenceTotals{step->rows, step->wanted}, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = below("train/", *reports);
   metrics["train/global_tokens"] = static_cast<double>(step->tokens);
@@ -87,7 +105,8 @@ Result<Metrics> PreferenceStage::step(double learning_rate) {
 }
 
 Result<Metrics> PreferenceStage::validate() {
-  const Result<std::vector<PreferenceStep>> steps = validation_feed_->all(setup_.options.batch_rows);
+  const Result<std::vector<PreferenceStep>> steps =
+      validation_feed_->all(setup_.options.batch_rows);
   if (!steps.ok()) return steps.status();
   PreferenceTotals totals;
   for (const PreferenceStep& step : *steps) {
@@ -96,13 +115,16 @@ Result<Metrics> PreferenceStage::validate() {
   }
   std::vector<Metrics> parts;
   for (const PreferenceStep& step : *steps) {
-    const auto reports = workers_.fetch(&PreferenceActor::evaluate, split(step.batches), totals, step.rows);
+    const auto reports =
+        workers_.fetch(&PreferenceActor::evaluate, split(step.batches), totals, step.rows);
     if (!reports.ok()) return reports.status();
     parts.insert(parts.end(), reports->begin(), reports->end());
   }
   return below("val/", parts);
 }
 
-Status PreferenceStage::load(const std::filesystem::path& folder) { return workers_.fetch(&PreferenceActor::load, folder.string()); }
+Status PreferenceStage::load(const std::filesystem::path& folder) {
+  return workers_.fetch(&PreferenceActor::load, folder.string());
+}
 
 }  // namespace rl

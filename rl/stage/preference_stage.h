@@ -1,4 +1,5 @@
-// The stages that learn from preferences: dpo and its like, kto, rm. They differ in the form of their rows and in PreferenceObjective.
+// The stages that learn from preferences: dpo and its like, kto, rm. They differ in the form of
+// their rows and in PreferenceObjective.
 #pragma once
 
 #include <memory>
@@ -11,20 +12,25 @@
 
 namespace rl {
 
-/// Metrics have TRL's names below train/ and val/: rewards/chosen, rewards/accuracies, logps/chosen, of a reward model accuracy and margin. A resource; one thread at a time.
+/// Metrics have TRL's names below train/ and val/: rewards/chosen, rewards/accuracies,
+/// logps/chosen, of a reward model accuracy and margin. A resource; one thread at a time.
 class PreferenceStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
-  std::vector<ProfiledGroup> profiled_groups() const override { return {profiled("worker", workers_)}; }
+  std::vector<ProfiledGroup> profiled_groups() const override {
+    return {profiled("worker", workers_)};
+  }
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
   bool validates() const override { return validation_feed_ != nullptr; }
   runtime::Result<Metrics> validate() override;
   nlohmann::json position() const override { return feed_->rows().position(); }
-  runtime::Status resume(const nlohmann::json& position) override { return feed_->rows().resume(position); }
+  runtime::Status resume(const nlohmann::json& position) override {
+    return feed_->rows().resume(position);
+  }
   runtime::Result<WriteState> state(bool beside) const override { return workers_.state(beside); }
   runtime::Status load(const std::filesystem::path& folder) override;
 

@@ -27,13 +27,16 @@ Status SftStage::open(const StageSetup& setup) {
                                 .workers = setup.workers,
                                 .shuffle = setup.options.shuffle,
                                 .shuffle_seed = setup.options.shuffle_seed};
-  const Result<std::optional<DatasetOptions>> train = supervised_dataset(setup.config, Split::kTrain);
+  const Result<std::optional<DatasetOptions>> train =
+      supervised_dataset(setup.config, Split::kTrain);
   if (!train.ok()) return train.status();
-  Result<std::unique_ptr<SupervisedFeed>> feed = SupervisedFeed::create(setup.config, **train, options);
+  Result<std::unique_ptr<SupervisedFeed>> feed =
+      SupervisedFeed::create(setup.config, **train, options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
 
-  const Result<std::optional<DatasetOptions>> validation = supervised_dataset(setup.config, Split::kValidation);
+  const Result<std::optional<DatasetOptions>> validation =
+      supervised_dataset(setup.config, Split::kValidation);
   if (!validation.ok()) return validation.status();
   if (!*validation) return {};
   options.batch_rows = 1;  // any number of rows will do
@@ -47,22 +50,26 @@ Status SftStage::open_teacher() {
   const Result<std::optional<TeacherOptions>> options = TeacherOptions::from_config(setup_.config);
   if (!options.ok()) return options.status();
   if (!*options) return {};
-  Result<std::filesystem::path> teacher = resolve_model(setup_.config, "distillation.teacher.path", setup_.options.seed);
+  Result<std::filesystem::path> teacher =
+      resolve_model(setup_.config, "distillation.teacher.path", setup_.options.seed);
   if (!teacher.ok()) return teacher.status();
-  if (const Status same = check_same_vocabulary(setup_.model, *teacher); !same.ok()) return same.with_context("distillation.teacher.path");
+  if (const Status same = check_same_vocabulary(setup_.model, *teacher); !same.ok())
+    return same.with_context("distillation.teacher.path");
   teacher_ = std::move(*teacher);
   return {};
 }
 
 std::vector<std::filesystem::path> SftStage::frozen_models() const {
-  return teacher_.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{teacher_};
+  return teacher_.empty() ? std::vector<std::filesystem::path>{}
+                          : std::vector<std::filesystem::path>{teacher_};
 }
 
 Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
   WorkerSpec spec = setup_.spec("sft", slots);
   if (!teacher_.empty()) {
     nlohmann::ordered_json config = setup_.config.to_json();
-    config["distillation"]["teacher"]["path"] = teacher_.string();  // what the hub's name stands for
+    config["distillation"]["teacher"]["path"] =
+        teacher_.string();  // what the hub's name stands for
     spec.config = config.dump();
   }
   auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, spec);
@@ -74,7 +81,8 @@ Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
 Result<Metrics> SftStage::step(double learning_rate) {
   const Result<SupervisedStep> step = feed_->next();
   if (!step.ok()) return step.status();
-  const auto reports = workers_.fetch(&SftActor::update, split(step->batches), step->learned_tokens, learning_rate);
+  const auto reports =
+      workers_.fetch(&SftActor::update, split(step->batches), step->learned_tokens, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = sum_metrics(*reports);
   metrics["train/global_tokens"] = static_cast<double>(step->tokens);
@@ -83,7 +91,8 @@ Result<Metrics> SftStage::step(double learning_rate) {
 }
 
 Result<Metrics> SftStage::validate() {
-  const Result<std::vector<SupervisedStep>> steps = validation_feed_->all(setup_.options.batch_rows);
+  const Result<std::vector<SupervisedStep>> steps =
+      validation_feed_->all(setup_.options.batch_rows);
   if (!steps.ok()) return steps.status();
   SupervisedSums sums;
   for (const SupervisedStep& step : *steps) {
@@ -95,12 +104,17 @@ Result<Metrics> SftStage::validate() {
       sums.tokens += part.tokens;
     }
   }
-  const auto mean = [&](double sum) { return sums.tokens > 0 ? sum / static_cast<double>(sums.tokens) : std::numeric_limits<double>::quiet_NaN(); };
+  const auto mean = [&](double sum) {
+    return sums.tokens > 0 ? sum / static_cast<double>(sums.tokens)
+                           : std::numeric_limits<double>::quiet_NaN();
+  };
   Metrics metrics{{"val/loss", mean(sums.loss)}};
   if (!teacher_.empty()) metrics["val/kl"] = mean(sums.kl);
   return metrics;
 }
 
-Status SftStage::load(const std::filesystem::path& folder) { return workers_.fetch(&SftActor::load, folder.string()); }
+Status SftStage::load(const std::filesystem::path& folder) {
+  return workers_.fetch(&SftActor::load, folder.string());
+}
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// The supervised stage: conversations and demonstrations, and beside them a teacher's distributions.
+// The supervised stage: conversations and demonstrations, and beside them a teacher's
+// distributions.
 #pragma once
 
 #include <memory>
@@ -11,21 +12,25 @@
 
 namespace rl {
 
-/// train/loss and val/loss are means over the tokens to learn, in nats; with a teacher train/loss is distillation_loss, and train/kl and val/kl its
-/// second part. A resource; one thread at a time.
+/// train/loss and val/loss are means over the tokens to learn, in nats; with a teacher train/loss
+/// is distillation_loss, and train/kl and val/kl its second part. A resource; one thread at a time.
 class SftStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
-  std::vector<ProfiledGroup> profiled_groups() const override { return {profiled("worker", workers_)}; }
+  std::vector<ProfiledGroup> profiled_groups() const override {
+    return {profiled("worker", workers_)};
+  }
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
   std::vector<std::filesystem::path> frozen_models() const override;
   bool validates() const override { return validation_feed_ != nullptr; }
   runtime::Result<Metrics> validate() override;
   nlohmann::json position() const override { return feed_->rows().position(); }
-  runtime::Status resume(const nlohmann::json& position) override { return feed_->rows().resume(position); }
+  runtime::Status resume(const nlohmann::json& position) override {
+    return feed_->rows().resume(position);
+  }
   runtime::Result<WriteState> state(bool beside) const override { return workers_.state(beside); }
   runtime::Status load(const std::filesystem::path& folder) override;
 

@@ -1,4 +1,5 @@
-// Stage: what differs between the trainings around RL: supervised, distilled, on preferences, of a reward model. The loop is StageTrainer's.
+// Stage: what differs between the trainings around RL: supervised, distilled, on preferences, of a
+// reward model. The loop is StageTrainer's.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +29,20 @@ struct StageSetup {
   WorkerSpec spec(const std::string& role, const WorkerSlots& slots) const;
 };
 
-/// One stage's data and workers. Called in the order of the methods; step() and validate() alternate. A resource; one thread at a time.
+/// One stage's data and workers. Called in the order of the methods; step() and validate()
+/// alternate. A resource; one thread at a time.
 class Stage {
  public:
   virtual ~Stage() = default;
 
-  /// Reads the data and finds what can be found wrong before anything is started. Errors name key, file or row.
+  /// Reads the data and finds what can be found wrong before anything is started. Errors name key,
+  /// file or row.
   virtual runtime::Status open(const StageSetup& setup) = 0;
 
   virtual std::int64_t batches_per_epoch() const = 0;
 
-  /// Models that each worker holds beside the one that it trains, and never changes: teachers, references.
+  /// Models that each worker holds beside the one that it trains, and never changes: teachers,
+  /// references.
   virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }
 
   /// Starts the workers on these slots.
@@ -47,8 +51,10 @@ class Stage {
   /// The workers, for a profile; after start().
   virtual std::vector<ProfiledGroup> profiled_groups() const = 0;
 
-  /// Draws the next batch and takes one optimizer step on it. Returns "train/..." of it: train/loss, train/grad_norm, and as train/global_tokens how many
-  /// tokens went through the model. Denominators are those of the whole batch, so that its numbers do not depend on how many workers there are.
+  /// Draws the next batch and takes one optimizer step on it. Returns "train/..." of it:
+  /// train/loss, train/grad_norm, and as train/global_tokens how many tokens went through the
+  /// model. Denominators are those of the whole batch, so that its numbers do not depend on how
+  /// many workers there are.
   virtual runtime::Result<Metrics> step(double learning_rate) = 0;
 
   /// The epoch of the last batch, from 0.
@@ -60,11 +66,13 @@ class Stage {
   /// "val/...", of all validation rows; no weight changes.
   virtual runtime::Result<Metrics> validate() = 0;
 
-  /// What steps leave to the next ones besides weights, above all the position in the data; and back again.
+  /// What steps leave to the next ones besides weights, above all the position in the data; and
+  /// back again.
   virtual nlohmann::json position() const = 0;
   virtual runtime::Status resume(const nlohmann::json& position) = 0;
 
-  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, beside the next steps or before them: see WorkerGroup::state().
+  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, beside the
+  /// next steps or before them: see WorkerGroup::state().
   virtual runtime::Result<WriteState> state(bool beside) const = 0;
   virtual runtime::Status load(const std::filesystem::path& folder) = 0;
 };

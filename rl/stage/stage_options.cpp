@@ -11,7 +11,8 @@ using runtime::Status;
 // Steps, or after_each_epoch.
 Result<StageInterval> read_interval(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
-  if (value != nullptr && *value == kEachEpoch) return StageInterval{.steps = -1, .each_epoch = true};
+  if (value != nullptr && *value == kEachEpoch)
+    return StageInterval{.steps = -1, .each_epoch = true};
   const Result<std::int64_t> steps = config.get_int(key);
   if (!steps.ok()) return steps.status();
   return StageInterval{.steps = *steps, .each_epoch = false};
@@ -43,19 +44,25 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.recompute_layers = read.get_bool("model.enable_gradient_checkpointing");
   options.bf16 = is_bf16(read.get_string("engine.dtype"));
   if (!read.status().ok()) return read.status();
-  if (options.folder.empty()) return config.out_of_range("trainer.default_local_dir", "a folder for the run");
-  if (!by_tokens && pass_rows < 1) return config.out_of_range("data.micro_batch_size_per_gpu", "at least 1 with data.use_dynamic_bsz=false");
-  options.micro_batch = by_tokens ? MicroBatchLimits{.samples_max = 0, .tokens_max = pass_tokens} : MicroBatchLimits{.samples_max = pass_rows, .tokens_max = 0};
+  if (options.folder.empty())
+    return config.out_of_range("trainer.default_local_dir", "a folder for the run");
+  if (!by_tokens && pass_rows < 1)
+    return config.out_of_range("data.micro_batch_size_per_gpu",
+                               "at least 1 with data.use_dynamic_bsz=false");
+  options.micro_batch = by_tokens ? MicroBatchLimits{.samples_max = 0, .tokens_max = pass_tokens}
+                                  : MicroBatchLimits{.samples_max = pass_rows, .tokens_max = 0};
   const Result<Truncation> cut = parse_truncation(truncation);
   if (!cut.ok()) return cut.status();
   options.truncation = *cut;
 
-  for (const auto& [key, interval] : {std::pair("trainer.save_freq", &options.save), std::pair("trainer.test_freq", &options.validation)}) {
+  for (const auto& [key, interval] : {std::pair("trainer.save_freq", &options.save),
+                                      std::pair("trainer.test_freq", &options.validation)}) {
     const Result<StageInterval> parsed = read_interval(config, key);
     if (!parsed.ok()) return parsed.status();
     *interval = *parsed;
   }
-  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
+  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok())
+    return goals;
   const Result<RunLength> length = RunLength::from_config(config);
   if (!length.ok()) return length.status();
   options.length = *length;
@@ -72,8 +79,12 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
 }
 
 Status StageOptions::check_validation(const Config& config, bool validates) const {
-  for (const auto& [key, metric] : {std::pair("trainer.save_best", &save_best.goal.metric), std::pair("trainer.early_stop.metric", &early_stop.goal.metric)}) {
-    if (is_of_validation(*metric) && !validates) return config.out_of_range(key, "a metric of training steps where there is nothing to validate on (data.val_files)");
+  for (const auto& [key, metric] :
+       {std::pair("trainer.save_best", &save_best.goal.metric),
+        std::pair("trainer.early_stop.metric", &early_stop.goal.metric)}) {
+    if (is_of_validation(*metric) && !validates)
+      return config.out_of_range(
+          key, "a metric of training steps where there is nothing to validate on (data.val_files)");
   }
   return {};
 }

@@ -28,29 +28,31 @@ struct StageInterval {
   bool each_epoch = false;
 
   /// In steps.
-  std::int64_t in_steps(std::int64_t batches_per_epoch) const { return each_epoch ? batches_per_epoch : steps; }
+  std::int64_t in_steps(std::int64_t batches_per_epoch) const {
+    return each_epoch ? batches_per_epoch : steps;
+  }
 };
 
 struct StageOptions {
-  std::int64_t batch_rows = 1;   // a step, over all workers
+  std::int64_t batch_rows = 1;     // a step, over all workers
   std::int64_t tokens_max = 1024;  // of a sequence
   Truncation truncation = Truncation::kError;
   MicroBatchLimits micro_batch;
   LearnerOptions learner;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;         // see RecomputeLayers
-  bool bf16 = false;                     // see Bf16Products
+  bool recompute_layers = false;          // see RecomputeLayers
+  bool bf16 = false;                      // see Bf16Products
 
   RunLength length;
   StageInterval save;
   StageInterval validation;
-  bool validate_first = false;        // before the first step of a run
+  bool validate_first = false;  // before the first step of a run
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;
   bool async_save = true;             // checkpoints are written while training goes on
   std::int64_t checkpoints_kept = 0;  // 0: all
 
-  std::filesystem::path folder;       // of checkpoints and logs
+  std::filesystem::path folder;  // of checkpoints and logs
   ResumeOptions resume;
   std::vector<std::string> loggers = {"console"};
   std::string project;
@@ -61,13 +63,18 @@ struct StageOptions {
   std::uint64_t shuffle_seed = 0;
   bool shuffle = true;
 
-  /// kInvalidArgument: trainer.save_best or trainer.early_stop.metric names a metric of validation, and there is nothing to validate on.
+  /// kInvalidArgument: trainer.save_best or trainer.early_stop.metric names a metric of validation,
+  /// and there is nothing to validate on.
   runtime::Status check_validation(const Config& config, bool validates) const;
 
-  /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is saved.
-  bool copies() const { return async_save && (save.steps > 0 || save.each_epoch || !save_best.goal.metric.empty()); }
+  /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is
+  /// saved.
+  bool copies() const {
+    return async_save && (save.steps > 0 || save.each_epoch || !save_best.goal.metric.empty());
+  }
 
-  /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of range, by key.
+  /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of
+  /// range, by key.
   static runtime::Result<StageOptions> from_config(const Config& config);
 };
 

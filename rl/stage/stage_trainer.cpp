@@ -32,18 +32,29 @@ WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) c
                   .rank = 0,
                   .size = 1,
                   .threads = 1};
-  if (options.adapter && !options.adapter->folder.empty()) spec.adapter = fs::absolute(options.adapter->folder).string();
+  if (options.adapter && !options.adapter->folder.empty())
+    spec.adapter = fs::absolute(options.adapter->folder).string();
   // A hub's snapshot is found again by its name, anywhere.
   const Result<std::string> given = config.get_string("model.path");
   std::error_code ignored;
-  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored)) spec.model_name = *given;
+  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored))
+    spec.model_name = *given;
   return spec;
 }
 
-StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage)
-    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), early_stop_(options().early_stop), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = options().save_best}) {}
+StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup,
+                           std::unique_ptr<Stage> stage)
+    : runtime_(runtime),
+      setup_(std::move(setup)),
+      stage_(std::move(stage)),
+      early_stop_(options().early_stop),
+      saver_({.folder = options().folder,
+              .kept = options().checkpoints_kept,
+              .best = options().save_best}) {}
 
-Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
+Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime,
+                                                           const Config& config,
+                                                           std::unique_ptr<Stage> stage) {
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slot_options = SlotOptions::from_config(config);
@@ -58,22 +69,29 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   Result<fs::path> model = resolve_model(config, "model.path", options->seed);
   if (!model.ok()) return model.status();
 
-  StageSetup setup{.config = config, .options = std::move(*options), .model = std::move(*model), .workers = slot_options->nodes * slot_options->per_node};
-  std::unique_ptr<StageTrainer> trainer(new StageTrainer(runtime, std::move(setup), std::move(stage)));
+  StageSetup setup{.config = config,
+                   .options = std::move(*options),
+                   .model = std::move(*model),
+                   .workers = slot_options->nodes * slot_options->per_node};
+  std::unique_ptr<StageTrainer> trainer(
+      new StageTrainer(runtime, std::move(setup), std::move(stage)));
   trainer->folder_lock_ = std::move(*lock);
   trainer->profiler_ = StepProfiler(std::move(*profile));
   const StageOptions& kept = trainer->setup_.options;
-  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept.resume, kept.folder, config.command());
+  const Result<std::optional<fs::path>> checkpoint =
+      checkpoint_to_resume(kept.resume, kept.folder, config.command());
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->stage_->open(trainer->setup_);
   if (status.ok()) status = kept.check_validation(config, trainer->stage_->validates());
   if (!status.ok()) return status;
   const std::int64_t steps_an_epoch = trainer->stage_->batches_per_epoch();
   trainer->total_steps_ = kept.length.last(steps_an_epoch);
-  const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, kept.length.scheduled(steps_an_epoch));
+  const Result<LrScheduleOptions> schedule =
+      lr_schedule_from_config(config, kStageRole, kept.length.scheduled(steps_an_epoch));
   if (!schedule.ok()) return schedule.status();
   trainer->lr_schedule_ = *schedule;
-  if (const auto note = schedule_note(trainer->lr_schedule_, trainer->total_steps_)) LOG(warn, "optim.{}", *note);
+  if (const auto note = schedule_note(trainer->lr_schedule_, trainer->total_steps_))
+    LOG(warn, "optim.{}", *note);
 
   const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
   if (!slots.ok()) return slots.status();
@@ -81,12 +99,14 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
   if (status.ok()) status = trainer->open_logs();
   if (!status.ok()) return status;
-  LOG(info, "{} worker(s) on {} node(s), {} thread(s) each", slots->size(), slots->nodes, slots->threads());
+  LOG(info, "{} worker(s) on {} node(s), {} thread(s) each", slots->size(), slots->nodes,
+      slots->threads());
   return trainer;
 }
 
 Status StageTrainer::open_logs() {
-  const Status written = write_file_atomically(options().folder / "config.yaml", setup_.config.to_yaml());
+  const Status written =
+      write_file_atomically(options().folder / "config.yaml", setup_.config.to_yaml());
   if (!written.ok()) return written;
   const ConsoleOptions console = ConsoleOptions::of_stdout(options().log_interval);
   auto log = open_metric_log({.loggers = options().loggers,
@@ -119,26 +139,36 @@ Result<Metrics> StageTrainer::take_step() {
   StepTimer timer;
   const double rate = learning_rate(lr_schedule_, steps_done_);
   Result<Metrics> metrics = stage_->step(rate);
-  if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
+  if (!metrics.ok())
+    return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
   timer.lap("step");
   ++steps_done_;
   const auto skipped = metrics->find("train/skipped_updates");
   const bool left_out = skipped != metrics->end() && skipped->second != 0;
   const auto loss = metrics->find("train/loss");
   if (!left_out && loss != metrics->end() && !std::isfinite(loss->second)) {
-    return runtime::task_failed("step " + std::to_string(steps_done_) + ": its loss is not finite (" + std::to_string(loss->second) +
-                                "): are all numbers of the data (margins, say) and of the configuration of a usual size? The last checkpoint is from before it");
+    return runtime::task_failed(
+        "step " + std::to_string(steps_done_) + ": its loss is not finite (" +
+        std::to_string(loss->second) +
+        "): are all numbers of the data (margins, say) and of the configuration of a usual size? "
+        "The last checkpoint is from before it");
   }
   lost_ = lost_weights_.observe(steps_done_, left_out, "model");
   saver_.observe(lost_weights_.losing());
-  if (left_out) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
+  if (left_out)
+    LOG(warn,
+        "step {}: its update was left out, since its gradient was not finite: is optim.lr too "
+        "high?",
+        steps_done_);
   const double seconds = timer.seconds("step");
-  const double tokens = metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
+  const double tokens =
+      metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
   tokens_done_ += static_cast<std::int64_t>(tokens);
   (*metrics)["train/lr"] = rate;
   (*metrics)["train/total_tokens(B)"] = static_cast<double>(tokens_done_) / 1e9;
   (*metrics)["timing_s/step"] = seconds;
-  (*metrics)["perf/throughput"] = seconds > 0 ? tokens / seconds / static_cast<double>(setup_.workers) : 0.0;
+  (*metrics)["perf/throughput"] =
+      seconds > 0 ? tokens / seconds / static_cast<double>(setup_.workers) : 0.0;
   (*metrics)["training/global_step"] = static_cast<double>(steps_done_);
   (*metrics)["training/epoch"] = static_cast<double>(stage_->epoch());
   return metrics;
@@ -175,7 +205,9 @@ Status StageTrainer::train() {
     if (validates) {
       StepTimer timer;
       const Result<Metrics> validation = stage_->validate();
-      if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
+      if (!validation.ok())
+        return validation.status().with_context("validation after step " +
+                                                std::to_string(steps_done_));
       metrics->insert(validation->begin(), validation->end());
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
@@ -185,9 +217,11 @@ Status StageTrainer::train() {
       stopping_ = true;
     }
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !saver_.losing() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
+    const bool best = !saver_.losing() && (validates || due(options().save)) &&
+                      saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
-    // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
+    // Before the checkpoint: a run that is killed in between goes on from an older one, and drops
+    // the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == total_steps_;
@@ -207,27 +241,25 @@ void StageTrainer::save_checkpoint(bool best) {
 }
 
 Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
-  nlohmann::ordered_json state{{"format", kStageStateFormat},
-                               {"stage", setup_.config.command()},
-                               {"step", steps_done_},
-                               {"epoch", stage_->epoch()},
-                               {"seed", options().seed},
-                               {"tokens", tokens_done_},
-                               {"total_steps", total_steps_},
-                               {EarlyStop::kStateKey, early_stop_.to_json()},
-                               {"best", saver_.best_state()},
-                               {"position", stage_->position()}};
+  nlohmann::ordered_json state{
+      {"format", kStageStateFormat}, {"stage", setup_.config.command()},
+      {"step", steps_done_},         {"epoch", stage_->epoch()},
+      {"seed", options().seed},      {"tokens", tokens_done_},
+      {"total_steps", total_steps_}, {EarlyStop::kStateKey, early_stop_.to_json()},
+      {"best", saver_.best_state()}, {"position", stage_->position()}};
   const Result<WriteState> workers = stage_->state(beside);
   if (!workers.ok()) return workers.status();
-  return CheckpointSaver::WriteFiles([&runtime = runtime_, state = std::move(state), write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
-    const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
-    if (!files.ok()) return files.status();
-    const Status written = writer.write_json(kRunStateFile, state);
-    if (!written.ok()) return written;
-    std::vector<fs::path> expected{kRunStateFile};
-    expected.insert(expected.end(), files->begin(), files->end());
-    return expected;
-  });
+  return CheckpointSaver::WriteFiles(
+      [&runtime = runtime_, state = std::move(state),
+       write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
+        const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
+        if (!files.ok()) return files.status();
+        const Status written = writer.write_json(kRunStateFile, state);
+        if (!written.ok()) return written;
+        std::vector<fs::path> expected{kRunStateFile};
+        expected.insert(expected.end(), files->begin(), files->end());
+        return expected;
+      });
 }
 
 Status StageTrainer::load_checkpoint(const fs::path& folder) {
@@ -237,9 +269,13 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
     const auto found = state->find(key);
     return found != state->end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
   };
-  if (const Status own = check_whose_state(*state, folder / kRunStateFile, setup_.config.command()); !own.ok()) return own;
-  if (integer("format") != kStageStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
-    return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
+  if (const Status own = check_whose_state(*state, folder / kRunStateFile, setup_.config.command());
+      !own.ok())
+    return own;
+  if (integer("format") != kStageStateFormat || integer("step") < 0 || integer("tokens") < 0 ||
+      !state->contains("position")) {
+    return runtime::invalid_argument((folder / kRunStateFile).string() +
+                                     ": not a state that this version wrote");
   }
   Status status = stage_->resume(nlohmann::json((*state)["position"]));
   if (status.ok()) status = stage_->load(folder);
@@ -254,18 +290,26 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
 
 Result<StageResult> find_stage_result(const fs::path& folder, bool best) {
   std::optional<fs::path> checkpoint;
-  if (!best) checkpoint = find_latest_checkpoint(folder);
+  if (!best)
+    checkpoint = find_latest_checkpoint(folder);
   else if (const auto step = best_checkpoint_step(folder)) {
     checkpoint = checkpoint_path(folder, *step);
-    if (const Status whole = verify_checkpoint(*checkpoint); !whole.ok()) return whole.with_context("the best checkpoint");
+    if (const Status whole = verify_checkpoint(*checkpoint); !whole.ok())
+      return whole.with_context("the best checkpoint");
   }
   std::error_code ignored;
-  if (!checkpoint || !fs::is_directory(*checkpoint, ignored)) return runtime::not_found(folder.string() + ": no complete checkpoint there");
-  StageResult result{.checkpoint = *checkpoint, .model = {}, .adapter = {}, .step = checkpoint_step(*checkpoint).value_or(0)};
+  if (!checkpoint || !fs::is_directory(*checkpoint, ignored))
+    return runtime::not_found(folder.string() + ": no complete checkpoint there");
+  StageResult result{.checkpoint = *checkpoint,
+                     .model = {},
+                     .adapter = {},
+                     .step = checkpoint_step(*checkpoint).value_or(0)};
   for (const char* place : {"actor", "."}) {
     const fs::path below = (*checkpoint / place).lexically_normal();
-    if (result.model.empty() && fs::exists(below / kModelFolder, ignored)) result.model = below / kModelFolder;
-    if (result.adapter.empty() && fs::exists(below / kAdapterFolder, ignored)) result.adapter = below / kAdapterFolder;
+    if (result.model.empty() && fs::exists(below / kModelFolder, ignored))
+      result.model = below / kModelFolder;
+    if (result.adapter.empty() && fs::exists(below / kAdapterFolder, ignored))
+      result.adapter = below / kAdapterFolder;
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// StageTrainer: the loop that all stages share: data, update, metrics, validation, checkpoint, resume.
+// StageTrainer: the loop that all stages share: data, update, metrics, validation, checkpoint,
+// resume.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +20,29 @@
 
 namespace rl {
 
-/// Trains one stage. Its checkpoints are those of checkpoint.h, with `huggingface/` (or `lora_adapter/`) and the optimizer directly below global_step_N.
-/// A resource; one thread at a time. Borrows the runtime, which must have the stage's actors.
+/// Trains one stage. Its checkpoints are those of checkpoint.h, with `huggingface/` (or
+/// `lora_adapter/`) and the optimizer directly below global_step_N. A resource; one thread at a
+/// time. Borrows the runtime, which must have the stage's actors.
 class StageTrainer {
  public:
-  /// Everything that can be found wrong before the first step is found here, the data first. Errors name the key, file or row, and the cure.
-  static runtime::Result<std::unique_ptr<StageTrainer>> create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage);
+  /// Everything that can be found wrong before the first step is found here, the data first. Errors
+  /// name the key, file or row, and the cure.
+  static runtime::Result<std::unique_ptr<StageTrainer>> create(runtime::Runtime& runtime,
+                                                               const Config& config,
+                                                               std::unique_ptr<Stage> stage);
 
   StageTrainer(const StageTrainer&) = delete;
   StageTrainer& operator=(const StageTrainer&) = delete;
 
-  /// Trains up to total_steps(), or until trainer.early_stop or stop() ends it, validating and saving as the configuration says, and both after the last step; one that ends early is saved. Checkpoints are written while the next steps are taken;
-  /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
+  /// Trains up to total_steps(), or until trainer.early_stop or stop() ends it, validating and
+  /// saving as the configuration says, and both after the last step; one that ends early is saved.
+  /// Checkpoints are written while the next steps are taken; the last is waited for. One that
+  /// cannot be written does not stop the training, unless it is the last: fit() returns that
+  /// failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
-  /// Writes what a full disk held back of the metrics. Errors: why some of it still cannot be written; it is kept for another try.
+  /// Writes what a full disk held back of the metrics. Errors: why some of it still cannot be
+  /// written; it is kept for another try.
   runtime::Status flush_logs() { return logger_.flush(); }
 
   /// Called after every step.
@@ -48,7 +57,8 @@ class StageTrainer {
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
 
-  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that wrote the checkpoint it goes on from.
+  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
+  /// wrote the checkpoint it goes on from.
   std::optional<std::string> stopped_early() const { return early_stop_.reason_to_stop(); }
 
  private:
@@ -83,7 +93,8 @@ class StageTrainer {
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };
 
-/// A complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there (pipelines).
+/// A complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there
+/// (pipelines).
 struct StageResult {
   std::filesystem::path checkpoint;  // global_step_N
   std::filesystem::path model;       // a Hugging Face folder; empty where an adapter was trained
@@ -91,7 +102,9 @@ struct StageResult {
   std::int64_t step = 0;
 };
 
-/// The newest, or the best, which `trainer.save_best` has kept. kNotFound: no such checkpoint there.
-runtime::Result<StageResult> find_stage_result(const std::filesystem::path& folder, bool best = false);
+/// The newest, or the best, which `trainer.save_best` has kept. kNotFound: no such checkpoint
+/// there.
+runtime::Result<StageResult> find_stage_result(const std::filesystem::path& folder,
+                                               bool best = false);
 
 }  // namespace rl

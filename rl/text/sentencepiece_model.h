@@ -1,4 +1,5 @@
-// A SentencePiece model file: a protobuf message, of which the fields that tokenizing needs are read here.
+// A SentencePiece model file: a protobuf message, of which the fields that tokenizing needs are
+// read here.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,14 @@ namespace rl {
 
 /// One entry of the vocabulary; its id is its index.
 struct SentencePiece {
-  enum class Type : std::uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+  enum class Type : std::uint8_t {
+    kNormal = 1,
+    kUnknown = 2,
+    kControl = 3,
+    kUserDefined = 4,
+    kUnused = 5,
+    kByte = 6
+  };
   std::string_view text;
   float score = 0;
   Type type = Type::kNormal;
@@ -39,8 +47,9 @@ struct SentencePieceModel {
   bool escape_whitespaces = true;
 };
 
-/// Errors name the field and what is wrong with it ("pieces[12].score: has wire type 0, not 5"): kInvalidArgument (damaged, or no SentencePiece model at all).
-/// Memory in proportion to the bytes, whatever they claim.
+/// Errors name the field and what is wrong with it ("pieces[12].score: has wire type 0, not 5"):
+/// kInvalidArgument (damaged, or no SentencePiece model at all). Memory in proportion to the bytes,
+/// whatever they claim.
 runtime::Result<SentencePieceModel> parse_sentencepiece_model(std::string_view bytes);
 
 }  // namespace rl

@@ -20,7 +20,8 @@ runtime::Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   }
 }
 
-runtime::Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables, const TemplateLimits& limits) const {
+runtime::Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables,
+                                                  const TemplateLimits& limits) const {
   try {
     TemplateEvaluator evaluator(variables, limits);
     return evaluator.run(parsed_->block);

@@ -19,10 +19,11 @@ const TemplateValue* CallArguments::find(std::size_t position, std::string_view 
   return position < positional.size() ? &positional[position] : find_named(name);
 }
 
-void CallArguments::check(std::string_view function, std::initializer_list<std::string_view> names) const {
+void CallArguments::check(std::string_view function,
+                          std::initializer_list<std::string_view> names) const {
   if (positional.size() > names.size()) {
-    fail_type(std::string(function) + "() takes at most " + std::to_string(names.size()) + " arguments (" +
-              std::to_string(positional.size()) + " given)");
+    fail_type(std::string(function) + "() takes at most " + std::to_string(names.size()) +
+              " arguments (" + std::to_string(positional.size()) + " given)");
   }
   for (const auto& [name, value] : named) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -31,18 +32,21 @@ void CallArguments::check(std::string_view function, std::initializer_list<std::
   }
 }
 
-std::string CallArguments::text(std::size_t position, std::string_view name, std::string_view otherwise) const {
+std::string CallArguments::text(std::size_t position, std::string_view name,
+                                std::string_view otherwise) const {
   const TemplateValue* value = find(position, name);
   if (value == nullptr) return std::string(otherwise);
   require_defined(*value);
   return value->to_string();
 }
 
-std::int64_t CallArguments::integer(std::size_t position, std::string_view name, std::int64_t otherwise) const {
+std::int64_t CallArguments::integer(std::size_t position, std::string_view name,
+                                    std::int64_t otherwise) const {
   const TemplateValue* value = find(position, name);
   if (value == nullptr) return otherwise;
   require_defined(*value);
-  if (!value->is_int() && !value->is_bool()) fail_type("'" + value->type_name() + "' object cannot be interpreted as an integer");
+  if (!value->is_int() && !value->is_bool())
+    fail_type("'" + value->type_name() + "' object cannot be interpreted as an integer");
   return value->as_int();
 }
 

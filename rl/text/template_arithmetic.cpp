@@ -10,13 +10,13 @@
 namespace rl {
 namespace {
 
-[[noreturn]] void fail_overflow() {
-  fail_python("OverflowError", "integer beyond 64 bits");
-}
+[[noreturn]] void fail_overflow() { fail_python("OverflowError", "integer beyond 64 bits"); }
 
-[[noreturn]] void fail_operands(std::string_view op, const TemplateValue& a, const TemplateValue& b) {
+[[noreturn]] void fail_operands(std::string_view op, const TemplateValue& a,
+                                const TemplateValue& b) {
   const std::string name = op == "**" ? "** or pow()" : std::string(op);
-  fail_type("unsupported operand type(s) for " + name + ": '" + a.type_name() + "' and '" + b.type_name() + "'");
+  fail_type("unsupported operand type(s) for " + name + ": '" + a.type_name() + "' and '" +
+            b.type_name() + "'");
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -69,10 +69,13 @@ TemplateValue float_arithmetic(std::string_view op, double a, double b) {
   if (op == "+") return a + b;
   if (op == "-") return a - b;
   if (op == "*") return a * b;
-  if (op == "**" && a == 0 && b < 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
+  if (op == "**" && a == 0 && b < 0)
+    fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
   if (op == "**") return std::pow(a, b);
   if (b == 0)
-    fail_python("ZeroDivisionError", op == "/" ? "float division by zero" : op == "//" ? "float floor division by zero" : "float modulo");
+    fail_python("ZeroDivisionError", op == "/"    ? "float division by zero"
+                                     : op == "//" ? "float floor division by zero"
+                                                  : "float modulo");
   if (op == "/") return a / b;
   if (op == "//") return std::floor(a / b);
   double rest = std::fmod(a, b);
@@ -82,10 +85,12 @@ TemplateValue float_arithmetic(std::string_view op, double a, double b) {
 
 /// "ab" * 3 and [1] * 3.
 TemplateValue repeat(TemplateEvaluator& evaluator, const TemplateValue& value, std::int64_t times) {
-  const std::size_t size = value.is_string() ? value.as_string().size() : value.items().size() * sizeof(TemplateValue);
+  const std::size_t size =
+      value.is_string() ? value.as_string().size() : value.items().size() * sizeof(TemplateValue);
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(times, 0));
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(size, count, &bytes)) bytes = std::numeric_limits<std::size_t>::max() / 4;
+  if (__builtin_mul_overflow(size, count, &bytes))
+    bytes = std::numeric_limits<std::size_t>::max() / 4;
   evaluator.charge(bytes);
   if (value.is_string()) {
     std::string text;
@@ -95,16 +100,20 @@ TemplateValue repeat(TemplateEvaluator& evaluator, const TemplateValue& value, s
   }
   ValueList items;
   if (size > 0) {
-    for (std::size_t i = 0; i < count; ++i) items.insert(items.end(), value.items().begin(), value.items().end());
+    for (std::size_t i = 0; i < count; ++i)
+      items.insert(items.end(), value.items().begin(), value.items().end());
   }
-  return value.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+  return value.is_list() ? TemplateValue::list(std::move(items))
+                         : TemplateValue::tuple(std::move(items));
 }
 
-TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b) {
+TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a,
+                            const TemplateValue& b) {
   ValueList items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
   evaluator.charge(items.size() * sizeof(TemplateValue));
-  return a.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+  return a.is_list() ? TemplateValue::list(std::move(items))
+                     : TemplateValue::tuple(std::move(items));
 }
 
 /// One conversion of format_percent: flags, width, precision and letter.
@@ -122,7 +131,8 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
     case 's':
     case 'r':
       text = conversion.letter == 's' ? value.to_string() : value.repr();
-      if (conversion.precision) text.resize(std::min(text.size(), static_cast<std::size_t>(*conversion.precision)));
+      if (conversion.precision)
+        text.resize(std::min(text.size(), static_cast<std::size_t>(*conversion.precision)));
       break;
     case 'd':
     case 'i':
@@ -130,8 +140,10 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
         text = value.as_big_integer();
         break;
       }
-      if (!value.is_number()) fail_type("%d format: a real number is required, not " + value.type_name());
-      text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double())) : std::to_string(value.as_int());
+      if (!value.is_number())
+        fail_type("%d format: a real number is required, not " + value.type_name());
+      text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double()))
+                              : std::to_string(value.as_int());
       break;
     case 'f':
     case 'e':
@@ -139,19 +151,24 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
       if (!value.is_number()) fail_type("must be real number, not " + value.type_name());
       char buffer[512];
       const char format[] = {'%', '.', '*', conversion.letter, '\0'};
-      std::snprintf(buffer, sizeof(buffer), format, std::min(conversion.precision.value_or(6), 100), value.as_double());
+      std::snprintf(buffer, sizeof(buffer), format, std::min(conversion.precision.value_or(6), 100),
+                    value.as_double());
       text = buffer;
       break;
     }
-    default: fail_python("ValueError", std::string("unsupported format character '") + conversion.letter + "'");
+    default:
+      fail_python("ValueError",
+                  std::string("unsupported format character '") + conversion.letter + "'");
   }
   const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
   if (is_number && conversion.plus && text[0] != '-') text = "+" + text;
   const auto size = static_cast<std::size_t>(count_characters(text));
   if (size >= conversion.width) return text;
-  const std::string padding(conversion.width - size, is_number && conversion.zero && !conversion.left ? '0' : ' ');
+  const std::string padding(conversion.width - size,
+                            is_number && conversion.zero && !conversion.left ? '0' : ' ');
   if (conversion.left) return text + padding;
-  if (padding[0] == '0' && !text.empty() && (text[0] == '-' || text[0] == '+')) return text.substr(0, 1) + padding + text.substr(1);
+  if (padding[0] == '0' && !text.empty() && (text[0] == '-' || text[0] == '+'))
+    return text.substr(0, 1) + padding + text.substr(1);
   return padding + text;
 }
 
@@ -167,13 +184,16 @@ std::string format_percent(const std::string& format, const ValueList& values, b
       continue;
     }
     Conversion conversion;
-    for (++i; i < format.size() && std::string_view("-+0 #").find(format[i]) != std::string_view::npos; ++i) {
+    for (++i;
+         i < format.size() && std::string_view("-+0 #").find(format[i]) != std::string_view::npos;
+         ++i) {
       conversion.left = conversion.left || format[i] == '-';
       conversion.plus = conversion.plus || format[i] == '+';
       conversion.zero = conversion.zero || format[i] == '0';
     }
     for (; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
-      conversion.width = std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
+      conversion.width =
+          std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
     if (i < format.size() && format[i] == '.') {
       int precision = 0;
       for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
@@ -189,15 +209,19 @@ std::string format_percent(const std::string& format, const ValueList& values, b
     if (next >= values.size()) fail_type("not enough arguments for format string");
     out += convert(conversion, values[next++]);
   }
-  if (all_used && next < values.size()) fail_type("not all arguments converted during string formatting");
+  if (all_used && next < values.size())
+    fail_type("not all arguments converted during string formatting");
   return out;
 }
 
-TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a, const TemplateValue& b) {
+TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a,
+                         const TemplateValue& b) {
   if (op == "%" && a.is_string()) {
-    // Of one value that has items Python does not ask whether it was used: it may have been for names.
+    // Of one value that has items Python does not ask whether it was used: it may have been for
+    // names.
     const bool has_items = b.is_list() || b.is_dict() || b.is_range() || b.is_undefined();
-    std::string text = format_percent(a.as_string(), b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
+    std::string text = format_percent(
+        a.as_string(), b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
     evaluator.charge(text.size());
     return text;
   }
@@ -207,19 +231,26 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
     if (a.is_float() || b.is_float()) return float_arithmetic(op, a.as_double(), b.as_double());
     return integer_arithmetic(op, a.as_int(), b.as_int());
   }
-  const auto is_numeric = [](const TemplateValue& value) { return value.is_number() || value.is_big_integer(); };
+  const auto is_numeric = [](const TemplateValue& value) {
+    return value.is_number() || value.is_big_integer();
+  };
   if (is_numeric(a) && is_numeric(b)) fail_overflow();
   if (op == "+") {
     if (a.is_string() && b.is_string()) {
       evaluator.charge(a.as_string().size() + b.as_string().size());
       return a.as_string() + b.as_string();
     }
-    if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple() && !a.is_range() && !b.is_range())) return add_sequences(evaluator, a, b);
+    if ((a.is_list() && b.is_list()) ||
+        (a.is_tuple() && b.is_tuple() && !a.is_range() && !b.is_range()))
+      return add_sequences(evaluator, a, b);
     if (a.is_string() || a.is_sequence())
-      fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " + a.type_name());
+      fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " +
+                a.type_name());
   }
   if (op == "*") {
-    const auto is_whole = [](const TemplateValue& value) { return value.is_int() || value.is_bool(); };
+    const auto is_whole = [](const TemplateValue& value) {
+      return value.is_int() || value.is_bool();
+    };
     if (a.is_range() || b.is_range()) fail_operands(op, a, b);
     if ((a.is_string() || a.is_sequence()) && is_whole(b)) return repeat(evaluator, a, b.as_int());
     if ((b.is_string() || b.is_sequence()) && is_whole(a)) return repeat(evaluator, b, a.as_int());
@@ -227,10 +258,12 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
   fail_operands(op, a, b);
 }
 
-bool contains(TemplateEvaluator& evaluator, const TemplateValue& container, const TemplateValue& item) {
+bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
+              const TemplateValue& item) {
   if (container.is_string()) {
     require_defined(item);
-    if (!item.is_string()) fail_type("'in <string>' requires string as left operand, not " + item.type_name());
+    if (!item.is_string())
+      fail_type("'in <string>' requires string as left operand, not " + item.type_name());
     return container.as_string().find(item.as_string()) != std::string::npos;
   }
   if (container.is_dict()) return container.as_dict().find_value(item) != nullptr;
@@ -253,7 +286,8 @@ std::int64_t length_of(const TemplateValue& value) {
 }
 
 void require_defined(const TemplateValue& value) {
-  if (value.is_undefined()) fail_python(value.as_undefined().exception, value.as_undefined().message);
+  if (value.is_undefined())
+    fail_python(value.as_undefined().exception, value.as_undefined().message);
 }
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// The tree of a parsed template. Plain data: the parser makes it, the evaluator walks it, nobody changes it in between.
+// The tree of a parsed template. Plain data: the parser makes it, the evaluator walks it, nobody
+// changes it in between.
 #pragma once
 
 #include <memory>
@@ -13,19 +14,20 @@ struct TemplateExpr;
 using ExprPtr = std::unique_ptr<TemplateExpr>;
 
 enum class ExprKind {
-  kConstant,     // value
-  kName,         // text
-  kList,         // parts
-  kTuple,        // parts
-  kDict,         // parts: key, value, key, value, ...
-  kNot,          // parts[0]
-  kNegative,     // parts[0]
-  kPositive,     // parts[0]
-  kAnd,          // parts[0], parts[1]
-  kOr,           // parts[0], parts[1]
-  kArithmetic,   // text: + - * / // % **; parts[0], parts[1]
-  kConcat,       // ~: parts
-  kCompare,      // parts[0] op parts[1] op parts[2] ...; operators in names: == != < <= > >= in "not in"
+  kConstant,    // value
+  kName,        // text
+  kList,        // parts
+  kTuple,       // parts
+  kDict,        // parts: key, value, key, value, ...
+  kNot,         // parts[0]
+  kNegative,    // parts[0]
+  kPositive,    // parts[0]
+  kAnd,         // parts[0], parts[1]
+  kOr,          // parts[0], parts[1]
+  kArithmetic,  // text: + - * / // % **; parts[0], parts[1]
+  kConcat,      // ~: parts
+  kCompare,     // parts[0] op parts[1] op parts[2] ...; operators in names: == != < <= > >= in "not
+                // in"
   kConditional,  // parts[0] if parts[1] else parts[2] (may be null)
   kAttribute,    // parts[0].text
   kSubscript,    // parts[0][parts[1]]
@@ -99,7 +101,8 @@ struct TemplateStatement {
   std::vector<AssignTarget> targets;
   std::vector<ExprPtr> values;
   std::vector<Parameter> parameters;
-  bool takes_varargs = false;  // a macro whose body names them takes any number of arguments, keywords, or a caller
+  bool takes_varargs =
+      false;  // a macro whose body names them takes any number of arguments, keywords, or a caller
   bool takes_kwargs = false;
   bool takes_caller = false;
   std::vector<Branch> branches;

@@ -1,4 +1,5 @@
-// Characters whose upper or title case is more than one character: ligatures, Greek with iota subscript, the German sharp s.
+// Characters whose upper or title case is more than one character: ligatures, Greek with iota
+// subscript, the German sharp s.
 #pragma once
 
 #include <cstdint>

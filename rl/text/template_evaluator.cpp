@@ -27,10 +27,12 @@ void TemplateScope::set(std::string_view name, TemplateValue value) {
   }
 }
 
-TemplateEvaluator::TemplateEvaluator(const nlohmann::ordered_json& variables, const TemplateLimits& limits)
+TemplateEvaluator::TemplateEvaluator(const nlohmann::ordered_json& variables,
+                                     const TemplateLimits& limits)
     : limits_(limits), root_(std::make_shared<TemplateScope>()) {
   if (!variables.is_object()) fail_type("the variables of a template must be an object");
-  for (const auto& [name, value] : variables.items()) root_->set(name, TemplateValue::from_json(value));
+  for (const auto& [name, value] : variables.items())
+    root_->set(name, TemplateValue::from_json(value));
 }
 
 TemplateEvaluator::~TemplateEvaluator() {
@@ -38,19 +40,19 @@ TemplateEvaluator::~TemplateEvaluator() {
   for (const ScopePtr& scope : macro_scopes_) scope->variables.clear();
 }
 
-std::string TemplateEvaluator::run(const Block& block) {
-  return capture(block, root_);
-}
+std::string TemplateEvaluator::run(const Block& block) { return capture(block, root_); }
 
 void TemplateEvaluator::charge(std::size_t bytes) {
   work_bytes_ += bytes;
   if (work_bytes_ > limits_.work_bytes_max)
-    fail_limit("rendering needs more than " + std::to_string(limits_.work_bytes_max) + " bytes of memory");
+    fail_limit("rendering needs more than " + std::to_string(limits_.work_bytes_max) +
+               " bytes of memory");
 }
 
 void TemplateEvaluator::charge_steps(std::int64_t steps) {
   steps_ += steps;
-  if (steps_ > limits_.steps_max) fail_limit("rendering takes more than " + std::to_string(limits_.steps_max) + " steps");
+  if (steps_ > limits_.steps_max)
+    fail_limit("rendering takes more than " + std::to_string(limits_.steps_max) + " steps");
 }
 
 void TemplateEvaluator::emit(std::string_view text) {
@@ -85,8 +87,11 @@ TemplateEvaluator::Flow TemplateEvaluator::exec(const Block& block, const ScopeP
   return Flow::kNormal;
 }
 
-TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& statement, const ScopePtr& scope) {
-  const auto inner_scope = [&scope] { return std::make_shared<TemplateScope>(TemplateScope{scope, {}}); };
+TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& statement,
+                                                    const ScopePtr& scope) {
+  const auto inner_scope = [&scope] {
+    return std::make_shared<TemplateScope>(TemplateScope{scope, {}});
+  };
   switch (statement.kind) {
     case StatementKind::kText: emit(statement.text); break;
     case StatementKind::kOutput: emit(eval(*statement.expr, scope).to_string()); break;
@@ -99,12 +104,15 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& sta
       assign(statement.target, std::move(text), scope);
       break;
     }
-    case StatementKind::kMacro: scope->set(statement.text, make_macro(statement, statement.text, scope)); break;
+    case StatementKind::kMacro:
+      scope->set(statement.text, make_macro(statement, statement.text, scope));
+      break;
     case StatementKind::kCallBlock: exec_call_block(statement, scope); break;
     case StatementKind::kFilterBlock: {
       const TemplateValue text(capture(statement.body, inner_scope()));
       const TemplateValue filtered = eval_filter(*statement.expr, &text, scope);
-      if (!filtered.is_string()) fail_type("sequence item 0: expected str instance, " + filtered.type_name() + " found");
+      if (!filtered.is_string())
+        fail_type("sequence item 0: expected str instance, " + filtered.type_name() + " found");
       emit(filtered.as_string());
       break;
     }
@@ -116,9 +124,11 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& sta
   return Flow::kNormal;
 }
 
-TemplateEvaluator::Flow TemplateEvaluator::exec_if(const TemplateStatement& statement, const ScopePtr& scope) {
+TemplateEvaluator::Flow TemplateEvaluator::exec_if(const TemplateStatement& statement,
+                                                   const ScopePtr& scope) {
   for (const Branch& branch : statement.branches) {
-    if (branch.condition == nullptr || eval(*branch.condition, scope).truthy()) return exec(branch.body, scope);
+    if (branch.condition == nullptr || eval(*branch.condition, scope).truthy())
+      return exec(branch.body, scope);
   }
   return Flow::kNormal;
 }
@@ -150,7 +160,8 @@ void TemplateEvaluator::exec_for(const TemplateStatement& statement, const Scope
 
 void TemplateEvaluator::exec_with(const TemplateStatement& statement, const ScopePtr& scope) {
   const auto inner = std::make_shared<TemplateScope>(TemplateScope{scope, {}});
-  for (std::size_t i = 0; i < statement.targets.size(); ++i) assign(statement.targets[i], eval(*statement.values[i], scope), inner);
+  for (std::size_t i = 0; i < statement.targets.size(); ++i)
+    assign(statement.targets[i], eval(*statement.values[i], scope), inner);
   exec(statement.body, inner);
 }
 
@@ -162,16 +173,19 @@ void TemplateEvaluator::exec_call_block(const TemplateStatement& statement, cons
   emit(call(callee, arguments).to_string());
 }
 
-void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value, const ScopePtr& scope) {
+void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value,
+                               const ScopePtr& scope) {
   if (target.parts.empty()) {
     if (target.attribute.empty()) return scope->set(target.name, std::move(value));
     TemplateValue* holder = nullptr;
-    for (TemplateScope* at = scope.get(); at != nullptr && holder == nullptr; at = at->parent.get()) holder = at->find(target.name);
+    for (TemplateScope* at = scope.get(); at != nullptr && holder == nullptr; at = at->parent.get())
+      holder = at->find(target.name);
     if (holder == nullptr || !holder->is_namespace())
       fail_python("TemplateRuntimeError", "cannot assign attribute on non-namespace object");
     auto& attributes = holder->as_namespace().attributes;
     const auto present =
-        std::find_if(attributes.begin(), attributes.end(), [&](const auto& attribute) { return attribute.first == target.attribute; });
+        std::find_if(attributes.begin(), attributes.end(),
+                     [&](const auto& attribute) { return attribute.first == target.attribute; });
     if (present != attributes.end()) {
       present->second = std::move(value);
     } else {
@@ -185,25 +199,32 @@ void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value, 
   ValueList items = iterate(value);
   const std::string expected = std::to_string(target.parts.size());
   if (items.size() < target.parts.size()) {
-    fail_python("ValueError", "not enough values to unpack (expected " + expected + ", got " + std::to_string(items.size()) + ")");
+    fail_python("ValueError", "not enough values to unpack (expected " + expected + ", got " +
+                                  std::to_string(items.size()) + ")");
   }
-  if (items.size() > target.parts.size()) fail_python("ValueError", "too many values to unpack (expected " + expected + ")");
-  for (std::size_t i = 0; i < items.size(); ++i) assign(target.parts[i], std::move(items[i]), scope);
+  if (items.size() > target.parts.size())
+    fail_python("ValueError", "too many values to unpack (expected " + expected + ")");
+  for (std::size_t i = 0; i < items.size(); ++i)
+    assign(target.parts[i], std::move(items[i]), scope);
 }
 
 // ---- calls
 
-TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope) {
+TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement,
+                                            const std::string& name, const ScopePtr& scope) {
   macro_scopes_.push_back(scope);
   auto box = std::make_shared<CallableBox>();
   box->type_name = "Macro";
   box->name = statement.kind == StatementKind::kCallBlock ? "" : name;  // a caller has none
-  // The evaluator outlives every value, and empties macro_scopes_, which breaks the circle scope -> macro -> scope.
-  box->call = [&statement, name, scope](TemplateEvaluator& evaluator, const CallArguments& arguments) {
+  // The evaluator outlives every value, and empties macro_scopes_, which breaks the circle scope ->
+  // macro -> scope.
+  box->call = [&statement, name, scope](TemplateEvaluator& evaluator,
+                                        const CallArguments& arguments) {
     return evaluator.call_macro(statement, name, scope, arguments);
   };
   ValueList names;
-  for (const Parameter& parameter : statement.parameters) names.push_back(TemplateValue::text(parameter.name));
+  for (const Parameter& parameter : statement.parameters)
+    names.push_back(TemplateValue::text(parameter.name));
   box->attributes = {{"name", box->name.empty() ? TemplateValue() : TemplateValue(name)},
                      {"arguments", TemplateValue::tuple(std::move(names))},
                      {"catch_kwargs", TemplateValue(statement.takes_kwargs)},
@@ -213,17 +234,22 @@ TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement, 
   return TemplateValue(TemplateValue::Callable(std::move(box)));
 }
 
-TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope,
+TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement,
+                                            const std::string& name, const ScopePtr& scope,
                                             const CallArguments& arguments) {
   const TemplateDepthGuard guard(calls_, limits_.depth_max);
   const auto& parameters = statement.parameters;
   if (arguments.positional.size() > parameters.size() && !statement.takes_varargs) {
-    fail_type("macro '" + name + "' takes not more than " + std::to_string(parameters.size()) + " argument(s)");
+    fail_type("macro '" + name + "' takes not more than " + std::to_string(parameters.size()) +
+              " argument(s)");
   }
   const auto inner = std::make_shared<TemplateScope>(TemplateScope{scope, {}});
   DictBox surplus;
-  const bool has_caller = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& parameter) { return parameter.name == "caller"; });
-  if (statement.takes_caller && !has_caller) inner->set("caller", TemplateValue::undefined("No caller defined"));
+  const bool has_caller =
+      std::any_of(parameters.begin(), parameters.end(),
+                  [](const Parameter& parameter) { return parameter.name == "caller"; });
+  if (statement.takes_caller && !has_caller)
+    inner->set("caller", TemplateValue::undefined("No caller defined"));
   for (const auto& [keyword, value] : arguments.named) {
     const auto is_keyword = [&name = keyword](const Parameter& parameter) {
       return parameter.name == name;
@@ -235,15 +261,19 @@ TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, 
     } else if (statement.takes_kwargs) {
       surplus.set(TemplateValue(keyword), value);
     } else if (keyword == "caller") {
-      fail_type("macro '" + name + "' was invoked with two values for the special caller argument. This is most likely a bug.");
+      fail_type("macro '" + name +
+                "' was invoked with two values for the special caller argument. This is most "
+                "likely a bug.");
     } else {
       fail_type("macro '" + name + "' takes no keyword argument '" + keyword + "'");
     }
   }
   if (statement.takes_kwargs) inner->set("kwargs", TemplateValue::dict(std::move(surplus)));
   if (statement.takes_varargs) {
-    const auto first = static_cast<std::ptrdiff_t>(std::min(parameters.size(), arguments.positional.size()));
-    inner->set("varargs", TemplateValue::tuple(ValueList(arguments.positional.begin() + first, arguments.positional.end())));
+    const auto first =
+        static_cast<std::ptrdiff_t>(std::min(parameters.size(), arguments.positional.size()));
+    inner->set("varargs", TemplateValue::tuple(ValueList(arguments.positional.begin() + first,
+                                                         arguments.positional.end())));
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& parameter = parameters[i];
@@ -252,7 +282,8 @@ TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, 
     } else if (parameter.otherwise != nullptr) {
       inner->set(parameter.name, eval(*parameter.otherwise, inner));
     } else {
-      inner->set(parameter.name, TemplateValue::undefined("parameter '" + parameter.name + "' was not provided"));
+      inner->set(parameter.name,
+                 TemplateValue::undefined("parameter '" + parameter.name + "' was not provided"));
     }
   }
   return TemplateValue(capture(statement.body, inner));
@@ -267,13 +298,15 @@ TemplateValue TemplateEvaluator::call(const TemplateValue& callee, const CallArg
   return callee.as_callable().call(*this, arguments);
 }
 
-TemplateValue TemplateEvaluator::filter(std::string_view name, const TemplateValue& input, const CallArguments& arguments) {
+TemplateValue TemplateEvaluator::filter(std::string_view name, const TemplateValue& input,
+                                        const CallArguments& arguments) {
   const FilterFunction function = find_filter(name);
   if (function == nullptr) fail_unsupported(line_, "the filter '" + std::string(name) + "'");
   return function(*this, input, arguments);
 }
 
-bool TemplateEvaluator::test(std::string_view name, const TemplateValue& input, const CallArguments& arguments) {
+bool TemplateEvaluator::test(std::string_view name, const TemplateValue& input,
+                             const CallArguments& arguments) {
   const TestFunction function = find_test(name);
   if (function == nullptr) fail_unsupported(line_, "the test '" + std::string(name) + "'");
   return function(*this, input, arguments);
@@ -283,8 +316,10 @@ TemplateValue TemplateEvaluator::make_namespace(const CallArguments& arguments) 
   auto box = std::make_shared<NamespaceBox>();
   if (arguments.positional.size() > 1) fail_type("namespace() takes at most one dictionary");
   if (!arguments.positional.empty()) {
-    if (!arguments.positional[0].is_dict()) fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
-    for (const auto& [key, value] : arguments.positional[0].as_dict().entries()) box->attributes.emplace_back(key.to_string(), value);
+    if (!arguments.positional[0].is_dict())
+      fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
+    for (const auto& [key, value] : arguments.positional[0].as_dict().entries())
+      box->attributes.emplace_back(key.to_string(), value);
   }
   for (const auto& [name, value] : arguments.named) box->attributes.emplace_back(name, value);
   namespaces_.push_back(box);
@@ -295,7 +330,8 @@ TemplateValue TemplateEvaluator::make_namespace(const CallArguments& arguments) 
 ValueList TemplateEvaluator::iterate(const TemplateValue& value) {
   ValueList items;
   if (value.is_undefined()) {
-    if (std::string_view(value.as_undefined().exception) != "UndefinedError") require_defined(value);
+    if (std::string_view(value.as_undefined().exception) != "UndefinedError")
+      require_defined(value);
     return items;
   }
   if (value.is_sequence()) {
@@ -303,7 +339,8 @@ ValueList TemplateEvaluator::iterate(const TemplateValue& value) {
   } else if (value.is_dict()) {
     for (const auto& [key, item] : value.as_dict().entries()) items.push_back(key);
   } else if (value.is_string()) {
-    for (std::string_view character : split_characters(value.as_string())) items.push_back(TemplateValue::text(character));
+    for (std::string_view character : split_characters(value.as_string()))
+      items.push_back(TemplateValue::text(character));
     charge(items.size() * 64);
   } else {
     fail_type("'" + value.type_name() + "' object is not iterable");

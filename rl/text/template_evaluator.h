@@ -1,5 +1,6 @@
-// Evaluates a parsed template: variables, control flow, calls, limits. What the language's built-ins do is in template_filters.cpp,
-// template_tests.cpp, template_methods.cpp, template_arithmetic.cpp and template_globals.cpp.
+// Evaluates a parsed template: variables, control flow, calls, limits. What the language's
+// built-ins do is in template_filters.cpp, template_tests.cpp, template_methods.cpp,
+// template_arithmetic.cpp and template_globals.cpp.
 #pragma once
 
 #include <cstddef>
@@ -72,9 +73,11 @@ class TemplateEvaluator {
 
   // For the built-ins.
   TemplateValue call(const TemplateValue& callee, const CallArguments& arguments);
-  TemplateValue filter(std::string_view name, const TemplateValue& input, const CallArguments& arguments);
+  TemplateValue filter(std::string_view name, const TemplateValue& input,
+                       const CallArguments& arguments);
   bool test(std::string_view name, const TemplateValue& input, const CallArguments& arguments);
-  /// The items to loop over: of a list, a dictionary's keys, a string's characters. TypeError for what has none.
+  /// The items to loop over: of a list, a dictionary's keys, a string's characters. TypeError for
+  /// what has none.
   ValueList iterate(const TemplateValue& value);
   /// Accounts for memory made on the way.
   void charge(std::size_t bytes);
@@ -86,7 +89,8 @@ class TemplateEvaluator {
  private:
   enum class Flow { kNormal, kBreak, kContinue };
   using ScopePtr = std::shared_ptr<TemplateScope>;
-  static constexpr int kFramesMax = 1500;  // nested evaluations; a frame is about a kilobyte of stack
+  static constexpr int kFramesMax =
+      1500;  // nested evaluations; a frame is about a kilobyte of stack
 
   TemplateValue eval(const TemplateExpr& expr, const ScopePtr& scope);
   TemplateValue eval_collection(const TemplateExpr& expr, const ScopePtr& scope);
@@ -94,7 +98,8 @@ class TemplateEvaluator {
   TemplateValue eval_compare(const TemplateExpr& expr, const ScopePtr& scope);
   TemplateValue eval_slice(const TemplateExpr& expr, const ScopePtr& scope);
   TemplateValue eval_name(const TemplateExpr& expr, const ScopePtr& scope);
-  TemplateValue eval_filter(const TemplateExpr& expr, const TemplateValue* block_text, const ScopePtr& scope);
+  TemplateValue eval_filter(const TemplateExpr& expr, const TemplateValue* block_text,
+                            const ScopePtr& scope);
   CallArguments eval_arguments(const std::vector<Argument>& arguments, const ScopePtr& scope);
 
   Flow exec(const Block& block, const ScopePtr& scope);
@@ -105,9 +110,10 @@ class TemplateEvaluator {
   void exec_call_block(const TemplateStatement& statement, const ScopePtr& scope);
   std::string capture(const Block& block, const ScopePtr& scope);
   void assign(const AssignTarget& target, TemplateValue value, const ScopePtr& scope);
-  TemplateValue make_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope);
-  TemplateValue call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope,
-                           const CallArguments& arguments);
+  TemplateValue make_macro(const TemplateStatement& statement, const std::string& name,
+                           const ScopePtr& scope);
+  TemplateValue call_macro(const TemplateStatement& statement, const std::string& name,
+                           const ScopePtr& scope, const CallArguments& arguments);
   void emit(std::string_view text);
 
   TemplateLimits limits_;

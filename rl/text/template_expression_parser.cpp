@@ -23,7 +23,8 @@ bool is_comparison(const TemplateToken& token) {
 void raise_height(TemplateExpr& node, const TemplateExpr* child) {
   if (child != nullptr) node.height = std::max(node.height, child->height + 1);
   if (node.height > kHeightMax)
-    fail_limit("line " + std::to_string(node.line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+    fail_limit("line " + std::to_string(node.line) + ": an expression nested deeper than " +
+               std::to_string(kHeightMax));
 }
 
 }  // namespace
@@ -39,12 +40,14 @@ const TemplateToken& ExpressionParser::peek_next() const {
 }
 
 std::string ExpressionParser::expect_name() {
-  if (peek().kind != TokenKind::kName) fail_syntax(peek().line, "expected a name, got '" + peek().text + "'");
+  if (peek().kind != TokenKind::kName)
+    fail_syntax(peek().line, "expected a name, got '" + peek().text + "'");
   return take().text;
 }
 
 void ExpressionParser::expect_operator(std::string_view symbol) {
-  if (!peek().is_operator(symbol)) fail_syntax(peek().line, "expected '" + std::string(symbol) + "', got '" + peek().text + "'");
+  if (!peek().is_operator(symbol))
+    fail_syntax(peek().line, "expected '" + std::string(symbol) + "', got '" + peek().text + "'");
   take();
 }
 
@@ -77,7 +80,8 @@ std::vector<ExprPtr> pack(Parts... parts) {
 ExprPtr ExpressionParser::expression() {
   // What recurses on the way down comes through here or through logical_not and unary.
   if (++depth_ > kHeightMax)
-    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
+               std::to_string(kHeightMax));
   ExprPtr node = conditional();
   --depth_;
   return node;
@@ -91,7 +95,8 @@ ExprPtr ExpressionParser::tuple_or_expression(bool with_conditional) {
   while (peek().is_operator(",")) {
     take();
     const TokenKind kind = peek().kind;
-    if (kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || peek().is_operator(")")) break;
+    if (kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || peek().is_operator(")"))
+      break;
     parts.push_back(item());
   }
   return make(ExprKind::kTuple, "", std::move(parts));
@@ -107,7 +112,8 @@ ExprPtr ExpressionParser::conditional() {
       take();
       otherwise = expression();
     }
-    node = make(ExprKind::kConditional, "", pack(std::move(node), std::move(condition), std::move(otherwise)));
+    node = make(ExprKind::kConditional, "",
+                pack(std::move(node), std::move(condition), std::move(otherwise)));
   }
   return node;
 }
@@ -133,7 +139,8 @@ ExprPtr ExpressionParser::logical_and() {
 ExprPtr ExpressionParser::logical_not() {
   if (!peek().is_name("not")) return compare();
   if (++depth_ > kHeightMax)
-    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
+               std::to_string(kHeightMax));
   take();
   ExprPtr node = make(ExprKind::kNot, "", pack(logical_not()));
   --depth_;
@@ -185,7 +192,8 @@ ExprPtr ExpressionParser::concat() {
 
 ExprPtr ExpressionParser::product() {
   ExprPtr node = power();
-  while (peek().is_operator("*") || peek().is_operator("/") || peek().is_operator("//") || peek().is_operator("%")) {
+  while (peek().is_operator("*") || peek().is_operator("/") || peek().is_operator("//") ||
+         peek().is_operator("%")) {
     std::string symbol = take().text;
     node = make(ExprKind::kArithmetic, std::move(symbol), pack(std::move(node), power()));
   }
@@ -205,7 +213,8 @@ ExprPtr ExpressionParser::unary(bool with_filter) {
   ExprPtr node;
   if (peek().is_operator("-") || peek().is_operator("+")) {
     if (++depth_ > kHeightMax)
-      fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+      fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
+                 std::to_string(kHeightMax));
     const bool negative = take().text == "-";
     node = make(negative ? ExprKind::kNegative : ExprKind::kPositive, "", pack(unary(false)));
     --depth_;
@@ -221,10 +230,12 @@ ExprPtr ExpressionParser::number(const TemplateToken& token) const {
   const char* end = token.text.data() + token.text.size();
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc()) value = std::strtod(token.text.c_str(), nullptr);  // too large: infinite; too small: 0
+    if (std::from_chars(token.text.data(), end, value).ec != std::errc())
+      value = std::strtod(token.text.c_str(), nullptr);  // too large: infinite; too small: 0
     node->value = TemplateValue(value);
   } else {
-    if (token.text.find_first_not_of("0123456789") != std::string::npos) fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
+    if (token.text.find_first_not_of("0123456789") != std::string::npos)
+      fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
     node->value = TemplateValue::integer(token.text);
   }
   return node;
@@ -236,9 +247,11 @@ ExprPtr ExpressionParser::primary() {
     case TokenKind::kName: {
       take();
       const std::string& name = token.text;
-      if (name == "true" || name == "True" || name == "false" || name == "False" || name == "none" || name == "None") {
+      if (name == "true" || name == "True" || name == "false" || name == "False" ||
+          name == "none" || name == "None") {
         ExprPtr node = make(ExprKind::kConstant, "", {});
-        if (name != "none" && name != "None") node->value = TemplateValue(name == "true" || name == "True");
+        if (name != "none" && name != "None")
+          node->value = TemplateValue(name == "true" || name == "True");
         return node;
       }
       if (name == "varargs" || name == "kwargs" || name == "caller") mentioned_.insert(name);
@@ -260,7 +273,8 @@ ExprPtr ExpressionParser::primary() {
       break;
     default: break;
   }
-  fail_syntax(token.line, token.text.empty() ? "an expression is missing" : "unexpected '" + token.text + "'");
+  fail_syntax(token.line,
+              token.text.empty() ? "an expression is missing" : "unexpected '" + token.text + "'");
 }
 
 ExprPtr ExpressionParser::parenthesised() {
@@ -326,7 +340,9 @@ ExprPtr ExpressionParser::postfix(ExprPtr node) {
 
 ExprPtr ExpressionParser::subscript(ExprPtr node) {
   take();
-  const auto bound = [&]() -> ExprPtr { return peek().is_operator(":") || peek().is_operator("]") ? nullptr : expression(); };
+  const auto bound = [&]() -> ExprPtr {
+    return peek().is_operator(":") || peek().is_operator("]") ? nullptr : expression();
+  };
   ExprPtr first = bound();
   if (!peek().is_operator(":")) {
     if (first == nullptr) fail_syntax(peek().line, "an index is missing");
@@ -342,7 +358,8 @@ ExprPtr ExpressionParser::subscript(ExprPtr node) {
     step = bound();
   }
   expect_operator("]");
-  return make(ExprKind::kSlice, "", pack(std::move(node), std::move(first), std::move(stop), std::move(step)));
+  return make(ExprKind::kSlice, "",
+              pack(std::move(node), std::move(first), std::move(stop), std::move(step)));
 }
 
 ExprPtr ExpressionParser::filters_and_tests(ExprPtr node) {
@@ -396,8 +413,9 @@ ExprPtr ExpressionParser::test(ExprPtr node) {
   ExprPtr made = make(ExprKind::kTest, expect_name(), pack(std::move(node)));
   made->line = line;
   const TokenKind kind = peek().kind;
-  const bool starts_argument = kind == TokenKind::kName || kind == TokenKind::kString || kind == TokenKind::kInteger ||
-                               kind == TokenKind::kFloat || peek().is_operator("[") || peek().is_operator("{");
+  const bool starts_argument = kind == TokenKind::kName || kind == TokenKind::kString ||
+                               kind == TokenKind::kInteger || kind == TokenKind::kFloat ||
+                               peek().is_operator("[") || peek().is_operator("{");
   const bool is_keyword = peek().is_name("else") || peek().is_name("or") || peek().is_name("and");
   if (peek().is_operator("(")) {
     attach(*made, arguments());
@@ -428,7 +446,8 @@ std::vector<Argument> ExpressionParser::arguments() {
     } else if (named) {
       fail_syntax(peek().line, "a positional argument follows a named one");
     }
-    named = named || argument.form == Argument::Form::kKeyword || argument.form == Argument::Form::kDoubleStar;
+    named = named || argument.form == Argument::Form::kKeyword ||
+            argument.form == Argument::Form::kDoubleStar;
     argument.value = expression();
     list.push_back(std::move(argument));
   }

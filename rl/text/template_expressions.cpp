@@ -36,7 +36,8 @@ TemplateValue TemplateEvaluator::eval(const TemplateExpr& expr, const ScopePtr& 
     case ExprKind::kConditional:
       if (eval(*expr.parts[1], scope).truthy()) return eval(*expr.parts[0], scope);
       if (expr.parts[2] != nullptr) return eval(*expr.parts[2], scope);
-      return TemplateValue::undefined("the inline if-expression on line " + std::to_string(expr.line) +
+      return TemplateValue::undefined("the inline if-expression on line " +
+                                      std::to_string(expr.line) +
                                       " evaluated to false and no else section was defined.");
     case ExprKind::kAttribute: return get_attribute(*this, eval(*expr.parts[0], scope), expr.text);
     case ExprKind::kSubscript: {
@@ -82,7 +83,8 @@ TemplateValue TemplateEvaluator::eval_collection(const TemplateExpr& expr, const
   ValueList items;
   items.reserve(expr.parts.size());
   for (const ExprPtr& part : expr.parts) items.push_back(eval(*part, scope));
-  return expr.kind == ExprKind::kList ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+  return expr.kind == ExprKind::kList ? TemplateValue::list(std::move(items))
+                                      : TemplateValue::tuple(std::move(items));
 }
 
 TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const ScopePtr& scope) {
@@ -103,9 +105,13 @@ TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const S
   const bool negative = expr.kind == ExprKind::kNegative;
   if (value.is_big_integer()) {
     const std::string& digits = value.as_big_integer();
-    return !negative ? value : TemplateValue::integer(digits.starts_with('-') ? digits.substr(1) : "-" + digits);
+    return !negative
+               ? value
+               : TemplateValue::integer(digits.starts_with('-') ? digits.substr(1) : "-" + digits);
   }
-  if (!value.is_number()) fail_type(std::string("bad operand type for unary ") + (negative ? "-" : "+") + ": '" + value.type_name() + "'");
+  if (!value.is_number())
+    fail_type(std::string("bad operand type for unary ") + (negative ? "-" : "+") + ": '" +
+              value.type_name() + "'");
   if (value.is_float()) return negative ? -value.as_double() : value.as_double();
   if (negative && value.as_int() == INT64_MIN) return TemplateValue::integer("9223372036854775808");
   return negative ? -value.as_int() : value.as_int();
@@ -122,10 +128,13 @@ TemplateValue TemplateEvaluator::eval_compare(const TemplateExpr& expr, const Sc
     } else if (op == "in" || op == "not in") {
       holds = contains(*this, right, left) == (op == "in");
     } else {
-      const bool nan =
-          (left.is_float() && left.as_double() != left.as_double()) || (right.is_float() && right.as_double() != right.as_double());
+      const bool nan = (left.is_float() && left.as_double() != left.as_double()) ||
+                       (right.is_float() && right.as_double() != right.as_double());
       const int order = compare_values(left, right, op.c_str());
-      holds = !nan && (op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0);
+      holds = !nan && (op == "<"    ? order < 0
+                       : op == "<=" ? order <= 0
+                       : op == ">"  ? order > 0
+                                    : order >= 0);
     }
     if (!holds) return false;
     left = std::move(right);
@@ -142,13 +151,15 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
     const TemplateValue bound = eval(*expr.parts[i + 1], scope);
     if (bound.is_none()) continue;
     require_defined(bound);
-    if (!bound.is_int() && !bound.is_bool()) fail_type("slice indices must be integers or None or have an __index__ method");
+    if (!bound.is_int() && !bound.is_bool())
+      fail_type("slice indices must be integers or None or have an __index__ method");
     bounds[i] = bound.as_int();
   }
   const std::int64_t step = bounds[2].value_or(1);
   if (step == 0) fail_python("ValueError", "slice step cannot be zero");
   if (!object.is_string() && !object.is_sequence()) {
-    fail_type(object.is_dict() ? "unhashable type: 'slice'" : "'" + object.type_name() + "' object is not subscriptable");
+    fail_type(object.is_dict() ? "unhashable type: 'slice'"
+                               : "'" + object.type_name() + "' object is not subscriptable");
   }
   const bool is_string = object.is_string();
   ValueList all = is_string ? iterate(object) : object.items();
@@ -163,7 +174,8 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
   ValueList items;
   // A step beyond the size takes one item; it must not overflow the counter.
   const std::int64_t stride = std::clamp(step, -size - 1, size + 1);
-  for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride) items.push_back(all[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride)
+    items.push_back(all[static_cast<std::size_t>(i)]);
   charge(items.size() * sizeof(TemplateValue));
   if (is_string) {
     std::string text;
@@ -172,12 +184,17 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
   }
   if (object.is_range()) {
     const RangeBounds& whole = *object.as_tuple().range;
-    return TemplateValue::range(std::move(items), {whole.start + start * whole.step, whole.start + stop * whole.step, whole.step * stride});
+    return TemplateValue::range(
+        std::move(items),
+        {whole.start + start * whole.step, whole.start + stop * whole.step, whole.step * stride});
   }
-  return object.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+  return object.is_list() ? TemplateValue::list(std::move(items))
+                          : TemplateValue::tuple(std::move(items));
 }
 
-TemplateValue TemplateEvaluator::eval_filter(const TemplateExpr& expr, const TemplateValue* block_text, const ScopePtr& scope) {
+TemplateValue TemplateEvaluator::eval_filter(const TemplateExpr& expr,
+                                             const TemplateValue* block_text,
+                                             const ScopePtr& scope) {
   const TemplateDepthGuard guard(frames_, kFramesMax);
   TemplateValue input;
   if (expr.parts[0] == nullptr) {
@@ -193,19 +210,24 @@ TemplateValue TemplateEvaluator::eval_filter(const TemplateExpr& expr, const Tem
   return filter(expr.text, input, arguments);
 }
 
-CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arguments, const ScopePtr& scope) {
+CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arguments,
+                                                const ScopePtr& scope) {
   CallArguments result;
   for (const Argument& argument : arguments) {
     TemplateValue value = eval(*argument.value, scope);
     switch (argument.form) {
       case Argument::Form::kPositional: result.positional.push_back(std::move(value)); break;
-      case Argument::Form::kKeyword: result.named.emplace_back(argument.name, std::move(value)); break;
+      case Argument::Form::kKeyword:
+        result.named.emplace_back(argument.name, std::move(value));
+        break;
       case Argument::Form::kStar:
         for (TemplateValue& item : iterate(value)) result.positional.push_back(std::move(item));
         break;
       case Argument::Form::kDoubleStar:
-        if (!value.is_dict()) fail_type("argument after ** must be a mapping, not " + value.type_name());
-        for (const auto& [key, item] : value.as_dict().entries()) result.named.emplace_back(key.to_string(), item);
+        if (!value.is_dict())
+          fail_type("argument after ** must be a mapping, not " + value.type_name());
+        for (const auto& [key, item] : value.as_dict().entries())
+          result.named.emplace_back(key.to_string(), item);
         break;
     }
   }

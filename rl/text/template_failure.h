@@ -1,5 +1,6 @@
-// How parsing and rendering a template fail inside: by an exception that ChatTemplate turns into a Status. An evaluator that checked a
-// Result after every sub-expression would be twice as long and no clearer; nothing else in the project sees this type.
+// How parsing and rendering a template fail inside: by an exception that ChatTemplate turns into a
+// Status. An evaluator that checked a Result after every sub-expression would be twice as long and
+// no clearer; nothing else in the project sees this type.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ struct TemplateFailure {
 
 /// "line 3: the filter 'x' is not supported"
 [[noreturn]] inline void fail_unsupported(int line, const std::string& what) {
-  throw TemplateFailure{runtime::unimplemented("line " + std::to_string(line) + ": " + what + " is not supported")};
+  throw TemplateFailure{
+      runtime::unimplemented("line " + std::to_string(line) + ": " + what + " is not supported")};
 }
 
 [[noreturn]] inline void fail_syntax(int line, const std::string& what) {
@@ -26,9 +28,7 @@ struct TemplateFailure {
 [[noreturn]] inline void fail_python(const char* exception, const std::string& what) {
   throw TemplateFailure{runtime::invalid_argument(std::string(exception) + ": " + what)};
 }
-[[noreturn]] inline void fail_type(const std::string& what) {
-  fail_python("TypeError", what);
-}
+[[noreturn]] inline void fail_type(const std::string& what) { fail_python("TypeError", what); }
 
 [[noreturn]] inline void fail_limit(const std::string& what) {
   throw TemplateFailure{runtime::resource_exhausted(what)};

@@ -1,4 +1,5 @@
-// Names that every template can use: range, dict, namespace, and transformers' raise_exception and strftime_now.
+// Names that every template can use: range, dict, namespace, and transformers' raise_exception and
+// strftime_now.
 #include <ctime>
 #include <set>
 
@@ -19,7 +20,9 @@ TemplateValue global_range(TemplateEvaluator& evaluator, const CallArguments& ar
   constexpr std::size_t kRangeMax = 100'000;  // the sandbox's own limit
   ValueList items;
   for (__int128 i = start; step > 0 ? i < stop : i > stop; i += step) {
-    if (items.size() >= kRangeMax) fail_python("OverflowError", "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+    if (items.size() >= kRangeMax)
+      fail_python("OverflowError",
+                  "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
     items.emplace_back(static_cast<std::int64_t>(i));
   }
   evaluator.charge(items.size() * sizeof(TemplateValue));
@@ -29,7 +32,8 @@ TemplateValue global_range(TemplateEvaluator& evaluator, const CallArguments& ar
 TemplateValue global_dict(TemplateEvaluator&, const CallArguments& arguments) {
   DictBox members;
   if (!arguments.positional.empty()) {
-    if (!arguments.positional[0].is_dict()) fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
+    if (!arguments.positional[0].is_dict())
+      fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
     members = arguments.positional[0].as_dict();
   }
   for (const auto& [name, value] : arguments.named) members.set(TemplateValue(name), value);
@@ -44,7 +48,8 @@ TemplateValue global_raise_exception(TemplateEvaluator&, const CallArguments& ar
   fail_python("TemplateError", arguments.text(0, "message", ""));
 }
 
-/// The time to render: the variable `now` ("2026-03-05T09:07:00") where it is given, so that a rendering can be repeated; else the clock.
+/// The time to render: the variable `now` ("2026-03-05T09:07:00") where it is given, so that a
+/// rendering can be repeated; else the clock.
 std::tm current_time(TemplateEvaluator& evaluator) {
   std::tm time{};
   const TemplateValue* now = evaluator.root_variable("now");
@@ -69,7 +74,8 @@ TemplateValue global_strftime_now(TemplateEvaluator& evaluator, const CallArgume
   if (format.empty()) return TemplateValue(std::string());
   if (format.size() > 1000) fail_limit("strftime_now: a format of more than 1000 bytes");
   const std::tm time = current_time(evaluator);
-  std::string text(format.size() * 40 + 64, '\0');  // no field is longer than 40 bytes in the C locale
+  std::string text(format.size() * 40 + 64,
+                   '\0');  // no field is longer than 40 bytes in the C locale
   text.resize(std::strftime(text.data(), text.size(), format.c_str(), &time));
   return text;
 }
@@ -95,7 +101,8 @@ TemplateValue find_global(TemplateEvaluator& evaluator, std::string_view name) {
     return TemplateValue(TemplateValue::Callable(std::move(box)));
   }
   for (std::string_view missing : {"cycler", "joiner", "lipsum"}) {
-    if (name == missing) fail_unsupported(evaluator.line(), "the function '" + std::string(name) + "'");
+    if (name == missing)
+      fail_unsupported(evaluator.line(), "the function '" + std::string(name) + "'");
   }
   return TemplateValue::undefined("'" + std::string(name) + "' is undefined");
 }

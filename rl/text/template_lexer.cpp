@@ -16,11 +16,10 @@ constexpr std::size_t kSourceBytesMax = 1 << 20;
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
 }
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
 
 /// All line ends become "\n", and one at the very end is dropped, as Jinja2 does by default.
@@ -51,12 +50,15 @@ class Lexer {
 
  private:
   std::string_view rest() const { return source_.substr(at_); }
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
   void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
   void advance(std::size_t count) {
-    line_ += static_cast<int>(
-        std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
+    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                         source_.begin() + static_cast<std::ptrdiff_t>(at_ + count),
+                                         '\n'));
     at_ += count;
     if (count > 0) line_starting_ = source_[at_ - 1] == '\n';
   }
@@ -65,7 +67,8 @@ class Lexer {
   void text_and_tag() {
     std::size_t tag = at_;
     while (tag + 1 < source_.size() &&
-           !(source_[tag] == '{' && (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#')))
+           !(source_[tag] == '{' &&
+             (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#')))
       ++tag;
     if (tag + 1 >= source_.size()) {
       push(TokenKind::kText, std::string(rest()));
@@ -74,7 +77,8 @@ class Lexer {
     }
     const char kind = source_[tag + 1];
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
-    std::string text = strip_before_tag(std::string(source_.substr(at_, tag - at_)), sign, kind != '{');
+    std::string text =
+        strip_before_tag(std::string(source_.substr(at_, tag - at_)), sign, kind != '{');
     if (!text.empty()) push(TokenKind::kText, std::move(text));
     advance(tag - at_);
     const std::size_t open = sign == '-' || sign == '+' ? 3 : 2;
@@ -85,7 +89,8 @@ class Lexer {
     expression(kind == '{');
   }
 
-  /// "-" takes all blanks before the tag; lstrip_blocks those between the line's start and a block or comment, unless "+" keeps them.
+  /// "-" takes all blanks before the tag; lstrip_blocks those between the line's start and a block
+  /// or comment, unless "+" keeps them.
   std::string strip_before_tag(std::string text, char sign, bool is_block) const {
     if (sign == '-') {
       while (!text.empty() && is_space(text.back())) text.pop_back();
@@ -94,11 +99,13 @@ class Lexer {
     if (sign == '+' || !is_block) return text;
     const std::size_t line_start = text.rfind('\n') + 1;  // npos + 1 is 0
     if (line_start == 0 && !line_starting_) return text;
-    if (std::all_of(text.begin() + static_cast<std::ptrdiff_t>(line_start), text.end(), is_space)) text.resize(line_start);
+    if (std::all_of(text.begin() + static_cast<std::ptrdiff_t>(line_start), text.end(), is_space))
+      text.resize(line_start);
     return text;
   }
 
-  /// After the end of a block or comment: "-" takes all blanks, trim_blocks takes one newline unless "+" keeps it.
+  /// After the end of a block or comment: "-" takes all blanks, trim_blocks takes one newline
+  /// unless "+" keeps it.
   void close_block(char sign, std::size_t width) {
     advance(width);
     if (sign == '-') {
@@ -133,16 +140,20 @@ class Lexer {
     const int first_line = line_;
     advance(i + (strips ? 3 : 2) - at_);
     if (strips) skip_space();
-    for (std::size_t end = source_.find("{%", at_); end != std::string_view::npos; end = source_.find("{%", end + 2)) {
+    for (std::size_t end = source_.find("{%", at_); end != std::string_view::npos;
+         end = source_.find("{%", end + 2)) {
       std::size_t k = end + 2;
-      const char sign = k < source_.size() && (source_[k] == '-' || source_[k] == '+') ? source_[k++] : '\0';
+      const char sign =
+          k < source_.size() && (source_[k] == '-' || source_[k] == '+') ? source_[k++] : '\0';
       while (k < source_.size() && is_space(source_[k])) ++k;
       if (!source_.substr(k).starts_with("endraw")) continue;
       k += 6;
       while (k < source_.size() && is_space(source_[k])) ++k;
-      const char end_sign = k < source_.size() && (source_[k] == '-' || source_[k] == '+') ? source_[k++] : '\0';
+      const char end_sign =
+          k < source_.size() && (source_[k] == '-' || source_[k] == '+') ? source_[k++] : '\0';
       if (!source_.substr(k).starts_with("%}")) continue;
-      push(TokenKind::kText, strip_before_tag(std::string(source_.substr(at_, end - at_)), sign, true));
+      push(TokenKind::kText,
+           strip_before_tag(std::string(source_.substr(at_, end - at_)), sign, true));
       close_block(end_sign, k + 2 - at_);
       return true;
     }
@@ -155,7 +166,8 @@ class Lexer {
     std::string open_brackets;
     while (true) {
       skip_space();
-      if (at_ >= source_.size()) fail_syntax(first_line, is_variable ? "'}}' is missing" : "'%}' is missing");
+      if (at_ >= source_.size())
+        fail_syntax(first_line, is_variable ? "'}}' is missing" : "'%}' is missing");
       if (open_brackets.empty() && tag_end(is_variable)) return;
       const char c = peek();
       if (is_name_start(c)) {
@@ -198,8 +210,11 @@ class Lexer {
   }
 
   void number() {
-    if (peek() == '0' && std::string_view("xXbBoO").find(peek(1)) != std::string_view::npos && peek(1) != '\0') {
-      return number_in_base(peek(1) == 'x' || peek(1) == 'X' ? 16 : peek(1) == 'o' || peek(1) == 'O' ? 8 : 2);
+    if (peek() == '0' && std::string_view("xXbBoO").find(peek(1)) != std::string_view::npos &&
+        peek(1) != '\0') {
+      return number_in_base(peek(1) == 'x' || peek(1) == 'X'   ? 16
+                            : peek(1) == 'o' || peek(1) == 'O' ? 8
+                                                               : 2);
     }
     std::size_t count = digits(0);
     bool is_float = false;
@@ -224,12 +239,16 @@ class Lexer {
   void number_in_base(int base) {
     std::size_t count = 2;
     std::string digits;
-    for (; std::isxdigit(static_cast<unsigned char>(peek(count))) != 0 || (peek(count) == '_' && count > 1); ++count) {
+    for (; std::isxdigit(static_cast<unsigned char>(peek(count))) != 0 ||
+           (peek(count) == '_' && count > 1);
+         ++count) {
       if (peek(count) != '_') digits += peek(count);
     }
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) fail_unsupported(line_, "the number " + std::string(rest().substr(0, count)));
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+      fail_unsupported(line_, "the number " + std::string(rest().substr(0, count)));
     push(TokenKind::kInteger, std::to_string(value));
     advance(count);
   }
@@ -278,7 +297,10 @@ class Lexer {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < width; ++i) {
       const char c = i < text.size() ? text[i] : '\0';
-      const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = is_digit(c)            ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) fail_syntax(line_, "a string has a truncated escape");
       value = value * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -300,7 +322,8 @@ class Lexer {
     if (c == '(' || c == '[' || c == '{') open_brackets += c;
     if (c == ')' || c == ']' || c == '}') {
       const char open = c == ')' ? '(' : c == ']' ? '[' : '{';
-      if (open_brackets.empty() || open_brackets.back() != open) fail_syntax(line_, std::string("unexpected '") + c + "'");
+      if (open_brackets.empty() || open_brackets.back() != open)
+        fail_syntax(line_, std::string("unexpected '") + c + "'");
       open_brackets.pop_back();
     }
     push(TokenKind::kOperator, std::string(1, c));

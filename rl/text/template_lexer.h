@@ -1,4 +1,5 @@
-// The words of a template. Whitespace control happens here: trim_blocks and lstrip_blocks as transformers sets them, "-" and "+" at tags.
+// The words of a template. Whitespace control happens here: trim_blocks and lstrip_blocks as
+// transformers sets them, "-" and "+" at tags.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,14 @@ struct TemplateToken {
   std::string text;
   int line = 1;
 
-  bool is_operator(std::string_view symbol) const { return kind == TokenKind::kOperator && text == symbol; }
+  bool is_operator(std::string_view symbol) const {
+    return kind == TokenKind::kOperator && text == symbol;
+  }
   bool is_name(std::string_view name) const { return kind == TokenKind::kName && text == name; }
 };
 
-/// Throws TemplateFailure (template_failure.h). The last token is kEnd. Sources over 1 MiB are refused.
+/// Throws TemplateFailure (template_failure.h). The last token is kEnd. Sources over 1 MiB are
+/// refused.
 std::vector<TemplateToken> lex_template(std::string_view source);
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// Attributes, items and methods of values. What would change a value is hidden, as transformers' immutable sandbox does.
+// Attributes, items and methods of values. What would change a value is hidden, as transformers'
+// immutable sandbox does.
 #include <algorithm>
 #include <set>
 
@@ -14,12 +15,15 @@ using Method = TemplateValue (*)(TemplateEvaluator&, const TemplateValue& self, 
 
 const std::string& need_string(const TemplateValue& value, std::string_view method) {
   require_defined(value);
-  if (!value.is_string()) fail_type(std::string(method) + "() argument must be str, not " + value.type_name());
+  if (!value.is_string())
+    fail_type(std::string(method) + "() argument must be str, not " + value.type_name());
   return value.as_string();
 }
 
-const TemplateValue& need_argument(const Arguments& arguments, std::size_t position, std::string_view method) {
-  if (position >= arguments.positional.size()) fail_type(std::string(method) + "() is missing an argument");
+const TemplateValue& need_argument(const Arguments& arguments, std::size_t position,
+                                   std::string_view method) {
+  if (position >= arguments.positional.size())
+    fail_type(std::string(method) + "() is missing an argument");
   return arguments.positional[position];
 }
 
@@ -27,7 +31,8 @@ TemplateValue strip(const TemplateValue& self, const Arguments& arguments, bool 
   arguments.check("strip", {"chars"});
   const TemplateValue* characters = arguments.find(0, "chars");
   const bool given = characters != nullptr && !characters->is_none();
-  return TemplateValue::text(strip_text(self.as_string(), left, right, given ? &need_string(*characters, "strip") : nullptr));
+  return TemplateValue::text(strip_text(self.as_string(), left, right,
+                                        given ? &need_string(*characters, "strip") : nullptr));
 }
 
 ValueList to_values(const std::vector<std::string>& texts) {
@@ -37,7 +42,8 @@ ValueList to_values(const std::vector<std::string>& texts) {
 }
 
 /// str.split and str.rsplit.
-TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments, bool from_right) {
+TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self,
+                    const Arguments& arguments, bool from_right) {
   arguments.check("split", {"sep", "maxsplit"});
   const std::int64_t most = arguments.integer(1, "maxsplit", -1);
   const TemplateValue* separator = arguments.find(0, "sep");
@@ -51,7 +57,8 @@ TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self, con
       const std::vector<std::string_view> characters = split_characters(rest);
       std::size_t bytes = 0;
       for (std::size_t i = 0; i < characters.size(); ++i) {
-        const std::string_view character = from_right ? characters[characters.size() - 1 - i] : characters[i];
+        const std::string_view character =
+            from_right ? characters[characters.size() - 1 - i] : characters[i];
         if (is_blank_character(character)) break;
         bytes += character.size();
       }
@@ -60,7 +67,8 @@ TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self, con
       rest = strip_text(rest, !from_right, from_right);
       evaluator.charge_steps(static_cast<std::int64_t>(characters.size() / 16 + 1));
     }
-    if (!rest.empty()) parts.emplace_back(rest);  // what is beyond maxsplit, with its blanks on the far side
+    if (!rest.empty())
+      parts.emplace_back(rest);  // what is beyond maxsplit, with its blanks on the far side
   } else {
     const std::string& sep = need_string(*separator, "split");
     if (sep.empty()) fail_python("ValueError", "empty separator");
@@ -87,8 +95,8 @@ bool has_affix(const std::string& text, const TemplateValue& affix, bool at_star
   return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
 }
 
-std::string replace_counted(TemplateEvaluator& evaluator, const std::string& text, const std::string& from, const std::string& to,
-                        std::int64_t most) {
+std::string replace_counted(TemplateEvaluator& evaluator, const std::string& text,
+                            const std::string& from, const std::string& to, std::int64_t most) {
   std::string out;
   std::size_t at = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
@@ -114,7 +122,8 @@ std::string replace_counted(TemplateEvaluator& evaluator, const std::string& tex
 }
 
 /// find and rfind: a number of characters, or -1.
-/// The part of a string that a method's arguments `start` and `end`, from position 1, ask for; and how many characters are before it.
+/// The part of a string that a method's arguments `start` and `end`, from position 1, ask for; and
+/// how many characters are before it.
 struct Searched {
   std::string_view text = {};
   std::int64_t before = 0;
@@ -136,15 +145,23 @@ Searched searched_part(const TemplateValue& self, const Arguments& arguments, co
   const std::int64_t end = std::min(bound(2, size), size);
   if (start > end) return {.before = start, .outside = true};
   const std::vector<std::string_view> characters = split_characters(text);
-  const auto offset = [&](std::int64_t at) { return at == size ? text.size() : static_cast<std::size_t>(characters[static_cast<std::size_t>(at)].data() - text.data()); };
+  const auto offset = [&](std::int64_t at) {
+    return at == size ? text.size()
+                      : static_cast<std::size_t>(characters[static_cast<std::size_t>(at)].data() -
+                                                 text.data());
+  };
   return {text.substr(offset(start), offset(end) - offset(start)), start};
 }
 
-std::int64_t find_text(const TemplateValue& self, const Arguments& arguments, const char* method, bool last) {
+std::int64_t find_text(const TemplateValue& self, const Arguments& arguments, const char* method,
+                       bool last) {
   const std::string& wanted = need_string(need_argument(arguments, 0, method), method);
   const Searched part = searched_part(self, arguments, method);
-  const std::size_t at = part.outside ? std::string_view::npos : last ? part.text.rfind(wanted) : part.text.find(wanted);
-  return at == std::string_view::npos ? -1 : part.before + count_characters(part.text.substr(0, at));
+  const std::size_t at = part.outside ? std::string_view::npos
+                         : last       ? part.text.rfind(wanted)
+                                      : part.text.find(wanted);
+  return at == std::string_view::npos ? -1
+                                      : part.before + count_characters(part.text.substr(0, at));
 }
 
 TemplateValue partition(const TemplateValue& self, const Arguments& arguments, bool last) {
@@ -153,19 +170,25 @@ TemplateValue partition(const TemplateValue& self, const Arguments& arguments, b
   if (separator.empty()) fail_python("ValueError", "empty separator");
   const std::size_t at = last ? text.rfind(separator) : text.find(separator);
   if (at == std::string::npos)
-    return TemplateValue::tuple(to_values(last ? std::vector<std::string>{"", "", text} : std::vector<std::string>{text, "", ""}));
-  return TemplateValue::tuple(to_values({text.substr(0, at), separator, text.substr(at + separator.size())}));
+    return TemplateValue::tuple(to_values(last ? std::vector<std::string>{"", "", text}
+                                               : std::vector<std::string>{text, "", ""}));
+  return TemplateValue::tuple(
+      to_values({text.substr(0, at), separator, text.substr(at + separator.size())}));
 }
 
 /// center, ljust, rjust: `left_share` of the padding goes before the text, in halves.
-TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments, int left_halves) {
+TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self,
+                         const Arguments& arguments, int left_halves) {
   const std::int64_t width = arguments.integer(0, "width", 0);
   const std::string fill = arguments.text(1, "fillchar", " ");
-  if (count_characters(fill) != 1) fail_type("The fill character must be exactly one character long");
+  if (count_characters(fill) != 1)
+    fail_type("The fill character must be exactly one character long");
   const std::int64_t missing = width - count_characters(self.as_string());
   if (missing <= 0) return self;
   evaluator.charge(static_cast<std::size_t>(missing) * fill.size());
-  std::int64_t left = left_halves == 0 ? 0 : left_halves == 2 ? missing : missing / 2 + (missing & width & 1);
+  std::int64_t left = left_halves == 0   ? 0
+                      : left_halves == 2 ? missing
+                                         : missing / 2 + (missing & width & 1);
   std::string out;
   for (std::int64_t i = 0; i < left; ++i) out += fill;
   out += self.as_string();
@@ -174,12 +197,14 @@ TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self
 }
 
 /// "{} {0} {name}".format(...), without format specifications.
-TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments) {
+TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& self,
+                            const Arguments& arguments) {
   const std::string& format = self.as_string();
   std::string out;
   std::size_t next = 0;
   for (std::size_t i = 0; i < format.size(); ++i) {
-    if ((format[i] == '{' || format[i] == '}') && i + 1 < format.size() && format[i + 1] == format[i]) {
+    if ((format[i] == '{' || format[i] == '}') && i + 1 < format.size() &&
+        format[i + 1] == format[i]) {
       out += format[i++];
     } else if (format[i] == '}') {
       fail_python("ValueError", "Single '}' encountered in format string");
@@ -187,15 +212,21 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
       out += format[i];
     } else {
       const std::size_t close = format.find('}', i);
-      if (close == std::string::npos) fail_python("ValueError", "Single '{' encountered in format string");
+      if (close == std::string::npos)
+        fail_python("ValueError", "Single '{' encountered in format string");
       const std::string field = format.substr(i + 1, close - i - 1);
       i = close;
-      if (field.find_first_of(":!.[{") != std::string::npos) fail_unsupported(evaluator.line(), "the format field '{" + field + "}'");
-      const bool numbered = !field.empty() && field.find_first_not_of("0123456789") == std::string::npos && field.size() < 6;
+      if (field.find_first_of(":!.[{") != std::string::npos)
+        fail_unsupported(evaluator.line(), "the format field '{" + field + "}'");
+      const bool numbered = !field.empty() &&
+                            field.find_first_not_of("0123456789") == std::string::npos &&
+                            field.size() < 6;
       if (field.empty() || numbered) {
-        const std::size_t position = field.empty() ? next++ : static_cast<std::size_t>(std::stoi(field));
+        const std::size_t position =
+            field.empty() ? next++ : static_cast<std::size_t>(std::stoi(field));
         if (position >= arguments.positional.size()) {
-          fail_python("IndexError", "Replacement index " + std::to_string(position) + " out of range for positional args tuple");
+          fail_python("IndexError", "Replacement index " + std::to_string(position) +
+                                        " out of range for positional args tuple");
         }
         out += arguments.positional[position].to_string();
       } else {
@@ -210,12 +241,14 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
 }
 
 template <bool kLeft, bool kRight>
-TemplateValue strip_method(TemplateEvaluator&, const TemplateValue& self, const Arguments& arguments) {
+TemplateValue strip_method(TemplateEvaluator&, const TemplateValue& self,
+                           const Arguments& arguments) {
   return strip(self, arguments, kLeft, kRight);
 }
 
 template <std::string (*kMap)(std::string_view)>
-TemplateValue map_method(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments) {
+TemplateValue map_method(TemplateEvaluator& evaluator, const TemplateValue& self,
+                         const Arguments& arguments) {
   arguments.check("str method", {});
   evaluator.charge(self.as_string().size());
   return kMap(self.as_string());
@@ -249,24 +282,34 @@ constexpr NamedMethod kStringMethods[] = {
     {"isspace", class_method<CharacterClass::kSpace>},
     {"isupper", class_method<CharacterClass::kUpper>},
     {"islower", class_method<CharacterClass::kLower>},
-    {"split", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return split(e, self, a, false); }},
-    {"rsplit", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return split(e, self, a, true); }},
+    {"split", [](TemplateEvaluator& e, const TemplateValue& self,
+                 const Arguments& a) { return split(e, self, a, false); }},
+    {"rsplit", [](TemplateEvaluator& e, const TemplateValue& self,
+                  const Arguments& a) { return split(e, self, a, true); }},
     {"splitlines",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        e.charge(self.as_string().size() * 2);
-       return TemplateValue::list(to_values(split_lines(self.as_string(), a.flag(0, "keepends", false))));
+       return TemplateValue::list(
+           to_values(split_lines(self.as_string(), a.flag(0, "keepends", false))));
      }},
-    {"startswith", [](TemplateEvaluator&, const TemplateValue& self,
-                      const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "startswith"), true)); }},
-    {"endswith", [](TemplateEvaluator&, const TemplateValue& self,
-                    const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false)); }},
+    {"startswith",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "startswith"), true));
+     }},
+    {"endswith",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false));
+     }},
     {"replace",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(replace_counted(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
-                                        need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
+       return TemplateValue(replace_counted(
+           e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
+           need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
      }},
-    {"find", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self, a, "find", false)); }},
-    {"rfind", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self, a, "rfind", true)); }},
+    {"find", [](TemplateEvaluator&, const TemplateValue& self,
+                const Arguments& a) { return TemplateValue(find_text(self, a, "find", false)); }},
+    {"rfind", [](TemplateEvaluator&, const TemplateValue& self,
+                 const Arguments& a) { return TemplateValue(find_text(self, a, "rfind", true)); }},
     {"index",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::int64_t at = find_text(self, a, "index", false);
@@ -286,7 +329,9 @@ constexpr NamedMethod kStringMethods[] = {
        if (part.outside) return TemplateValue(std::int64_t{0});
        if (wanted.empty()) return TemplateValue(count_characters(part.text) + 1);
        std::int64_t count = 0;
-       for (std::size_t at = part.text.find(wanted); at != std::string_view::npos; at = part.text.find(wanted, at + wanted.size())) ++count;
+       for (std::size_t at = part.text.find(wanted); at != std::string_view::npos;
+            at = part.text.find(wanted, at + wanted.size()))
+         ++count;
        e.charge_steps(count / 16);
        return TemplateValue(count);
      }},
@@ -296,31 +341,42 @@ constexpr NamedMethod kStringMethods[] = {
        const ValueList items = e.iterate(need_argument(a, 0, "join"));
        for (std::size_t i = 0; i < items.size(); ++i) {
          if (!items[i].is_string())
-           fail_type("sequence item " + std::to_string(i) + ": expected str instance, " + items[i].type_name() + " found");
+           fail_type("sequence item " + std::to_string(i) + ": expected str instance, " +
+                     items[i].type_name() + " found");
          out += (i > 0 ? self.as_string() : std::string()) + items[i].as_string();
          e.charge(self.as_string().size() + items[i].as_string().size());
        }
        return TemplateValue(std::move(out));
      }},
-    {"partition", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return partition(self, a, false); }},
-    {"rpartition", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return partition(self, a, true); }},
+    {"partition", [](TemplateEvaluator&, const TemplateValue& self,
+                     const Arguments& a) { return partition(self, a, false); }},
+    {"rpartition", [](TemplateEvaluator&, const TemplateValue& self,
+                      const Arguments& a) { return partition(self, a, true); }},
     {"removeprefix",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removeprefix"), "removeprefix");
-       return self.as_string().starts_with(affix) ? TemplateValue(self.as_string().substr(affix.size())) : self;
+       return self.as_string().starts_with(affix)
+                  ? TemplateValue(self.as_string().substr(affix.size()))
+                  : self;
      }},
     {"removesuffix",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removesuffix"), "removesuffix");
-       return self.as_string().ends_with(affix) ? TemplateValue(self.as_string().substr(0, self.as_string().size() - affix.size())) : self;
+       return self.as_string().ends_with(affix) ? TemplateValue(self.as_string().substr(
+                                                      0, self.as_string().size() - affix.size()))
+                                                : self;
      }},
-    {"ljust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 0); }},
-    {"center", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 1); }},
-    {"rjust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 2); }},
+    {"ljust", [](TemplateEvaluator& e, const TemplateValue& self,
+                 const Arguments& a) { return pad_string(e, self, a, 0); }},
+    {"center", [](TemplateEvaluator& e, const TemplateValue& self,
+                  const Arguments& a) { return pad_string(e, self, a, 1); }},
+    {"rjust", [](TemplateEvaluator& e, const TemplateValue& self,
+                 const Arguments& a) { return pad_string(e, self, a, 2); }},
     {"format", format_braces},
 };
 
-TemplateValue dict_parts(TemplateEvaluator& evaluator, const TemplateValue& self, bool keys, bool values) {
+TemplateValue dict_parts(TemplateEvaluator& evaluator, const TemplateValue& self, bool keys,
+                         bool values) {
   ValueList items;
   evaluator.charge(self.as_dict().entries().size() * 64);
   for (const auto& [key, value] : self.as_dict().entries())
@@ -329,9 +385,12 @@ TemplateValue dict_parts(TemplateEvaluator& evaluator, const TemplateValue& self
 }
 
 constexpr NamedMethod kDictMethods[] = {
-    {"items", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments&) { return dict_parts(e, self, true, true); }},
-    {"keys", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments&) { return dict_parts(e, self, true, false); }},
-    {"values", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments&) { return dict_parts(e, self, false, true); }},
+    {"items", [](TemplateEvaluator& e, const TemplateValue& self,
+                 const Arguments&) { return dict_parts(e, self, true, true); }},
+    {"keys", [](TemplateEvaluator& e, const TemplateValue& self,
+                const Arguments&) { return dict_parts(e, self, true, false); }},
+    {"values", [](TemplateEvaluator& e, const TemplateValue& self,
+                  const Arguments&) { return dict_parts(e, self, false, true); }},
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
     {"get",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
@@ -348,14 +407,16 @@ constexpr NamedMethod kListMethods[] = {
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "count");
        return TemplateValue(static_cast<std::int64_t>(
-           std::count_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); })));
+           std::count_if(self.items().begin(), self.items().end(),
+                         [&](const TemplateValue& item) { return equal_values(item, wanted); })));
      }},
     {"index",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "index");
        a.check("index", {"value"});
        const auto at =
-           std::find_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); });
+           std::find_if(self.items().begin(), self.items().end(),
+                        [&](const TemplateValue& item) { return equal_values(item, wanted); });
        if (at == self.items().end()) fail_python("ValueError", wanted.repr() + " is not in list");
        return TemplateValue(static_cast<std::int64_t>(at - self.items().begin()));
      }},
@@ -363,21 +424,26 @@ constexpr NamedMethod kListMethods[] = {
 
 /// Methods that change their object: the sandbox hides them.
 bool is_mutating(const TemplateValue& object, std::string_view name) {
-  static const std::set<std::string_view> list_methods = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
-  static const std::set<std::string_view> dict_methods = {"clear", "pop", "popitem", "setdefault", "update"};
-  return (object.is_list() && list_methods.contains(name)) || (object.is_dict() && dict_methods.contains(name));
+  static const std::set<std::string_view> list_methods = {"append", "clear", "pop",    "reverse",
+                                                          "insert", "sort",  "extend", "remove"};
+  static const std::set<std::string_view> dict_methods = {"clear", "pop", "popitem", "setdefault",
+                                                          "update"};
+  return (object.is_list() && list_methods.contains(name)) ||
+         (object.is_dict() && dict_methods.contains(name));
 }
 
 /// Python's methods of str that are not built here.
 bool is_missing_string_method(std::string_view name) {
-  static const std::set<std::string_view> names = {"encode",  "expandtabs", "format_map", "isascii",  "isidentifier", "isprintable",
-                                                   "istitle", "maketrans",  "rindex",     "swapcase", "translate",    "zfill"};
+  static const std::set<std::string_view> names = {
+      "encode",  "expandtabs", "format_map", "isascii",  "isidentifier", "isprintable",
+      "istitle", "maketrans",  "rindex",     "swapcase", "translate",    "zfill"};
   return names.contains(name);
 }
 
 TemplateValue loop_attribute(const TemplateValue& object, std::string_view name) {
   const LoopState& loop = object.as_loop();
-  const auto index = static_cast<std::int64_t>(loop.index), size = static_cast<std::int64_t>(loop.items.size());
+  const auto index = static_cast<std::int64_t>(loop.index),
+             size = static_cast<std::int64_t>(loop.items.size());
   if (name == "index") return index + 1;
   if (name == "index0") return index;
   if (name == "revindex") return size - index;
@@ -387,21 +453,30 @@ TemplateValue loop_attribute(const TemplateValue& object, std::string_view name)
   if (name == "length") return size;
   if (name == "depth") return loop.depth;
   if (name == "depth0") return loop.depth - 1;
-  if (name == "previtem") return index > 0 ? loop.items[loop.index - 1] : TemplateValue::undefined("there is no previous item");
-  if (name == "nextitem") return index + 1 < size ? loop.items[loop.index + 1] : TemplateValue::undefined("there is no next item");
-  return TemplateValue::undefined("'jinja2.runtime.LoopContext object' has no attribute '" + std::string(name) + "'");
+  if (name == "previtem")
+    return index > 0 ? loop.items[loop.index - 1]
+                     : TemplateValue::undefined("there is no previous item");
+  if (name == "nextitem")
+    return index + 1 < size ? loop.items[loop.index + 1]
+                            : TemplateValue::undefined("there is no next item");
+  return TemplateValue::undefined("'jinja2.runtime.LoopContext object' has no attribute '" +
+                                  std::string(name) + "'");
 }
 
-TemplateValue loop_cycle(TemplateEvaluator&, const TemplateValue& self, const Arguments& arguments) {
+TemplateValue loop_cycle(TemplateEvaluator&, const TemplateValue& self,
+                         const Arguments& arguments) {
   if (arguments.positional.empty()) fail_type("no items for cycling given");
   return arguments.positional[self.as_loop().index % arguments.positional.size()];
 }
 
-TemplateValue loop_changed(TemplateEvaluator&, const TemplateValue& self, const Arguments& arguments) {
+TemplateValue loop_changed(TemplateEvaluator&, const TemplateValue& self,
+                           const Arguments& arguments) {
   LoopState& loop = self.as_loop();
-  const bool same = loop.has_changed_value && std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(),
-                                                         arguments.positional.end(),
-                                                         [](const TemplateValue& a, const TemplateValue& b) { return equal_values(a, b); });
+  const bool same =
+      loop.has_changed_value &&
+      std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(),
+                 arguments.positional.end(),
+                 [](const TemplateValue& a, const TemplateValue& b) { return equal_values(a, b); });
   loop.has_changed_value = true;
   loop.changed_value = arguments.positional;
   return !same;
@@ -409,11 +484,13 @@ TemplateValue loop_changed(TemplateEvaluator&, const TemplateValue& self, const 
 
 constexpr NamedMethod kLoopMethods[] = {{"cycle", loop_cycle}, {"changed", loop_changed}};
 
-TemplateValue bind(TemplateEvaluator& evaluator, const TemplateValue& object, const NamedMethod& named) {
+TemplateValue bind(TemplateEvaluator& evaluator, const TemplateValue& object,
+                   const NamedMethod& named) {
   auto box = std::make_shared<CallableBox>();
   box->type_name = "builtin_function_or_method";
   box->name = std::string(named.name);
-  box->call = [object, method = named.method](TemplateEvaluator& e, const CallArguments& arguments) {
+  box->call = [object, method = named.method](TemplateEvaluator& e,
+                                              const CallArguments& arguments) {
     return method(e, object, arguments);
   };
   evaluator.charge(sizeof(CallableBox));
@@ -426,7 +503,8 @@ std::string object_name(const TemplateValue& object) {
 
 }  // namespace
 
-TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& object, const std::string& name) {
+TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& object,
+                          const std::string& name) {
   const auto search = [&](auto&& methods) -> TemplateValue {
     for (const NamedMethod& named : methods) {
       if (named.name == name) return bind(evaluator, object, named);
@@ -440,11 +518,13 @@ TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& obj
   return TemplateValue::undefined("");
 }
 
-TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& object, const std::string& name) {
+TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& object,
+                            const std::string& name) {
   require_defined(object);
   if (is_mutating(object, name) || name.starts_with("__")) {
-    return TemplateValue::undefined("access to attribute '" + name + "' of '" + object.type_name() + "' object is unsafe.",
-                                    "SecurityError");
+    return TemplateValue::undefined(
+        "access to attribute '" + name + "' of '" + object.type_name() + "' object is unsafe.",
+        "SecurityError");
   }
   TemplateValue method = find_method(evaluator, object, name);
   if (!method.is_undefined()) return method;
@@ -459,7 +539,8 @@ TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& o
   if (object.is_tuple()) {
     const std::vector<std::string>& names = object.as_tuple().names;
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found != names.end()) return object.items()[static_cast<std::size_t>(found - names.begin())];
+    if (found != names.end())
+      return object.items()[static_cast<std::size_t>(found - names.begin())];
   }
   if (object.is_loop()) return loop_attribute(object, name);
   if (object.is_callable()) {
@@ -467,13 +548,16 @@ TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& o
       if (present == name) return value;
     }
   }
-  if (object.is_string() && is_missing_string_method(name)) fail_unsupported(evaluator.line(), "the method '" + name + "' of str");
+  if (object.is_string() && is_missing_string_method(name))
+    fail_unsupported(evaluator.line(), "the method '" + name + "' of str");
   return TemplateValue::undefined("'" + object_name(object) + "' has no attribute '" + name + "'");
 }
 
-TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object, const TemplateValue& key) {
+TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object,
+                       const TemplateValue& key) {
   require_defined(object);
-  if (key.is_undefined()) return TemplateValue::undefined(object_name(object) + " has no element Undefined");
+  if (key.is_undefined())
+    return TemplateValue::undefined(object_name(object) + " has no element Undefined");
   if (object.is_dict()) {
     if (const TemplateValue* item = object.as_dict().find_value(key)) return *item;
   }
@@ -483,14 +567,16 @@ TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object
     if (at >= 0 && at < size) {
       if (object.is_sequence()) return object.items()[static_cast<std::size_t>(at)];
       evaluator.charge_steps(size / 64);
-      return TemplateValue::text(split_characters(object.as_string())[static_cast<std::size_t>(at)]);
+      return TemplateValue::text(
+          split_characters(object.as_string())[static_cast<std::size_t>(at)]);
     }
   }
   if (key.is_string()) return get_attribute(evaluator, object, key.as_string());
   return TemplateValue::undefined(object_name(object) + " has no element " + key.repr());
 }
 
-TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object, const TemplateValue& path, const TemplateValue* otherwise) {
+TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object,
+                       const TemplateValue& path, const TemplateValue* otherwise) {
   const bool replaces = otherwise != nullptr && !otherwise->is_none();
   if (!path.is_string()) {
     TemplateValue item = get_item(evaluator, object, path);
@@ -501,8 +587,11 @@ TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t dot = std::min(text.find('.', start), text.size());
     const std::string part = text.substr(start, dot - start);
-    const bool is_number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
-    at = get_item(evaluator, at, is_number ? TemplateValue(static_cast<std::int64_t>(std::stoll(part))) : TemplateValue(part));
+    const bool is_number = !part.empty() && part.size() < 10 &&
+                           part.find_first_not_of("0123456789") == std::string::npos;
+    at = get_item(evaluator, at,
+                  is_number ? TemplateValue(static_cast<std::int64_t>(std::stoll(part)))
+                            : TemplateValue(part));
     if (replaces && at.is_undefined()) at = *otherwise;
     start = dot + 1;
   }

@@ -14,11 +14,13 @@ constexpr int kNestingMax = 100;
 
 class Parser {
  public:
-  explicit Parser(std::vector<TemplateToken> tokens) : tokens_(std::move(tokens)), expressions_(tokens_) {}
+  explicit Parser(std::vector<TemplateToken> tokens)
+      : tokens_(std::move(tokens)), expressions_(tokens_) {}
 
   Block parse_all() {
     Block block = body({});
-    if (peek().kind != TokenKind::kEnd) fail_syntax(peek().line, "unexpected tag '" + peek().text + "'");
+    if (peek().kind != TokenKind::kEnd)
+      fail_syntax(peek().line, "unexpected tag '" + peek().text + "'");
     return block;
   }
 
@@ -28,13 +30,16 @@ class Parser {
   const TemplateToken& peek() const { return expressions_.peek(); }
   TemplateToken take() { return expressions_.take(); }
   void expect_block_end() {
-    if (peek().kind != TokenKind::kBlockEnd) fail_syntax(peek().line, "expected the end of the tag, got '" + peek().text + "'");
+    if (peek().kind != TokenKind::kBlockEnd)
+      fail_syntax(peek().line, "expected the end of the tag, got '" + peek().text + "'");
     take();
   }
 
-  /// Statements up to a tag named in `ends`, whose name is the next token then; or up to the end of the source.
+  /// Statements up to a tag named in `ends`, whose name is the next token then; or up to the end of
+  /// the source.
   Block body(const Ends& ends) {
-    if (++nesting_ > kNestingMax) fail_limit("tags nested deeper than " + std::to_string(kNestingMax));
+    if (++nesting_ > kNestingMax)
+      fail_limit("tags nested deeper than " + std::to_string(kNestingMax));
     Block block;
     while (peek().kind != TokenKind::kEnd) {
       const TemplateToken token = take();
@@ -45,10 +50,12 @@ class Parser {
       } else if (token.kind == TokenKind::kVariableBegin) {
         statement.kind = StatementKind::kOutput;
         statement.expr = expressions_.tuple_or_expression();
-        if (peek().kind != TokenKind::kVariableEnd) fail_syntax(peek().line, "expected '}}', got '" + peek().text + "'");
+        if (peek().kind != TokenKind::kVariableEnd)
+          fail_syntax(peek().line, "expected '}}', got '" + peek().text + "'");
         take();
       } else {
-        if (peek().kind != TokenKind::kName) fail_syntax(peek().line, "a tag must begin with a name");
+        if (peek().kind != TokenKind::kName)
+          fail_syntax(peek().line, "a tag must begin with a name");
         if (ends.contains(peek().text)) {
           --nesting_;
           return block;
@@ -57,7 +64,8 @@ class Parser {
       }
       block.push_back(std::move(statement));
     }
-    if (!ends.empty()) fail_syntax(peek().line, "the template ends where '" + *ends.rbegin() + "' is expected");
+    if (!ends.empty())
+      fail_syntax(peek().line, "the template ends where '" + *ends.rbegin() + "' is expected");
     --nesting_;
     return block;
   }
@@ -90,7 +98,8 @@ class Parser {
       statement.kind = word == "break" ? StatementKind::kBreak : StatementKind::kContinue;
       return expect_block_end();
     }
-    static const Ends unsupported = {"include", "import", "from", "extends", "block", "autoescape", "do", "trans", "debug", "print"};
+    static const Ends unsupported = {"include",    "import", "from",  "extends", "block",
+                                     "autoescape", "do",     "trans", "debug",   "print"};
     if (unsupported.contains(word)) fail_unsupported(name.line, "the tag '" + word + "'");
     std::string message = "unknown tag '" + word + "'";
     if (!ends.empty()) message += "; the innermost open tag needs '" + *ends.rbegin() + "'";
@@ -103,10 +112,12 @@ class Parser {
     while (true) {
       expect_block_end();
       const bool is_else = statement.branches.back().condition == nullptr;
-      statement.branches.back().body = body(is_else ? Ends{"endif"} : Ends{"endif", "elif", "else"});
+      statement.branches.back().body =
+          body(is_else ? Ends{"endif"} : Ends{"endif", "elif", "else"});
       const TemplateToken word = take();
       if (word.text == "endif") return expect_block_end();
-      statement.branches.push_back({word.text == "elif" ? expressions_.tuple_or_expression(false) : nullptr, {}});
+      statement.branches.push_back(
+          {word.text == "elif" ? expressions_.tuple_or_expression(false) : nullptr, {}});
     }
   }
 
@@ -210,7 +221,8 @@ class Parser {
         take();
         parameter.otherwise = expressions_.expression();
       } else if (!parameters.empty() && parameters.back().otherwise != nullptr) {
-        fail_syntax(peek().line, "the parameter '" + parameter.name + "' without a default follows one with a default");
+        fail_syntax(peek().line, "the parameter '" + parameter.name +
+                                     "' without a default follows one with a default");
       }
       parameters.push_back(std::move(parameter));
     }
@@ -230,7 +242,8 @@ class Parser {
     }
     result.name = expressions_.expect_name();
     static const Ends constants = {"true", "false", "none", "True", "False", "None"};
-    if (constants.contains(result.name)) fail_syntax(peek().line, "cannot assign to '" + result.name + "'");
+    if (constants.contains(result.name))
+      fail_syntax(peek().line, "cannot assign to '" + result.name + "'");
     if (allow_attribute && peek().is_operator(".")) {
       take();
       result.attribute = expressions_.expect_name();
@@ -260,8 +273,6 @@ class Parser {
 
 }  // namespace
 
-Block parse_template(std::string_view source) {
-  return Parser(lex_template(source)).parse_all();
-}
+Block parse_template(std::string_view source) { return Parser(lex_template(source)).parse_all(); }
 
 }  // namespace rl

@@ -12,7 +12,9 @@
 namespace rl {
 namespace {
 
-bool is_stray(std::string_view character) { return character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80; }
+bool is_stray(std::string_view character) {
+  return character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80;
+}
 
 std::string map_up(std::string_view text, bool title) {
   std::string out;
@@ -21,24 +23,27 @@ std::string map_up(std::string_view text, bool title) {
     const std::uint32_t code_point = decode_character(character);
     if (is_stray(character)) {
       out += character;
-    } else if (const CaseExpansion* expansion = code_point < 0x80 ? nullptr : find_case_expansion(code_point)) {
+    } else if (const CaseExpansion* expansion =
+                   code_point < 0x80 ? nullptr : find_case_expansion(code_point)) {
       out += title ? expansion->title : expansion->upper;
     } else {
       const auto c = static_cast<utf8proc_int32_t>(code_point);
-      append_code_point(out, static_cast<std::uint32_t>(title ? utf8proc_totitle(c) : utf8proc_toupper(c)));
+      append_code_point(
+          out, static_cast<std::uint32_t>(title ? utf8proc_totitle(c) : utf8proc_toupper(c)));
     }
   }
   return out;
 }
 
 utf8proc_category_t category_of(std::string_view character) {
-  if (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80) return UTF8PROC_CATEGORY_CN;
+  if (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80)
+    return UTF8PROC_CATEGORY_CN;
   return utf8proc_category(static_cast<utf8proc_int32_t>(decode_character(character)));
 }
 
 bool is_letter(utf8proc_category_t c) {
-  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT || c == UTF8PROC_CATEGORY_LM ||
-         c == UTF8PROC_CATEGORY_LO;
+  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT ||
+         c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_LO;
 }
 
 bool is_cased(std::string_view character) {
@@ -49,8 +54,10 @@ bool is_cased(std::string_view character) {
 // What does not count when one asks which letter is next to another.
 bool is_case_ignorable(std::string_view character) {
   const utf8proc_category_t c = category_of(character);
-  return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK ||
-         std::string_view("'.:\u00b7\u2018\u2019\u2024\u2027").find(character) != std::string_view::npos;
+  return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_CF ||
+         c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK ||
+         std::string_view("'.:\u00b7\u2018\u2019\u2024\u2027").find(character) !=
+             std::string_view::npos;
 }
 
 // Whether a sigma ends its word.
@@ -108,7 +115,12 @@ void append_code_point(std::string& out, std::uint32_t code_point) {
 
 std::size_t character_size(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t size = first < 0x80 ? 1 : first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
+  const std::size_t size = first < 0x80   ? 1
+                           : first < 0xC2 ? 1
+                           : first < 0xE0 ? 2
+                           : first < 0xF0 ? 3
+                           : first < 0xF5 ? 4
+                                          : 1;
   if (size > text.size()) return 1;
   for (std::size_t i = 1; i < size; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 1;
@@ -134,11 +146,15 @@ std::vector<std::string_view> split_characters(std::string_view text) {
 }
 
 std::uint32_t decode_character(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(character[i])); };
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(character[i]));
+  };
   switch (character.size()) {
     case 2: return ((byte(0) & 31) << 6) | (byte(1) & 63);
     case 3: return ((byte(0) & 15) << 12) | ((byte(1) & 63) << 6) | (byte(2) & 63);
-    case 4: return ((byte(0) & 7) << 18) | ((byte(1) & 63) << 12) | ((byte(2) & 63) << 6) | (byte(3) & 63);
+    case 4:
+      return ((byte(0) & 7) << 18) | ((byte(1) & 63) << 12) | ((byte(2) & 63) << 6) |
+             (byte(3) & 63);
     default: return byte(0);
   }
 }
@@ -147,18 +163,21 @@ bool is_blank_character(std::string_view character) {
   const std::uint32_t c = decode_character(character);
   if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x1F);
   if (character.size() == 1) return false;
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
-         c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 bool is_word_character(std::string_view character) {
   const utf8proc_category_t c = category_of(character);
-  return character == "_" || is_letter(c) || c == UTF8PROC_CATEGORY_ND || c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
+  return character == "_" || is_letter(c) || c == UTF8PROC_CATEGORY_ND ||
+         c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
 }
 
-std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters) {
+std::string_view strip_text(std::string_view text, bool left, bool right,
+                            const std::string* characters) {
   const auto drops = [characters](std::string_view character) {
-    return characters == nullptr ? is_blank_character(character) : characters->find(character) != std::string::npos;
+    return characters == nullptr ? is_blank_character(character)
+                                 : characters->find(character) != std::string::npos;
   };
   while (left && !text.empty()) {
     const std::size_t size = character_size(text);
@@ -167,7 +186,9 @@ std::string_view strip_text(std::string_view text, bool left, bool right, const 
   }
   while (right && !text.empty()) {
     std::size_t start = text.size() - 1;
-    while (start > 0 && text.size() - start < 4 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    while (start > 0 && text.size() - start < 4 &&
+           (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80)
+      --start;
     if (character_size(text.substr(start)) != text.size() - start) start = text.size() - 1;
     if (!drops(text.substr(start))) break;
     text.remove_suffix(text.size() - start);
@@ -175,9 +196,7 @@ std::string_view strip_text(std::string_view text, bool left, bool right, const 
   return text;
 }
 
-std::string to_upper(std::string_view text) {
-  return map_up(text, /*title=*/false);
-}
+std::string to_upper(std::string_view text) { return map_up(text, /*title=*/false); }
 
 std::string to_lower(std::string_view text) {
   std::string out;
@@ -192,7 +211,8 @@ std::string to_lower(std::string_view text) {
     } else if (code_point == 0x3A3) {
       out += is_final(characters, i) ? "\u03c2" : "\u03c3";
     } else {
-      append_code_point(out, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+      append_code_point(out, static_cast<std::uint32_t>(
+                                 utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
     }
   }
   return out;
@@ -203,19 +223,24 @@ std::string to_casefolded(std::string_view text) {
   for (std::string_view character : split_characters(text)) {
     std::array<utf8proc_int32_t, 8> parts;  // at most three
     int boundary = 0;
-    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decode_character(character)), parts.data(), parts.size(), UTF8PROC_CASEFOLD, &boundary);
-    if (count <= 0 || static_cast<std::size_t>(count) > parts.size() || (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80)) {
+    const auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decode_character(character)),
+                                parts.data(), parts.size(), UTF8PROC_CASEFOLD, &boundary);
+    if (count <= 0 || static_cast<std::size_t>(count) > parts.size() ||
+        (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80)) {
       out += character;
       continue;
     }
-    for (utf8proc_ssize_t i = 0; i < count; ++i) append_code_point(out, static_cast<std::uint32_t>(parts[static_cast<std::size_t>(i)]));
+    for (utf8proc_ssize_t i = 0; i < count; ++i)
+      append_code_point(out, static_cast<std::uint32_t>(parts[static_cast<std::size_t>(i)]));
   }
   return out;
 }
 
 std::string to_swapped_case(std::string_view text) {
   std::string out;
-  for (std::string_view character : split_characters(text)) out += to_lower(character) != character ? to_lower(character) : to_upper(character);
+  for (std::string_view character : split_characters(text))
+    out += to_lower(character) != character ? to_lower(character) : to_upper(character);
   return out;
 }
 
@@ -248,14 +273,16 @@ bool is_all(std::string_view text, CharacterClass wanted) {
         if (!digit) return false;
         break;
       case CharacterClass::kAlnum:
-        if (!is_letter(c) && !digit && c != UTF8PROC_CATEGORY_NL && c != UTF8PROC_CATEGORY_NO) return false;
+        if (!is_letter(c) && !digit && c != UTF8PROC_CATEGORY_NL && c != UTF8PROC_CATEGORY_NO)
+          return false;
         break;
       case CharacterClass::kSpace:
         if (!is_blank_character(character)) return false;
         break;
       case CharacterClass::kUpper:
       case CharacterClass::kLower: {
-        const auto other = wanted == CharacterClass::kUpper ? UTF8PROC_CATEGORY_LL : UTF8PROC_CATEGORY_LU;
+        const auto other =
+            wanted == CharacterClass::kUpper ? UTF8PROC_CATEGORY_LL : UTF8PROC_CATEGORY_LU;
         if (c == other || c == UTF8PROC_CATEGORY_LT) return false;
         cased = cased || c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL;
         break;
@@ -272,7 +299,8 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t size = character_size(text.substr(i));
     const std::uint32_t c = decode_character(text.substr(i, size));
-    const bool ends = (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || (size > 1 && (c == 0x85 || c == 0x2028 || c == 0x2029));
+    const bool ends = (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) ||
+                      (size > 1 && (c == 0x85 || c == 0x2028 || c == 0x2029));
     std::size_t next = i + size;
     if (ends) {
       if (c == '\r' && next < text.size() && text[next] == '\n') ++next;
@@ -289,19 +317,24 @@ std::string python_float(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[64];
-  const auto scientific = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
+  const auto scientific =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
   const std::string_view shortest(buffer, static_cast<std::size_t>(scientific.ptr - buffer));
   const std::size_t e = shortest.find('e');
   int exponent = 0;
-  std::from_chars(shortest.data() + e + (shortest[e + 1] == '+' ? 2 : 1), shortest.data() + shortest.size(), exponent);
+  std::from_chars(shortest.data() + e + (shortest[e + 1] == '+' ? 2 : 1),
+                  shortest.data() + shortest.size(), exponent);
   if (exponent < -4 || exponent >= 16) return std::string(shortest);
-  const auto fixed = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed);
+  const auto fixed =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed);
   std::string out(buffer, fixed.ptr);
   return out.find('.') == std::string::npos ? out + ".0" : out;
 }
 
 std::string python_string_literal(std::string_view text) {
-  const char quote = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
+  const char quote =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"'
+                                                                                            : '\'';
   std::string out(1, quote);
   for (std::string_view character : split_characters(text)) {
     const char c = character[0];

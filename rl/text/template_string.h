@@ -1,4 +1,5 @@
-// Python's view of UTF-8 text: code points, blanks, case, and how values are printed. Bytes that are not UTF-8 count as one character each.
+// Python's view of UTF-8 text: code points, blanks, case, and how values are printed. Bytes that
+// are not UTF-8 count as one character each.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,12 @@ std::vector<std::string_view> split_characters(std::string_view text);
 std::uint32_t decode_character(std::string_view character);
 
 bool is_blank_character(std::string_view character);
-bool is_word_character(std::string_view character);  // \w of Python's regular expressions: letters, numbers and the underscore
+bool is_word_character(std::string_view character);  // \w of Python's regular expressions: letters,
+                                                     // numbers and the underscore
 
 /// str.strip and its halves: of blanks, or of any of `characters` when given.
-std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters = nullptr);
+std::string_view strip_text(std::string_view text, bool left, bool right,
+                            const std::string* characters = nullptr);
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);

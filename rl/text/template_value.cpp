@@ -21,20 +21,23 @@ void check_depth(int depth) {
 
 std::string join_reprs(const ValueList& items, const char* open, const char* close, int depth) {
   std::string out = open;
-  for (std::size_t i = 0; i < items.size(); ++i) out += (i > 0 ? ", " : "") + items[i].repr(depth + 1);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    out += (i > 0 ? ", " : "") + items[i].repr(depth + 1);
   return out + close;
 }
 
 }  // namespace
 
 void DictBox::set(TemplateValue key, TemplateValue value) {
-  const std::size_t present = key.is_string() ? position_of(std::string_view(key.as_string())) : position_of(key);
+  const std::size_t present =
+      key.is_string() ? position_of(std::string_view(key.as_string())) : position_of(key);
   if (present < entries_.size()) {
     entries_[present].second = std::move(value);
     return;
   }
   if (key.is_string()) {
-    const std::pair<std::size_t, std::size_t> row(std::hash<std::string_view>{}(key.as_string()), entries_.size());
+    const std::pair<std::size_t, std::size_t> row(std::hash<std::string_view>{}(key.as_string()),
+                                                  entries_.size());
     index_.insert(std::lower_bound(index_.begin(), index_.end(), row), row);
   }
   entries_.emplace_back(std::move(key), std::move(value));
@@ -42,12 +45,14 @@ void DictBox::set(TemplateValue key, TemplateValue value) {
 
 std::size_t DictBox::position_of(std::string_view key) const {
   if (entries_.size() <= kIndexFrom) {
-    const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                    [key](const auto& entry) { return entry.first.is_string() && entry.first.as_string() == key; });
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [key](const auto& entry) {
+      return entry.first.is_string() && entry.first.as_string() == key;
+    });
     return static_cast<std::size_t>(found - entries_.begin());
   }
   const std::size_t hash = std::hash<std::string_view>{}(key);
-  for (auto row = std::lower_bound(index_.begin(), index_.end(), std::pair<std::size_t, std::size_t>(hash, 0));
+  for (auto row = std::lower_bound(index_.begin(), index_.end(),
+                                   std::pair<std::size_t, std::size_t>(hash, 0));
        row != index_.end() && row->first == hash; ++row) {
     if (entries_[row->second].first.as_string() == key) return row->second;
   }
@@ -55,7 +60,9 @@ std::size_t DictBox::position_of(std::string_view key) const {
 }
 
 std::size_t DictBox::position_of(const TemplateValue& key) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&key](const auto& entry) { return equal_values(entry.first, key); });
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&key](const auto& entry) {
+    return equal_values(entry.first, key);
+  });
   return static_cast<std::size_t>(found - entries_.begin());
 }
 
@@ -94,7 +101,8 @@ TemplateValue TemplateValue::integer(std::string_view digits) {
   while (digits.size() > 1 && digits.starts_with('0')) digits.remove_prefix(1);
   std::string written = (negative ? "-" : "") + std::string(digits);
   std::int64_t small = 0;
-  if (std::from_chars(written.data(), written.data() + written.size(), small).ec == std::errc()) return small;
+  if (std::from_chars(written.data(), written.data() + written.size(), small).ec == std::errc())
+    return small;
   TemplateValue value;
   value.data_ = std::make_shared<const BigInteger>(BigInteger{std::move(written)});
   return value;
@@ -117,9 +125,11 @@ TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int d
   switch (json.type()) {
     case nlohmann::ordered_json::value_t::boolean: return json.get<bool>();
     case nlohmann::ordered_json::value_t::number_unsigned:
-      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return integer(std::to_string(json.get<std::uint64_t>()));
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+        return integer(std::to_string(json.get<std::uint64_t>()));
       return json.get<std::int64_t>();
-    case nlohmann::ordered_json::value_t::binary: return integer(std::string(json.get_binary().begin(), json.get_binary().end()));
+    case nlohmann::ordered_json::value_t::binary:
+      return integer(std::string(json.get_binary().begin(), json.get_binary().end()));
     case nlohmann::ordered_json::value_t::number_integer: return json.get<std::int64_t>();
     case nlohmann::ordered_json::value_t::number_float: return json.get<double>();
     case nlohmann::ordered_json::value_t::string: return json.get<std::string>();
@@ -131,7 +141,8 @@ TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int d
     }
     case nlohmann::ordered_json::value_t::object: {
       DictBox members;
-      for (const auto& [key, item] : json.items()) members.set(text(key), from_json(item, depth + 1));
+      for (const auto& [key, item] : json.items())
+        members.set(text(key), from_json(item, depth + 1));
       return dict(std::move(members));
     }
     default: return {};
@@ -178,7 +189,8 @@ std::string TemplateValue::repr(int depth) const {
   if (is_float()) return python_float(as_double());
   if (is_range()) {
     const RangeBounds& range = *as_tuple().range;
-    return "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop) + (range.step == 1 ? "" : ", " + std::to_string(range.step)) + ")";
+    return "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop) +
+           (range.step == 1 ? "" : ", " + std::to_string(range.step)) + ")";
   }
   if (is_string()) return python_string_literal(as_string());
   if (is_list()) return join_reprs(items(), "[", "]", depth);
@@ -194,10 +206,13 @@ std::string TemplateValue::repr(int depth) const {
       for (const auto& [key, value] : as_dict().entries()) add(key.repr(depth + 1), value);
       return out + "}";
     }
-    for (const auto& [name, value] : as_namespace().attributes) add(python_string_literal(name), value);
+    for (const auto& [name, value] : as_namespace().attributes)
+      add(python_string_literal(name), value);
     return out + "}>";
   }
-  if (is_loop()) return "<LoopContext " + std::to_string(as_loop().index + 1) + "/" + std::to_string(as_loop().items.size()) + ">";
+  if (is_loop())
+    return "<LoopContext " + std::to_string(as_loop().index + 1) + "/" +
+           std::to_string(as_loop().items.size()) + ">";
   if (is_callable() && as_callable().name.empty()) return "<Macro anonymous>";
   if (is_callable()) return "<" + as_callable().type_name + " '" + as_callable().name + "'>";
   return "Undefined";
@@ -222,13 +237,22 @@ bool TemplateValue::same_as(const TemplateValue& other) const {
 namespace {
 
 // What is known of integers beyond 64 bits, and of those within beside them.
-bool integral(const TemplateValue& value) { return value.is_big_integer() || value.is_int() || value.is_bool(); }
+bool integral(const TemplateValue& value) {
+  return value.is_big_integer() || value.is_int() || value.is_bool();
+}
 
-bool as_numbers(const TemplateValue& a, const TemplateValue& b) { return (a.is_number() || a.is_big_integer()) && (b.is_number() || b.is_big_integer()); }
+bool as_numbers(const TemplateValue& a, const TemplateValue& b) {
+  return (a.is_number() || a.is_big_integer()) && (b.is_number() || b.is_big_integer());
+}
 
-std::string integer_digits(const TemplateValue& value) { return value.is_big_integer() ? value.as_big_integer() : std::to_string(value.as_int()); }
+std::string integer_digits(const TemplateValue& value) {
+  return value.is_big_integer() ? value.as_big_integer() : std::to_string(value.as_int());
+}
 
-double number_of(const TemplateValue& value) { return value.is_big_integer() ? std::strtod(value.as_big_integer().c_str(), nullptr) : value.as_double(); }
+double number_of(const TemplateValue& value) {
+  return value.is_big_integer() ? std::strtod(value.as_big_integer().c_str(), nullptr)
+                                : value.as_double();
+}
 
 int compare_digits(const std::string& a, const std::string& b) {
   const bool negative = a.starts_with('-');
@@ -245,13 +269,17 @@ bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth) {
     if (!a.is_float() && !b.is_float()) return a.as_int() == b.as_int();
     return a.as_double() == b.as_double();
   }
-  if (a.is_big_integer() || b.is_big_integer()) return integral(a) && integral(b) ? integer_digits(a) == integer_digits(b) : as_numbers(a, b) && number_of(a) == number_of(b);
+  if (a.is_big_integer() || b.is_big_integer())
+    return integral(a) && integral(b) ? integer_digits(a) == integer_digits(b)
+                                      : as_numbers(a, b) && number_of(a) == number_of(b);
   if (a.data_.index() != b.data_.index() || a.is_range() != b.is_range()) return false;
   if (a.is_none() || a.is_undefined()) return true;
   if (a.is_string()) return a.as_string() == b.as_string();
   if (a.is_sequence()) {
     return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
-                      [depth](const TemplateValue& x, const TemplateValue& y) { return equal_values(x, y, depth + 1); });
+                      [depth](const TemplateValue& x, const TemplateValue& y) {
+                        return equal_values(x, y, depth + 1);
+                      });
   }
   if (a.is_dict()) {
     if (a.as_dict().entries().size() != b.as_dict().entries().size()) return false;
@@ -267,16 +295,20 @@ bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth) {
 int compare_values(const TemplateValue& a, const TemplateValue& b, const char* op, int depth) {
   check_depth(depth);
   for (const TemplateValue* value : {&a, &b}) {
-    if (value->is_undefined()) fail_python(value->as_undefined().exception, value->as_undefined().message);
+    if (value->is_undefined())
+      fail_python(value->as_undefined().exception, value->as_undefined().message);
   }
   const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
   if (a.is_number() && b.is_number()) {
-    return a.is_float() || b.is_float() ? order(a.as_double(), b.as_double()) : order(a.as_int(), b.as_int());
+    return a.is_float() || b.is_float() ? order(a.as_double(), b.as_double())
+                                        : order(a.as_int(), b.as_int());
   }
   if (as_numbers(a, b)) {
-    return integral(a) && integral(b) ? compare_digits(integer_digits(a), integer_digits(b)) : order(number_of(a), number_of(b));
+    return integral(a) && integral(b) ? compare_digits(integer_digits(a), integer_digits(b))
+                                      : order(number_of(a), number_of(b));
   }
-  if (a.is_string() && b.is_string()) return order(a.as_string(), b.as_string());  // UTF-8 sorts as its code points do
+  if (a.is_string() && b.is_string())
+    return order(a.as_string(), b.as_string());  // UTF-8 sorts as its code points do
   if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) {
     for (std::size_t i = 0; i < std::min(a.items().size(), b.items().size()); ++i) {
       if (equal_values(a.items()[i], b.items()[i], depth + 1)) continue;
@@ -284,7 +316,8 @@ int compare_values(const TemplateValue& a, const TemplateValue& b, const char* o
     }
     return order(a.items().size(), b.items().size());
   }
-  fail_type("'" + std::string(op) + "' not supported between instances of '" + a.type_name() + "' and '" + b.type_name() + "'");
+  fail_type("'" + std::string(op) + "' not supported between instances of '" + a.type_name() +
+            "' and '" + b.type_name() + "'");
 }
 
 std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int depth) {
@@ -300,7 +333,8 @@ std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int
     return python_float(number);
   }
   if (value.is_string()) return json_string(value.as_string(), style.ensure_ascii);
-  if ((!value.is_sequence() && !value.is_dict()) || value.is_range()) fail_type("Object of type " + value.type_name() + " is not JSON serializable");
+  if ((!value.is_sequence() && !value.is_dict()) || value.is_range())
+    fail_type("Object of type " + value.type_name() + " is not JSON serializable");
 
   const auto new_line = [&](int levels) {
     std::string out;
@@ -314,22 +348,29 @@ std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int
   if (is_dict) {
     auto entries = value.as_dict().entries();
     if (style.sort_keys) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [](const auto& a, const auto& b) { return compare_values(a.first, b.first, "<") < 0; });
+      std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+        return compare_values(a.first, b.first, "<") < 0;
+      });
     }
     for (const auto& [key, item] : entries) {
-      if (key.is_sequence() || key.is_dict()) fail_type("keys must be str, int, float, bool or None, not " + key.type_name());
-      const std::string name = key.is_string() ? key.as_string() : to_json_text(key, style, depth + 1);
-      members.push_back(json_string(name, style.ensure_ascii) + style.key_separator + to_json_text(item, style, depth + 1));
+      if (key.is_sequence() || key.is_dict())
+        fail_type("keys must be str, int, float, bool or None, not " + key.type_name());
+      const std::string name =
+          key.is_string() ? key.as_string() : to_json_text(key, style, depth + 1);
+      members.push_back(json_string(name, style.ensure_ascii) + style.key_separator +
+                        to_json_text(item, style, depth + 1));
     }
   } else {
-    for (const TemplateValue& item : value.items()) members.push_back(to_json_text(item, style, depth + 1));
+    for (const TemplateValue& item : value.items())
+      members.push_back(to_json_text(item, style, depth + 1));
   }
   if (members.empty()) return is_dict ? "{}" : "[]";
   std::string separator = style.item_separator;
-  if (style.multi_line && separator == ", ") separator = ",";  // as json.dumps does when it breaks lines
+  if (style.multi_line && separator == ", ")
+    separator = ",";  // as json.dumps does when it breaks lines
   std::string out = is_dict ? "{" : "[";
-  for (std::size_t i = 0; i < members.size(); ++i) out += (i > 0 ? separator : "") + new_line(depth + 1) + members[i];
+  for (std::size_t i = 0; i < members.size(); ++i)
+    out += (i > 0 ? separator : "") + new_line(depth + 1) + members[i];
   return out + new_line(depth) + (is_dict ? "}" : "]");
 }
 

@@ -1,6 +1,6 @@
 // The values of the template language: Python's, as far as templates can make or see them.
-// Strings, lists and dictionaries are immutable and shared (the sandbox refuses whatever would change them); a namespace is the one
-// thing that can be assigned to.
+// Strings, lists and dictionaries are immutable and shared (the sandbox refuses whatever would
+// change them); a namespace is the one thing that can be assigned to.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class TemplateEvaluator;
 struct CallArguments;
 using ValueList = std::vector<TemplateValue>;
 
-/// A name or attribute that is not there: prints as nothing, is false and empty, and fails when it is used for more.
+/// A name or attribute that is not there: prints as nothing, is false and empty, and fails when it
+/// is used for more.
 struct UndefinedInfo {
   std::string message;                       // "'x' is undefined"
   const char* exception = "UndefinedError";  // or "SecurityError" for what the sandbox hides
@@ -40,11 +41,12 @@ struct RangeBounds {
 
 struct TupleBox {
   ValueList items;
-  std::vector<std::string> names;  // of a named tuple: its items are attributes too
+  std::vector<std::string> names;    // of a named tuple: its items are attributes too
   std::optional<RangeBounds> range;  // of what range() gives, which prints as itself
 };
 
-/// An integer beyond 64 bits: kept as it was written, to be printed and compared. Arithmetic on it is refused.
+/// An integer beyond 64 bits: kept as it was written, to be printed and compared. Arithmetic on it
+/// is refused.
 struct BigInteger {
   std::string digits;  // decimal, with "-" in front when negative, without leading zeros
 };
@@ -76,7 +78,8 @@ struct CallableBox {
   std::string type_name;  // as Python says it: "Macro", "function", "method"
   std::string name;
   std::function<TemplateValue(TemplateEvaluator&, const CallArguments&)> call;
-  std::vector<std::pair<std::string, TemplateValue>> attributes;  // of a macro: name, arguments, ...
+  std::vector<std::pair<std::string, TemplateValue>>
+      attributes;  // of a macro: name, arguments, ...
 };
 
 struct LoopState;  // `loop`, see template_evaluator.h
@@ -94,13 +97,17 @@ class TemplateValue {
   using Big = std::shared_ptr<const BigInteger>;
 
   TemplateValue() : data_(NoneType{}) {}
-  TemplateValue(bool value) : data_(value) {}          // NOLINT(google-explicit-constructor): values mix freely in this language
+  TemplateValue(bool value)
+      : data_(value) {}  // NOLINT(google-explicit-constructor): values mix freely in this language
   TemplateValue(std::int64_t value) : data_(value) {}  // NOLINT(google-explicit-constructor)
   TemplateValue(double value) : data_(value) {}        // NOLINT(google-explicit-constructor)
-  TemplateValue(std::string value) : data_(std::make_shared<const std::string>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
-  TemplateValue(Namespace value) : data_(std::move(value)) {}                                         // NOLINT(google-explicit-constructor)
-  TemplateValue(Callable value) : data_(std::move(value)) {}                                          // NOLINT(google-explicit-constructor)
-  TemplateValue(Loop value) : data_(std::move(value)) {}                                              // NOLINT(google-explicit-constructor)
+  TemplateValue(std::string value)
+      : data_(std::make_shared<const std::string>(std::move(value))) {
+  }  // NOLINT(google-explicit-constructor)
+  TemplateValue(Namespace value)
+      : data_(std::move(value)) {}                            // NOLINT(google-explicit-constructor)
+  TemplateValue(Callable value) : data_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  TemplateValue(Loop value) : data_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
 
   static TemplateValue text(std::string_view value) { return TemplateValue(std::string(value)); }
   static TemplateValue list(ValueList items);
@@ -110,15 +117,17 @@ class TemplateValue {
   /// Of decimal digits, after a "-" perhaps: an integer, whatever its size.
   static TemplateValue integer(std::string_view digits);
   static TemplateValue undefined(std::string message, const char* exception = "UndefinedError");
-  /// Throws TemplateFailure when nested deeper than 200. A binary value holds the digits of an integer that JSON numbers of 64 bits cannot hold; see
-  /// parse_template_variables.
+  /// Throws TemplateFailure when nested deeper than 200. A binary value holds the digits of an
+  /// integer that JSON numbers of 64 bits cannot hold; see parse_template_variables.
   static TemplateValue from_json(const nlohmann::ordered_json& json, int depth = 0);
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_none() const { return std::holds_alternative<NoneType>(data_); }
   bool is_bool() const { return std::holds_alternative<bool>(data_); }
   bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
-  bool is_big_integer() const { return std::holds_alternative<Big>(data_); }  // is_number() does not hold for these
+  bool is_big_integer() const {
+    return std::holds_alternative<Big>(data_);
+  }  // is_number() does not hold for these
   bool is_float() const { return std::holds_alternative<double>(data_); }
   bool is_number() const { return is_bool() || is_int() || is_float(); }
   bool is_string() const { return std::holds_alternative<Text>(data_); }
@@ -133,11 +142,17 @@ class TemplateValue {
 
   // The matching is_...() must hold.
   bool as_bool() const { return std::get<bool>(data_); }
-  std::int64_t as_int() const { return is_bool() ? (as_bool() ? 1 : 0) : std::get<std::int64_t>(data_); }    // of an int or bool
-  double as_double() const { return is_float() ? std::get<double>(data_) : static_cast<double>(as_int()); }  // of any number
+  std::int64_t as_int() const {
+    return is_bool() ? (as_bool() ? 1 : 0) : std::get<std::int64_t>(data_);
+  }  // of an int or bool
+  double as_double() const {
+    return is_float() ? std::get<double>(data_) : static_cast<double>(as_int());
+  }  // of any number
   const std::string& as_big_integer() const { return std::get<Big>(data_)->digits; }
   const std::string& as_string() const { return *std::get<Text>(data_); }
-  const ValueList& items() const { return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items; }  // of a list or tuple
+  const ValueList& items() const {
+    return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items;
+  }  // of a list or tuple
   const TupleBox& as_tuple() const { return *std::get<Tuple>(data_); }
   const DictBox& as_dict() const { return *std::get<Dict>(data_); }
   NamespaceBox& as_namespace() const { return *std::get<Namespace>(data_); }
@@ -158,14 +173,16 @@ class TemplateValue {
  private:
   friend bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth);
 
-  std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable, Loop, Undefined, Big> data_;
+  std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable,
+               Loop, Undefined, Big>
+      data_;
 };
 
 /// Python's ==: numbers by value, dictionaries without order, a list never equals a tuple.
 bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth = 0);
 
-/// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the two have no order; `op` is for that
-/// message.
+/// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the
+/// two have no order; `op` is for that message.
 int compare_values(const TemplateValue& a, const TemplateValue& b, const char* op, int depth = 0);
 
 struct JsonStyle {

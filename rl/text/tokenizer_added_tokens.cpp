@@ -42,7 +42,8 @@ std::size_t over_spaces(std::string_view text, std::size_t end) {
 
 }  // namespace
 
-Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Normalizer* normalizer) {
+Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens,
+                                      const Normalizer* normalizer) {
   AddedTokens added;
   added.tokens_ = std::move(tokens);
   std::vector<std::string> contents;  // normalized; the keys below are views of it
@@ -73,7 +74,8 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
   return added;
 }
 
-void AddedTokens::split(const ByteTrie& trie, std::string_view text, std::vector<Segment>& segments) const {
+void AddedTokens::split(const ByteTrie& trie, std::string_view text,
+                        std::vector<Segment>& segments) const {
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size() && !trie.empty();) {
     std::size_t length = 0;
@@ -93,8 +95,10 @@ void AddedTokens::split(const ByteTrie& trie, std::string_view text, std::vector
     std::size_t end = at + length;
     at = end;
     if (token.single_word && inside_word(text, begin, end)) continue;
-    // What the token before took to its right is still searched: a token of white space there is found again, as in Hugging Face's tokenizers.
-    if (token.strip_left) begin = std::max(back_over_spaces(text, begin, std::min(begin, done)), done);
+    // What the token before took to its right is still searched: a token of white space there is
+    // found again, as in Hugging Face's tokenizers.
+    if (token.strip_left)
+      begin = std::max(back_over_spaces(text, begin, std::min(begin, done)), done);
     if (token.strip_right) end = over_spaces(text, end);
     if (begin >= end) continue;
     if (begin > done) segments.push_back({text.substr(done, begin - done), -1});
@@ -133,8 +137,10 @@ Result<std::vector<AddedToken>> added_tokens_from_json(const json& tokenizer) {
     for (const auto* field : {&special, &single_word, &left, &right, &normalized}) {
       if (!field->ok()) return field->status().with_context(where);
     }
-    if (*id < 0 || *id > kIdMax) return runtime::invalid_argument(where + ": id " + std::to_string(*id) + " is out of range");
-    tokens.push_back({static_cast<std::int32_t>(*id), std::string(*content), *special, *single_word, *left, *right, *normalized});
+    if (*id < 0 || *id > kIdMax)
+      return runtime::invalid_argument(where + ": id " + std::to_string(*id) + " is out of range");
+    tokens.push_back({static_cast<std::int32_t>(*id), std::string(*content), *special, *single_word,
+                      *left, *right, *normalized});
   }
   return tokens;
 }

@@ -1,5 +1,5 @@
-// Added tokens: strings that are one token wherever they occur in a text, found before anything else is done to it.
-// Special ones (begin, end, roles) can be left out on decoding.
+// Added tokens: strings that are one token wherever they occur in a text, found before anything
+// else is done to it. Special ones (begin, end, roles) can be left out on decoding.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,11 @@ struct AddedToken {
   bool strip_left = false;   // takes the white space before it
   bool strip_right = false;  // and after it
   bool normalized = false;   // looked for in the normalized text rather than in the original
-  bool in_text = true;       // else never looked for: what SentencePiece calls a control symbol is no part of any text
-  bool silent = false;       // decodes to nothing
-  std::string shown = {};    // what it decodes to: its normalized form where it is looked for in normalized text; set by AddedTokens::make
+  bool in_text = true;     // else never looked for: what SentencePiece calls a control symbol is no
+                           // part of any text
+  bool silent = false;     // decodes to nothing
+  std::string shown = {};  // what it decodes to: its normalized form where it is looked for in
+                           // normalized text; set by AddedTokens::make
 };
 
 /// A stretch of text, or an added token that was found there (id >= 0).
@@ -42,13 +44,20 @@ class AddedTokens {
  public:
   AddedTokens() = default;
 
-  /// `normalizer` (may be null: the content stands for itself) is applied to the content of normalized tokens. Errors: as Normalizer::apply.
-  static runtime::Result<AddedTokens> make(std::vector<AddedToken> tokens, const Normalizer* normalizer);
+  /// `normalizer` (may be null: the content stands for itself) is applied to the content of
+  /// normalized tokens. Errors: as Normalizer::apply.
+  static runtime::Result<AddedTokens> make(std::vector<AddedToken> tokens,
+                                           const Normalizer* normalizer);
 
-  /// Appends the segments of `text`, none of them empty text. The leftmost match counts, of several there the longest. A token inside the white space that the one
-  /// before it took is a segment too, which then overlaps.
-  void split_original(std::string_view text, std::vector<Segment>& segments) const { split(original_, text, segments); }
-  void split_normalized(std::string_view text, std::vector<Segment>& segments) const { split(normalized_, text, segments); }
+  /// Appends the segments of `text`, none of them empty text. The leftmost match counts, of several
+  /// there the longest. A token inside the white space that the one before it took is a segment
+  /// too, which then overlaps.
+  void split_original(std::string_view text, std::vector<Segment>& segments) const {
+    split(original_, text, segments);
+  }
+  void split_normalized(std::string_view text, std::vector<Segment>& segments) const {
+    split(normalized_, text, segments);
+  }
 
   /// Null when the id is not of an added token.
   const AddedToken* find(std::int32_t id) const;
@@ -61,7 +70,7 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::int32_t, std::size_t> by_id_;
   std::unordered_map<std::string, std::size_t> by_content_;
-  ByteTrie original_;    // values are indices of tokens_
+  ByteTrie original_;  // values are indices of tokens_
   ByteTrie normalized_;
 };
 

@@ -13,7 +13,8 @@ AlignedText align(std::string_view original, std::uint32_t begin) {
   for (std::size_t at = 0; at < original.size();) {
     const std::size_t length = utf8_length(original[at]);
     const auto start = static_cast<std::uint32_t>(begin + at);
-    aligned.origins.insert(aligned.origins.end(), length, {start, static_cast<std::uint32_t>(start + length)});
+    aligned.origins.insert(aligned.origins.end(), length,
+                           {start, static_cast<std::uint32_t>(start + length)});
     at += length;
   }
   return aligned;
@@ -30,7 +31,8 @@ void AlignedRewriter::add(std::string_view text, Piece origin) {
 
 void AlignedRewriter::keep(std::size_t begin, std::size_t end) {
   new_.text.append(old_.text, begin, end - begin);
-  new_.origins.insert(new_.origins.end(), old_.origins.begin() + static_cast<std::ptrdiff_t>(begin), old_.origins.begin() + static_cast<std::ptrdiff_t>(end));
+  new_.origins.insert(new_.origins.end(), old_.origins.begin() + static_cast<std::ptrdiff_t>(begin),
+                      old_.origins.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 void AlignedRewriter::finish() { old_ = std::move(new_); }

@@ -14,10 +14,7 @@ using nlohmann::json;
 using runtime::Result;
 using runtime::Status;
 
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 struct Bpe::Scratch final : ModelScratch {
   PieceCache cache;
@@ -30,17 +27,20 @@ Bpe::Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
   for (int byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<std::uint8_t>(byte);
     std::string spelled;
-    append_utf8(options_.pieces_are_bytes ? byte_to_character(value) : static_cast<char32_t>(value), spelled);
+    append_utf8(options_.pieces_are_bytes ? byte_to_character(value) : static_cast<char32_t>(value),
+                spelled);
     byte_ids_[value] = this->vocabulary().find(spelled).value_or(-1);
     fallback_ids_[value] = this->vocabulary().find(byte_token(value)).value_or(-1);
   }
   split_words_ = !options_.pieces_are_bytes && words_never_join();
 }
 
-// Whether every token with word marks has them all in front. Then nothing merges across the beginning of a word, and a
-// text that comes as one piece (Llama 2) can still be encoded, and cached, word by word.
+// Whether every token with word marks has them all in front. Then nothing merges across the
+// beginning of a word, and a text that comes as one piece (Llama 2) can still be encoded, and
+// cached, word by word.
 bool Bpe::words_never_join() const {
-  if (!options_.continuing_prefix.empty() || !options_.end_suffix.empty() || options_.ignore_merges) return false;
+  if (!options_.continuing_prefix.empty() || !options_.end_suffix.empty() || options_.ignore_merges)
+    return false;
   if (!vocabulary().find(kWordMark)) return false;
   for (std::int32_t id = 0; id < vocabulary().size(); ++id) {
     std::string_view token = vocabulary().token(id);
@@ -65,7 +65,8 @@ void Bpe::encode(std::string_view piece, ModelScratch& model_scratch, Ids& ids) 
   }
 }
 
-void Bpe::encode_ranges(std::string_view piece, ModelScratch& model_scratch, Ids& ids, std::vector<Piece>& ranges) const {
+void Bpe::encode_ranges(std::string_view piece, ModelScratch& model_scratch, Ids& ids,
+                        std::vector<Piece>& ranges) const {
   auto& scratch = static_cast<Scratch&>(model_scratch);
   scratch.symbols.with_lengths = true;
   std::uint32_t at = 0;
@@ -90,7 +91,8 @@ void Bpe::split(std::string_view word, Scratch& scratch) const {
   } else {
     start_with_characters(word, symbols);
   }
-  apply_merges(merges_, symbols.ids, scratch.merge, symbols.with_lengths ? &symbols.lengths : nullptr);
+  apply_merges(merges_, symbols.ids, scratch.merge,
+               symbols.with_lengths ? &symbols.lengths : nullptr);
 }
 
 // A word begins at a mark that follows anything but a mark.
@@ -156,7 +158,8 @@ std::optional<std::int32_t> Bpe::find_character(std::string_view character) cons
 
 bool Bpe::start_with_fallback_bytes(std::string_view character, Symbols& symbols) const {
   const auto id_of = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
-  if (std::any_of(character.begin(), character.end(), [&](char c) { return id_of(c) < 0; })) return false;
+  if (std::any_of(character.begin(), character.end(), [&](char c) { return id_of(c) < 0; }))
+    return false;
   for (char c : character) symbols.add(id_of(c), 1);
   return true;
 }
@@ -179,7 +182,8 @@ using MergePair = std::pair<std::string_view, std::string_view>;
 // A merge is ["a", "b"], or "a b" in older files.
 Result<MergePair> merge_from_json(const json& merge) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return MergePair(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>());
+    return MergePair(merge[0].get_ref<const std::string&>(),
+                     merge[1].get_ref<const std::string&>());
   }
   if (merge.is_string()) {
     const std::string_view text = merge.get_ref<const std::string&>();
@@ -191,7 +195,8 @@ Result<MergePair> merge_from_json(const json& merge) {
   return runtime::invalid_argument("is not a pair of tokens");
 }
 
-Result<MergeTable> merges_from_json(const json& model, const Vocabulary& vocabulary, std::string_view continuing_prefix) {
+Result<MergeTable> merges_from_json(const json& model, const Vocabulary& vocabulary,
+                                    std::string_view continuing_prefix) {
   auto list = json_array(model, "merges");
   if (!list.ok()) return list.status();
   std::vector<MergePair> merges;
@@ -218,7 +223,8 @@ Result<BpeOptions> options_from_json(const json& model, const Vocabulary& vocabu
     if (!field->ok()) return field->status();
   }
   const json* dropout = json_member(model, "dropout");
-  if (dropout != nullptr && *dropout != 0.0) return runtime::unimplemented("dropout is not supported; set it to null");
+  if (dropout != nullptr && *dropout != 0.0)
+    return runtime::unimplemented("dropout is not supported; set it to null");
   BpeOptions options;
   options.byte_fallback = *fallback;
   options.ignore_merges = *ignore_merges;
@@ -227,7 +233,9 @@ Result<BpeOptions> options_from_json(const json& model, const Vocabulary& vocabu
   options.end_suffix = *suffix;
   if (!unknown->empty()) {
     options.unknown_id = vocabulary.find(*unknown);
-    if (!options.unknown_id) return runtime::invalid_argument("unk_token " + std::string(*unknown) + " is not in the vocabulary");
+    if (!options.unknown_id)
+      return runtime::invalid_argument("unk_token " + std::string(*unknown) +
+                                       " is not in the vocabulary");
   }
   return options;
 }
@@ -242,7 +250,8 @@ Result<std::unique_ptr<TokenModel>> bpe_from_json(const json& model, bool pieces
   options->pieces_are_bytes = pieces_are_bytes;
   auto merges = merges_from_json(model, *vocabulary, options->continuing_prefix);
   if (!merges.ok()) return merges.status();
-  return std::unique_ptr<TokenModel>(std::make_unique<Bpe>(std::move(*vocabulary), std::move(*merges), std::move(*options)));
+  return std::unique_ptr<TokenModel>(
+      std::make_unique<Bpe>(std::move(*vocabulary), std::move(*merges), std::move(*options)));
 }
 
 }  // namespace rl

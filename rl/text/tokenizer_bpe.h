@@ -1,5 +1,6 @@
-// Byte-pair encoding: a piece starts as characters (or bytes), and the pair of neighbours whose merge was learned earliest is
-// merged until no neighbours have a merge. Sennrich et al. 2016, arXiv:1508.07909.
+// Byte-pair encoding: a piece starts as characters (or bytes), and the pair of neighbours whose
+// merge was learned earliest is merged until no neighbours have a merge. Sennrich et al. 2016,
+// arXiv:1508.07909.
 #pragma once
 
 #include <array>
@@ -20,13 +21,15 @@
 namespace rl {
 
 struct BpeOptions {
-  bool pieces_are_bytes = false;  // the vocabulary spells bytes in GPT-2's characters, pieces are the raw bytes
-  bool byte_fallback = false;     // characters without a token become the tokens <0x00> to <0xFF> of their bytes
-  bool ignore_merges = false;     // a piece that is a token is that token, whatever the merges say
-  bool fuse_unknown = false;      // neighbouring unknown characters become one unknown token
+  bool pieces_are_bytes =
+      false;  // the vocabulary spells bytes in GPT-2's characters, pieces are the raw bytes
+  bool byte_fallback =
+      false;  // characters without a token become the tokens <0x00> to <0xFF> of their bytes
+  bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges say
+  bool fuse_unknown = false;   // neighbouring unknown characters become one unknown token
   std::optional<std::int32_t> unknown_id;  // without it unknown characters are dropped
-  std::string continuing_prefix;  // before every symbol of a piece but the first
-  std::string end_suffix;         // after the last symbol of a piece
+  std::string continuing_prefix;           // before every symbol of a piece but the first
+  std::string end_suffix;                  // after the last symbol of a piece
 };
 
 class Bpe final : public TokenModel {
@@ -35,8 +38,10 @@ class Bpe final : public TokenModel {
 
   std::string_view kind() const override { return "BPE"; }
   std::unique_ptr<ModelScratch> make_scratch() const override;
-  void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
-  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
+  void encode(std::string_view piece, ModelScratch& scratch,
+              std::vector<std::int32_t>& ids) const override;
+  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids,
+                     std::vector<Piece>& ranges) const override;
 
  private:
   using Ids = std::vector<std::int32_t>;
@@ -77,12 +82,15 @@ class Bpe final : public TokenModel {
 
   MergeTable merges_;
   BpeOptions options_;
-  std::array<std::int32_t, 256> byte_ids_{};      // of single bytes (pieces_are_bytes) or ASCII characters; -1: none
+  std::array<std::int32_t, 256>
+      byte_ids_{};  // of single bytes (pieces_are_bytes) or ASCII characters; -1: none
   std::array<std::int32_t, 256> fallback_ids_{};  // of <0xNN>; -1: none
-  bool split_words_ = false;                      // no merge crosses the beginning of a word marked with U+2581
+  bool split_words_ = false;  // no merge crosses the beginning of a word marked with U+2581
 };
 
-/// Errors name the merge or member: kInvalidArgument (a merge of tokens outside the vocabulary, ...), kUnimplemented (dropout).
-runtime::Result<std::unique_ptr<TokenModel>> bpe_from_json(const nlohmann::json& model, bool pieces_are_bytes);
+/// Errors name the merge or member: kInvalidArgument (a merge of tokens outside the vocabulary,
+/// ...), kUnimplemented (dropout).
+runtime::Result<std::unique_ptr<TokenModel>> bpe_from_json(const nlohmann::json& model,
+                                                           bool pieces_are_bytes);
 
 }  // namespace rl

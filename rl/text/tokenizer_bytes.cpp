@@ -7,7 +7,8 @@ namespace rl {
 namespace {
 
 constexpr bool printable(unsigned byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
+  return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) ||
+         (byte >= 0xae && byte <= 0xff);
 }
 
 struct Alphabet {

@@ -1,4 +1,5 @@
-// The byte alphabet of byte-level BPE (GPT-2): each byte stands as one printable character, so that vocabularies are text.
+// The byte alphabet of byte-level BPE (GPT-2): each byte stands as one printable character, so that
+// vocabularies are text.
 #pragma once
 
 #include <array>
@@ -9,7 +10,8 @@
 
 namespace rl {
 
-/// The character that stands for `byte`: itself when printable Latin-1, else one of U+0100 to U+0143 in order.
+/// The character that stands for `byte`: itself when printable Latin-1, else one of U+0100 to
+/// U+0143 in order.
 char32_t byte_to_character(std::uint8_t byte);
 
 /// The byte that `c` stands for.
@@ -18,10 +20,12 @@ std::optional<std::uint8_t> character_to_byte(char32_t c);
 /// Each byte of `bytes` as its character, in UTF-8.
 void append_byte_characters(std::string_view bytes, std::string& out);
 
-/// The bytes that a vocabulary entry stands for. When any character stands for no byte, the entry's own bytes (an added token).
+/// The bytes that a vocabulary entry stands for. When any character stands for no byte, the entry's
+/// own bytes (an added token).
 void append_token_bytes(std::string_view token, std::string& out);
 
-/// The byte b when `token` is "<0xB>" with two hexadecimal digits: how byte-fallback vocabularies spell a byte.
+/// The byte b when `token` is "<0xB>" with two hexadecimal digits: how byte-fallback vocabularies
+/// spell a byte.
 std::optional<std::uint8_t> parse_byte_token(std::string_view token);
 
 /// "<0x0A>".

@@ -1,4 +1,5 @@
-// SentencePiece's table of replacements ("precompiled charsmap"): which strings of the input become which others.
+// SentencePiece's table of replacements ("precompiled charsmap"): which strings of the input become
+// which others.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ class CharsMap {
   static runtime::Result<CharsMap> parse(std::string_view blob);
 
   struct Match {
-    std::size_t length;            // of what is replaced, from the start of the text
+    std::size_t length;  // of what is replaced, from the start of the text
     std::string_view replacement;
   };
 

@@ -19,7 +19,7 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::size_t kGraphemeBytesMax = 5;            // longer ones are never looked up as a whole
+constexpr std::size_t kGraphemeBytesMax = 5;  // longer ones are never looked up as a whole
 
 class SentencePieceNormalizer final : public Normalizer {
  public:
@@ -46,7 +46,8 @@ class SentencePieceNormalizer final : public Normalizer {
         text.text,
         [&](std::string_view piece, std::size_t begin, std::size_t end) {
           out.text += piece;
-          out.origins.insert(out.origins.end(), piece.size(), {text.origins[begin].begin, text.origins[end - 1].end});
+          out.origins.insert(out.origins.end(), piece.size(),
+                             {text.origins[begin].begin, text.origins[end - 1].end});
         },
         [&](std::size_t bytes) {
           out.text.resize(out.text.size() - bytes);
@@ -68,7 +69,8 @@ class SentencePieceNormalizer final : public Normalizer {
     return {length, text.substr(0, length)};
   }
 
-  // Calls `add(new text, from, to)` with the range of the old text that it stands for, and `drop(bytes)` to take back what is at the end of `out`.
+  // Calls `add(new text, from, to)` with the range of the old text that it stands for, and
+  // `drop(bytes)` to take back what is at the end of `out`.
   template <class Add, class Drop>
   void rewrite(std::string_view text, Add add, Drop drop, const std::string& out) const {
     std::size_t at = 0;
@@ -79,7 +81,8 @@ class SentencePieceNormalizer final : public Normalizer {
       at += match.length;
     }
     if (at == text.size()) return;
-    if (options_.add_dummy_prefix && !options_.whitespace_as_suffix) add(space_, at, at + utf8_length(text[at]));
+    if (options_.add_dummy_prefix && !options_.whitespace_as_suffix)
+      add(space_, at, at + utf8_length(text[at]));
     bool after_space = options_.remove_extra_whitespaces;
     while (at < text.size()) {
       const CharsMap::Match match = next(text.substr(at));
@@ -95,8 +98,10 @@ class SentencePieceNormalizer final : public Normalizer {
       }
       at = end;
     }
-    while (options_.remove_extra_whitespaces && std::string_view(out).ends_with(space_)) drop(space_.size());
-    if (options_.add_dummy_prefix && options_.whitespace_as_suffix) add(space_, text.size() - 1, text.size());
+    while (options_.remove_extra_whitespaces && std::string_view(out).ends_with(space_))
+      drop(space_.size());
+    if (options_.add_dummy_prefix && options_.whitespace_as_suffix)
+      add(space_, text.size() - 1, text.size());
   }
 
   SentencePieceNormalizerOptions options_;
@@ -120,8 +125,10 @@ class Precompiled final : public Normalizer {
     std::vector<CharacterChange> changes;
     rewrite(text.text, [&](std::string_view part, std::string_view becomes) {
       const int more = characters(becomes) - characters(part);
-      for (std::size_t at = 0; at < becomes.size();) changes.push_back({next_code_point(becomes, at), 0});
-      for (int i = 0; i < more; ++i) changes[changes.size() - 1 - static_cast<std::size_t>(i)].change = 1;
+      for (std::size_t at = 0; at < becomes.size();)
+        changes.push_back({next_code_point(becomes, at), 0});
+      for (int i = 0; i < more; ++i)
+        changes[changes.size() - 1 - static_cast<std::size_t>(i)].change = 1;
       // Characters that go count with the one before them, even if that belongs to another part.
       if (more < 0 && !changes.empty()) changes.back().change += more;
     });
@@ -131,7 +138,9 @@ class Precompiled final : public Normalizer {
 
  private:
   static int characters(std::string_view text) {
-    return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    }));
   }
 
   // Calls `part(old, new)` for each part of the text.
@@ -164,7 +173,9 @@ class Precompiled final : public Normalizer {
       const char32_t c = next_code_point(text, end);
       // Two printing ASCII characters are never one cluster.
       if (previous < 0x7f && c < 0x7f && previous >= 0x20 && c >= 0x20) break;
-      if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous), static_cast<utf8proc_int32_t>(c), &state)) break;
+      if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                           static_cast<utf8proc_int32_t>(c), &state))
+        break;
       previous = c;
       at = end;
     }
@@ -177,8 +188,10 @@ class Precompiled final : public Normalizer {
 std::optional<std::string> from_base64(std::string_view text) {
   std::array<signed char, 256> digits;
   digits.fill(-1);
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < kDigits.size(); ++i) digits[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (std::size_t i = 0; i < kDigits.size(); ++i)
+    digits[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
   while (text.ends_with('=')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 3);

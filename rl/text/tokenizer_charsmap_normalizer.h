@@ -1,4 +1,5 @@
-// Normalizers that use SentencePiece's table of replacements: as SentencePiece itself does, and as Hugging Face's "Precompiled" does.
+// Normalizers that use SentencePiece's table of replacements: as SentencePiece itself does, and as
+// Hugging Face's "Precompiled" does.
 #pragma once
 
 #include <memory>
@@ -26,8 +27,9 @@ struct SentencePieceNormalizerOptions {
 /// Exactly SentencePiece's Normalizer::Normalize.
 std::unique_ptr<Normalizer> make_sentencepiece_normalizer(SentencePieceNormalizerOptions options);
 
-/// {"type": "Precompiled", "precompiled_charsmap": base64}: as Hugging Face's tokenizers apply it, which is by grapheme and differs from SentencePiece in corner
-/// cases. Errors: kInvalidArgument (no base64, a damaged table).
+/// {"type": "Precompiled", "precompiled_charsmap": base64}: as Hugging Face's tokenizers apply it,
+/// which is by grapheme and differs from SentencePiece in corner cases. Errors: kInvalidArgument
+/// (no base64, a damaged table).
 runtime::Result<std::unique_ptr<Normalizer>> precompiled_from_json(const nlohmann::json& component);
 
 }  // namespace rl

@@ -29,7 +29,8 @@ Result<std::string> template_text(const json& config) {
       if (name.ok() && text.ok() && *name == "default") return std::string(*text);
     }
   }
-  return runtime::invalid_argument("chat_template is neither a string nor a list with one named \"default\"");
+  return runtime::invalid_argument(
+      "chat_template is neither a string nor a list with one named \"default\"");
 }
 
 Status add_chat_template(const fs::path& folder, const json& config, TokenizerPipeline& pipeline) {
@@ -38,7 +39,8 @@ Status add_chat_template(const fs::path& folder, const json& config, TokenizerPi
   if (!own_file.ok()) return own_file.status();
   if (*own_file) {
     pipeline.chat_template = std::move(**own_file);
-    if (invalid_utf8_at(pipeline.chat_template)) return runtime::invalid_argument(jinja.string() + ": not UTF-8");
+    if (invalid_utf8_at(pipeline.chat_template))
+      return runtime::invalid_argument(jinja.string() + ": not UTF-8");
     return {};
   }
   auto text = template_text(config);
@@ -57,11 +59,14 @@ Status add_chat_template(const fs::path& folder, const json& config, TokenizerPi
 }  // namespace
 
 Status add_tokenizer_config(const fs::path& folder, TokenizerPipeline& pipeline) {
-  auto config = folder.empty() ? Result<json>(json()) : read_optional_json(folder / "tokenizer_config.json");
+  auto config =
+      folder.empty() ? Result<json>(json()) : read_optional_json(folder / "tokenizer_config.json");
   if (!config.ok()) return config.status();
-  auto map = folder.empty() ? Result<json>(json()) : read_optional_json(folder / "special_tokens_map.json");
+  auto map = folder.empty() ? Result<json>(json())
+                            : read_optional_json(folder / "special_tokens_map.json");
   if (!map.ok()) return map.status();
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+                          "cls_token", "mask_token"}) {
     auto text = special_token_text(*config, key);
     if (!text && json_member(*config, key) == nullptr) text = special_token_text(*map, key);
     if (text) pipeline.special_token_texts[key] = *text;

@@ -14,7 +14,6 @@ using runtime::Result;
 
 namespace {
 
-
 using DecoderResult = Result<std::unique_ptr<Decoder>>;
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
@@ -46,7 +45,8 @@ class ByteLevelDecoder final : public Decoder {
 
 class MetaspaceDecoder final : public Decoder {
  public:
-  MetaspaceDecoder(std::string replacement, bool prepends) : replacement_(std::move(replacement)), prepends_(prepends) {}
+  MetaspaceDecoder(std::string replacement, bool prepends)
+      : replacement_(std::move(replacement)), prepends_(prepends) {}
 
   void decode(std::vector<std::string>& tokens) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -100,8 +100,10 @@ class StripDecoder final : public Decoder {
   void decode(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) {
       std::string_view rest = token;
-      for (std::int64_t i = 0; i < start_ && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
-      for (std::int64_t i = 0; i < stop_ && rest.ends_with(content_); ++i) rest.remove_suffix(content_.size());
+      for (std::int64_t i = 0; i < start_ && rest.starts_with(content_); ++i)
+        rest.remove_prefix(content_.size());
+      for (std::int64_t i = 0; i < stop_ && rest.ends_with(content_); ++i)
+        rest.remove_suffix(content_.size());
       token = std::string(rest);
     }
   }
@@ -114,13 +116,15 @@ class StripDecoder final : public Decoder {
 
 class ReplaceDecoder final : public Decoder {
  public:
-  ReplaceDecoder(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  ReplaceDecoder(Pattern pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
   void decode(std::vector<std::string>& tokens) const override {
     RegexScratch scratch;
     for (std::string& token : tokens) {
       auto replaced = pattern_.replace(token, content_, scratch);
-      if (replaced.ok()) token = std::move(*replaced);  // a token is far too short for a pattern to give up on
+      if (replaced.ok())
+        token = std::move(*replaced);  // a token is far too short for a pattern to give up on
     }
   }
 
@@ -131,7 +135,8 @@ class ReplaceDecoder final : public Decoder {
 
 class WordPieceDecoder final : public Decoder {
  public:
-  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  WordPieceDecoder(std::string prefix, bool cleanup)
+      : prefix_(std::move(prefix)), cleanup_(cleanup) {}
 
   void decode(std::vector<std::string>& tokens) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -139,8 +144,9 @@ class WordPieceDecoder final : public Decoder {
       if (i > 0) token = token.starts_with(prefix_) ? token.substr(prefix_.size()) : " " + token;
       if (!cleanup_) continue;
       static constexpr std::pair<std::string_view, std::string_view> kCleanups[] = {
-          {" .", "."},   {" ?", "?"},    {" !", "!"},   {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
-          {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+          {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+          {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+          {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
       for (const auto& [from, to] : kCleanups) token = replace_all(token, from, to);
     }
   }
@@ -167,7 +173,8 @@ class SuffixDecoder final : public Decoder {
 
 class SequenceDecoder final : public Decoder {
  public:
-  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts) : parts_(std::move(parts)) {}
+  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts)
+      : parts_(std::move(parts)) {}
 
   void decode(std::vector<std::string>& tokens) const override {
     for (const auto& part : parts_) part->decode(tokens);
@@ -184,7 +191,8 @@ DecoderResult make_decoder(Args&&... args) {
 }
 
 DecoderResult sequence_decoder(const json& component, int depth) {
-  if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
+  if (depth >= kComponentDepthMax)
+    return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "decoders");
   if (!members.ok()) return members.status();
   std::vector<std::unique_ptr<Decoder>> parts;
@@ -263,7 +271,8 @@ std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_
   parts.push_back(std::make_unique<ReplaceDecoder>(Pattern::literal(std::string(kWordMark)), " "));
   parts.push_back(std::make_unique<ByteFallbackDecoder>());
   parts.push_back(std::make_unique<FuseDecoder>());
-  if (leading_spaces_max > 0) parts.push_back(std::make_unique<StripDecoder>(" ", leading_spaces_max, 0));
+  if (leading_spaces_max > 0)
+    parts.push_back(std::make_unique<StripDecoder>(" ", leading_spaces_max, 0));
   return std::make_unique<SequenceDecoder>(std::move(parts));
 }
 

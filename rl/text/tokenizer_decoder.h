@@ -1,4 +1,5 @@
-// Decoders: tokens back to text. A chain of steps, each of which rewrites the list of tokens; joined, the list is the text.
+// Decoders: tokens back to text. A chain of steps, each of which rewrites the list of tokens;
+// joined, the list is the text.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,21 @@ class Decoder {
 
   virtual void decode(std::vector<std::string>& tokens) const = 0;
 
-  /// True for ByteLevel alone: each token stands for bytes whatever its neighbours, so that a stream can decode it at once.
+  /// True for ByteLevel alone: each token stands for bytes whatever its neighbours, so that a
+  /// stream can decode it at once.
   virtual bool is_byte_level() const { return false; }
 };
 
-/// Builds the "decoder" of a tokenizer.json: ByteLevel, Metaspace, ByteFallback, Fuse, Strip, Replace, WordPiece, BPEDecoder,
-/// Sequence. kUnimplemented names any other.
-runtime::Result<std::unique_ptr<Decoder>> decoder_from_json(const nlohmann::json& json, int depth = 0);
+/// Builds the "decoder" of a tokenizer.json: ByteLevel, Metaspace, ByteFallback, Fuse, Strip,
+/// Replace, WordPiece, BPEDecoder, Sequence. kUnimplemented names any other.
+runtime::Result<std::unique_ptr<Decoder>> decoder_from_json(const nlohmann::json& json,
+                                                            int depth = 0);
 
 std::unique_ptr<Decoder> make_byte_level_decoder();
 
-/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and the text loses up to `leading_spaces_max` spaces in front: the one
-/// that encoding had put there, or all that encoding would have removed.
+/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and the text loses up
+/// to `leading_spaces_max` spaces in front: the one that encoding had put there, or all that
+/// encoding would have removed.
 std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max);
 
 }  // namespace rl

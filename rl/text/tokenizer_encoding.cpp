@@ -8,10 +8,13 @@ namespace rl {
 
 namespace {
 
-void pad_encoding(Encoding& encoding, std::size_t length, Side side, std::int32_t pad_id, bool with_offsets) {
+void pad_encoding(Encoding& encoding, std::size_t length, Side side, std::int32_t pad_id,
+                  bool with_offsets) {
   if (encoding.ids.size() >= length) return;
   const std::size_t missing = length - encoding.ids.size();
-  const auto fill = [&](auto& values, auto value) { values.insert(side == Side::kLeft ? values.begin() : values.end(), missing, value); };
+  const auto fill = [&](auto& values, auto value) {
+    values.insert(side == Side::kLeft ? values.begin() : values.end(), missing, value);
+  };
   if (with_offsets) fill(encoding.offsets, TokenOffsets{});
   fill(encoding.ids, pad_id);
   fill(encoding.attention_mask, std::uint8_t{0});
@@ -20,15 +23,18 @@ void pad_encoding(Encoding& encoding, std::size_t length, Side side, std::int32_
 
 }  // namespace
 
-void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::int32_t pad_id, bool with_offsets) {
+void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::int32_t pad_id,
+                   bool with_offsets) {
   if (padding.target == Padding::Target::kNone) return;
   std::size_t length = padding.length;
   if (padding.target == Padding::Target::kLongest) {
     length = 0;
     for (const Encoding& encoding : encodings) length = std::max(length, encoding.ids.size());
   }
-  if (padding.multiple_of > 0) length = (length + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of;
-  for (Encoding& encoding : encodings) pad_encoding(encoding, length, padding.side, pad_id, with_offsets);
+  if (padding.multiple_of > 0)
+    length = (length + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of;
+  for (Encoding& encoding : encodings)
+    pad_encoding(encoding, length, padding.side, pad_id, with_offsets);
 }
 
 void offsets_to_characters(std::string_view text, std::span<TokenOffsets> offsets) {
@@ -46,7 +52,8 @@ void offsets_to_characters(std::string_view text, std::span<TokenOffsets> offset
 void offsets_to_bytes(std::string_view text, std::span<TokenOffsets> offsets) {
   if (is_ascii(text)) return;
   std::vector<std::uint32_t> starts;  // of each character
-  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) starts.push_back(static_cast<std::uint32_t>(at));
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at]))
+    starts.push_back(static_cast<std::uint32_t>(at));
   starts.push_back(static_cast<std::uint32_t>(text.size()));
   for (TokenOffsets& one : offsets) one = {starts[one.begin], starts[one.end]};
 }

@@ -1,4 +1,5 @@
-// Encoding: what a text becomes besides ids, and how texts are cut and filled up to make a batch. The numbers are those of Hugging Face's tokenizers.
+// Encoding: what a text becomes besides ids, and how texts are cut and filled up to make a batch.
+// The numbers are those of Hugging Face's tokenizers.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,9 @@ enum class Side : std::uint8_t { kLeft, kRight };
 /// What offsets count.
 enum class OffsetUnit : std::uint8_t { kNone, kBytes, kCharacters };
 
-/// The half-open range of the original text that a token stands for. Special tokens that were added stand for nothing: (0, 0). Tokens that share a character, bytes of an
-/// emoji say, each have all of it.
+/// The half-open range of the original text that a token stands for. Special tokens that were added
+/// stand for nothing: (0, 0). Tokens that share a character, bytes of an emoji say, each have all
+/// of it.
 struct TokenOffsets {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -27,8 +29,9 @@ struct TokenOffsets {
 struct EncodeOptions {
   bool add_special_tokens = true;
   OffsetUnit offsets = OffsetUnit::kNone;  // finding them takes several times as long
-  std::size_t tokens_max = 0;              // with the special tokens that are added, which are never cut; 0: as many as there are
-  Side truncation_side = Side::kRight;     // where tokens are cut off
+  std::size_t tokens_max =
+      0;  // with the special tokens that are added, which are never cut; 0: as many as there are
+  Side truncation_side = Side::kRight;  // where tokens are cut off
 };
 
 struct Padding {
@@ -48,7 +51,8 @@ struct Encoding {
 };
 
 /// Fills up to what `padding` asks for; the offsets too `with_offsets`.
-void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::int32_t pad_id, bool with_offsets);
+void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::int32_t pad_id,
+                   bool with_offsets);
 
 /// Byte offsets to offsets in characters of the same valid text. Offsets lie between characters.
 void offsets_to_characters(std::string_view text, std::span<TokenOffsets> offsets);

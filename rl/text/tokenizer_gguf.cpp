@@ -1,5 +1,6 @@
-// GGUF vocabularies to pipelines. GGUF names its pre-tokenizer instead of describing it; the table below says what each
-// name stands for, and an unknown name is refused, since a wrong split would give plausible but wrong ids.
+// GGUF vocabularies to pipelines. GGUF names its pre-tokenizer instead of describing it; the table
+// below says what each name stands for, and an unknown name is refused, since a wrong split would
+// give plausible but wrong ids.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +14,6 @@ using runtime::Result;
 using runtime::Status;
 
 namespace {
-
 
 // tokenizer.ggml.token_type
 constexpr std::int64_t kTypeUnknown = 2;
@@ -50,20 +50,25 @@ Result<PreTokenizerKind> find_pre_tokenizer(std::string_view name) {
   const auto is_one_of = [name](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  // SmolLM's digits are single because its merges join none, not by a split of their own: transformers reads "smollm" as
-  // GPT-2's pattern, and our reference ids are its.
-  if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo", "smollm"})) return PreTokenizerKind{{kGpt2Pattern}};
+  // SmolLM's digits are single because its merges join none, not by a split of their own:
+  // transformers reads "smollm" as GPT-2's pattern, and our reference ids are its.
+  if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo", "smollm"}))
+    return PreTokenizerKind{{kGpt2Pattern}};
   if (is_one_of({"starcoder", "refact", "command-r", "codeshell"})) {
     return PreTokenizerKind{{kSingleDigits, kGpt2Pattern}};
   }
-  if (is_one_of({"llama-bpe", "llama3", "llama-v3"})) return PreTokenizerKind{{kLlama3Pattern}, false, true, true};
-  if (is_one_of({"glm4", "chatglm-bpe", "dbrx", "smaug-bpe"})) return PreTokenizerKind{{kLlama3Pattern}};
+  if (is_one_of({"llama-bpe", "llama3", "llama-v3"}))
+    return PreTokenizerKind{{kLlama3Pattern}, false, true, true};
+  if (is_one_of({"glm4", "chatglm-bpe", "dbrx", "smaug-bpe"}))
+    return PreTokenizerKind{{kLlama3Pattern}};
   if (is_one_of({"qwen2", "deepseek-r1-qwen"})) return PreTokenizerKind{{kQwen2Pattern}, true};
   if (is_one_of({"tekken"})) return PreTokenizerKind{{kTekkenPattern}, false, true, true};
   if (is_one_of({"gpt-4o"})) return PreTokenizerKind{{kGpt4oPattern}};
-  if (is_one_of({"deepseek-v3"})) return PreTokenizerKind{{kDeepSeekV3Digits, kDeepSeekV3Ideographs, kDeepSeekV3Words}};
-  return runtime::unimplemented("tokenizer.ggml.pre " + std::string(name) +
-                                " is not supported; put the model's tokenizer.json in a folder and use that");
+  if (is_one_of({"deepseek-v3"}))
+    return PreTokenizerKind{{kDeepSeekV3Digits, kDeepSeekV3Ideographs, kDeepSeekV3Words}};
+  return runtime::unimplemented(
+      "tokenizer.ggml.pre " + std::string(name) +
+      " is not supported; put the model's tokenizer.json in a folder and use that");
 }
 
 // What both kinds of vocabulary share.
@@ -83,7 +88,8 @@ Result<GgufVocabulary> read_vocabulary(const GgufFile& file) {
     auto types = file.integers("tokenizer.ggml.token_type");
     if (!types.ok()) return types.status();
     if (types->size() != tokens->size()) {
-      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.token_type and tokenizer.ggml.tokens differ in length");
+      return runtime::invalid_argument(
+          file.name() + ": tokenizer.ggml.token_type and tokenizer.ggml.tokens differ in length");
     }
     result.types = std::move(*types);
   }
@@ -92,7 +98,8 @@ Result<GgufVocabulary> read_vocabulary(const GgufFile& file) {
   for (std::size_t id = 0; id < tokens->size(); ++id) {
     const std::string_view token = (*tokens)[id];
     if (invalid_utf8_at(token)) {
-      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.tokens[" + std::to_string(id) + "] is not UTF-8");
+      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.tokens[" +
+                                       std::to_string(id) + "] is not UTF-8");
     }
     entries.emplace_back(token, static_cast<std::int64_t>(id));
     const std::int64_t type = result.type(id);
@@ -116,14 +123,16 @@ Result<bool> flag_or(const GgufFile& file, std::string_view key, bool otherwise)
 }
 
 // The id under `key`, or none when the key is missing. Some converters write -1 for none.
-Result<std::optional<std::int32_t>> read_gguf_id(const GgufFile& file, std::string_view key, std::int32_t size) {
+Result<std::optional<std::int32_t>> read_gguf_id(const GgufFile& file, std::string_view key,
+                                                 std::int32_t size) {
   if (file.metadata(key) == nullptr) return std::optional<std::int32_t>();
   auto id = file.integer(key);
   if (!id.ok()) return id.status();
   if (*id == -1 || *id == UINT32_MAX) return std::optional<std::int32_t>();
   if (*id < 0 || *id >= size) {
-    return runtime::invalid_argument(file.name() + ": " + std::string(key) + " " + std::to_string(*id) +
-                                     " is outside the vocabulary of " + std::to_string(size));
+    return runtime::invalid_argument(file.name() + ": " + std::string(key) + " " +
+                                     std::to_string(*id) + " is outside the vocabulary of " +
+                                     std::to_string(size));
   }
   return std::optional(static_cast<std::int32_t>(*id));
 }
@@ -154,7 +163,8 @@ Status add_specials(const GgufFile& file, bool add_bos_default, TokenizerPipelin
   if (file.metadata("tokenizer.chat_template") == nullptr) return {};
   auto text = file.string("tokenizer.chat_template");
   if (!text.ok()) return text.status();
-  if (invalid_utf8_at(*text)) return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
+  if (invalid_utf8_at(*text))
+    return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
   pipeline.chat_template = *text;
   return {};
 }
@@ -167,8 +177,8 @@ Result<MergeTable> read_gguf_merges(const GgufFile& file, const Vocabulary& voca
   for (std::string_view line : *lines) {
     const std::size_t space = line.find(' ', 1);
     if (space == std::string_view::npos || invalid_utf8_at(line)) {
-      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.merges[" + std::to_string(merges.size()) +
-                                       "] is not a pair of tokens");
+      return runtime::invalid_argument(file.name() + ": tokenizer.ggml.merges[" +
+                                       std::to_string(merges.size()) + "] is not a pair of tokens");
     }
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
@@ -178,7 +188,8 @@ Result<MergeTable> read_gguf_merges(const GgufFile& file, const Vocabulary& voca
 }
 
 // "gpt2": bytes spelled in GPT-2's characters, merges in order.
-Status load_byte_level(const GgufFile& file, GgufVocabulary vocabulary, TokenizerPipeline& pipeline) {
+Status load_byte_level(const GgufFile& file, GgufVocabulary vocabulary,
+                       TokenizerPipeline& pipeline) {
   auto name = file.string("tokenizer.ggml.pre");
   if (!name.ok()) return name.status();
   auto kind = find_pre_tokenizer(*name);
@@ -192,27 +203,33 @@ Status load_byte_level(const GgufFile& file, GgufVocabulary vocabulary, Tokenize
   BpeOptions options;
   options.pieces_are_bytes = pipeline.pre_tokenizer->defer_byte_level();
   options.ignore_merges = kind->ignore_merges;
-  pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(*merges), std::move(options));
+  pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(*merges),
+                                         std::move(options));
   pipeline.decoder = make_byte_level_decoder();
   return add_specials(file, kind->add_bos, pipeline);
 }
 
-// "llama": SentencePiece's BPE. Spaces are U+2581, one goes before the text, unknown characters become byte tokens.
-Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary, TokenizerPipeline& pipeline) {
+// "llama": SentencePiece's BPE. Spaces are U+2581, one goes before the text, unknown characters
+// become byte tokens.
+Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary,
+                          TokenizerPipeline& pipeline) {
   auto scores = file.numbers("tokenizer.ggml.scores");
   if (!scores.ok()) return scores.status();
   const auto size = static_cast<std::size_t>(vocabulary.vocabulary.size());
   if (scores->size() != size) {
-    return runtime::invalid_argument(file.name() + ": tokenizer.ggml.scores and tokenizer.ggml.tokens differ in length");
+    return runtime::invalid_argument(
+        file.name() + ": tokenizer.ggml.scores and tokenizer.ggml.tokens differ in length");
   }
   std::vector<bool> mergeable(size);
   for (std::size_t id = 0; id < size; ++id) {
     const std::int64_t type = vocabulary.type(id);
-    mergeable[id] = type != kTypeControl && type != kTypeUnknown && type != kTypeUnused && type != kTypeByte;
+    mergeable[id] =
+        type != kTypeControl && type != kTypeUnknown && type != kTypeUnused && type != kTypeByte;
   }
   auto space_prefix = flag_or(file, "tokenizer.ggml.add_space_prefix", true);
   if (!space_prefix.ok()) return space_prefix.status();
-  auto unknown = read_gguf_id(file, "tokenizer.ggml.unknown_token_id", static_cast<std::int32_t>(size));
+  auto unknown =
+      read_gguf_id(file, "tokenizer.ggml.unknown_token_id", static_cast<std::int32_t>(size));
   if (!unknown.ok()) return unknown.status();
   std::vector<std::unique_ptr<Normalizer>> normalizers;
   if (*space_prefix) normalizers.push_back(make_prepend(std::string(kWordMark)));
@@ -223,7 +240,8 @@ Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary, Token
   options.fuse_unknown = true;
   options.unknown_id = *unknown;
   MergeTable merges = make_merges_from_scores(vocabulary.vocabulary, *scores, mergeable);
-  pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(merges), std::move(options));
+  pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(merges),
+                                         std::move(options));
   pipeline.decoder = make_sentencepiece_decoder(*space_prefix ? 1 : 0);
   return add_specials(file, true, pipeline);
 }
@@ -245,8 +263,9 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_gguf(const Gg
   } else if (*kind == "llama") {
     status = load_sentencepiece(file, std::move(*vocabulary), *pipeline);
   } else {
-    status = runtime::unimplemented(file.name() + ": tokenizer.ggml.model " + std::string(*kind) +
-                                    " is not supported; put the model's tokenizer.json in a folder and use that");
+    status = runtime::unimplemented(
+        file.name() + ": tokenizer.ggml.model " + std::string(*kind) +
+        " is not supported; put the model's tokenizer.json in a folder and use that");
   }
   if (!status.ok()) return status;
   return pipeline;

@@ -41,27 +41,32 @@ bool spells_every_byte(const json& model) {
   return true;
 }
 
-// A byte-level BPE takes the bytes themselves where the last step before it would only have spelled them out. Not where a spelling that the vocabulary lacks
-// falls back to the bytes of the spelling.
+// A byte-level BPE takes the bytes themselves where the last step before it would only have spelled
+// them out. Not where a spelling that the vocabulary lacks falls back to the bytes of the spelling.
 bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
   const auto is = [&model](const char* key, std::string_view wanted, std::string_view otherwise) {
     auto value = json_string_or(model, key, otherwise);
     return value.ok() && *value == wanted;
   };
   const bool plain_bpe = is("type", "BPE", json_member(model, "merges") != nullptr ? "BPE" : "") &&
-                         is("continuing_subword_prefix", "", "") && is("end_of_word_suffix", "", "");
+                         is("continuing_subword_prefix", "", "") &&
+                         is("end_of_word_suffix", "", "");
   const json* fallback = json_member(model, "byte_fallback");
   if (fallback != nullptr && *fallback == true && !spells_every_byte(model)) return false;
-  return plain_bpe && pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->defer_byte_level();
+  return plain_bpe && pipeline.pre_tokenizer != nullptr &&
+         pipeline.pre_tokenizer->defer_byte_level();
 }
 
 Status load_json_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
-  Status status = load_part(tokenizer, "normalizer", pipeline.normalizer, [](const json& j) { return normalizer_from_json(j); });
+  Status status = load_part(tokenizer, "normalizer", pipeline.normalizer,
+                            [](const json& j) { return normalizer_from_json(j); });
   if (!status.ok()) return status;
-  status = load_part(tokenizer, "pre_tokenizer", pipeline.pre_tokenizer, [](const json& j) { return pre_tokenizer_from_json(j); });
+  status = load_part(tokenizer, "pre_tokenizer", pipeline.pre_tokenizer,
+                     [](const json& j) { return pre_tokenizer_from_json(j); });
   if (!status.ok()) return status;
   const json* model = json_member(tokenizer, "model");
-  if (model == nullptr) return runtime::invalid_argument("model is missing; this is not a tokenizer.json");
+  if (model == nullptr)
+    return runtime::invalid_argument("model is missing; this is not a tokenizer.json");
   const bool pieces_are_bytes = defer_byte_level(*model, pipeline);
   status = load_part(tokenizer, "model", pipeline.model,
                      [&](const json& j) { return token_model_from_json(j, pieces_are_bytes); });
@@ -69,7 +74,8 @@ Status load_json_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   status = load_part(tokenizer, "post_processor", pipeline.post_processor,
                      [](const json& j) { return post_processor_from_json(j); });
   if (!status.ok()) return status;
-  status = load_part(tokenizer, "decoder", pipeline.decoder, [](const json& j) { return decoder_from_json(j); });
+  status = load_part(tokenizer, "decoder", pipeline.decoder,
+                     [](const json& j) { return decoder_from_json(j); });
   if (!status.ok()) return status;
   auto added = added_tokens_from_json(tokenizer);
   if (!added.ok()) return added.status();
@@ -79,11 +85,15 @@ Status load_json_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   return {};
 }
 
-Result<std::unique_ptr<TokenizerPipeline>> load_sentencepiece_file(const fs::path& path, const fs::path& folder) {
+Result<std::unique_ptr<TokenizerPipeline>> load_sentencepiece_file(const fs::path& path,
+                                                                   const fs::path& folder) {
   auto file = MappedFile::open(path);
   if (!file.ok()) return file.status();
-  if (file->bytes().size() > kTokenizerBytesMax) return runtime::invalid_argument(path.string() + ": too long for a tokenizer");
-  return tokenizer_pipeline_from_sentencepiece({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path.string(), folder);
+  if (file->bytes().size() > kTokenizerBytesMax)
+    return runtime::invalid_argument(path.string() + ": too long for a tokenizer");
+  return tokenizer_pipeline_from_sentencepiece(
+      {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path.string(),
+      folder);
 }
 
 // A folder without tokenizer.json.
@@ -92,18 +102,23 @@ Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs
   for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (fs::exists(folder / name, ignored)) return load_sentencepiece_file(folder / name, folder);
   }
-  if (fs::exists(folder / "merges.txt", ignored) || fs::exists(folder / "vocab.json", ignored)) return tokenizer_pipeline_from_vocab_and_merges(folder);
+  if (fs::exists(folder / "merges.txt", ignored) || fs::exists(folder / "vocab.json", ignored))
+    return tokenizer_pipeline_from_vocab_and_merges(folder);
   return runtime::not_found(folder.string() +
-                            ": holds no tokenizer.json, no tokenizer.model, no vocab.json with merges.txt; fetch them from where the model came from");
+                            ": holds no tokenizer.json, no tokenizer.model, no vocab.json with "
+                            "merges.txt; fetch them from where the model came from");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text, std::string_view name) {
-  if (text.size() > kTokenizerBytesMax) return runtime::invalid_argument(std::string(name) + ": too long for a tokenizer.json");
+Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text,
+                                                                        std::string_view name) {
+  if (text.size() > kTokenizerBytesMax)
+    return runtime::invalid_argument(std::string(name) + ": too long for a tokenizer.json");
   json tokenizer = runtime::parse_json(text);
   if (tokenizer.is_discarded() || !tokenizer.is_object()) {
-    return runtime::invalid_argument(std::string(name) + ": not a JSON object; the file is damaged, fetch it again");
+    return runtime::invalid_argument(std::string(name) +
+                                     ": not a JSON object; the file is damaged, fetch it again");
   }
   auto pipeline = std::make_unique<TokenizerPipeline>();
   Status status = load_json_parts(tokenizer, *pipeline);
@@ -123,10 +138,12 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
   const fs::path path = is_folder ? model / "tokenizer.json" : model;
   auto file = MappedFile::open(path);
   if (!file.ok()) {
-    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) return load_slow_tokenizer_pipeline(model);
+    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound)
+      return load_slow_tokenizer_pipeline(model);
     return file.status();
   }
-  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
   auto pipeline = tokenizer_pipeline_from_json(text, path.string());
   if (!pipeline.ok()) return pipeline;
   Status status = add_tokenizer_config(path.parent_path(), **pipeline);

@@ -9,8 +9,10 @@ using runtime::Status;
 namespace {
 
 Status wrong(const char* key, const json* found, std::string_view wanted) {
-  const std::string what = found == nullptr ? "is missing" : std::string("is ") + found->type_name();
-  return runtime::invalid_argument(std::string(key) + " " + what + ", should be " + std::string(wanted));
+  const std::string what =
+      found == nullptr ? "is missing" : std::string("is ") + found->type_name();
+  return runtime::invalid_argument(std::string(key) + " " + what + ", should be " +
+                                   std::string(wanted));
 }
 
 }  // namespace
@@ -36,7 +38,8 @@ Result<const json*> json_array(const json& object, const char* key) {
 Result<std::int64_t> json_integer(const json& object, const char* key) {
   const json* member = json_member(object, key);
   if (member == nullptr || !member->is_number_integer()) return wrong(key, member, "an integer");
-  if (member->is_number_unsigned() && member->get<std::uint64_t>() > INT64_MAX) return wrong(key, member, "a smaller integer");
+  if (member->is_number_unsigned() && member->get<std::uint64_t>() > INT64_MAX)
+    return wrong(key, member, "a smaller integer");
   return member->get<std::int64_t>();
 }
 
@@ -47,7 +50,8 @@ Result<bool> json_bool_or(const json& object, const char* key, bool otherwise) {
   return member->get<bool>();
 }
 
-Result<std::string_view> json_string_or(const json& object, const char* key, std::string_view otherwise) {
+Result<std::string_view> json_string_or(const json& object, const char* key,
+                                        std::string_view otherwise) {
   if (json_member(object, key) == nullptr) return otherwise;
   return json_string(object, key);
 }

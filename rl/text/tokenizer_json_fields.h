@@ -1,4 +1,5 @@
-// Typed access to the objects of a tokenizer.json. Errors name the field and what it should be; nothing throws.
+// Typed access to the objects of a tokenizer.json. Errors name the field and what it should be;
+// nothing throws.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,13 @@ runtime::Result<std::int64_t> json_integer(const nlohmann::json& object, const c
 
 /// A member that may be missing or null.
 runtime::Result<bool> json_bool_or(const nlohmann::json& object, const char* key, bool otherwise);
-runtime::Result<std::string_view> json_string_or(const nlohmann::json& object, const char* key, std::string_view otherwise);
+runtime::Result<std::string_view> json_string_or(const nlohmann::json& object, const char* key,
+                                                 std::string_view otherwise);
 
 /// The "type" of a component, for instance "ByteLevel".
-inline runtime::Result<std::string_view> json_type(const nlohmann::json& component) { return json_string(component, "type"); }
+inline runtime::Result<std::string_view> json_type(const nlohmann::json& component) {
+  return json_string(component, "type");
+}
 
 /// kUnimplemented: "pre_tokenizer UnicodeScripts is not supported".
 runtime::Status unsupported_component(std::string_view kind, std::string_view type);

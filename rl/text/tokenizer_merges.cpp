@@ -19,7 +19,8 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::size_t kShortSymbolsMax = 64;
 
 // Scans all ranks for the lowest each time; the arrays stay in registers and the first cache lines.
-void merge_short(const MergeTable& merges, std::vector<std::int32_t>& symbols, std::vector<std::uint32_t>* lengths) {
+void merge_short(const MergeTable& merges, std::vector<std::int32_t>& symbols,
+                 std::vector<std::uint32_t>* lengths) {
   std::uint32_t ranks[kShortSymbolsMax];  // of merging symbol i with the next
   std::int32_t ids[kShortSymbolsMax];     // and what that gives
   std::size_t pairs = symbols.size() - 1;
@@ -57,9 +58,10 @@ bool later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
 }
 
-// A heap of candidate merges over a linked list of symbols. Candidates whose symbols have changed meanwhile are dropped when
-// they come up. A removed symbol is -1.
-void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch, std::vector<std::uint32_t>* lengths) {
+// A heap of candidate merges over a linked list of symbols. Candidates whose symbols have changed
+// meanwhile are dropped when they come up. A removed symbol is -1.
+void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch,
+                std::vector<std::uint32_t>* lengths) {
   const auto count = static_cast<std::uint32_t>(symbols.size());
   scratch.heap.clear();
   scratch.previous.resize(count);
@@ -86,7 +88,8 @@ void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, Me
     const std::uint32_t right = symbols[left] < 0 ? kNone : scratch.next[left];
     if (right == kNone) continue;
     const Merge* current = merges.find(symbols[left], symbols[right]);
-    if (current == nullptr || current->rank != candidate.rank || current->id != candidate.id) continue;
+    if (current == nullptr || current->rank != candidate.rank || current->id != candidate.id)
+      continue;
     symbols[left] = candidate.id;
     symbols[right] = -1;
     if (lengths != nullptr) (*lengths)[left] += std::exchange((*lengths)[right], 0);
@@ -111,7 +114,8 @@ std::string spell(const std::pair<std::string_view, std::string_view>& merge) {
 
 }  // namespace
 
-MergeTable::MergeTable(std::size_t count_max) : slots_(std::bit_ceil(count_max * 2 + 1)), mask_(slots_.size() - 1) {}
+MergeTable::MergeTable(std::size_t count_max)
+    : slots_(std::bit_ceil(count_max * 2 + 1)), mask_(slots_.size() - 1) {}
 
 void MergeTable::insert(std::int32_t left, std::int32_t right, Merge merge) {
   const std::uint64_t key = pair_key(left, right);
@@ -120,9 +124,10 @@ void MergeTable::insert(std::int32_t left, std::int32_t right, Merge merge) {
   slots_[at] = {key, merge};
 }
 
-Result<MergeTable> make_merges(const Vocabulary& vocabulary,
-                               std::span<const std::pair<std::string_view, std::string_view>> merges,
-                               std::string_view continuing_prefix) {
+Result<MergeTable> make_merges(
+    const Vocabulary& vocabulary,
+    std::span<const std::pair<std::string_view, std::string_view>> merges,
+    std::string_view continuing_prefix) {
   MergeTable table(merges.size());
   std::string joined;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
@@ -130,15 +135,16 @@ Result<MergeTable> make_merges(const Vocabulary& vocabulary,
     auto left_id = vocabulary.find(left);
     auto right_id = vocabulary.find(right);
     if (!left_id || !right_id) {
-      return runtime::invalid_argument("merge " + std::to_string(rank) + " " + spell(merges[rank]) + " uses \"" +
-                                       std::string(left_id ? right : left) + "\", which is not in the vocabulary");
+      return runtime::invalid_argument("merge " + std::to_string(rank) + " " + spell(merges[rank]) +
+                                       " uses \"" + std::string(left_id ? right : left) +
+                                       "\", which is not in the vocabulary");
     }
     joined = left;
     joined += right.starts_with(continuing_prefix) ? right.substr(continuing_prefix.size()) : right;
     auto id = vocabulary.find(joined);
     if (!id) {
-      return runtime::invalid_argument("merge " + std::to_string(rank) + " " + spell(merges[rank]) + " gives \"" + joined +
-                                       "\", which is not in the vocabulary");
+      return runtime::invalid_argument("merge " + std::to_string(rank) + " " + spell(merges[rank]) +
+                                       " gives \"" + joined + "\", which is not in the vocabulary");
     }
     table.insert(*left_id, *right_id, {static_cast<std::uint32_t>(rank), *id});
   }
@@ -152,12 +158,15 @@ MergeTable make_merges_from_scores(const Vocabulary& vocabulary, std::span<const
     std::int32_t right;
     std::int32_t id;
   };
-  constexpr std::size_t kTokenBytesMax = 512;  // longer tokens would make the splits below quadratic in a hostile file
+  constexpr std::size_t kTokenBytesMax =
+      512;  // longer tokens would make the splits below quadratic in a hostile file
   std::vector<Pair> pairs;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view token = vocabulary.token(id);
-    if (!mergeable[static_cast<std::size_t>(id)] || token.empty() || token.size() > kTokenBytesMax) continue;
-    for (std::size_t cut = utf8_length(token[0]); cut < token.size(); cut += utf8_length(token[cut])) {
+    if (!mergeable[static_cast<std::size_t>(id)] || token.empty() || token.size() > kTokenBytesMax)
+      continue;
+    for (std::size_t cut = utf8_length(token[0]); cut < token.size();
+         cut += utf8_length(token[cut])) {
       auto left = vocabulary.find(token.substr(0, cut));
       if (!left) continue;
       auto right = vocabulary.find(token.substr(cut));
@@ -170,11 +179,14 @@ MergeTable make_merges_from_scores(const Vocabulary& vocabulary, std::span<const
   std::uint32_t next_rank = 0;
   for (auto& [score, rank] : ranks) rank = next_rank++;
   MergeTable table(pairs.size());
-  for (const Pair& pair : pairs) table.insert(pair.left, pair.right, {ranks[scores[static_cast<std::size_t>(pair.id)]], pair.id});
+  for (const Pair& pair : pairs)
+    table.insert(pair.left, pair.right,
+                 {ranks[scores[static_cast<std::size_t>(pair.id)]], pair.id});
   return table;
 }
 
-void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch, std::vector<std::uint32_t>* lengths) {
+void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols,
+                  MergeScratch& scratch, std::vector<std::uint32_t>* lengths) {
   if (symbols.size() < 2) return;
   if (symbols.size() <= kShortSymbolsMax) {
     merge_short(merges, symbols, lengths);

@@ -14,7 +14,8 @@
 
 namespace rl {
 
-/// Working memory of a model, one per thread at a time; keeps caches between pieces. Made by the model that uses it.
+/// Working memory of a model, one per thread at a time; keeps caches between pieces. Made by the
+/// model that uses it.
 class ModelScratch {
  public:
   virtual ~ModelScratch() = default;
@@ -35,19 +36,24 @@ class TokenModel {
 
   virtual std::unique_ptr<ModelScratch> make_scratch() const = 0;
 
-  /// Appends the ids of `piece`, valid UTF-8 and not empty. `scratch` comes from this model's make_scratch.
-  virtual void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const = 0;
+  /// Appends the ids of `piece`, valid UTF-8 and not empty. `scratch` comes from this model's
+  /// make_scratch.
+  virtual void encode(std::string_view piece, ModelScratch& scratch,
+                      std::vector<std::int32_t>& ids) const = 0;
 
   /// The same, and appends which bytes of the piece each token stands for; slower.
-  virtual void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const = 0;
+  virtual void encode_ranges(std::string_view piece, ModelScratch& scratch,
+                             std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const = 0;
 
  private:
   Vocabulary vocabulary_;
 };
 
-/// Builds the "model" of a tokenizer.json: BPE, Unigram, WordPiece, WordLevel. `pieces_are_bytes`: a deferred ByteLevel
-/// pre-tokenizer hands over raw bytes (BPE only). kUnimplemented names anything that would tokenize differently.
-runtime::Result<std::unique_ptr<TokenModel>> token_model_from_json(const nlohmann::json& json, bool pieces_are_bytes);
+/// Builds the "model" of a tokenizer.json: BPE, Unigram, WordPiece, WordLevel. `pieces_are_bytes`:
+/// a deferred ByteLevel pre-tokenizer hands over raw bytes (BPE only). kUnimplemented names
+/// anything that would tokenize differently.
+runtime::Result<std::unique_ptr<TokenModel>> token_model_from_json(const nlohmann::json& json,
+                                                                   bool pieces_are_bytes);
 
 /// The object token -> id that BPE, WordPiece and WordLevel hold.
 runtime::Result<Vocabulary> vocabulary_from_json(const nlohmann::json& model);

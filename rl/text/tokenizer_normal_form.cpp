@@ -15,21 +15,27 @@ namespace {
 
 constexpr std::size_t kDecomposedMax = 32;  // the longest decomposition of one character has 18
 
-int combining_class(char32_t c) { return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class; }
+int combining_class(char32_t c) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+}
 
 std::vector<CharacterChange> decompose(std::string_view text, bool compatible) {
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE |
+                                                      (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<CharacterChange> changes;
   std::size_t pending = 0;  // behind the last character of class 0: to be put in order
   const auto put_in_order = [&] {
     std::stable_sort(changes.begin() + static_cast<std::ptrdiff_t>(pending), changes.end(),
-                     [](const CharacterChange& a, const CharacterChange& b) { return combining_class(a.character) < combining_class(b.character); });
+                     [](const CharacterChange& a, const CharacterChange& b) {
+                       return combining_class(a.character) < combining_class(b.character);
+                     });
   };
   for (std::size_t at = 0; at < text.size();) {
     const char32_t c = next_code_point(text, at);
     std::array<utf8proc_int32_t, kDecomposedMax> parts;
     int boundary = 0;
-    auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), kDecomposedMax, options, &boundary);
+    auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
+                                         kDecomposedMax, options, &boundary);
     if (count <= 0 || count > static_cast<utf8proc_ssize_t>(kDecomposedMax)) {
       parts[0] = static_cast<utf8proc_int32_t>(c);
       count = 1;
@@ -47,13 +53,16 @@ std::vector<CharacterChange> decompose(std::string_view text, bool compatible) {
 }
 
 std::optional<char32_t> compose_pair(char32_t first, char32_t second) {
-  utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
-  const auto count = utf8proc_normalize_utf32(pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(first),
+                              static_cast<utf8proc_int32_t>(second)};
+  const auto count = utf8proc_normalize_utf32(
+      pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
   if (count != 1) return std::nullopt;
   return static_cast<char32_t>(pair[0]);
 }
 
-// Joins what follows a starter with it where a joined character exists and nothing of the same class stands between.
+// Joins what follows a starter with it where a joined character exists and nothing of the same
+// class stands between.
 std::vector<CharacterChange> compose_all(std::span<const CharacterChange> parts) {
   std::vector<CharacterChange> out;
   std::vector<CharacterChange> between;
@@ -96,7 +105,8 @@ std::vector<CharacterChange> compose_all(std::span<const CharacterChange> parts)
 
 }  // namespace
 
-std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible, bool compose) {
+std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible,
+                                                 bool compose) {
   std::vector<CharacterChange> changes = decompose(text, compatible);
   return compose ? compose_all(changes) : changes;
 }

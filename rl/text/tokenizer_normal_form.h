@@ -9,6 +9,7 @@
 namespace rl {
 
 /// How valid `text` becomes its normal form: D, KD (`compatible`), C or KC (`compose`).
-std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible, bool compose);
+std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible,
+                                                 bool compose);
 
 }  // namespace rl

@@ -24,21 +24,28 @@ namespace {
 class NormalForm final : public Normalizer {
  public:
   NormalForm(int options, char32_t stable_below)
-      : options_(static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE)), stable_below_(stable_below) {}
+      : options_(static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE)),
+        stable_below_(stable_below) {}
 
   Status apply(std::string& text, RegexScratch&) const override {
     if (unchanged(text)) return {};
     utf8proc_uint8_t* mapped = nullptr;
-    const utf8proc_ssize_t length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                                 static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_);
-    if (length < 0) return runtime::resource_exhausted(std::string("normalizing text: ") + utf8proc_errmsg(length));
+    const utf8proc_ssize_t length =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                     static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_);
+    if (length < 0)
+      return runtime::resource_exhausted(std::string("normalizing text: ") +
+                                         utf8proc_errmsg(length));
     text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
     std::free(mapped);
     return {};
   }
 
   Status apply_aligned(AlignedText& text, RegexScratch&) const override {
-    if (!unchanged(text.text)) apply_changes(normal_form_changes(text.text, (options_ & UTF8PROC_COMPAT) != 0, (options_ & UTF8PROC_COMPOSE) != 0), text);
+    if (!unchanged(text.text))
+      apply_changes(normal_form_changes(text.text, (options_ & UTF8PROC_COMPAT) != 0,
+                                        (options_ & UTF8PROC_COMPOSE) != 0),
+                    text);
     return {};
   }
 
@@ -102,9 +109,12 @@ void strip_nonspacing_marks(char32_t c, std::string& out) {
 
 // The cleaning of NMT models: control characters go, unusual spaces become spaces.
 void nmt(char32_t c, std::string& out) {
-  if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f) return;
-  const bool space = c == 0x9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 || (c >= 0x200b && c <= 0x200f) || c == 0x2028 ||
-                     c == 0x2029 || c == 0x2581 || c == 0xfeff || c == 0xfffd;
+  if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+      c == 0x9f)
+    return;
+  const bool space = c == 0x9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
+                     (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                     c == 0xfeff || c == 0xfffd;
   append_utf8(space ? U' ' : c, out);
 }
 
@@ -117,8 +127,9 @@ void bert_clean(char32_t c, std::string& out) {
 }
 
 void bert_chinese(char32_t c, std::string& out) {
-  const bool ideograph = (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
-                         (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
+  const bool ideograph = (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
+                         (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
+                         (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
                          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
   if (ideograph) out += ' ';
   append_utf8(c, out);
@@ -166,7 +177,8 @@ class Strip final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  Replace(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  Replace(Pattern pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
   Status apply(std::string& text, RegexScratch& scratch) const override {
     auto replaced = pattern_.replace(text, content_, scratch);
@@ -238,7 +250,8 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class NormalizerSequence final : public Normalizer {
  public:
-  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts)
+      : parts_(std::move(parts)) {}
 
   Status apply(std::string& text, RegexScratch& scratch) const override {
     for (const auto& part : parts_) {
@@ -263,11 +276,13 @@ class NormalizerSequence final : public Normalizer {
 using NormalizerResult = Result<std::unique_ptr<Normalizer>>;
 
 std::unique_ptr<Normalizer> normal_form(std::string_view type) {
-  // Below U+0300 nothing composes; below U+00C0 nothing decomposes canonically; below U+00A0 nothing has a compatible form.
+  // Below U+0300 nothing composes; below U+00C0 nothing decomposes canonically; below U+00A0
+  // nothing has a compatible form.
   if (type == "NFC") return std::make_unique<NormalForm>(UTF8PROC_COMPOSE, 0x300);
   if (type == "NFD") return std::make_unique<NormalForm>(UTF8PROC_DECOMPOSE, 0xc0);
   if (type == "NFKC") return std::make_unique<NormalForm>(UTF8PROC_COMPOSE | UTF8PROC_COMPAT, 0xa0);
-  if (type == "NFKD") return std::make_unique<NormalForm>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 0xa0);
+  if (type == "NFKD")
+    return std::make_unique<NormalForm>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 0xa0);
   return nullptr;
 }
 
@@ -291,7 +306,8 @@ NormalizerResult bert_from_json(const json& component) {
 }
 
 NormalizerResult sequence_normalizer(const json& component, int depth) {
-  if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
+  if (depth >= kComponentDepthMax)
+    return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "normalizers");
   if (!members.ok()) return members.status();
   std::vector<std::unique_ptr<Normalizer>> parts;
@@ -308,7 +324,8 @@ NormalizerResult replace_normalizer(const json& component) {
   if (!pattern.ok()) return pattern.status();
   auto content = json_string(component, "content");
   if (!content.ok()) return content.status();
-  return std::unique_ptr<Normalizer>(std::make_unique<Replace>(std::move(*pattern), std::string(*content)));
+  return std::unique_ptr<Normalizer>(
+      std::make_unique<Replace>(std::move(*pattern), std::string(*content)));
 }
 
 NormalizerResult strip_normalizer(const json& component) {
@@ -323,13 +340,16 @@ NormalizerResult strip_normalizer(const json& component) {
 
 std::unique_ptr<Normalizer> make_nfc() { return normal_form("NFC"); }
 
-std::unique_ptr<Normalizer> make_prepend(std::string prefix) { return std::make_unique<Prepend>(std::move(prefix)); }
+std::unique_ptr<Normalizer> make_prepend(std::string prefix) {
+  return std::make_unique<Prepend>(std::move(prefix));
+}
 
 std::unique_ptr<Normalizer> make_replace(std::string from, std::string to) {
   return std::make_unique<Replace>(Pattern::literal(std::move(from)), std::move(to));
 }
 
-std::unique_ptr<Normalizer> make_normalizer_sequence(std::vector<std::unique_ptr<Normalizer>> parts) {
+std::unique_ptr<Normalizer> make_normalizer_sequence(
+    std::vector<std::unique_ptr<Normalizer>> parts) {
   return std::make_unique<NormalizerSequence>(std::move(parts));
 }
 
@@ -341,11 +361,14 @@ NormalizerResult normalizer_from_json(const json& component, int depth) {
   if (*type == "Replace") return replace_normalizer(component);
   if (*type == "Strip") return strip_normalizer(component);
   if (*type == "BertNormalizer") return bert_from_json(component);
-  if (*type == "Lowercase") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
-  if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));
+  if (*type == "Lowercase")
+    return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
+  if (*type == "StripAccents")
+    return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));
   if (*type == "Nmt") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(nmt));
   if (*type == "Precompiled") return precompiled_from_json(component);
-  if (*type == "ByteLevel") return std::unique_ptr<Normalizer>(std::make_unique<ByteLevelNormalizer>());
+  if (*type == "ByteLevel")
+    return std::unique_ptr<Normalizer>(std::make_unique<ByteLevelNormalizer>());
   if (*type == "Prepend") {
     auto prefix = json_string(component, "prepend");
     if (!prefix.ok()) return prefix.status();

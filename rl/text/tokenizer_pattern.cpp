@@ -17,7 +17,8 @@ Result<Pattern> Pattern::from_json(const nlohmann::json& component) {
     return text.ok() ? regex(*text) : text.status();
   }
   auto text = json_string(*pattern, "String");
-  if (!text.ok()) return runtime::invalid_argument("pattern is neither {\"String\": ...} nor {\"Regex\": ...}");
+  if (!text.ok())
+    return runtime::invalid_argument("pattern is neither {\"String\": ...} nor {\"Regex\": ...}");
   return literal(std::string(*text));
 }
 
@@ -27,9 +28,12 @@ Result<Pattern> Pattern::regex(std::string_view regex) {
   return Pattern(std::move(*compiled));
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> Pattern::find(std::string_view text, std::size_t from,
-                                                                 RegexScratch& scratch, bool& failed) const {
-  if (const auto* regex = std::get_if<Regex>(&matcher_)) return regex->find(text, from, scratch, failed);
+std::optional<std::pair<std::size_t, std::size_t>> Pattern::find(std::string_view text,
+                                                                 std::size_t from,
+                                                                 RegexScratch& scratch,
+                                                                 bool& failed) const {
+  if (const auto* regex = std::get_if<Regex>(&matcher_))
+    return regex->find(text, from, scratch, failed);
   const std::string& wanted = std::get<std::string>(matcher_);
   failed = false;
   if (wanted.empty()) return std::nullopt;
@@ -38,7 +42,8 @@ std::optional<std::pair<std::size_t, std::size_t>> Pattern::find(std::string_vie
   return std::pair(at, at + wanted.size());
 }
 
-Result<std::string> Pattern::replace(std::string_view text, std::string_view replacement, RegexScratch& scratch) const {
+Result<std::string> Pattern::replace(std::string_view text, std::string_view replacement,
+                                     RegexScratch& scratch) const {
   std::string out;
   std::size_t copied = 0;
   Status status = each(text, scratch, [&](std::size_t begin, std::size_t end) {
@@ -52,7 +57,9 @@ Result<std::string> Pattern::replace(std::string_view text, std::string_view rep
 }
 
 Status Pattern::gave_up() {
-  return runtime::resource_exhausted("the tokenizer's pattern backtracks without end on this text; shorten its runs of one kind of character");
+  return runtime::resource_exhausted(
+      "the tokenizer's pattern backtracks without end on this text; shorten its runs of one kind "
+      "of character");
 }
 
 std::size_t Pattern::step_over(std::string_view text, std::size_t at) {

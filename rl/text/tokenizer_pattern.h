@@ -1,4 +1,5 @@
-// What Split, Replace and their kin look for: {"String": "x"} or {"Regex": "x"} in a tokenizer.json.
+// What Split, Replace and their kin look for: {"String": "x"} or {"Regex": "x"} in a
+// tokenizer.json.
 #pragma once
 
 #include <string>
@@ -22,8 +23,9 @@ class Pattern {
   static runtime::Result<Pattern> regex(std::string_view regex);
   static Pattern literal(std::string text) { return Pattern(std::move(text)); }
 
-  /// Calls `match(begin, end)` for each match, left to right, none overlapping. As in Hugging Face's tokenizers an empty match right behind the one before does
-  /// not count, and an empty text has none.
+  /// Calls `match(begin, end)` for each match, left to right, none overlapping. As in Hugging
+  /// Face's tokenizers an empty match right behind the one before does not count, and an empty text
+  /// has none.
   template <class Match>
   runtime::Status each(std::string_view text, RegexScratch& scratch, Match match) const {
     std::size_t last_end = std::string_view::npos;
@@ -41,11 +43,13 @@ class Pattern {
   }
 
   /// `text` with every match replaced.
-  runtime::Result<std::string> replace(std::string_view text, std::string_view replacement, RegexScratch& scratch) const;
+  runtime::Result<std::string> replace(std::string_view text, std::string_view replacement,
+                                       RegexScratch& scratch) const;
 
  private:
   explicit Pattern(std::variant<std::string, Regex> matcher) : matcher_(std::move(matcher)) {}
-  std::optional<std::pair<std::size_t, std::size_t>> find(std::string_view text, std::size_t from, RegexScratch& scratch,
+  std::optional<std::pair<std::size_t, std::size_t>> find(std::string_view text, std::size_t from,
+                                                          RegexScratch& scratch,
                                                           bool& failed) const;
   static runtime::Status gave_up();
   static std::size_t step_over(std::string_view text, std::size_t at);

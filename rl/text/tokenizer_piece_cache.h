@@ -1,4 +1,5 @@
-// PieceCache: the ids of short pieces seen before. Words repeat so much that most pieces of a text come from here.
+// PieceCache: the ids of short pieces seen before. Words repeat so much that most pieces of a text
+// come from here.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@
 
 namespace rl {
 
-/// Direct-mapped: a piece has one slot, and a newcomer takes it. A slot is one cache line, so a hit touches one.
-/// Not thread-safe. Invariant: a slot of length 0 is empty.
+/// Direct-mapped: a piece has one slot, and a newcomer takes it. A slot is one cache line, so a hit
+/// touches one. Not thread-safe. Invariant: a slot of length 0 is empty.
 class PieceCache {
  public:
   PieceCache() : slots_(kSlots) {}
@@ -22,7 +23,8 @@ class PieceCache {
   bool find(std::string_view piece, std::vector<std::int32_t>& ids) const {
     if (piece.size() > kPieceBytesMax) return false;
     const Slot& slot = slots_[hash_token(piece) & (kSlots - 1)];
-    if (slot.length != piece.size() || std::memcmp(slot.piece, piece.data(), piece.size()) != 0) return false;
+    if (slot.length != piece.size() || std::memcmp(slot.piece, piece.data(), piece.size()) != 0)
+      return false;
     ids.insert(ids.end(), slot.ids, slot.ids + slot.id_count);
     return true;
   }

@@ -12,38 +12,51 @@ using runtime::Status;
 
 Status TokenizerPipeline::check_text(std::string_view text) const {
   if (text.size() > kTextBytesMax) {
-    return runtime::invalid_argument("the text has " + std::to_string(text.size()) + " bytes, over the limit of " +
-                                     std::to_string(kTextBytesMax) + "; encode it in parts");
+    return runtime::invalid_argument("the text has " + std::to_string(text.size()) +
+                                     " bytes, over the limit of " + std::to_string(kTextBytesMax) +
+                                     "; encode it in parts");
   }
-  if (auto at = invalid_utf8_at(text)) return runtime::invalid_argument("the text is not UTF-8 at byte " + std::to_string(*at));
+  if (auto at = invalid_utf8_at(text))
+    return runtime::invalid_argument("the text is not UTF-8 at byte " + std::to_string(*at));
   return {};
 }
 
-Result<std::vector<std::int32_t>> TokenizerPipeline::encode(std::string_view text, bool add_special_tokens) const {
+Result<std::vector<std::int32_t>> TokenizerPipeline::encode(std::string_view text,
+                                                            bool add_special_tokens) const {
   if (Status status = check_text(text); !status.ok()) return status;
   std::vector<std::int32_t> ids;
   if (add_special_tokens) ids = post_processor.prefix;
   if (Status status = encode_plain(text, ids); !status.ok()) return status;
-  if (add_special_tokens) ids.insert(ids.end(), post_processor.suffix.begin(), post_processor.suffix.end());
+  if (add_special_tokens)
+    ids.insert(ids.end(), post_processor.suffix.begin(), post_processor.suffix.end());
   return ids;
 }
 
-Result<Encoding> TokenizerPipeline::encode_with(std::string_view text, const EncodeOptions& options) const {
-  const std::span<const std::int32_t> prefix = options.add_special_tokens ? std::span<const std::int32_t>(post_processor.prefix) : std::span<const std::int32_t>();
-  const std::span<const std::int32_t> suffix = options.add_special_tokens ? std::span<const std::int32_t>(post_processor.suffix) : std::span<const std::int32_t>();
+Result<Encoding> TokenizerPipeline::encode_with(std::string_view text,
+                                                const EncodeOptions& options) const {
+  const std::span<const std::int32_t> prefix =
+      options.add_special_tokens ? std::span<const std::int32_t>(post_processor.prefix)
+                                 : std::span<const std::int32_t>();
+  const std::span<const std::int32_t> suffix =
+      options.add_special_tokens ? std::span<const std::int32_t>(post_processor.suffix)
+                                 : std::span<const std::int32_t>();
   const std::size_t specials = prefix.size() + suffix.size();
   if (options.tokens_max > 0 && options.tokens_max < specials) {
-    return runtime::invalid_argument("at most " + std::to_string(options.tokens_max) + " tokens leave no room for the " + std::to_string(specials) +
+    return runtime::invalid_argument("at most " + std::to_string(options.tokens_max) +
+                                     " tokens leave no room for the " + std::to_string(specials) +
                                      " special tokens around every text");
   }
   if (Status status = check_text(text); !status.ok()) return status;
   const bool with_offsets = options.offsets != OffsetUnit::kNone;
   std::vector<std::int32_t> ids;
   std::vector<TokenOffsets> offsets;
-  Status status = with_offsets ? encode_aligned(text, options.offsets, ids, offsets) : encode_plain(text, ids);
+  Status status =
+      with_offsets ? encode_aligned(text, options.offsets, ids, offsets) : encode_plain(text, ids);
   if (!status.ok()) return status;
-  const std::size_t kept = options.tokens_max > 0 ? std::min(ids.size(), options.tokens_max - specials) : ids.size();
-  const auto first = static_cast<std::ptrdiff_t>(options.truncation_side == Side::kLeft ? ids.size() - kept : 0);
+  const std::size_t kept =
+      options.tokens_max > 0 ? std::min(ids.size(), options.tokens_max - specials) : ids.size();
+  const auto first =
+      static_cast<std::ptrdiff_t>(options.truncation_side == Side::kLeft ? ids.size() - kept : 0);
   const auto last = first + static_cast<std::ptrdiff_t>(kept);
 
   Encoding encoding;
@@ -56,13 +69,15 @@ Result<Encoding> TokenizerPipeline::encode_with(std::string_view text, const Enc
   std::fill_n(encoding.special_mask.rbegin(), suffix.size(), std::uint8_t{1});
   if (with_offsets) {
     encoding.offsets.assign(prefix.size(), {});
-    encoding.offsets.insert(encoding.offsets.end(), offsets.begin() + first, offsets.begin() + last);
+    encoding.offsets.insert(encoding.offsets.end(), offsets.begin() + first,
+                            offsets.begin() + last);
     encoding.offsets.resize(encoding.ids.size());
   }
   return encoding;
 }
 
-Status TokenizerPipeline::encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const {
+Status TokenizerPipeline::encode_plain(std::string_view text,
+                                       std::vector<std::int32_t>& ids) const {
   auto scratch = take_scratch();
   scratch->segments.clear();
   added_tokens.split_original(text, scratch->segments);
@@ -79,7 +94,8 @@ Status TokenizerPipeline::encode_plain(std::string_view text, std::vector<std::i
   return status;
 }
 
-// Text between added tokens: normalized, searched for the added tokens that stand in normalized text, split, encoded.
+// Text between added tokens: normalized, searched for the added tokens that stand in normalized
+// text, split, encoded.
 Status TokenizerPipeline::encode_text(std::string_view text, bool at_start, Scratch& scratch,
                                       std::vector<std::int32_t>& ids) const {
   if (normalizer != nullptr) {
@@ -100,12 +116,14 @@ Status TokenizerPipeline::encode_text(std::string_view text, bool at_start, Scra
       Status status = pre_tokenizer->apply(scratch.pieces, scratch.regex);
       if (!status.ok()) return status;
     }
-    for (const Piece& piece : scratch.pieces.pieces) model->encode(scratch.pieces.view(piece), *scratch.model, ids);
+    for (const Piece& piece : scratch.pieces.pieces)
+      model->encode(scratch.pieces.view(piece), *scratch.model, ids);
   }
   return {};
 }
 
-std::string TokenizerPipeline::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+std::string TokenizerPipeline::decode(std::span<const std::int32_t> ids,
+                                      bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (std::int32_t id : ids) {

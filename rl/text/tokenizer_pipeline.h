@@ -1,4 +1,5 @@
-// TokenizerPipeline: the loaded parts of a tokenizer and how they work together. Internal to rl/text; Tokenizer is the API.
+// TokenizerPipeline: the loaded parts of a tokenizer and how they work together. Internal to
+// rl/text; Tokenizer is the API.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ struct TokenizerPipeline {
   std::string chat_template;
   std::map<std::string, std::string> special_token_texts;
 
-  runtime::Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens) const;
+  runtime::Result<std::vector<std::int32_t>> encode(std::string_view text,
+                                                    bool add_special_tokens) const;
 
   /// See Tokenizer::encode_with.
   runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
@@ -54,7 +56,8 @@ struct TokenizerPipeline {
   std::int32_t size() const;
 
  private:
-  /// What one encode call works with. Kept from call to call, since the caches inside make up for much of the speed.
+  /// What one encode call works with. Kept from call to call, since the caches inside make up for
+  /// much of the speed.
   struct Scratch {
     RegexScratch regex;
     PieceList pieces;
@@ -64,11 +67,13 @@ struct TokenizerPipeline {
     std::unique_ptr<ModelScratch> model;
   };
 
-  /// Tokens with where they are from. What an added token matched may have white space around it, which its content has not.
+  /// Tokens with where they are from. What an added token matched may have white space around it,
+  /// which its content has not.
   struct AlignedTokens {
     std::vector<std::int32_t>& ids;
     std::vector<TokenOffsets>& offsets;
-    std::vector<std::pair<std::size_t, std::string>> matched = {};  // index of ids, and the text there; by index
+    std::vector<std::pair<std::size_t, std::string>> matched =
+        {};  // index of ids, and the text there; by index
 
     void add_matched(std::int32_t id, TokenOffsets at, std::string_view text) {
       matched.emplace_back(ids.size(), text);
@@ -79,14 +84,19 @@ struct TokenizerPipeline {
 
   runtime::Status check_text(std::string_view text) const;
   runtime::Status encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
-  runtime::Status encode_aligned(std::string_view text, OffsetUnit unit, std::vector<std::int32_t>& ids, std::vector<TokenOffsets>& offsets) const;
-  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, AlignedTokens& tokens) const;
-  runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch, std::vector<std::int32_t>& ids) const;
+  runtime::Status encode_aligned(std::string_view text, OffsetUnit unit,
+                                 std::vector<std::int32_t>& ids,
+                                 std::vector<TokenOffsets>& offsets) const;
+  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch,
+                                      AlignedTokens& tokens) const;
+  runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch,
+                              std::vector<std::int32_t>& ids) const;
   std::unique_ptr<Scratch> take_scratch() const;
   void give_back(std::unique_ptr<Scratch> scratch) const;
 
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Scratch>> idle_;  // at most as many as there were calls at once
+  mutable std::vector<std::unique_ptr<Scratch>>
+      idle_;  // at most as many as there were calls at once
 };
 
 }  // namespace rl

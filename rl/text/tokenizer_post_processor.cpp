@@ -48,11 +48,15 @@ Result<PostProcessor> template_from_json(const json& component) {
       continue;
     }
     const json* special = json_member(piece, "SpecialToken");
-    if (special == nullptr) return runtime::invalid_argument("single holds neither a Sequence nor a SpecialToken");
-    Status status = append_special(*special, component, sequences == 0 ? processor.prefix : processor.suffix);
+    if (special == nullptr)
+      return runtime::invalid_argument("single holds neither a Sequence nor a SpecialToken");
+    Status status =
+        append_special(*special, component, sequences == 0 ? processor.prefix : processor.suffix);
     if (!status.ok()) return status;
   }
-  if (sequences != 1) return runtime::invalid_argument("single should hold one Sequence, not " + std::to_string(sequences));
+  if (sequences != 1)
+    return runtime::invalid_argument("single should hold one Sequence, not " +
+                                     std::to_string(sequences));
   return processor;
 }
 
@@ -73,7 +77,8 @@ Result<PostProcessor> cls_sep_from_json(const json& component) {
   for (const char* key : {"cls", "sep"}) {
     auto pair = json_array(component, key);
     if (!pair.ok()) return pair.status();
-    if ((*pair)->size() != 2) return runtime::invalid_argument(std::string(key) + " is not [token, id]");
+    if ((*pair)->size() != 2)
+      return runtime::invalid_argument(std::string(key) + " is not [token, id]");
     Status status = append_id((**pair)[1], *key == 'c' ? processor.prefix : processor.suffix);
     if (!status.ok()) return status.with_context(key);
   }
@@ -81,15 +86,18 @@ Result<PostProcessor> cls_sep_from_json(const json& component) {
 }
 
 Result<PostProcessor> sequence_post_processor(const json& component, int depth) {
-  if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
+  if (depth >= kComponentDepthMax)
+    return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "processors");
   if (!members.ok()) return members.status();
   PostProcessor whole;
   for (const json& member : **members) {
     auto part = post_processor_from_json(member, depth + 1);
     if (!part.ok()) return part.status();
-    whole.prefix.insert(whole.prefix.begin(), part->prefix.begin(), part->prefix.end());  // a later one goes around
-    if (part->trim_offsets) whole.trim_offsets = true, whole.add_prefix_space = part->add_prefix_space;
+    whole.prefix.insert(whole.prefix.begin(), part->prefix.begin(),
+                        part->prefix.end());  // a later one goes around
+    if (part->trim_offsets)
+      whole.trim_offsets = true, whole.add_prefix_space = part->add_prefix_space;
     whole.suffix.insert(whole.suffix.end(), part->suffix.begin(), part->suffix.end());
   }
   return whole;
@@ -102,7 +110,8 @@ Result<PostProcessor> post_processor_from_json(const json& component, int depth)
   if (!type.ok()) return type.status();
   if (*type == "TemplateProcessing") return template_from_json(component);
   if (*type == "ByteLevel" || *type == "RobertaProcessing") {
-    auto processor = *type == "ByteLevel" ? Result<PostProcessor>(PostProcessor{}) : cls_sep_from_json(component);
+    auto processor = *type == "ByteLevel" ? Result<PostProcessor>(PostProcessor{})
+                                          : cls_sep_from_json(component);
     if (!processor.ok()) return processor;
     if (Status status = read_trimming(component, *processor); !status.ok()) return status;
     return processor;

@@ -18,7 +18,8 @@ struct PostProcessor {
 };
 
 /// Reads the "post_processor" of a tokenizer.json: TemplateProcessing, ByteLevel, BertProcessing,
-/// RobertaProcessing, Sequence. kUnimplemented names any other; kInvalidArgument a template without exactly one sequence.
+/// RobertaProcessing, Sequence. kUnimplemented names any other; kInvalidArgument a template without
+/// exactly one sequence.
 runtime::Result<PostProcessor> post_processor_from_json(const nlohmann::json& json, int depth = 0);
 
 }  // namespace rl

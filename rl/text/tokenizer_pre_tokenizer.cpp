@@ -41,17 +41,17 @@ Result<Behavior> behavior_from_json(const json& component, std::string_view othe
   return runtime::unimplemented("split behavior " + std::string(*name) + " is not supported");
 }
 
-// Receives the alternating matched and unmatched stretches of one piece and appends pieces as the behaviour says.
+// Receives the alternating matched and unmatched stretches of one piece and appends pieces as the
+// behaviour says.
 class Splitter {
  public:
-  Splitter(Behavior behavior, std::vector<Piece>& out) : behavior_(behavior), out_(out), first_(out.size()) {}
+  Splitter(Behavior behavior, std::vector<Piece>& out)
+      : behavior_(behavior), out_(out), first_(out.size()) {}
 
   void add(std::uint32_t begin, std::uint32_t end, bool matched) {
     if (begin == end) return;
     switch (behavior_) {
-      case Behavior::kIsolated:
-        out_.push_back({begin, end});
-        break;
+      case Behavior::kIsolated: out_.push_back({begin, end}); break;
       case Behavior::kRemoved:
         if (!matched) out_.push_back({begin, end});
         break;
@@ -96,7 +96,8 @@ Status split_pieces(PieceList& list, Split split) {
     Status status = split(piece, list.next);
     if (!status.ok()) return status;
   }
-  if (!list.pieces.empty() && (list.next.empty() || list.next.front().begin != list.pieces.front().begin)) {
+  if (!list.pieces.empty() &&
+      (list.next.empty() || list.next.front().begin != list.pieces.front().begin)) {
     list.at_start = false;  // the beginning was removed
   }
   list.pieces.swap(list.next);
@@ -116,14 +117,17 @@ class PieceWriter {
     out_.append(list_.text, begin, end - begin);
     if (list_.aligned) {
       const auto origins = list_.origins.begin();
-      list_.rewriting_origins.insert(list_.rewriting_origins.end(), origins + static_cast<std::ptrdiff_t>(begin), origins + static_cast<std::ptrdiff_t>(end));
+      list_.rewriting_origins.insert(list_.rewriting_origins.end(),
+                                     origins + static_cast<std::ptrdiff_t>(begin),
+                                     origins + static_cast<std::ptrdiff_t>(end));
     }
   }
 
   // New text, which comes from where the old text's byte `at` does.
   void add(std::string_view text, std::size_t at) {
     out_ += text;
-    if (list_.aligned) list_.rewriting_origins.insert(list_.rewriting_origins.end(), text.size(), list_.origins[at]);
+    if (list_.aligned)
+      list_.rewriting_origins.insert(list_.rewriting_origins.end(), text.size(), list_.origins[at]);
   }
 
  private:
@@ -131,7 +135,8 @@ class PieceWriter {
   std::string& out_;
 };
 
-// Replaces the text of the pieces by what `rewrite(piece, is the first of the original, writer)` writes for each.
+// Replaces the text of the pieces by what `rewrite(piece, is the first of the original, writer)`
+// writes for each.
 template <class Rewrite>
 void rewrite_pieces(PieceList& list, Rewrite rewrite) {
   PieceWriter writer(list);
@@ -147,17 +152,19 @@ void rewrite_pieces(PieceList& list, Rewrite rewrite) {
   list.text = list.rewritten;
 }
 
-Status split_by_pattern(PieceList& list, const Pattern& pattern, Behavior behavior, bool invert, RegexScratch& scratch) {
+Status split_by_pattern(PieceList& list, const Pattern& pattern, Behavior behavior, bool invert,
+                        RegexScratch& scratch) {
   return split_pieces(list, [&](const Piece& piece, std::vector<Piece>& out) {
     Splitter splitter(behavior, out);
     std::uint32_t done = piece.begin;
-    Status status = pattern.each(list.view(piece), scratch, [&](std::size_t begin, std::size_t end) {
-      const auto match_begin = static_cast<std::uint32_t>(piece.begin + begin);
-      const auto match_end = static_cast<std::uint32_t>(piece.begin + end);
-      splitter.add(done, match_begin, invert);
-      splitter.add(match_begin, match_end, !invert);
-      done = match_end;
-    });
+    Status status =
+        pattern.each(list.view(piece), scratch, [&](std::size_t begin, std::size_t end) {
+          const auto match_begin = static_cast<std::uint32_t>(piece.begin + begin);
+          const auto match_end = static_cast<std::uint32_t>(piece.begin + end);
+          splitter.add(done, match_begin, invert);
+          splitter.add(match_begin, match_end, !invert);
+          done = match_end;
+        });
     if (status.ok()) splitter.add(done, piece.end, invert);
     return status;
   });
@@ -196,9 +203,12 @@ class PatternSplit final : public PreTokenizer {
 
 class CharacterSplit final : public PreTokenizer {
  public:
-  CharacterSplit(Behavior behavior, bool (*matches)(char32_t)) : behavior_(behavior), matches_(matches) {}
+  CharacterSplit(Behavior behavior, bool (*matches)(char32_t))
+      : behavior_(behavior), matches_(matches) {}
 
-  Status apply(PieceList& list, RegexScratch&) const override { return split_by_character(list, behavior_, matches_); }
+  Status apply(PieceList& list, RegexScratch&) const override {
+    return split_by_character(list, behavior_, matches_);
+  }
 
  private:
   Behavior behavior_;
@@ -246,13 +256,18 @@ class Metaspace final : public PreTokenizer {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
   Metaspace(std::string replacement, Prepend prepend, bool split)
-      : replacement_(std::move(replacement)), pattern_(Pattern::literal(replacement_)), prepend_(prepend), split_(split) {}
+      : replacement_(std::move(replacement)),
+        pattern_(Pattern::literal(replacement_)),
+        prepend_(prepend),
+        split_(split) {}
 
   Status apply(PieceList& list, RegexScratch& scratch) const override {
     rewrite_pieces(list, [&](const Piece& piece, bool first, PieceWriter& out) {
       const std::string_view text = list.text.substr(0, piece.end);
       const bool prepend = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && first);
-      if (prepend && text[piece.begin] != ' ' && !text.substr(piece.begin).starts_with(replacement_)) out.add(replacement_, piece.begin);
+      if (prepend && text[piece.begin] != ' ' &&
+          !text.substr(piece.begin).starts_with(replacement_))
+        out.add(replacement_, piece.begin);
       for (std::size_t at = piece.begin; at < piece.end;) {
         const std::size_t space = std::min(text.find(' ', at), text.size());
         out.copy(at, space);
@@ -293,7 +308,8 @@ class Whitespace final : public PreTokenizer {
   }
 };
 
-// Runs of one script. What is of any script goes with what is before it; in front of everything it is dropped, as in Hugging Face's tokenizers.
+// Runs of one script. What is of any script goes with what is before it; in front of everything it
+// is dropped, as in Hugging Face's tokenizers.
 class UnicodeScripts final : public PreTokenizer {
  public:
   Status apply(PieceList& list, RegexScratch&) const override {
@@ -324,7 +340,8 @@ class FixedLength final : public PreTokenizer {
     return split_pieces(list, [&](const Piece& piece, std::vector<Piece>& out) {
       for (std::size_t at = piece.begin; at < piece.end;) {
         const auto begin = static_cast<std::uint32_t>(at);
-        for (std::size_t i = 0; i < length_ && at < piece.end; ++i) at += utf8_length(list.text[at]);
+        for (std::size_t i = 0; i < length_ && at < piece.end; ++i)
+          at += utf8_length(list.text[at]);
         out.push_back({begin, static_cast<std::uint32_t>(at)});
       }
       return Status();
@@ -337,7 +354,8 @@ class FixedLength final : public PreTokenizer {
 
 class PreTokenizerSequence final : public PreTokenizer {
  public:
-  explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts)
+      : parts_(std::move(parts)) {}
 
   Status apply(PieceList& list, RegexScratch& scratch) const override {
     for (const auto& part : parts_) {
@@ -359,7 +377,8 @@ PreTokenizerResult pre_tokenizer_of(Args&&... args) {
 }
 
 PreTokenizerResult sequence_pre_tokenizer(const json& component, int depth) {
-  if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
+  if (depth >= kComponentDepthMax)
+    return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "pretokenizers");
   if (!members.ok()) return members.status();
   std::vector<std::unique_ptr<PreTokenizer>> parts;
@@ -398,7 +417,8 @@ PreTokenizerResult split_from_json(const json& component) {
 PreTokenizerResult metaspace_pre_tokenizer(const json& component) {
   auto replacement = json_string_or(component, "replacement", "\xe2\x96\x81");
   auto split = json_bool_or(component, "split", true);
-  auto add_prefix_space = json_bool_or(component, "add_prefix_space", true);  // how older files say always or never
+  auto add_prefix_space =
+      json_bool_or(component, "add_prefix_space", true);  // how older files say always or never
   if (!replacement.ok()) return replacement.status();
   if (!split.ok()) return split.status();
   if (!add_prefix_space.ok()) return add_prefix_space.status();
@@ -408,9 +428,12 @@ PreTokenizerResult metaspace_pre_tokenizer(const json& component) {
     return runtime::invalid_argument("replacement is not one character");
   }
   using Prepend = Metaspace::Prepend;
-  if (*scheme == "always") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kAlways, *split);
-  if (*scheme == "first") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kFirst, *split);
-  if (*scheme == "never") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kNever, *split);
+  if (*scheme == "always")
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kAlways, *split);
+  if (*scheme == "first")
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kFirst, *split);
+  if (*scheme == "never")
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kNever, *split);
   return runtime::unimplemented("prepend_scheme " + std::string(*scheme) + " is not supported");
 }
 
@@ -419,20 +442,23 @@ PreTokenizerResult fixed_length_from_json(const json& component) {
   if (json_member(component, "length") == nullptr) return pre_tokenizer_of<FixedLength>(kLength);
   auto length = json_integer(component, "length");
   if (!length.ok()) return length.status();
-  if (*length < 1) return runtime::invalid_argument("length " + std::to_string(*length) + " is not positive");
+  if (*length < 1)
+    return runtime::invalid_argument("length " + std::to_string(*length) + " is not positive");
   return pre_tokenizer_of<FixedLength>(static_cast<std::size_t>(*length));
 }
 
 PreTokenizerResult digits_from_json(const json& component) {
   auto individual = json_bool_or(component, "individual_digits", false);
   if (!individual.ok()) return individual.status();
-  return pre_tokenizer_of<CharacterSplit>(*individual ? Behavior::kIsolated : Behavior::kContiguous, is_numeric);
+  return pre_tokenizer_of<CharacterSplit>(*individual ? Behavior::kIsolated : Behavior::kContiguous,
+                                          is_numeric);
 }
 
 PreTokenizerResult delimiter_from_json(const json& component) {
   auto delimiter = json_string(component, "delimiter");
   if (!delimiter.ok()) return delimiter.status();
-  return pre_tokenizer_of<PatternSplit>(Pattern::literal(std::string(*delimiter)), Behavior::kRemoved, false);
+  return pre_tokenizer_of<PatternSplit>(Pattern::literal(std::string(*delimiter)),
+                                        Behavior::kRemoved, false);
 }
 
 PreTokenizerResult punctuation_from_json(const json& component) {
@@ -461,7 +487,8 @@ PreTokenizerResult pre_tokenizer_from_json(const json& component, int depth) {
   if (*type == "Punctuation") return punctuation_from_json(component);
   if (*type == "CharDelimiterSplit") return delimiter_from_json(component);
   if (*type == "Whitespace") return pre_tokenizer_of<Whitespace>();
-  if (*type == "WhitespaceSplit") return pre_tokenizer_of<CharacterSplit>(Behavior::kRemoved, is_white_space);
+  if (*type == "WhitespaceSplit")
+    return pre_tokenizer_of<CharacterSplit>(Behavior::kRemoved, is_white_space);
   if (*type == "BertPreTokenizer") return bert();
   if (*type == "UnicodeScripts") return pre_tokenizer_of<UnicodeScripts>();
   if (*type == "FixedLength") return fixed_length_from_json(component);
@@ -473,7 +500,8 @@ PreTokenizerResult make_byte_level_pre_tokenizer(std::span<const std::string_vie
   for (std::string_view text : patterns) {
     auto pattern = Pattern::regex(text);
     if (!pattern.ok()) return pattern.status();
-    parts.push_back(std::make_unique<PatternSplit>(std::move(*pattern), Behavior::kIsolated, false));
+    parts.push_back(
+        std::make_unique<PatternSplit>(std::move(*pattern), Behavior::kIsolated, false));
   }
   parts.push_back(std::make_unique<ByteLevel>(false, std::nullopt));
   return pre_tokenizer_of<PreTokenizerSequence>(std::move(parts));

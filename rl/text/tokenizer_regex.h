@@ -1,4 +1,5 @@
-// Regular expressions of tokenizers, written for Oniguruma's Ruby syntax, run by PCRE2 with its JIT. PCRE2's types stay in the source.
+// Regular expressions of tokenizers, written for Oniguruma's Ruby syntax, run by PCRE2 with its
+// JIT. PCRE2's types stay in the source.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ class RegexScratch {
 /// A compiled pattern; immutable, shared by any number of threads.
 class Regex {
  public:
-  /// Errors: kInvalidArgument (malformed, with the position), kUnimplemented (a construct that would mean something else here).
+  /// Errors: kInvalidArgument (malformed, with the position), kUnimplemented (a construct that
+  /// would mean something else here).
   static runtime::Result<Regex> compile(std::string_view pattern);
 
   /// A pattern that matches exactly `text`.
@@ -38,9 +40,10 @@ class Regex {
   Regex& operator=(Regex&&) noexcept;
   ~Regex();
 
-  /// The next match at or after `from` in valid UTF-8; nullopt when there is none. `failed` is set when matching gave up
-  /// (the pattern backtracks without end on this text).
-  std::optional<std::pair<std::size_t, std::size_t>> find(std::string_view text, std::size_t from, RegexScratch& scratch,
+  /// The next match at or after `from` in valid UTF-8; nullopt when there is none. `failed` is set
+  /// when matching gave up (the pattern backtracks without end on this text).
+  std::optional<std::pair<std::size_t, std::size_t>> find(std::string_view text, std::size_t from,
+                                                          RegexScratch& scratch,
                                                           bool& failed) const;
 
  private:
@@ -49,7 +52,8 @@ class Regex {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Oniguruma's Ruby syntax as PCRE2's: the classes \s, \w and \h mean different sets there. For tests.
+/// Oniguruma's Ruby syntax as PCRE2's: the classes \s, \w and \h mean different sets there. For
+/// tests.
 runtime::Result<std::string> regex_to_pcre2(std::string_view pattern);
 
 }  // namespace rl

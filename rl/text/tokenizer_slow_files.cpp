@@ -22,23 +22,27 @@ constexpr std::int64_t kSlowIdMax = 1 << 24;  // as in a tokenizer.json
 // Adds tokens and hands out ids.
 class Collector {
  public:
-  Collector(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) : vocabulary_(vocabulary), tokens_(std::move(tokens)), next_id_(vocabulary.size()) {
+  Collector(const Vocabulary& vocabulary, std::vector<AddedToken> tokens)
+      : vocabulary_(vocabulary), tokens_(std::move(tokens)), next_id_(vocabulary.size()) {
     for (const AddedToken& token : tokens_) note(token);
   }
 
   bool has(std::string_view content) const { return contents_.contains(std::string(content)); }
 
-  // A token that the vocabulary has keeps its id there, as in transformers; else it gets `wanted`, or the next free one.
+  // A token that the vocabulary has keeps its id there, as in transformers; else it gets `wanted`,
+  // or the next free one.
   Status add(AddedToken token, std::optional<std::int64_t> wanted) {
     if (token.content.empty() || has(token.content)) return {};
     const auto known = vocabulary_.find(token.content);
     token.id = known ? *known : static_cast<std::int32_t>(wanted.value_or(next_id_));
     if (!known && ids_.contains(token.id)) {
-      return runtime::invalid_argument("tokens \"" + ids_[token.id] + "\" and \"" + token.content + "\" have the same id " + std::to_string(token.id));
+      return runtime::invalid_argument("tokens \"" + ids_[token.id] + "\" and \"" + token.content +
+                                       "\" have the same id " + std::to_string(token.id));
     }
     if (!known && !vocabulary_.token(token.id).empty()) {
-      return runtime::invalid_argument("added token \"" + token.content + "\" has id " + std::to_string(token.id) + ", which is \"" +
-                                       std::string(vocabulary_.token(token.id)) + "\" in the vocabulary");
+      return runtime::invalid_argument(
+          "added token \"" + token.content + "\" has id " + std::to_string(token.id) +
+          ", which is \"" + std::string(vocabulary_.token(token.id)) + "\" in the vocabulary");
     }
     note(token);
     tokens_.push_back(std::move(token));
@@ -61,7 +65,8 @@ class Collector {
   std::int64_t next_id_;
 };
 
-// {"content": "</s>", "lstrip": false, ...}, or a plain string, which is a special token found in the original text.
+// {"content": "</s>", "lstrip": false, ...}, or a plain string, which is a special token found in
+// the original text.
 Result<AddedToken> token_from_json(const json& entry, bool special_otherwise) {
   AddedToken token;
   if (entry.is_string()) {
@@ -86,7 +91,8 @@ Result<AddedToken> token_from_json(const json& entry, bool special_otherwise) {
 Result<std::int64_t> id_from_key(const std::string& key) {
   std::int64_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kSlowIdMax) return runtime::invalid_argument("\"" + key + "\" is no token id");
+  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kSlowIdMax)
+    return runtime::invalid_argument("\"" + key + "\" is no token id");
   return id;
 }
 
@@ -107,10 +113,12 @@ Status add_decoder_tokens(const json& decoder, Collector& collector) {
 }
 
 // added_tokens.json says token to id and nothing else: those that the config names as special are.
-Status add_plain_tokens(const json& added, const std::vector<std::string>& special, Collector& collector) {
+Status add_plain_tokens(const json& added, const std::vector<std::string>& special,
+                        Collector& collector) {
   std::multimap<std::int64_t, std::string> by_id;
   for (auto it = added.begin(); it != added.end(); ++it) {
-    if (!it->is_number_unsigned() || it->get<std::uint64_t>() > static_cast<std::uint64_t>(kSlowIdMax)) {
+    if (!it->is_number_unsigned() ||
+        it->get<std::uint64_t>() > static_cast<std::uint64_t>(kSlowIdMax)) {
       return runtime::invalid_argument("the id of \"" + it.key() + "\" is not a number from 0");
     }
     by_id.emplace(it->get<std::int64_t>(), it.key());
@@ -127,7 +135,8 @@ Status add_plain_tokens(const json& added, const std::vector<std::string>& speci
 
 // What the files say of a special token: tokenizer_config.json, then special_tokens_map.json.
 const json* named_token(const SlowTokenizerFiles& files, const char* name) {
-  if (files.config.is_object() && files.config.contains(name)) return json_member(files.config, name);
+  if (files.config.is_object() && files.config.contains(name))
+    return json_member(files.config, name);
   return json_member(files.map, name);
 }
 
@@ -145,19 +154,23 @@ bool denied(const SlowTokenizerFiles& files, const char* name) {
   return files.config.is_object() && files.config.contains(name) && files.config.at(name).is_null();
 }
 
-Status add_special_tokens(const SlowTokenizerFiles& files, std::span<const SpecialTokenDefault> defaults, Collector& collector) {
+Status add_special_tokens(const SlowTokenizerFiles& files,
+                          std::span<const SpecialTokenDefault> defaults, Collector& collector) {
   for (const char* name : kSpecialTokenNames) {
     const json* entry = named_token(files, name);
     json standard;
     if (entry == nullptr && !denied(files, name)) {
-      const auto known = std::find_if(defaults.begin(), defaults.end(), [&](const auto& one) { return std::string_view(one.name) == name; });
+      const auto known = std::find_if(defaults.begin(), defaults.end(), [&](const auto& one) {
+        return std::string_view(one.name) == name;
+      });
       if (known != defaults.end()) entry = &(standard = std::string(known->text));
     }
     if (entry == nullptr || entry->is_boolean()) continue;
     auto token = token_from_json(*entry, true);
     if (!token.ok()) return token.status().with_context(name);
     token->special = true;
-    if (Status status = collector.add(std::move(*token), std::nullopt); !status.ok()) return status.with_context(name);
+    if (Status status = collector.add(std::move(*token), std::nullopt); !status.ok())
+      return status.with_context(name);
   }
   const json* extras = extra_tokens(files);
   if (extras == nullptr) return {};
@@ -173,8 +186,9 @@ Status add_special_tokens(const SlowTokenizerFiles& files, std::span<const Speci
 
 Result<SlowTokenizerFiles> read_slow_tokenizer_files(const fs::path& folder) {
   SlowTokenizerFiles files;
-  const std::pair<const char*, json*> parts[] = {
-      {"tokenizer_config.json", &files.config}, {"special_tokens_map.json", &files.map}, {"added_tokens.json", &files.added}};
+  const std::pair<const char*, json*> parts[] = {{"tokenizer_config.json", &files.config},
+                                                 {"special_tokens_map.json", &files.map},
+                                                 {"added_tokens.json", &files.added}};
   for (const auto& [name, part] : parts) {
     auto read = read_optional_json(folder / name);
     if (!read.ok()) return read.status();
@@ -182,9 +196,12 @@ Result<SlowTokenizerFiles> read_slow_tokenizer_files(const fs::path& folder) {
   }
   auto model = read_optional_json(folder / "config.json");
   if (!model.ok()) return model.status();
-  for (const json* file : {static_cast<const json*>(&files.config), static_cast<const json*>(&*model)}) {
+  for (const json* file :
+       {static_cast<const json*>(&files.config), static_cast<const json*>(&*model)}) {
     auto name = json_string_or(*file, "tokenizer_class", "");
-    if (!name.ok()) return name.status().with_context((folder / (file == &files.config ? "tokenizer_config.json" : "config.json")).string());
+    if (!name.ok())
+      return name.status().with_context(
+          (folder / (file == &files.config ? "tokenizer_config.json" : "config.json")).string());
     if (files.class_name.empty()) files.class_name = *name;
   }
   if (files.class_name.ends_with("Fast")) files.class_name.resize(files.class_name.size() - 4);
@@ -194,7 +211,9 @@ Result<SlowTokenizerFiles> read_slow_tokenizer_files(const fs::path& folder) {
   return files;
 }
 
-Result<std::vector<AddedToken>> slow_added_tokens(const SlowTokenizerFiles& files, std::span<const SpecialTokenDefault> defaults, const Vocabulary& vocabulary,
+Result<std::vector<AddedToken>> slow_added_tokens(const SlowTokenizerFiles& files,
+                                                  std::span<const SpecialTokenDefault> defaults,
+                                                  const Vocabulary& vocabulary,
                                                   std::vector<AddedToken> tokens) {
   Collector collector(vocabulary, std::move(tokens));
   if (const json* decoder = json_member(files.config, "added_tokens_decoder")) {
@@ -204,7 +223,8 @@ Result<std::vector<AddedToken>> slow_added_tokens(const SlowTokenizerFiles& file
     std::vector<std::string> special;
     for (const char* name : kSpecialTokenNames) {
       const json* entry = named_token(files, name);
-      auto token = entry == nullptr ? Result<AddedToken>(AddedToken{}) : token_from_json(*entry, true);
+      auto token =
+          entry == nullptr ? Result<AddedToken>(AddedToken{}) : token_from_json(*entry, true);
       if (token.ok()) special.push_back(token->content);
     }
     const json empty = json::array();
@@ -221,13 +241,16 @@ Result<std::vector<AddedToken>> slow_added_tokens(const SlowTokenizerFiles& file
   return collector.take();
 }
 
-void add_special_token_defaults(const SlowTokenizerFiles& files, std::span<const SpecialTokenDefault> defaults, TokenizerPipeline& pipeline) {
+void add_special_token_defaults(const SlowTokenizerFiles& files,
+                                std::span<const SpecialTokenDefault> defaults,
+                                TokenizerPipeline& pipeline) {
   for (const SpecialTokenDefault& one : defaults) {
     if (!denied(files, one.name)) pipeline.special_token_texts[one.name] = std::string(one.text);
   }
 }
 
-Status add_begin_and_end(const SlowTokenizerFiles& files, bool bos_otherwise, bool eos_otherwise, TokenizerPipeline& pipeline) {
+Status add_begin_and_end(const SlowTokenizerFiles& files, bool bos_otherwise, bool eos_otherwise,
+                         TokenizerPipeline& pipeline) {
   const struct {
     const char* key;
     bool otherwise;

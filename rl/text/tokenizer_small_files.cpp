@@ -23,8 +23,10 @@ Result<std::optional<std::string>> read_optional_text(const fs::path& path) {
     if (file.status().code() == ErrorCode::kNotFound) return std::optional<std::string>();
     return file.status();
   }
-  if (file->bytes().size() > kConfigBytesMax) return runtime::invalid_argument(path.string() + ": too long");
-  return std::optional(std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+  if (file->bytes().size() > kConfigBytesMax)
+    return runtime::invalid_argument(path.string() + ": too long");
+  return std::optional(
+      std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
 }
 
 Result<json> read_optional_json(const fs::path& path) {
@@ -32,7 +34,9 @@ Result<json> read_optional_json(const fs::path& path) {
   if (!text.ok()) return text.status();
   if (!*text) return json();
   json value = runtime::parse_json(**text);
-  if (!value.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object; the file is damaged, fetch it again");
+  if (!value.is_object())
+    return runtime::invalid_argument(path.string() +
+                                     ": not a JSON object; the file is damaged, fetch it again");
   return value;
 }
 

@@ -11,10 +11,12 @@
 
 namespace rl {
 
-/// The file's text, or an empty optional when there is no such file. kInvalidArgument: longer than a config ever is.
+/// The file's text, or an empty optional when there is no such file. kInvalidArgument: longer than
+/// a config ever is.
 runtime::Result<std::optional<std::string>> read_optional_text(const std::filesystem::path& path);
 
-/// Its JSON object; null when there is no such file. Errors name the file: kInvalidArgument (not a JSON object).
+/// Its JSON object; null when there is no such file. Errors name the file: kInvalidArgument (not a
+/// JSON object).
 runtime::Result<nlohmann::json> read_optional_json(const std::filesystem::path& path);
 
 /// The text of a special token: a string, or an object with its content.

@@ -10,7 +10,8 @@ namespace rl {
 
 namespace {
 
-// How many ids may wait for a character to complete. A character has at most four bytes, and each id brings one or more.
+// How many ids may wait for a character to complete. A character has at most four bytes, and each
+// id brings one or more.
 constexpr std::size_t kWaitingMax = 4;
 
 // How many ids without a text of their own are kept as context.
@@ -39,28 +40,35 @@ std::string TokenStream::push_bytes(std::string_view bytes) {
   return text;
 }
 
-// The text of the new ids is what decoding them behind their context adds to decoding the context alone.
+// The text of the new ids is what decoding them behind their context adds to decoding the context
+// alone.
 std::string TokenStream::push_window(std::int32_t id) {
   ids_.push_back(id);
-  if (window_text().ends_with(kReplacementCharacter) && ids_.size() - emitted_ < kWaitingMax) return {};
+  if (window_text().ends_with(kReplacementCharacter) && ids_.size() - emitted_ < kWaitingMax)
+    return {};
   return emit_window();
 }
 
 std::string TokenStream::window_text() const {
-  const std::string before = tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
+  const std::string before =
+      tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
   std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
   if (after.starts_with(before)) return after.substr(before.size());
-  // Bytes that were text by themselves no longer are: what has been emitted stays, the new ids stand alone.
+  // Bytes that were text by themselves no longer are: what has been emitted stays, the new ids
+  // stand alone.
   return tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_);
 }
 
-// The ids emitted now become the context of the next, since a token's text may depend on the one before it. Only they: they
-// begin with a whole character, which an arbitrary number of ids would not. Where they are no text by themselves, spaces say, which
-// the beginning of a text loses, what was before them stays too.
+// The ids emitted now become the context of the next, since a token's text may depend on the one
+// before it. Only they: they begin with a whole character, which an arbitrary number of ids would
+// not. Where they are no text by themselves, spaces say, which the beginning of a text loses, what
+// was before them stays too.
 std::string TokenStream::emit_window() {
   std::string text = window_text();
-  const bool alone = !tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_).empty();
-  if (alone || emitted_ > kContextMax) ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
+  const bool alone =
+      !tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_).empty();
+  if (alone || emitted_ > kContextMax)
+    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
   emitted_ = ids_.size();
   return text;
 }

@@ -6,7 +6,8 @@ namespace rl {
 
 ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> keys) {
   std::erase_if(keys, [](const auto& key) { return key.first.empty(); });
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   // A node waiting for its children: the keys [begin, end) share its `depth` first bytes.
   struct Open {
     std::uint32_t node;
@@ -19,7 +20,8 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> keys) 
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const Open open = queue[next];
     std::size_t begin = open.begin;
-    while (begin < open.end && keys[begin].first.size() == open.depth) nodes_[open.node].value = keys[begin++].second;
+    while (begin < open.end && keys[begin].first.size() == open.depth)
+      nodes_[open.node].value = keys[begin++].second;
     nodes_[open.node].children = static_cast<std::uint32_t>(nodes_.size());
     while (begin < open.end) {
       const char byte = keys[begin].first[open.depth];
@@ -39,10 +41,13 @@ std::uint32_t ByteTrie::child(std::uint32_t node, unsigned char byte) const {
   const Node& parent = nodes_[node];
   const auto* begin = nodes_.data() + parent.children;
   const auto* end = begin + parent.child_count;
-  const auto* found = parent.child_count <= 8
-                          ? std::find_if(begin, end, [byte](const Node& child) { return child.byte == byte; })
-                          : std::lower_bound(begin, end, byte, [](const Node& child, unsigned char b) { return child.byte < b; });
-  return found != end && found->byte == byte ? static_cast<std::uint32_t>(found - nodes_.data()) : 0;
+  const auto* found =
+      parent.child_count <= 8
+          ? std::find_if(begin, end, [byte](const Node& child) { return child.byte == byte; })
+          : std::lower_bound(begin, end, byte,
+                             [](const Node& child, unsigned char b) { return child.byte < b; });
+  return found != end && found->byte == byte ? static_cast<std::uint32_t>(found - nodes_.data())
+                                             : 0;
 }
 
 }  // namespace rl

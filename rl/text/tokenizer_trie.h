@@ -11,13 +11,14 @@
 
 namespace rl {
 
-/// Immutable set of byte strings with a value each. Nodes lie breadth first with the children of one side by side, so a
-/// trie takes 12 bytes per node.
+/// Immutable set of byte strings with a value each. Nodes lie breadth first with the children of
+/// one side by side, so a trie takes 12 bytes per node.
 class ByteTrie {
  public:
   ByteTrie() = default;
 
-  /// Keys may come in any order; empty keys are left out, of equal keys the last value counts. Values are not negative.
+  /// Keys may come in any order; empty keys are left out, of equal keys the last value counts.
+  /// Values are not negative.
   explicit ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> keys);
 
   bool empty() const { return nodes_.size() <= 1; }
@@ -47,7 +48,7 @@ class ByteTrie {
 
   std::uint32_t child(std::uint32_t node, unsigned char byte) const;  // 0: none
 
-  std::vector<Node> nodes_;  // 0 is the root
+  std::vector<Node> nodes_;                 // 0 is the root
   std::array<std::uint32_t, 256> first_{};  // the root's children by byte
 };
 

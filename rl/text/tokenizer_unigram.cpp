@@ -34,7 +34,8 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptio
     : TokenModel(std::move(vocabulary)), scores_(std::move(scores)), options_(std::move(options)) {
   std::vector<std::pair<std::string_view, std::int32_t>> keys;
   for (std::int32_t id = 0; id < this->vocabulary().size(); ++id) {
-    if (options_.in_text.empty() || options_.in_text[static_cast<std::size_t>(id)]) keys.emplace_back(this->vocabulary().token(id), id);
+    if (options_.in_text.empty() || options_.in_text[static_cast<std::size_t>(id)])
+      keys.emplace_back(this->vocabulary().token(id), id);
   }
   trie_ = ByteTrie(std::move(keys));
   for (int byte = 0; byte < 256; ++byte) {
@@ -66,7 +67,8 @@ void Unigram::find_best_path(std::string_view piece, Scratch& scratch) const {
   }
 }
 
-void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids) const {
+void Unigram::encode(std::string_view piece, ModelScratch& model_scratch,
+                     std::vector<std::int32_t>& ids) const {
   auto& scratch = static_cast<Scratch&>(model_scratch);
   if (scratch.cache.find(piece, ids)) return;
   const std::size_t first = ids.size();
@@ -74,14 +76,17 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
   scratch.cache.insert(piece, std::span(ids).subspan(first));
 }
 
-void Unigram::encode_ranges(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+void Unigram::encode_ranges(std::string_view piece, ModelScratch& model_scratch,
+                            std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
   follow_best_path(piece, static_cast<Scratch&>(model_scratch), ids, &ranges);
 }
 
-void Unigram::follow_best_path(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
+void Unigram::follow_best_path(std::string_view piece, Scratch& scratch,
+                               std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
   find_best_path(piece, scratch);
   scratch.ends.clear();
-  for (std::size_t end = piece.size(); end > 0; end = static_cast<std::size_t>(scratch.nodes[end].start)) {
+  for (std::size_t end = piece.size(); end > 0;
+       end = static_cast<std::size_t>(scratch.nodes[end].start)) {
     scratch.ends.push_back(static_cast<std::int32_t>(end));
   }
   std::size_t start = 0;
@@ -92,25 +97,30 @@ void Unigram::follow_best_path(std::string_view piece, Scratch& scratch, std::ve
     if (id != options_.unknown_id) {
       ids.push_back(id);
     } else {
-      while (i > 0 && scratch.nodes[static_cast<std::size_t>(scratch.ends[i - 1])].id == options_.unknown_id) {
+      while (i > 0 && scratch.nodes[static_cast<std::size_t>(scratch.ends[i - 1])].id ==
+                          options_.unknown_id) {
         end = static_cast<std::size_t>(scratch.ends[--i]);
       }
       add_unknown(piece.substr(start, end - start), ids);
     }
     // The bytes of an unknown run all stand for the whole of it.
-    if (ranges != nullptr) ranges->insert(ranges->end(), ids.size() - first, {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(end)});
+    if (ranges != nullptr)
+      ranges->insert(ranges->end(), ids.size() - first,
+                     {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(end)});
     start = end;
   }
 }
 
-// A run of unknown characters. It may spell a token all the same, the unknown token's own text for one.
+// A run of unknown characters. It may spell a token all the same, the unknown token's own text for
+// one.
 void Unigram::add_unknown(std::string_view text, std::vector<std::int32_t>& ids) const {
   if (auto id = options_.in_text.empty() ? vocabulary().find(text) : std::nullopt) {
     ids.push_back(*id);
     return;
   }
   const auto id_of = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
-  if (!options_.byte_fallback || std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) < 0; })) {
+  if (!options_.byte_fallback ||
+      std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) < 0; })) {
     ids.push_back(options_.unknown_id);
     return;
   }
@@ -128,13 +138,16 @@ Result<std::unique_ptr<TokenModel>> unigram_from_json(const json& model) {
   std::vector<double> scores;
   for (const json& entry : **list) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
-      return runtime::invalid_argument("vocab entry " + std::to_string(tokens.size()) + " is not [token, score]");
+      return runtime::invalid_argument("vocab entry " + std::to_string(tokens.size()) +
+                                       " is not [token, score]");
     }
-    tokens.emplace_back(entry[0].get_ref<const std::string&>(), static_cast<std::int64_t>(tokens.size()));
+    tokens.emplace_back(entry[0].get_ref<const std::string&>(),
+                        static_cast<std::int64_t>(tokens.size()));
     scores.push_back(entry[1].get<double>());
   }
   if (*unknown < 0 || *unknown >= static_cast<std::int64_t>(tokens.size())) {
-    return runtime::invalid_argument("unk_id " + std::to_string(*unknown) + " is outside the vocabulary");
+    return runtime::invalid_argument("unk_id " + std::to_string(*unknown) +
+                                     " is outside the vocabulary");
   }
   auto vocabulary = Vocabulary::make(tokens);
   if (!vocabulary.ok()) return vocabulary.status();
@@ -142,7 +155,8 @@ Result<std::unique_ptr<TokenModel>> unigram_from_json(const json& model) {
   options.unknown_id = static_cast<std::int32_t>(*unknown);
   options.byte_fallback = *fallback;
   options.unknown_score = *std::min_element(scores.begin(), scores.end()) - kUnigramUnknownPenalty;
-  return std::unique_ptr<TokenModel>(std::make_unique<Unigram>(std::move(*vocabulary), std::move(scores), std::move(options)));
+  return std::unique_ptr<TokenModel>(
+      std::make_unique<Unigram>(std::move(*vocabulary), std::move(scores), std::move(options)));
 }
 
 }  // namespace rl

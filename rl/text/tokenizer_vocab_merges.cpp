@@ -1,4 +1,5 @@
-// vocab.json and merges.txt, how GPT-2, OPT and Qwen2 were first published: a byte-level BPE whose pre-tokenizer is what its class says.
+// vocab.json and merges.txt, how GPT-2, OPT and Qwen2 were first published: a byte-level BPE whose
+// pre-tokenizer is what its class says.
 #include <utility>
 
 #include "rl/text/tokenizer_bpe.h"
@@ -18,8 +19,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
-constexpr SpecialTokenDefault kGpt2Defaults[] = {{"bos_token", kEndOfText}, {"eos_token", kEndOfText}, {"unk_token", kEndOfText}};
-constexpr SpecialTokenDefault kQwen2Defaults[] = {{"eos_token", kEndOfText}, {"unk_token", kEndOfText}, {"pad_token", kEndOfText}};
+constexpr SpecialTokenDefault kGpt2Defaults[] = {
+    {"bos_token", kEndOfText}, {"eos_token", kEndOfText}, {"unk_token", kEndOfText}};
+constexpr SpecialTokenDefault kQwen2Defaults[] = {
+    {"eos_token", kEndOfText}, {"unk_token", kEndOfText}, {"pad_token", kEndOfText}};
 
 struct ByteLevelClass {
   std::span<const SpecialTokenDefault> defaults;
@@ -35,11 +38,17 @@ Result<ByteLevelClass> find_class(const SlowTokenizerFiles& files) {
   if (name == "GPT2Tokenizer") return ByteLevelClass{kGpt2Defaults};
   if (name == "Qwen2Tokenizer") return ByteLevelClass{kQwen2Defaults, true};
   if (!name.empty()) {
-    return runtime::unimplemented("tokenizer_class " + name + " with vocab.json and merges.txt is not supported; put the model's tokenizer.json in the folder");
+    return runtime::unimplemented("tokenizer_class " + name +
+                                  " with vocab.json and merges.txt is not supported; put the "
+                                  "model's tokenizer.json in the folder");
   }
-  if (is_one_of(files.model_type, {"", "gpt2", "opt", "gpt_neo", "gptj"})) return ByteLevelClass{kGpt2Defaults};
-  if (files.model_type.starts_with("qwen2") || files.model_type.starts_with("qwen3")) return ByteLevelClass{kQwen2Defaults, true};
-  return runtime::unimplemented("how model_type " + files.model_type + " splits text is not known; say tokenizer_class in tokenizer_config.json, or put the model's " +
+  if (is_one_of(files.model_type, {"", "gpt2", "opt", "gpt_neo", "gptj"}))
+    return ByteLevelClass{kGpt2Defaults};
+  if (files.model_type.starts_with("qwen2") || files.model_type.starts_with("qwen3"))
+    return ByteLevelClass{kQwen2Defaults, true};
+  return runtime::unimplemented("how model_type " + files.model_type +
+                                " splits text is not known; say tokenizer_class in "
+                                "tokenizer_config.json, or put the model's " +
                                 "tokenizer.json in the folder");
 }
 
@@ -53,20 +62,26 @@ Result<MergeTable> read_merges(std::string_view text, const Vocabulary& vocabula
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with("#version")) continue;
     const std::size_t space = line.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == line.size() || line.find(' ', space + 1) != std::string_view::npos) {
-      return runtime::invalid_argument("line " + std::to_string(number) + " is not a pair of tokens");
+    if (space == std::string_view::npos || space + 1 == line.size() ||
+        line.find(' ', space + 1) != std::string_view::npos) {
+      return runtime::invalid_argument("line " + std::to_string(number) +
+                                       " is not a pair of tokens");
     }
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return make_merges(vocabulary, merges, "");
 }
 
-Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const SlowTokenizerFiles& files, bool qwen2) {
+Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const SlowTokenizerFiles& files,
+                                                         bool qwen2) {
   auto add_prefix_space = json_bool_or(files.config, "add_prefix_space", false);
-  if (!add_prefix_space.ok()) return add_prefix_space.status().with_context("tokenizer_config.json");
-  const json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", *add_prefix_space}, {"use_regex", !qwen2}};
+  if (!add_prefix_space.ok())
+    return add_prefix_space.status().with_context("tokenizer_config.json");
+  const json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", *add_prefix_space}, {"use_regex", !qwen2}};
   if (!qwen2) return pre_tokenizer_from_json(byte_level);
-  const json split = {{"type", "Split"}, {"pattern", {{"Regex", kQwen2Pattern}}}, {"behavior", "Isolated"}};
+  const json split = {
+      {"type", "Split"}, {"pattern", {{"Regex", kQwen2Pattern}}}, {"behavior", "Isolated"}};
   return pre_tokenizer_from_json({{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}});
 }
 
@@ -78,14 +93,17 @@ Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
   const fs::path vocab_path = folder / "vocab.json";
   auto vocab = read_optional_json(vocab_path);
   if (!vocab.ok()) return vocab.status();
-  if (vocab->is_null()) return runtime::not_found(vocab_path.string() + ": is missing beside merges.txt");
+  if (vocab->is_null())
+    return runtime::not_found(vocab_path.string() + ": is missing beside merges.txt");
   auto vocabulary = vocabulary_from_json({{"vocab", std::move(*vocab)}});
   if (!vocabulary.ok()) return vocabulary.status().with_context(vocab_path.string());
   const fs::path merges_path = folder / "merges.txt";
   auto text = read_optional_text(merges_path);
   if (!text.ok()) return text.status();
   if (!*text) return runtime::not_found(merges_path.string() + ": is missing beside vocab.json");
-  if (auto at = invalid_utf8_at(**text)) return runtime::invalid_argument(merges_path.string() + ": not UTF-8 at byte " + std::to_string(*at));
+  if (auto at = invalid_utf8_at(**text))
+    return runtime::invalid_argument(merges_path.string() + ": not UTF-8 at byte " +
+                                     std::to_string(*at));
   auto merges = read_merges(**text, *vocabulary);
   if (!merges.ok()) return merges.status().with_context(merges_path.string());
   auto added = slow_added_tokens(*files, kind->defaults, *vocabulary, {});
@@ -97,7 +115,8 @@ Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
   if (kind->qwen2) pipeline.normalizer = make_nfc();
   BpeOptions options;
   options.pieces_are_bytes = pipeline.pre_tokenizer->defer_byte_level();
-  pipeline.model = std::make_unique<Bpe>(std::move(*vocabulary), std::move(*merges), std::move(options));
+  pipeline.model =
+      std::make_unique<Bpe>(std::move(*vocabulary), std::move(*merges), std::move(options));
   pipeline.decoder = make_byte_level_decoder();
   auto made = AddedTokens::make(std::move(*added), pipeline.normalizer.get());
   if (!made.ok()) return made.status().with_context(folder.string());
@@ -110,7 +129,8 @@ Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
 
 }  // namespace
 
-Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(const fs::path& folder) {
+Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(
+    const fs::path& folder) {
   auto pipeline = std::make_unique<TokenizerPipeline>();
   Status status = load_file_parts(folder, *pipeline);
   if (!status.ok()) return status;

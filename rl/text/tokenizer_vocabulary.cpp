@@ -29,18 +29,21 @@ std::uint64_t hash_token(std::string_view token) {
     hash = mix(hash, word);
   }
   std::uint64_t word = 0;
-  for (std::size_t i = 0; i < left; ++i) word |= static_cast<std::uint64_t>(static_cast<unsigned char>(at[i])) << (8 * i);
+  for (std::size_t i = 0; i < left; ++i)
+    word |= static_cast<std::uint64_t>(static_cast<unsigned char>(at[i])) << (8 * i);
   return mix(hash, word);
 }
 
-Result<Vocabulary> Vocabulary::make(std::span<const std::pair<std::string_view, std::int64_t>> tokens) {
+Result<Vocabulary> Vocabulary::make(
+    std::span<const std::pair<std::string_view, std::int64_t>> tokens) {
   const auto id_limit = static_cast<std::int64_t>(2 * tokens.size() + (1 << 16));
   std::int64_t largest = -1;
   std::size_t bytes = 0;
   for (const auto& [token, id] : tokens) {
     if (id < 0 || id >= id_limit) {
-      return runtime::invalid_argument("token \"" + std::string(token) + "\" has id " + std::to_string(id) +
-                                       ", which does not fit a vocabulary of " + std::to_string(tokens.size()));
+      return runtime::invalid_argument(
+          "token \"" + std::string(token) + "\" has id " + std::to_string(id) +
+          ", which does not fit a vocabulary of " + std::to_string(tokens.size()));
     }
     largest = std::max(largest, id);
     bytes += token.size();
@@ -53,10 +56,12 @@ Result<Vocabulary> Vocabulary::make(std::span<const std::pair<std::string_view, 
   for (const auto& [token, id] : tokens) {
     Entry& entry = vocabulary.entries_[static_cast<std::size_t>(id)];
     if (entry.used) {
-      return runtime::invalid_argument("tokens \"" + std::string(vocabulary.token(static_cast<std::int32_t>(id))) + "\" and \"" +
-                                       std::string(token) + "\" have the same id " + std::to_string(id));
+      return runtime::invalid_argument(
+          "tokens \"" + std::string(vocabulary.token(static_cast<std::int32_t>(id))) + "\" and \"" +
+          std::string(token) + "\" have the same id " + std::to_string(id));
     }
-    entry = {static_cast<std::uint32_t>(vocabulary.text_.size()), static_cast<std::uint32_t>(token.size()), true};
+    entry = {static_cast<std::uint32_t>(vocabulary.text_.size()),
+             static_cast<std::uint32_t>(token.size()), true};
     vocabulary.text_ += token;
     vocabulary.insert(static_cast<std::int32_t>(id));
   }
@@ -67,7 +72,8 @@ void Vocabulary::insert(std::int32_t id) {
   const auto hash = static_cast<std::uint32_t>(hash_token(token(id)));
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = hash & mask;
-  while (slots_[at].id >= 0 && !(slots_[at].hash == hash && token(slots_[at].id) == token(id))) at = (at + 1) & mask;
+  while (slots_[at].id >= 0 && !(slots_[at].hash == hash && token(slots_[at].id) == token(id)))
+    at = (at + 1) & mask;
   slots_[at] = {hash, id};
 }
 

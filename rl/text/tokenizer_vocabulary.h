@@ -1,4 +1,5 @@
-// Vocabulary: tokens by id and ids by token. Invariant: a token is there once, an id names at most one token.
+// Vocabulary: tokens by id and ids by token. Invariant: a token is there once, an id names at most
+// one token.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace rl {
 
-/// A hash of short strings: fast, good enough for tables and caches of our own making, the same on every run.
+/// A hash of short strings: fast, good enough for tables and caches of our own making, the same on
+/// every run.
 std::uint64_t hash_token(std::string_view token);
 
 /// Immutable. Lookups are one probe or two, without allocation.
@@ -22,9 +24,11 @@ class Vocabulary {
  public:
   Vocabulary() = default;
 
-  /// Ids may have gaps, but lie close to the number of tokens, so that memory is in proportion to what was given. Of a
-  /// token that occurs twice the last id counts. Errors name the token: kInvalidArgument (negative, far too large or repeated id).
-  static runtime::Result<Vocabulary> make(std::span<const std::pair<std::string_view, std::int64_t>> tokens);
+  /// Ids may have gaps, but lie close to the number of tokens, so that memory is in proportion to
+  /// what was given. Of a token that occurs twice the last id counts. Errors name the token:
+  /// kInvalidArgument (negative, far too large or repeated id).
+  static runtime::Result<Vocabulary> make(
+      std::span<const std::pair<std::string_view, std::int64_t>> tokens);
 
   std::optional<std::int32_t> find(std::string_view token) const;
 
@@ -47,9 +51,9 @@ class Vocabulary {
 
   void insert(std::int32_t id);
 
-  std::string text_;             // all tokens, one after the other
-  std::vector<Entry> entries_;   // by id
-  std::vector<Slot> slots_;      // open addressing, a power of two
+  std::string text_;            // all tokens, one after the other
+  std::vector<Entry> entries_;  // by id
+  std::vector<Slot> slots_;     // open addressing, a power of two
 };
 
 }  // namespace rl

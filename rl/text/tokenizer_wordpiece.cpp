@@ -20,7 +20,9 @@ Result<std::int32_t> unknown_from_json(const json& model, const Vocabulary& voca
   auto token = json_string(model, "unk_token");
   if (!token.ok()) return token.status();
   auto id = vocabulary.find(*token);
-  if (!id) return runtime::invalid_argument("unk_token " + std::string(*token) + " is not in the vocabulary");
+  if (!id)
+    return runtime::invalid_argument("unk_token " + std::string(*token) +
+                                     " is not in the vocabulary");
   return *id;
 }
 
@@ -33,22 +35,32 @@ WordPiece::WordPiece(Vocabulary vocabulary, std::int32_t unknown_id, std::string
       continuing_prefix_(std::move(continuing_prefix)),
       word_characters_max_(word_characters_max) {}
 
-std::unique_ptr<ModelScratch> WordPiece::make_scratch() const { return std::make_unique<WordPieceScratch>(); }
+std::unique_ptr<ModelScratch> WordPiece::make_scratch() const {
+  return std::make_unique<WordPieceScratch>();
+}
 
-void WordPiece::encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const { spell(piece, scratch, ids, nullptr); }
+void WordPiece::encode(std::string_view piece, ModelScratch& scratch,
+                       std::vector<std::int32_t>& ids) const {
+  spell(piece, scratch, ids, nullptr);
+}
 
-void WordPiece::encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+void WordPiece::encode_ranges(std::string_view piece, ModelScratch& scratch,
+                              std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
   spell(piece, scratch, ids, &ranges);
 }
 
-void WordPiece::spell(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
+void WordPiece::spell(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids,
+                      std::vector<Piece>* ranges) const {
   const std::size_t first = ids.size();
   const auto add = [&](std::int32_t id, std::size_t begin, std::size_t end) {
     ids.push_back(id);
-    if (ranges != nullptr) ranges->push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+    if (ranges != nullptr)
+      ranges->push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
   };
-  const auto characters = static_cast<std::size_t>(
-      std::count_if(piece.begin(), piece.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  const auto characters =
+      static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      }));
   if (characters > word_characters_max_) return add(unknown_id_, 0, piece.size());
   std::string& candidate = static_cast<WordPieceScratch&>(scratch).candidate;
   for (std::size_t start = 0; start < piece.size();) {
@@ -70,13 +82,17 @@ void WordPiece::spell(std::string_view piece, ModelScratch& scratch, std::vector
   }
 }
 
-std::unique_ptr<ModelScratch> WordLevel::make_scratch() const { return std::make_unique<ModelScratch>(); }
+std::unique_ptr<ModelScratch> WordLevel::make_scratch() const {
+  return std::make_unique<ModelScratch>();
+}
 
-void WordLevel::encode(std::string_view piece, ModelScratch&, std::vector<std::int32_t>& ids) const {
+void WordLevel::encode(std::string_view piece, ModelScratch&,
+                       std::vector<std::int32_t>& ids) const {
   ids.push_back(vocabulary().find(piece).value_or(unknown_id_));
 }
 
-void WordLevel::encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+void WordLevel::encode_ranges(std::string_view piece, ModelScratch& scratch,
+                              std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
   encode(piece, scratch, ids);
   ranges.push_back({0, static_cast<std::uint32_t>(piece.size())});
 }
@@ -95,8 +111,9 @@ Result<std::unique_ptr<TokenModel>> wordpiece_from_json(const json& model) {
     // Spelling a word is quadratic in its length.
     characters_max = std::clamp<std::int64_t>(*limit, 0, 10'000);
   }
-  return std::unique_ptr<TokenModel>(std::make_unique<WordPiece>(std::move(*vocabulary), *unknown, std::string(*prefix),
-                                                                 static_cast<std::size_t>(characters_max)));
+  return std::unique_ptr<TokenModel>(
+      std::make_unique<WordPiece>(std::move(*vocabulary), *unknown, std::string(*prefix),
+                                  static_cast<std::size_t>(characters_max)));
 }
 
 Result<std::unique_ptr<TokenModel>> wordlevel_from_json(const json& model) {

@@ -1,4 +1,5 @@
-// Who trains what, so that all workers have about as many tokens. Plain lists; nothing here depends on chance.
+// Who trains what, so that all workers have about as many tokens. Plain lists; nothing here depends
+// on chance.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 namespace rl {
 
-/// Which of `workers` gets each item: the largest first, each to who has least so far (Graham 1969, longest processing time first). Equal ones in their order.
+/// Which of `workers` gets each item: the largest first, each to who has least so far (Graham 1969,
+/// longest processing time first). Equal ones in their order.
 std::vector<std::int64_t> assign_evenly(std::span<const std::int64_t> sizes, std::int64_t workers);
 
 /// The same as lists: the items of each worker, in their order.
-std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_t> sizes, std::int64_t workers);
+std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_t> sizes,
+                                                     std::int64_t workers);
 
 /// Where a prompt's samples were drawn: which worker, and which row of its share.
 struct PromptPlace {
@@ -34,24 +37,32 @@ struct BalancedShards {
   PromptPlaces places;
 };
 
-/// The same prompts in the same mini-batches, spread anew within each: workers take an optimizer step together, so that each mini-batch takes as long as the worker with most of its tokens.
-/// `tokens[w][row]` are those of a prompt with its responses. Nothing: there is nothing to be won that is worth moving samples for.
-std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards, const std::vector<std::vector<std::int64_t>>& tokens);
+/// The same prompts in the same mini-batches, spread anew within each: workers take an optimizer
+/// step together, so that each mini-batch takes as long as the worker with most of its tokens.
+/// `tokens[w][row]` are those of a prompt with its responses. Nothing: there is nothing to be won
+/// that is worth moving samples for.
+std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
+                                             const std::vector<std::vector<std::int64_t>>& tokens);
 
 /// Lists with an item per prompt, moved along.
 template <class T>
-std::vector<std::vector<T>> move_prompts(const std::vector<std::vector<T>>& items, const PromptPlaces& places) {
+std::vector<std::vector<T>> move_prompts(const std::vector<std::vector<T>>& items,
+                                         const PromptPlaces& places) {
   std::vector<std::vector<T>> moved;
   for (const std::vector<PromptPlace>& of_worker : places) {
     std::vector<T>& to = moved.emplace_back();
-    for (const PromptPlace& place : of_worker) to.push_back(items[static_cast<std::size_t>(place.worker)][static_cast<std::size_t>(place.row)]);
+    for (const PromptPlace& place : of_worker)
+      to.push_back(
+          items[static_cast<std::size_t>(place.worker)][static_cast<std::size_t>(place.row)]);
   }
   return moved;
 }
 
 /// Lists with an item per sample; `counts[w][row]` samples of each prompt, where they were.
 template <class T>
-std::vector<std::vector<T>> move_samples(const std::vector<std::vector<T>>& items, const std::vector<std::vector<std::int64_t>>& counts, const PromptPlaces& places) {
+std::vector<std::vector<T>> move_samples(const std::vector<std::vector<T>>& items,
+                                         const std::vector<std::vector<std::int64_t>>& counts,
+                                         const PromptPlaces& places) {
   std::vector<std::vector<std::vector<T>>> groups;  // by worker and prompt
   for (std::size_t worker = 0; worker < items.size(); ++worker) {
     std::vector<std::vector<T>>& of_worker = groups.emplace_back();

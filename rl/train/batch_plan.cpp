@@ -6,7 +6,8 @@
 
 namespace rl {
 
-std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts, std::int64_t workers) {
+std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts,
+                                       std::int64_t workers) {
   CHECK(workers > 0);
   CHECK(mini_batch_prompts > 0);
   std::vector<PromptShard> shards(static_cast<std::size_t>(workers));
@@ -14,29 +15,34 @@ std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_b
     const std::int64_t count = std::min(mini_batch_prompts, prompts - begin);
     for (std::int64_t worker = 0; worker < workers; ++worker) {
       PromptShard& shard = shards[static_cast<std::size_t>(worker)];
-      for (std::int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i) shard.prompts.push_back(begin + i);
+      for (std::int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i)
+        shard.prompts.push_back(begin + i);
       shard.mini_batch_offsets.push_back(static_cast<std::int64_t>(shard.prompts.size()));
     }
   }
   return shards;
 }
 
-std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
-                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
+std::vector<std::vector<MiniBatch>> plan_mini_batches(
+    const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
+    std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
   std::vector<std::vector<std::int64_t>> samples_of;
-  for (const PromptShard& shard : shards) samples_of.emplace_back(shard.prompts.size(), samples_per_prompt);
+  for (const PromptShard& shard : shards)
+    samples_of.emplace_back(shard.prompts.size(), samples_per_prompt);
   return plan_mini_batches(shards, samples_of, response_tokens, uses);
 }
 
-std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
-                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
+std::vector<std::vector<MiniBatch>> plan_mini_batches(
+    const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
+    std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
   CHECK(!shards.empty());
   CHECK(shards.size() == response_tokens.size());
   CHECK(shards.size() == samples_of.size());
   CHECK(uses.empty() || uses.size() == shards.size());
   const std::size_t mini_batches = shards.front().mini_batch_offsets.size() - 1;
   std::vector<std::vector<MiniBatch>> plan(shards.size());
-  std::vector<std::int64_t> done(shards.size(), 0);  // samples of each worker in the mini-batches so far
+  std::vector<std::int64_t> done(shards.size(),
+                                 0);  // samples of each worker in the mini-batches so far
   for (std::size_t k = 0; k < mini_batches; ++k) {
     std::int64_t tokens_total = 0;
     std::int64_t samples_total = 0;
@@ -45,12 +51,17 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptSh
     for (std::size_t w = 0; w < shards.size(); ++w) {
       MiniBatch& mine = parts[w];
       mine.first_sample = done[w];
-      for (std::int64_t p = shards[w].mini_batch_offsets[k]; p < shards[w].mini_batch_offsets[k + 1]; ++p) done[w] += samples_of[w][static_cast<std::size_t>(p)];
+      for (std::int64_t p = shards[w].mini_batch_offsets[k];
+           p < shards[w].mini_batch_offsets[k + 1]; ++p)
+        done[w] += samples_of[w][static_cast<std::size_t>(p)];
       mine.last_sample = done[w];
       CHECK(mine.last_sample <= static_cast<std::int64_t>(response_tokens[w].size()));
-      for (auto s = static_cast<std::size_t>(mine.first_sample); s < static_cast<std::size_t>(mine.last_sample); ++s) {
-        const std::int64_t repeats = uses.empty() || uses[w].repeats.empty() ? 1 : uses[w].repeats[s];
-        const bool positive = !uses.empty() && !uses[w].positive.empty() && uses[w].positive[s] != 0;
+      for (auto s = static_cast<std::size_t>(mine.first_sample);
+           s < static_cast<std::size_t>(mine.last_sample); ++s) {
+        const std::int64_t repeats =
+            uses.empty() || uses[w].repeats.empty() ? 1 : uses[w].repeats[s];
+        const bool positive =
+            !uses.empty() && !uses[w].positive.empty() && uses[w].positive[s] != 0;
         samples_total += repeats;
         tokens_total += repeats * response_tokens[w][s];
         if (positive) positive_total += repeats * response_tokens[w][s];
@@ -67,13 +78,15 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptSh
   return plan;
 }
 
-std::vector<std::int64_t> plan_micro_batches(std::span<const std::int64_t> lengths, const MicroBatchLimits& limits) {
+std::vector<std::int64_t> plan_micro_batches(std::span<const std::int64_t> lengths,
+                                             const MicroBatchLimits& limits) {
   std::vector<std::int64_t> begins{0};
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto samples = static_cast<std::int64_t>(i) - begins.back();
-    const bool full = (limits.samples_max > 0 && samples >= limits.samples_max) ||
-                      (limits.tokens_max > 0 && samples > 0 && tokens + lengths[i] > limits.tokens_max);
+    const bool full =
+        (limits.samples_max > 0 && samples >= limits.samples_max) ||
+        (limits.tokens_max > 0 && samples > 0 && tokens + lengths[i] > limits.tokens_max);
     if (full) {
       begins.push_back(static_cast<std::int64_t>(i));
       tokens = 0;

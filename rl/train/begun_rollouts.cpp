@@ -30,16 +30,19 @@ struct RolloutsFile {
 };
 
 Status check_rollouts(const SavedRollouts& rollouts) {
-  if (rollouts.tasks.size() != rollouts.prompts.size() || rollouts.steps_begun < 0) return runtime::invalid_argument("sizes that do not fit together");
+  if (rollouts.tasks.size() != rollouts.prompts.size() || rollouts.steps_begun < 0)
+    return runtime::invalid_argument("sizes that do not fit together");
   for (std::size_t worker = 0; worker < rollouts.tasks.size(); ++worker) {
-    if (rollouts.tasks[worker].size() != rollouts.prompts[worker].size()) return runtime::invalid_argument("sizes that do not fit together");
+    if (rollouts.tasks[worker].size() != rollouts.prompts[worker].size())
+      return runtime::invalid_argument("sizes that do not fit together");
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(const Config& config) {
+Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
+    const Config& config) {
   ConfigReader read(config);
   const std::string mode = read.get_string(kTrainerModeKey);
   const std::int64_t warmup = read.get_int(kColocateWarmupKey);
@@ -47,33 +50,54 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   PartialRolloutOptions options;
   options.age_max = read.find_int(kOffPolicyThresholdKey);
   const std::string estimator = read.get_string("algorithm.adv_estimator");
-  const bool filters = read.get_bool("algorithm.filter_groups.enable"), hybrid = read.get_bool("actor_rollout_ref.hybrid_engine");
+  const bool filters = read.get_bool("algorithm.filter_groups.enable"),
+             hybrid = read.get_bool("actor_rollout_ref.hybrid_engine");
   if (!read.status().ok()) return read.status();
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
   const std::string with = " with " + std::string(kTrainerModeKey) + "=colocate_async";
-  if (warmup < 1) return config.out_of_range(kColocateWarmupKey, "at least 1: whole batches are on their way");
-  if (strategy != "drop" && strategy != "wait") return config.out_of_range(kStrategy, "drop or wait");
-  if (filters) return config.out_of_range("algorithm.filter_groups.enable", "false" + with + ": which prompts finish is known only when they have");
-  if (estimator == "remax") return config.out_of_range("algorithm.adv_estimator", "another than remax" + with + ": its greedy responses would be of other weights");
-  if (!hybrid) return config.out_of_range("actor_rollout_ref.hybrid_engine", "true" + with + ", whose responses are drawn by the policy's workers");
+  if (warmup < 1)
+    return config.out_of_range(kColocateWarmupKey, "at least 1: whole batches are on their way");
+  if (strategy != "drop" && strategy != "wait")
+    return config.out_of_range(kStrategy, "drop or wait");
+  if (filters)
+    return config.out_of_range(
+        "algorithm.filter_groups.enable",
+        "false" + with + ": which prompts finish is known only when they have");
+  if (estimator == "remax")
+    return config.out_of_range(
+        "algorithm.adv_estimator",
+        "another than remax" + with + ": its greedy responses would be of other weights");
+  if (!hybrid)
+    return config.out_of_range(
+        "actor_rollout_ref.hybrid_engine",
+        "true" + with + ", whose responses are drawn by the policy's workers");
   const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
   if (!agent.ok()) return agent.status();
   if (*agent) {
-    return runtime::invalid_argument("conversations of several turns and agent loops do not go" + with + ", since they do not go on with new weights: set actor_rollout_ref.rollout.multi_turn.enable=false, "
-                                     "and actor_rollout_ref.rollout.agent.* to what they are by default");
+    return runtime::invalid_argument(
+        "conversations of several turns and agent loops do not go" + with +
+        ", since they do not go on with new weights: set "
+        "actor_rollout_ref.rollout.multi_turn.enable=false, "
+        "and actor_rollout_ref.rollout.agent.* to what they are by default");
   }
   options.steps_ahead = warmup;
   options.waits_for_old = strategy == "wait";
   return std::optional(options);
 }
 
-PartialPlan plan_partial(const std::vector<BegunTask>& begun, std::int64_t prompts, std::int64_t step, const PartialRolloutOptions& options) {
+PartialPlan plan_partial(const std::vector<BegunTask>& begun, std::int64_t prompts,
+                         std::int64_t step, const PartialRolloutOptions& options) {
   PartialPlan plan{.prompts = prompts};
   if (!options.age_max) return plan;
   // Oldest first, so that those which are too old stand at the beginning.
-  const auto older_than = [&](std::int64_t age) { return std::count_if(begun.begin(), begun.end(), [&](const BegunTask& task) { return step - task.step + 1 > age; }); };
-  if (options.waits_for_old) plan.must_finish = older_than(*options.age_max - 1);
-  else plan.start_anew = older_than(*options.age_max);
+  const auto older_than = [&](std::int64_t age) {
+    return std::count_if(begun.begin(), begun.end(),
+                         [&](const BegunTask& task) { return step - task.step + 1 > age; });
+  };
+  if (options.waits_for_old)
+    plan.must_finish = older_than(*options.age_max - 1);
+  else
+    plan.start_anew = older_than(*options.age_max);
   return plan;
 }
 
@@ -85,23 +109,32 @@ std::string encode_rollouts(const SavedRollouts& rollouts) {
 }
 
 Result<SavedRollouts> decode_rollouts(std::string_view bytes) {
-  runtime::Decoder decoder(runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
+  runtime::Decoder decoder(
+      runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
   Result<RolloutsFile> file = runtime::decode_all<RolloutsFile>(decoder);
   if (!file.ok()) return file.status().with_context("partial rollouts");
-  if (file->magic != kRolloutsMagic) return runtime::invalid_argument("partial rollouts: written by another version");
-  if (const Status valid = check_rollouts(file->rollouts); !valid.ok()) return valid.with_context("partial rollouts");
+  if (file->magic != kRolloutsMagic)
+    return runtime::invalid_argument("partial rollouts: written by another version");
+  if (const Status valid = check_rollouts(file->rollouts); !valid.ok())
+    return valid.with_context("partial rollouts");
   return std::move(file->rollouts);
 }
 
-Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts, const std::vector<std::int64_t>& shares) {
+Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts,
+                                    const std::vector<std::int64_t>& shares) {
   const std::int64_t batch = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   std::int64_t total = 0;
-  for (const std::vector<BegunTask>& tasks : rollouts.tasks) total += static_cast<std::int64_t>(tasks.size());
+  for (const std::vector<BegunTask>& tasks : rollouts.tasks)
+    total += static_cast<std::int64_t>(tasks.size());
   if (batch < 1 || total % batch != 0) {
-    return runtime::invalid_argument(std::to_string(total) + " prompts are on their way, which is no number of batches of " + std::to_string(batch) + ": data.train_batch_size must stay as it was");
+    return runtime::invalid_argument(
+        std::to_string(total) + " prompts are on their way, which is no number of batches of " +
+        std::to_string(batch) + ": data.train_batch_size must stay as it was");
   }
   bool fits = shares.size() == rollouts.tasks.size();
-  for (std::size_t worker = 0; fits && worker < shares.size(); ++worker) fits = static_cast<std::int64_t>(rollouts.tasks[worker].size()) == shares[worker] * (total / batch);
+  for (std::size_t worker = 0; fits && worker < shares.size(); ++worker)
+    fits = static_cast<std::int64_t>(rollouts.tasks[worker].size()) ==
+           shares[worker] * (total / batch);
   if (fits) return rollouts;
 
   struct Item {
@@ -110,10 +143,14 @@ Result<SavedRollouts> deal_rollouts(SavedRollouts rollouts, const std::vector<st
   };
   std::vector<Item> all;
   for (std::size_t worker = 0; worker < rollouts.tasks.size(); ++worker) {
-    for (std::size_t i = 0; i < rollouts.tasks[worker].size(); ++i) all.push_back({std::move(rollouts.tasks[worker][i]), std::move(rollouts.prompts[worker][i])});
+    for (std::size_t i = 0; i < rollouts.tasks[worker].size(); ++i)
+      all.push_back({std::move(rollouts.tasks[worker][i]), std::move(rollouts.prompts[worker][i])});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Item& a, const Item& b) { return a.task.step < b.task.step; });
-  SavedRollouts dealt{.steps_begun = rollouts.steps_begun, .tasks = std::vector<std::vector<BegunTask>>(shares.size()), .prompts = std::vector<std::vector<BegunPrompt>>(shares.size())};
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Item& a, const Item& b) { return a.task.step < b.task.step; });
+  SavedRollouts dealt{.steps_begun = rollouts.steps_begun,
+                      .tasks = std::vector<std::vector<BegunTask>>(shares.size()),
+                      .prompts = std::vector<std::vector<BegunPrompt>>(shares.size())};
   std::size_t next = 0;
   while (next < all.size()) {
     for (std::size_t worker = 0; worker < shares.size(); ++worker) {

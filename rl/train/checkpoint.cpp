@@ -53,7 +53,8 @@ class Fd {
 };
 
 enum class Digesting {
-  kWritten,    // forces what some process wrote to the disk, and reads it past the page cache: nobody reads it again soon
+  kWritten,  // forces what some process wrote to the disk, and reads it past the page cache: nobody
+             // reads it again soon
   kToBeLoaded  // by way of the cache, where loading finds it
 };
 
@@ -64,10 +65,12 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
     if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
     set_past_cache(fd.get(), true);
   }
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
   XXH3_128bits_reset(state.get());
   const DirectBlock buffer = allocate_direct_block(kReadBytes);
-  if (!buffer) return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
+  if (!buffer)
+    return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
   FileDigest result;
   for (;;) {
     const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
@@ -83,14 +86,16 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64), static_cast<unsigned long long>(hash.low64));
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
   result.hash = text;
   return result;
 }
 
 Status sync_folder(const fs::path& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || ::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0)
+    return runtime::errno_status(errno, "syncing " + path.string());
   return {};
 }
 
@@ -103,7 +108,8 @@ struct Tree {
 Result<Tree> walk(const fs::path& folder) {
   Tree tree;
   std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(folder, error); !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry->is_directory()) tree.folders.insert(tree.folders.begin(), entry->path());
     if (entry->is_regular_file()) tree.files.push_back(fs::relative(entry->path(), folder));
   }
@@ -113,16 +119,22 @@ Result<Tree> walk(const fs::path& folder) {
   return tree;
 }
 
-// `from` becomes `to`; when `to` exists the two change places in one move, so that there is never none.
+// `from` becomes `to`; when `to` exists the two change places in one move, so that there is never
+// none.
 Status move_into_place(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
-  if (errno == EEXIST && ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return {};
-  if (errno != EINVAL && errno != ENOSYS) return runtime::errno_status(errno, "renaming " + from.string() + " to " + to.string());
+  if (errno == EEXIST &&
+      ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0)
+    return {};
+  if (errno != EINVAL && errno != ENOSYS)
+    return runtime::errno_status(errno, "renaming " + from.string() + " to " + to.string());
   // A file system without the flags (NFS): the old one has to go first.
   std::error_code error;
   fs::remove_all(to, error);
   if (!error) fs::rename(from, to, error);
-  return error ? runtime::errno_status(error.value(), "renaming " + from.string() + " to " + to.string()) : Status();
+  return error ? runtime::errno_status(error.value(),
+                                       "renaming " + from.string() + " to " + to.string())
+               : Status();
 }
 
 std::optional<std::int64_t> parse_number(std::string_view text) {
@@ -139,7 +151,8 @@ std::optional<std::int64_t> read_pointer(const fs::path& file) {
   return parse_number(text);
 }
 
-// The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's "metrics.csv.tmp.345.6".
+// The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's
+// "metrics.csv.tmp.345.6".
 std::optional<std::int64_t> maker_of(const std::string& name) {
   if (name.starts_with(std::string(".") + kFolderPrefix) && name.ends_with(".tmp")) {
     const std::string stem = name.substr(0, name.size() - 4);
@@ -157,9 +170,11 @@ std::optional<std::int64_t> maker_of(const std::string& name) {
 void remove_leftovers(const fs::path& root) {
   std::error_code error;
   std::vector<fs::path> leftovers;
-  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (auto entry = fs::directory_iterator(root, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const auto pid = maker_of(entry->path().filename().string());
-    if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH))) leftovers.push_back(entry->path());
+    if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)))
+      leftovers.push_back(entry->path());
   }
   for (const fs::path& path : leftovers) fs::remove_all(path, error);
 }
@@ -170,7 +185,9 @@ CheckpointWriter::CheckpointWriter(fs::path root, fs::path folder, std::int64_t 
     : root_(std::move(root)), folder_(std::move(folder)), step_(step) {}
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
-    : root_(std::move(other.root_)), folder_(std::exchange(other.folder_, {})), step_(other.step_) {}
+    : root_(std::move(other.root_)),
+      folder_(std::exchange(other.folder_, {})),
+      step_(other.step_) {}
 
 CheckpointWriter::~CheckpointWriter() {
   std::error_code ignored;
@@ -181,9 +198,11 @@ Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int6
   std::error_code error;
   const fs::path absolute = fs::absolute(root, error);
   if (!error) fs::create_directories(absolute, error);
-  if (error) return runtime::errno_status(error.value(), "making the checkpoint folder " + root.string());
+  if (error)
+    return runtime::errno_status(error.value(), "making the checkpoint folder " + root.string());
   remove_leftovers(absolute);
-  const fs::path folder = absolute / ("." + std::string(kFolderPrefix) + std::to_string(step) + "." + std::to_string(::getpid()) + ".tmp");
+  const fs::path folder = absolute / ("." + std::string(kFolderPrefix) + std::to_string(step) +
+                                      "." + std::to_string(::getpid()) + ".tmp");
   fs::create_directory(folder, error);
   if (error) return runtime::errno_status(error.value(), "making " + folder.string());
   return CheckpointWriter(absolute, folder, step);
@@ -202,8 +221,10 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   if (!tree.ok()) return tree.status();
   for (const fs::path& path : expected) {
     if (std::binary_search(tree->files.begin(), tree->files.end(), path)) continue;
-    return runtime::not_found("checkpoint of step " + std::to_string(step_) + ": " + path.string() + " did not arrive in " + root_.string() +
-                              "; is trainer.default_local_dir on a file system that all nodes share?");
+    return runtime::not_found(
+        "checkpoint of step " + std::to_string(step_) + ": " + path.string() +
+        " did not arrive in " + root_.string() +
+        "; is trainer.default_local_dir on a file system that all nodes share?");
   }
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const fs::path& path : tree->files) {
@@ -211,7 +232,8 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
     if (!file.ok()) return file.status();
     files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
   }
-  Status status = write_json(kManifest, {{"format", 1}, {"step", step_}, {"files", std::move(files)}});
+  Status status =
+      write_json(kManifest, {{"format", 1}, {"step", step_}, {"files", std::move(files)}});
   for (const fs::path& folder : tree->folders) {
     if (status.ok()) status = sync_folder(folder);
   }
@@ -230,35 +252,48 @@ Status verify_checkpoint(const fs::path& folder) {
   const Result<nlohmann::ordered_json> manifest = read_checkpoint_json(folder, kManifest);
   if (!manifest.ok()) return manifest.status();
   const auto files = manifest->find("files");
-  if (files == manifest->end() || !files->is_array() || files->empty()) return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
+  if (files == manifest->end() || !files->is_array() || files->empty())
+    return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
   const auto step = manifest->find("step");
   const auto named = checkpoint_step(folder);
-  if (named && step != manifest->end() && *step != *named) return runtime::invalid_argument(folder.string() + ": it is of step " + step->dump() + ", as manifest.json says: give the folder its name back");
+  if (named && step != manifest->end() && *step != *named)
+    return runtime::invalid_argument(folder.string() + ": it is of step " + step->dump() +
+                                     ", as manifest.json says: give the folder its name back");
   for (const auto& entry : *files) {
-    const bool complete = entry.is_object() && entry.contains("path") && entry["path"].is_string() && entry.contains("bytes") &&
-                          entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") && entry["xxh3_128"].is_string();
+    const bool complete = entry.is_object() && entry.contains("path") &&
+                          entry["path"].is_string() && entry.contains("bytes") &&
+                          entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") &&
+                          entry["xxh3_128"].is_string();
     if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
     const fs::path inside = entry["path"].get<std::string>();
-    if (inside.is_absolute() || std::find(inside.begin(), inside.end(), "..") != inside.end()) return runtime::invalid_argument(folder.string() + ": manifest.json names a file outside of it");
+    if (inside.is_absolute() || std::find(inside.begin(), inside.end(), "..") != inside.end())
+      return runtime::invalid_argument(folder.string() +
+                                       ": manifest.json names a file outside of it");
     const fs::path path = folder / inside;
     struct stat there {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return runtime::invalid_argument(path.string() + ": not a file");
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+      return runtime::invalid_argument(path.string() + ": not a file");
     const Result<FileDigest> file = digest(path, Digesting::kToBeLoaded);
     if (!file.ok()) return runtime::invalid_argument(file.status().message());
     if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
-      return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) + " bytes instead of " + entry["bytes"].dump());
+      return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) +
+                                       " bytes instead of " + entry["bytes"].dump());
     }
-    if (file->hash != entry["xxh3_128"].get<std::string>()) return runtime::invalid_argument(path.string() + ": damaged, its checksum is wrong");
+    if (file->hash != entry["xxh3_128"].get<std::string>())
+      return runtime::invalid_argument(path.string() + ": damaged, its checksum is wrong");
   }
   return {};
 }
 
-Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, const fs::path& relative) {
+Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder,
+                                                    const fs::path& relative) {
   const fs::path path = folder / relative;
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);
   if (error) return runtime::invalid_argument(path.string() + ": " + error.message());
-  if (bytes > kJsonBytesMax) return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) + " bytes are too many");
+  if (bytes > kJsonBytesMax)
+    return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) +
+                                     " bytes are too many");
   std::ifstream in(path, std::ios::binary);
   nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(runtime::rest_of(in));
   if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
@@ -268,20 +303,25 @@ Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, cons
 std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
   std::vector<std::pair<std::int64_t, fs::path>> found;
   std::error_code error;
-  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (auto entry = fs::directory_iterator(root, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
     if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
   }
   std::sort(found.begin(), found.end(), std::greater<>());
   return found;
 }
 
-std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) { return read_pointer(root / kLatest); }
+std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) {
+  return read_pointer(root / kLatest);
+}
 
 std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   auto candidates = list_checkpoints(root);
   if (const auto latest = latest_checkpoint_step(root)) {
-    // What is above the pointer was there when the run began anew, or is whole and was killed before it was pointed to: the last choice.
-    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first <= *latest; });
+    // What is above the pointer was there when the run began anew, or is whole and was killed
+    // before it was pointed to: the last choice.
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [&](const auto& candidate) { return candidate.first <= *latest; });
   }
   for (const auto& [step, folder] : candidates) {
     const Status status = verify_checkpoint(folder);
@@ -291,9 +331,13 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   return std::nullopt;
 }
 
-Status mark_best_checkpoint(const fs::path& root, std::int64_t step) { return write_file_atomically(root / kBestFile, std::to_string(step)); }
+Status mark_best_checkpoint(const fs::path& root, std::int64_t step) {
+  return write_file_atomically(root / kBestFile, std::to_string(step));
+}
 
-std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) { return read_pointer(root / kBestFile); }
+std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) {
+  return read_pointer(root / kBestFile);
+}
 
 Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   if (keep < 1) return {};
@@ -303,10 +347,13 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   for (const auto& [step, folder] : list_checkpoints(root)) {
     std::error_code ignored;
     // Another run's, or nobody's: neither counted nor removed.
-    if ((latest && step > *latest) || folder.filename() != checkpoint_path(root, step).filename() || !fs::is_regular_file(folder / kManifest, ignored)) continue;
+    if ((latest && step > *latest) || folder.filename() != checkpoint_path(root, step).filename() ||
+        !fs::is_regular_file(folder / kManifest, ignored))
+      continue;
     if (++kept <= keep || step == latest || step == best) continue;
     // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
-    const fs::path doomed = root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
+    const fs::path doomed =
+        root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
     std::error_code error;
     fs::rename(folder, doomed, error);
     if (!error) fs::remove_all(doomed, error);
@@ -315,7 +362,9 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   return {};
 }
 
-fs::path checkpoint_path(const fs::path& root, std::int64_t step) { return root / (kFolderPrefix + std::to_string(step)); }
+fs::path checkpoint_path(const fs::path& root, std::int64_t step) {
+  return root / (kFolderPrefix + std::to_string(step));
+}
 
 std::optional<std::int64_t> checkpoint_step(const fs::path& folder) {
   const std::string name = folder.filename().string();

@@ -1,12 +1,13 @@
 // Checkpoint folders: whole or not there, and known to be undamaged before they are used.
 //
-// A run's folder holds `global_step_N/`, one per checkpoint, and `latest_checkpointed_iteration.txt` with the newest N (verl's
-// names). Inside global_step_N:
+// A run's folder holds `global_step_N/`, one per checkpoint, and
+// `latest_checkpointed_iteration.txt` with the newest N (verl's names). Inside global_step_N:
 //   manifest.json         size and xxHash3-128 of every other file
 //   trainer.json          step, data position, seed: what the controller needs
 //   actor/huggingface/    the model as a Hugging Face folder
 //   actor/optimizer.safetensors
-// Invariant: a folder named global_step_N was complete when it got that name. Until then it is `.global_step_N.<pid>.tmp`.
+// Invariant: a folder named global_step_N was complete when it got that name. Until then it is
+// `.global_step_N.<pid>.tmp`.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,14 @@
 
 namespace rl {
 
-/// One checkpoint while it is written. Destroyed before commit(), it leaves nothing behind. One thread at a time.
+/// One checkpoint while it is written. Destroyed before commit(), it leaves nothing behind. One
+/// thread at a time.
 class CheckpointWriter {
  public:
-  /// Makes the temporary folder below `root`, and `root` itself. Leftovers of writers that were killed are removed.
-  /// Errors: as errno says, with the path.
-  static runtime::Result<CheckpointWriter> begin(const std::filesystem::path& root, std::int64_t step);
+  /// Makes the temporary folder below `root`, and `root` itself. Leftovers of writers that were
+  /// killed are removed. Errors: as errno says, with the path.
+  static runtime::Result<CheckpointWriter> begin(const std::filesystem::path& root,
+                                                 std::int64_t step);
 
   CheckpointWriter(CheckpointWriter&& other) noexcept;
   CheckpointWriter& operator=(CheckpointWriter&&) = delete;
@@ -36,12 +39,14 @@ class CheckpointWriter {
   const std::filesystem::path& folder() const { return folder_; }
 
   /// Writes a small JSON file below folder().
-  runtime::Status write_json(const std::filesystem::path& relative, const nlohmann::ordered_json& json);
+  runtime::Status write_json(const std::filesystem::path& relative,
+                             const nlohmann::ordered_json& json);
 
-  /// Writes the manifest, syncs everything to the disk, renames the folder into place (replacing one of the same step in one move)
-  /// and points `latest` to it. kNotFound: a file of `expected`, relative to folder(), is missing (written on a machine that does not
-  /// share this file system, say). A failure leaves the older checkpoints and the pointer as they were.
-  /// Returns the folder's final path. Cost: one read of all files.
+  /// Writes the manifest, syncs everything to the disk, renames the folder into place (replacing
+  /// one of the same step in one move) and points `latest` to it. kNotFound: a file of `expected`,
+  /// relative to folder(), is missing (written on a machine that does not share this file system,
+  /// say). A failure leaves the older checkpoints and the pointer as they were. Returns the
+  /// folder's final path. Cost: one read of all files.
   runtime::Result<std::filesystem::path> commit(const std::vector<std::filesystem::path>& expected);
 
  private:
@@ -52,31 +57,36 @@ class CheckpointWriter {
   std::int64_t step_;
 };
 
-/// Reads every file of a checkpoint and compares it with the manifest. kInvalidArgument names the file that is missing, of another
-/// size, or damaged.
+/// Reads every file of a checkpoint and compares it with the manifest. kInvalidArgument names the
+/// file that is missing, of another size, or damaged.
 runtime::Status verify_checkpoint(const std::filesystem::path& folder);
 
 /// trainer.json, parsed. kInvalidArgument: not there or not JSON.
-runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesystem::path& folder, const std::filesystem::path& relative);
+runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesystem::path& folder,
+                                                             const std::filesystem::path& relative);
 
 /// Checkpoints below `root` by step, newest first, whole or not.
-std::vector<std::pair<std::int64_t, std::filesystem::path>> list_checkpoints(const std::filesystem::path& root);
+std::vector<std::pair<std::int64_t, std::filesystem::path>> list_checkpoints(
+    const std::filesystem::path& root);
 
 /// The step that the pointer names; empty where there is none.
 std::optional<std::int64_t> latest_checkpoint_step(const std::filesystem::path& root);
 
-/// The newest checkpoint below `root` that verifies: the one that the pointer names, else the next one below it, else one above. Damaged ones are passed
-/// over with a warning in the log. Empty when there is none, and when `root` does not exist.
+/// The newest checkpoint below `root` that verifies: the one that the pointer names, else the next
+/// one below it, else one above. Damaged ones are passed over with a warning in the log. Empty when
+/// there is none, and when `root` does not exist.
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
 
-/// Writes `best_checkpointed_iteration.txt`: the checkpoint of that step is better than the others. Errors: as errno says.
+/// Writes `best_checkpointed_iteration.txt`: the checkpoint of that step is better than the others.
+/// Errors: as errno says.
 runtime::Status mark_best_checkpoint(const std::filesystem::path& root, std::int64_t step);
 
 /// The step that mark_best_checkpoint() wrote last; empty when it never did.
 std::optional<std::int64_t> best_checkpoint_step(const std::filesystem::path& root);
 
-/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names, nor the best. What is above the pointer (of an earlier run in
-/// the same folder) or has no manifest is neither counted nor removed.
+/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the
+/// one that the pointer names, nor the best. What is above the pointer (of an earlier run in the
+/// same folder) or has no manifest is neither counted nor removed.
 runtime::Status prune_checkpoints(const std::filesystem::path& root, std::int64_t keep);
 
 /// `root`/global_step_`step`: where a run has the checkpoint of that step, if it has it.

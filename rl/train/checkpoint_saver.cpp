@@ -76,19 +76,23 @@ Status CheckpointSaver::begin(std::int64_t step, bool best, const CopyState& cop
   Result<WriteFiles> write = copy();
   if (!write.ok()) return write.status().with_context(name);
   followed_ = false;
-  saving_ = std::async(std::launch::async, [writer = std::move(*writer), write = std::move(*write), root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
-    give_way();
-    Result<fs::path> folder = write_checkpoint(std::move(writer), std::move(write));
-    if (!folder.ok()) return folder.status().with_context(name);
-    const Status marked = best ? mark_best_checkpoint(root, step) : Status();
-    if (!marked.ok()) return marked.with_context(name);
-    return folder;
-  });
+  saving_ = std::async(std::launch::async,
+                       [writer = std::move(*writer), write = std::move(*write),
+                        root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
+                         give_way();
+                         Result<fs::path> folder =
+                             write_checkpoint(std::move(writer), std::move(write));
+                         if (!folder.ok()) return folder.status().with_context(name);
+                         const Status marked = best ? mark_best_checkpoint(root, step) : Status();
+                         if (!marked.ok()) return marked.with_context(name);
+                         return folder;
+                       });
   return {};
 }
 
 void CheckpointSaver::poll() {
-  if (saving_.valid() && saving_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) finish();
+  if (saving_.valid() && saving_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    finish();
 }
 
 void CheckpointSaver::finish() {
@@ -105,14 +109,20 @@ void CheckpointSaver::end() {
 void CheckpointSaver::note_failure(const Status& failure) {
   LOG(error, "{}; training goes on", failure.message());
   failure_ = failure;
-  if (best_before_) best_ = *std::exchange(best_before_, {});  // another one may become the best that is kept
+  if (best_before_)
+    best_ = *std::exchange(best_before_, {});  // another one may become the best that is kept
 }
 
 void CheckpointSaver::check_goal(std::int64_t step, const Metrics& metrics, bool validated) {
   const Goal& goal = options_.best.goal;
-  if (goal.metric.empty() || metric_missed_ || metrics.contains(goal.metric) || (is_of_validation(goal.metric) && !validated)) return;
+  if (goal.metric.empty() || metric_missed_ || metrics.contains(goal.metric) ||
+      (is_of_validation(goal.metric) && !validated))
+    return;
   metric_missed_ = true;
-  LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, goal.metric);
+  LOG(warn,
+      "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; "
+      "metrics.jsonl (trainer.logger=[file]) has their names",
+      step, goal.metric);
 }
 
 bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics) {
@@ -142,14 +152,18 @@ void CheckpointSaver::resume(const fs::path& folder, const nlohmann::ordered_jso
   latest_ = folder;
   unpruned_ = true;  // an earlier process left the one before it
   best_ = {.metric = BestSoFar::from_json(state, "best", options_.best.goal)};
-  if (options_.best.goal.metric.empty() || !best_.metric.value) return;  // of another metric: what is the best by that stays until one is by this
+  if (options_.best.goal.metric.empty() || !best_.metric.value)
+    return;  // of another metric: what is the best by that stays until one is by this
   const nlohmann::ordered_json& best = state.at("best");
   if (!best.contains("step") || !best.at("step").is_number_integer()) return;
   best_.step = best.at("step").get<std::int64_t>();
   const fs::path& root = options_.folder;
   std::error_code ignored;
-  if (best_checkpoint_step(root) == best_.step || !fs::exists(checkpoint_path(root, best_.step), ignored)) return;
-  if (const Status marked = mark_best_checkpoint(root, best_.step); !marked.ok()) LOG(warn, "{}", marked.message());
+  if (best_checkpoint_step(root) == best_.step ||
+      !fs::exists(checkpoint_path(root, best_.step), ignored))
+    return;
+  if (const Status marked = mark_best_checkpoint(root, best_.step); !marked.ok())
+    LOG(warn, "{}", marked.message());
 }
 
 }  // namespace rl

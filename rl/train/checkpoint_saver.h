@@ -1,4 +1,5 @@
-// CheckpointSaver: the checkpoints of a run. What is to be saved is copied between two steps, and written, hashed and moved into place beside the steps that follow. One at a time.
+// CheckpointSaver: the checkpoints of a run. What is to be saved is copied between two steps, and
+// written, hashed and moved into place beside the steps that follow. One at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +26,26 @@ struct CheckpointSaverOptions {
 /// A resource; one thread at a time. Destroyed while a checkpoint is written, it waits for it.
 class CheckpointSaver {
  public:
-  /// Puts a checkpoint's files into its folder; returns those that must be there, relative to it. Another thread calls it, so that it owns what it needs.
-  using WriteFiles = std::function<runtime::Result<std::vector<std::filesystem::path>>(CheckpointWriter& writer)>;
+  /// Puts a checkpoint's files into its folder; returns those that must be there, relative to it.
+  /// Another thread calls it, so that it owns what it needs.
+  using WriteFiles =
+      std::function<runtime::Result<std::vector<std::filesystem::path>>(CheckpointWriter& writer)>;
   /// Copies what is to be saved, between two steps.
   using CopyState = std::function<runtime::Result<WriteFiles>()>;
 
   explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
 
-  /// For every step, before its checkpoint. Older checkpoints than are kept go once a step after the newest one has taken an update: where none is taken (`losing`), since no gradient
-  /// is finite any more, or none follows (an error, the run's end), the newest has weights that are lost, perhaps, and the older ones are what there is to go back to.
+  /// For every step, before its checkpoint. Older checkpoints than are kept go once a step after
+  /// the newest one has taken an update: where none is taken (`losing`), since no gradient is
+  /// finite any more, or none follows (an error, the run's end), the newest has weights that are
+  /// lost, perhaps, and the older ones are what there is to go back to.
   void observe(bool losing);
   bool losing() const { return losing_; }
 
-  /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here, too. `best`: as is_best() said. One that cannot be written is told in the log, and is
-  /// the failure() until another one is written: what has been learned so far is worth more than stopping at once.
+  /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here,
+  /// too. `best`: as is_best() said. One that cannot be written is told in the log, and is the
+  /// failure() until another one is written: what has been learned so far is worth more than
+  /// stopping at once.
   void save(std::int64_t step, bool best, bool wait, const CopyState& copy);
 
   /// Writes a checkpoint whose failure is the caller's. Returns its folder.
@@ -50,14 +57,17 @@ class CheckpointSaver {
   /// Waits for the checkpoint that is being written, if one is.
   void finish();
 
-  /// Once no step follows: finish(), and wait for what is being removed. The last checkpoint has no step behind it that says that its weights are good for anything: the one before stays.
+  /// Once no step follows: finish(), and wait for what is being removed. The last checkpoint has no
+  /// step behind it that says that its weights are good for anything: the one before stays.
   void end();
 
-  /// For every step: tells once where the metric that decides which checkpoint is the best is not among its metrics, while one of that name can still be chosen.
+  /// For every step: tells once where the metric that decides which checkpoint is the best is not
+  /// among its metrics, while one of that name can still be chosen.
   void check_goal(std::int64_t step, const Metrics& metrics, bool validated);
 
-  /// Whether a checkpoint of this step is better than all before; it is remembered as that, unless it turns out that it could not be written. For steps whose weights may be kept:
-  /// those that were validated, and those whose checkpoint is due.
+  /// Whether a checkpoint of this step is better than all before; it is remembered as that, unless
+  /// it turns out that it could not be written. For steps whose weights may be kept: those that
+  /// were validated, and those whose checkpoint is due.
   bool is_best(std::int64_t step, const Metrics& metrics);
 
   /// Adds timing_s/save_checkpoint: what the last checkpoint took out of the steps, told once.
@@ -66,7 +76,8 @@ class CheckpointSaver {
   /// The best so far, for the state that a checkpoint has of the run, under "best".
   nlohmann::ordered_json best_state() const;
 
-  /// Goes on from `folder`, whose state has what best_state() was. Where the run was killed before the best checkpoint was marked as that, it is now.
+  /// Goes on from `folder`, whose state has what best_state() was. Where the run was killed before
+  /// the best checkpoint was marked as that, it is now.
   void resume(const std::filesystem::path& folder, const nlohmann::ordered_json& state);
 
   const std::optional<std::filesystem::path>& latest() const { return latest_; }

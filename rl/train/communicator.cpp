@@ -19,7 +19,9 @@ class SingleCommunicator : public Communicator {
     CHECK(root == 0);
     return {};
   }
-  runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value) override { return std::vector<std::uint64_t>{value}; }
+  runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value) override {
+    return std::vector<std::uint64_t>{value};
+  }
   runtime::Status barrier() override { return {}; }
 };
 
@@ -32,10 +34,12 @@ class LocalRendezvous : public Rendezvous {
     return {};
   }
 
-  runtime::Result<std::vector<std::uint8_t>> get(const std::string& key, std::chrono::milliseconds wait) override {
+  runtime::Result<std::vector<std::uint8_t>> get(const std::string& key,
+                                                 std::chrono::milliseconds wait) override {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, wait, [&] { return values_.contains(key); })) {
-      return runtime::deadline_exceeded("nobody put '" + key + "' within " + std::to_string(wait.count()) + " ms");
+      return runtime::deadline_exceeded("nobody put '" + key + "' within " +
+                                        std::to_string(wait.count()) + " ms");
     }
     return values_[key];
   }
@@ -54,7 +58,9 @@ class LocalRendezvous : public Rendezvous {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_single_communicator() { return std::make_unique<SingleCommunicator>(); }
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<SingleCommunicator>();
+}
 
 std::unique_ptr<Rendezvous> make_local_rendezvous() { return std::make_unique<LocalRendezvous>(); }
 

@@ -12,9 +12,9 @@
 
 namespace rl {
 
-/// Collectives among the ranks of one group. Every rank must make the same calls in the same order with the same sizes.
-/// One thread at a time. A peer that is gone or late gives kUnavailable or kDeadlineExceeded on every rank; the group is then
-/// broken and must be made anew.
+/// Collectives among the ranks of one group. Every rank must make the same calls in the same order
+/// with the same sizes. One thread at a time. A peer that is gone or late gives kUnavailable or
+/// kDeadlineExceeded on every rank; the group is then broken and must be made anew.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -45,7 +45,8 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   virtual runtime::Status put(const std::string& key, std::span<const std::uint8_t> value) = 0;
   /// Waits until somebody has put the key. kDeadlineExceeded otherwise.
-  virtual runtime::Result<std::vector<std::uint8_t>> get(const std::string& key, std::chrono::milliseconds wait) = 0;
+  virtual runtime::Result<std::vector<std::uint8_t>> get(const std::string& key,
+                                                         std::chrono::milliseconds wait) = 0;
   /// Adds to a counter that begins at 0; returns the sum.
   virtual runtime::Result<std::int64_t> add(const std::string& key, std::int64_t amount) = 0;
 };

@@ -20,13 +20,16 @@ std::string number_text(double value) {
 // Whether something is to happen every so many steps, or after each epoch.
 bool is_asked_for(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
-  return value != nullptr && (*value == kEachEpoch || (value->is_number() && value->get<std::int64_t>() >= 1));
+  return value != nullptr &&
+         (*value == kEachEpoch || (value->is_number() && value->get<std::int64_t>() >= 1));
 }
 
 // Validation's metrics need a validation.
 runtime::Status check_measured(const Config& config, const char* key, const std::string& metric) {
   if (!is_of_validation(metric) || is_asked_for(config, "trainer.test_freq")) return {};
-  return config.out_of_range(key, "a metric of training steps, or trainer.test_freq at least 1, without which nothing is validated");
+  return config.out_of_range(key,
+                             "a metric of training steps, or trainer.test_freq at least 1, without "
+                             "which nothing is validated");
 }
 
 std::string mode_of(const Goal& goal) { return goal.larger_is_better ? "max" : "min"; }
@@ -39,10 +42,14 @@ bool is_larger_better(ConfigReader& read, const char* key, const std::string& me
 
 }  // namespace
 
-bool is_of_validation(const std::string& metric) { return metric.starts_with("val-") || metric.starts_with("val/"); }
+bool is_of_validation(const std::string& metric) {
+  return metric.starts_with("val-") || metric.starts_with("val/");
+}
 
 bool BestSoFar::observe(double now, bool larger_is_better, double min_delta) {
-  const bool better = now == now && (!value || (larger_is_better ? now > *value + min_delta : now < *value - min_delta));
+  const bool better =
+      now == now &&
+      (!value || (larger_is_better ? now > *value + min_delta : now < *value - min_delta));
   last = now;
   if (better) value = now;
   since = better ? 0 : since + 1;
@@ -56,28 +63,37 @@ nlohmann::ordered_json BestSoFar::to_json(const Goal& goal) const {
   return json;
 }
 
-BestSoFar BestSoFar::from_json(const nlohmann::ordered_json& state, const char* key, const Goal& goal) {
+BestSoFar BestSoFar::from_json(const nlohmann::ordered_json& state, const char* key,
+                               const Goal& goal) {
   const auto found = state.find(key);
   if (found == state.end() || !found->is_object()) return {};
   const nlohmann::ordered_json& json = *found;
-  const auto is = [&](const char* name, const std::string& text) { return json.contains(name) && json.at(name) == text; };
+  const auto is = [&](const char* name, const std::string& text) {
+    return json.contains(name) && json.at(name) == text;
+  };
   if (!is("metric", goal.metric) || !is("mode", mode_of(goal))) return {};
   BestSoFar best;
-  if (const auto value = json.find("value"); value != json.end() && value->is_number()) best.value = value->get<double>();
-  if (const auto last = json.find("last"); last != json.end() && last->is_number()) best.last = last->get<double>();
-  if (const auto since = json.find("since"); since != json.end() && since->is_number_integer()) best.since = since->get<std::int64_t>();
+  if (const auto value = json.find("value"); value != json.end() && value->is_number())
+    best.value = value->get<double>();
+  if (const auto last = json.find("last"); last != json.end() && last->is_number())
+    best.last = last->get<double>();
+  if (const auto since = json.find("since"); since != json.end() && since->is_number_integer())
+    best.since = since->get<std::int64_t>();
   return best;
 }
 
 Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
   ConfigReader read(config);
   const std::string metric = read.find_string("trainer.early_stop.metric").value_or("");
-  EarlyStopOptions options{.goal = {metric, is_larger_better(read, "trainer.early_stop.mode", metric)},
-                           .patience = read.get_int("trainer.early_stop.patience"),
-                           .min_delta = read.get_float("trainer.early_stop.min_delta"),
-                           .target = read.find_float("trainer.early_stop.target")};
+  EarlyStopOptions options{
+      .goal = {metric, is_larger_better(read, "trainer.early_stop.mode", metric)},
+      .patience = read.get_int("trainer.early_stop.patience"),
+      .min_delta = read.get_float("trainer.early_stop.min_delta"),
+      .target = read.find_float("trainer.early_stop.target")};
   if (!read.status().ok()) return read.status();
-  if (metric.empty() && options.target) return config.out_of_range("trainer.early_stop.target", "null unless trainer.early_stop.metric names what is to reach it");
+  if (metric.empty() && options.target)
+    return config.out_of_range("trainer.early_stop.target",
+                               "null unless trainer.early_stop.metric names what is to reach it");
   const runtime::Status measured = check_measured(config, "trainer.early_stop.metric", metric);
   if (!measured.ok()) return measured;
   return options;
@@ -86,17 +102,21 @@ Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
 Result<SaveBestOptions> SaveBestOptions::from_config(const Config& config) {
   ConfigReader read(config);
   const std::string metric = read.find_string("trainer.save_best").value_or("");
-  SaveBestOptions options{.goal = {metric, is_larger_better(read, "trainer.save_best_mode", metric)}};
+  SaveBestOptions options{
+      .goal = {metric, is_larger_better(read, "trainer.save_best_mode", metric)}};
   if (!read.status().ok()) return read.status();
   const runtime::Status measured = check_measured(config, "trainer.save_best", metric);
   if (!measured.ok()) return measured;
   if (!metric.empty() && !is_of_validation(metric) && !is_asked_for(config, "trainer.save_freq")) {
-    return config.out_of_range("trainer.save_best", "a metric of validation, or trainer.save_freq at least 1, without which no checkpoint of a training step is looked at");
+    return config.out_of_range("trainer.save_best",
+                               "a metric of validation, or trainer.save_freq at least 1, without "
+                               "which no checkpoint of a training step is looked at");
   }
   return options;
 }
 
-runtime::Status read_goals(const Config& config, SaveBestOptions& save_best, EarlyStopOptions& early_stop) {
+runtime::Status read_goals(const Config& config, SaveBestOptions& save_best,
+                           EarlyStopOptions& early_stop) {
   Result<SaveBestOptions> best = SaveBestOptions::from_config(config);
   if (!best.ok()) return best.status();
   Result<EarlyStopOptions> stop = EarlyStopOptions::from_config(config);
@@ -110,9 +130,14 @@ std::optional<std::string> EarlyStop::observe(const Metrics& metrics) {
   const auto found = metrics.find(options_.goal.metric);
   if (options_.goal.metric.empty()) return std::nullopt;
   if (found == metrics.end()) {
-    const bool due = !is_of_validation(options_.goal.metric) || std::any_of(metrics.begin(), metrics.end(), [](const auto& metric) { return is_of_validation(metric.first); });
+    const bool due = !is_of_validation(options_.goal.metric) ||
+                     std::any_of(metrics.begin(), metrics.end(),
+                                 [](const auto& metric) { return is_of_validation(metric.first); });
     if (due && !std::exchange(missed_, true)) {
-      LOG(warn, "trainer.early_stop.metric={}: there is no such metric, so that nothing is stopped early; metrics.jsonl (trainer.logger=[file]) has their names", options_.goal.metric);
+      LOG(warn,
+          "trainer.early_stop.metric={}: there is no such metric, so that nothing is stopped "
+          "early; metrics.jsonl (trainer.logger=[file]) has their names",
+          options_.goal.metric);
     }
     return std::nullopt;
   }
@@ -123,11 +148,14 @@ std::optional<std::string> EarlyStop::observe(const Metrics& metrics) {
 std::optional<std::string> EarlyStop::reason_to_stop() const {
   const Goal& goal = options_.goal;
   if (goal.metric.empty()) return std::nullopt;
-  if (options_.target && best_.last && (goal.larger_is_better ? *best_.last >= *options_.target : *best_.last <= *options_.target)) {
-    return goal.metric + " reached " + number_text(*best_.last) + " (trainer.early_stop.target=" + number_text(*options_.target) + ")";
+  if (options_.target && best_.last &&
+      (goal.larger_is_better ? *best_.last >= *options_.target : *best_.last <= *options_.target)) {
+    return goal.metric + " reached " + number_text(*best_.last) +
+           " (trainer.early_stop.target=" + number_text(*options_.target) + ")";
   }
   if (best_.since < options_.patience) return std::nullopt;
-  return goal.metric + " has not improved in " + std::to_string(best_.since) + " measurements, the best was " + (best_.value ? number_text(*best_.value) : "none") +
+  return goal.metric + " has not improved in " + std::to_string(best_.since) +
+         " measurements, the best was " + (best_.value ? number_text(*best_.value) : "none") +
          " (trainer.early_stop.patience=" + std::to_string(options_.patience) + ")";
 }
 

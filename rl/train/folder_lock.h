@@ -14,8 +14,10 @@ class FolderLock {
  public:
   FolderLock() = default;
 
-  /// Makes the folder if need be. `key` says which setting it is. Errors: kUnavailable: another process holds it (named by its pid), or this one does; those of making the folder and file.
-  static runtime::Result<FolderLock> acquire(const std::filesystem::path& folder, const std::string& key = "trainer.default_local_dir");
+  /// Makes the folder if need be. `key` says which setting it is. Errors: kUnavailable: another
+  /// process holds it (named by its pid), or this one does; those of making the folder and file.
+  static runtime::Result<FolderLock> acquire(const std::filesystem::path& folder,
+                                             const std::string& key = "trainer.default_local_dir");
 
  private:
   explicit FolderLock(runtime::FileDescriptor file) : file_(std::move(file)) {}

@@ -35,18 +35,23 @@ std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
 }  // namespace
 
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
-  if (name == "AdamW" || name == "adam") return OptimizerKind::kAdamW;  // the small ones are Megatron's, whose adam decays weights as AdamW does
+  if (name == "AdamW" || name == "adam")
+    return OptimizerKind::kAdamW;  // the small ones are Megatron's, whose adam decays weights as
+                                   // AdamW does
   if (name == "SGD" || name == "sgd") return OptimizerKind::kSgd;
   if (name == "Muon" || name == "muon") return OptimizerKind::kMuon;
-  return runtime::invalid_argument("no optimizer '" + std::string(name) + "': use AdamW, SGD or Muon");
+  return runtime::invalid_argument("no optimizer '" + std::string(name) +
+                                   "': use AdamW, SGD or Muon");
 }
 
 std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs) {
   std::vector<ArenaMatrix> matrices;
   for (const ParameterSpec& spec : specs) {
     const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
-    const bool looked_up = named("embed") || named("wte") || named("wpe") || named("head") || named("score") || named("output_layer");
-    if (spec.shape.size() == 2 && !spec.frozen && !looked_up) matrices.push_back({spec.offset, spec.shape[0], spec.shape[1]});
+    const bool looked_up = named("embed") || named("wte") || named("wpe") || named("head") ||
+                           named("score") || named("output_layer");
+    if (spec.shape.size() == 2 && !spec.frozen && !looked_up)
+      matrices.push_back({spec.offset, spec.shape[0], spec.shape[1]});
   }
   return matrices;
 }
@@ -65,7 +70,8 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
   return ranges;
 }
 
-Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator, const LearnerOptions& options)
+Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
+                 const LearnerOptions& options)
     : model_(std::move(model)), communicator_(std::move(communicator)), options_(options) {
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
@@ -74,20 +80,30 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
     host_gradients_ = at::empty_like(host_weights_);
   }
   reset_optimizer();
-  offload_ = std::make_unique<Offload>(*model_, options_.offload, adapter() == nullptr ? host_weights_ : at::Tensor());
+  offload_ = std::make_unique<Offload>(*model_, options_.offload,
+                                       adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
 // On the host.
-const at::Tensor& Learner::weights() const { return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena(); }
+const at::Tensor& Learner::weights() const {
+  return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena();
+}
 
 void Learner::reset_optimizer() {
   const Parameters& parameters = model_->trained_parameters();
   const std::int64_t size = parameters.arena_size();
   const std::vector<ArenaRange> decayed = decayed_ranges(parameters.specs(), options_.decay_norms);
   switch (options_.optimizer) {
-    case OptimizerKind::kAdamW: optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw); break;
-    case OptimizerKind::kSgd: optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd); break;
-    case OptimizerKind::kMuon: optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed, options_.muon, options_.adamw); break;
+    case OptimizerKind::kAdamW:
+      optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw);
+      break;
+    case OptimizerKind::kSgd:
+      optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd);
+      break;
+    case OptimizerKind::kMuon:
+      optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed,
+                                          options_.muon, options_.adamw);
+      break;
   }
 }
 
@@ -95,7 +111,8 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
   if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
-  const std::span<float> gradients = elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
+  const std::span<float> gradients =
+      elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
   if (communicator_->size() > 1) {
     const Status reduced = communicator_->all_reduce_sum(gradients);
     if (!reduced.ok()) return reduced;
@@ -110,7 +127,8 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
   if (!report.skipped) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    optimizer_->step(model_->pool(), elements(weights()), gradients, static_cast<float>(learning_rate), static_cast<float>(scale));
+    optimizer_->step(model_->pool(), elements(weights()), gradients,
+                     static_cast<float>(learning_rate), static_cast<float>(scale));
     if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
@@ -120,36 +138,52 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 
 std::uint64_t Learner::weights_checksum() const {
   const at::Tensor& arena = weights();
-  return XXH3_64bits(arena.const_data_ptr<float>(), static_cast<std::size_t>(arena.numel()) * sizeof(float));
+  return XXH3_64bits(arena.const_data_ptr<float>(),
+                     static_cast<std::size_t>(arena.numel()) * sizeof(float));
 }
 
 Status Learner::check_equal_weights() {
-  const Result<std::vector<std::uint64_t>> checksums = communicator_->all_gather(weights_checksum());
+  const Result<std::vector<std::uint64_t>> checksums =
+      communicator_->all_gather(weights_checksum());
   if (!checksums.ok()) return checksums.status();
   for (std::size_t rank = 1; rank < checksums->size(); ++rank) {
     if ((*checksums)[rank] == checksums->front()) continue;
-    return runtime::internal_error("the weights of rank " + std::to_string(rank) + " differ from those of rank 0");
+    return runtime::internal_error("the weights of rank " + std::to_string(rank) +
+                                   " differ from those of rank 0");
   }
   return {};
 }
 
-const LoraAdapter* Learner::adapter() const { return model_->used_adapter().empty() ? nullptr : model_->adapter(model_->used_adapter()); }
+const LoraAdapter* Learner::adapter() const {
+  return model_->used_adapter().empty() ? nullptr : model_->adapter(model_->used_adapter());
+}
 
-const char* Learner::weights_folder() const { return adapter() != nullptr ? kAdapterFolder : kModelFolder; }
+const char* Learner::weights_folder() const {
+  return adapter() != nullptr ? kAdapterFolder : kModelFolder;
+}
 
-Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) const {
+Result<std::vector<std::filesystem::path>> Learner::save(
+    const std::filesystem::path& folder) const {
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
   return write_learner(state(), folder);
 }
 
 void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) const {
-  if (into) into->retake(state());
-  else into = std::make_unique<LearnerSnapshot>(state());
+  if (into)
+    into->retake(state());
+  else
+    into = std::make_unique<LearnerSnapshot>(state());
 }
 
 LearnerState Learner::state() const {
-  return {model_->config(), model_->parameters(), adapter(), optimizer_->state(), std::string(optimizer_->name()), optimizer_->steps(), adapter() == nullptr ? host_weights_ : at::Tensor()};
+  return {model_->config(),
+          model_->parameters(),
+          adapter(),
+          optimizer_->state(),
+          std::string(optimizer_->name()),
+          optimizer_->steps(),
+          adapter() == nullptr ? host_weights_ : at::Tensor()};
 }
 
 Status Learner::load_weights(const std::filesystem::path& folder) {
@@ -157,7 +191,9 @@ Status Learner::load_weights(const std::filesystem::path& folder) {
     const Result<LoraAdapter> saved = LoraAdapter::load(model_->config(), folder / kAdapterFolder);
     if (!saved.ok()) return saved.status();
     if (!std::ranges::equal(saved->parameters().specs(), mine->parameters().specs())) {
-      return runtime::invalid_argument((folder / kAdapterFolder).string() + ": an adapter of another rank, or for other layers, than this run's");
+      return runtime::invalid_argument(
+          (folder / kAdapterFolder).string() +
+          ": an adapter of another rank, or for other layers, than this run's");
     }
     mine->parameters().arena().copy_(saved->parameters().arena());
     return {};
@@ -176,14 +212,18 @@ Status Learner::load(const std::filesystem::path& folder) {
 
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
   if (!state.ok()) return state.status();
-  if (const auto name = state->find("optimizer"); name == state->end() || *name != std::string(optimizer_->name())) {
-    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": not the state of " + std::string(optimizer_->name()) + ", which this run's optim.optimizer names");
+  if (const auto name = state->find("optimizer");
+      name == state->end() || *name != std::string(optimizer_->name())) {
+    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": not the state of " +
+                                     std::string(optimizer_->name()) +
+                                     ", which this run's optim.optimizer names");
   }
   Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
   if (!moments.ok()) return moments.status();
   for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
     for (const OptimizerState& part : optimizer_->state()) {
-      const Status status = (*moments)->read_f32(part.name + "." + spec.name, range(part.values, spec));
+      const Status status =
+          (*moments)->read_f32(part.name + "." + spec.name, range(part.values, spec));
       if (!status.ok()) return status;
     }
   }

@@ -1,4 +1,5 @@
-// LearnerSnapshot: what a learner saves, as a copy, so that the files are written while it learns on.
+// LearnerSnapshot: what a learner saves, as a copy, so that the files are written while it learns
+// on.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,28 +29,33 @@ struct LearnerState {
   at::Tensor host_weights = {};  // of the model, where it is on another device; else undefined
 };
 
-/// The folders below write_learner()'s that hold the model, or the adapter, and the files with the optimizer's state.
+/// The folders below write_learner()'s that hold the model, or the adapter, and the files with the
+/// optimizer's state.
 inline constexpr const char* kModelFolder = "huggingface";
 inline constexpr const char* kAdapterFolder = "lora_adapter";
 inline constexpr const char* kMomentsFile = "optimizer.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.json";
 
-/// Writes `huggingface/` (config and weights), or `lora_adapter/` instead of it, and the optimizer's state into `folder`, made if need be. Returns the files
-/// written, relative to it: what a complete checkpoint must contain. Errors: as the files say.
-runtime::Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& state, const std::filesystem::path& folder);
+/// Writes `huggingface/` (config and weights), or `lora_adapter/` instead of it, and the
+/// optimizer's state into `folder`, made if need be. Returns the files written, relative to it:
+/// what a complete checkpoint must contain. Errors: as the files say.
+runtime::Result<std::vector<std::filesystem::path>> write_learner(
+    const LearnerState& state, const std::filesystem::path& folder);
 
-/// A value of its own: neither the learner's next steps nor its end change it. Memory: of what is trained three times its size with AdamW (weights and two
-/// moments), until it is destroyed.
+/// A value of its own: neither the learner's next steps nor its end change it. Memory: of what is
+/// trained three times its size with AdamW (weights and two moments), until it is destroyed.
 class LearnerSnapshot {
  public:
-  /// Cost: one read and one write of that memory, on at::get_num_threads() threads; and that the system gives so much memory, which takes many times as long.
+  /// Cost: one read and one write of that memory, on at::get_num_threads() threads; and that the
+  /// system gives so much memory, which takes many times as long.
   explicit LearnerSnapshot(const LearnerState& state);
 
   /// Becomes a copy of `state`, in the memory that it has. The same learner's as before.
   void retake(const LearnerState& state);
 
   /// See write_learner(). Any thread; the learner may be at work meanwhile.
-  runtime::Result<std::vector<std::filesystem::path>> write(const std::filesystem::path& folder) const;
+  runtime::Result<std::vector<std::filesystem::path>> write(
+      const std::filesystem::path& folder) const;
 
   /// Which of the two folders below write()'s holds what was trained.
   const char* weights_folder() const { return adapter_ ? kAdapterFolder : kModelFolder; }

@@ -1,4 +1,5 @@
-// When to give a model up for lost: once no batch has a finite gradient any more, nothing mends its weights. Pure.
+// When to give a model up for lost: once no batch has a finite gradient any more, nothing mends its
+// weights. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ class LostWeights {
  public:
   static constexpr std::int64_t kStepsMax = 10;
 
-  /// After every step. `whose` names the weights in the error: "actor". kTaskFailed from the `kStepsMax`th such step in a row on, with the cure.
+  /// After every step. `whose` names the weights in the error: "actor". kTaskFailed from the
+  /// `kStepsMax`th such step in a row on, with the cure.
   runtime::Status observe(std::int64_t step, bool nothing_taken, const std::string& whose);
 
   /// Whether the last step took no update.

@@ -11,14 +11,16 @@ namespace {
 // The fraction of the peak at `progress` in [0, 1] between the end of the warm-up and total_steps.
 double decay(const LrScheduleOptions& options, double progress) {
   switch (options.kind) {
-    case LrScheduleOptions::Kind::kConstant:
-      return 1.0;
+    case LrScheduleOptions::Kind::kConstant: return 1.0;
     case LrScheduleOptions::Kind::kLinear:
       return options.min_ratio + (1.0 - options.min_ratio) * (1.0 - progress);
     case LrScheduleOptions::Kind::kCosine:
-      return options.min_ratio + (1.0 - options.min_ratio) * 0.5 * (1.0 + std::cos(2.0 * std::numbers::pi * options.cycles * progress));
+      return options.min_ratio +
+             (1.0 - options.min_ratio) * 0.5 *
+                 (1.0 + std::cos(2.0 * std::numbers::pi * options.cycles * progress));
     case LrScheduleOptions::Kind::kWsd: {
-      const double left = options.decay_ratio > 0 ? std::min(1.0, (1.0 - progress) / options.decay_ratio) : 1.0;
+      const double left =
+          options.decay_ratio > 0 ? std::min(1.0, (1.0 - progress) / options.decay_ratio) : 1.0;
       return options.min_ratio + (1.0 - options.min_ratio) * left;
     }
   }
@@ -30,10 +32,13 @@ double decay(const LrScheduleOptions& options, double progress) {
 double learning_rate(const LrScheduleOptions& options, std::int64_t step) {
   if (step < options.warmup_steps) {
     const double start = options.peak * options.start_ratio;
-    return start + (options.peak - start) * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+    return start + (options.peak - start) * static_cast<double>(step + 1) /
+                       static_cast<double>(options.warmup_steps);
   }
-  const std::int64_t decay_steps = std::max<std::int64_t>(1, options.total_steps - options.warmup_steps);
-  const double progress = static_cast<double>(step - options.warmup_steps) / static_cast<double>(decay_steps);
+  const std::int64_t decay_steps =
+      std::max<std::int64_t>(1, options.total_steps - options.warmup_steps);
+  const double progress =
+      static_cast<double>(step - options.warmup_steps) / static_cast<double>(decay_steps);
   return options.peak * decay(options, std::clamp(progress, 0.0, 1.0));
 }
 
@@ -42,12 +47,14 @@ runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name
   if (name == "linear") return LrScheduleOptions::Kind::kLinear;
   if (name == "cosine") return LrScheduleOptions::Kind::kCosine;
   if (name == "wsd") return LrScheduleOptions::Kind::kWsd;
-  return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) + "': use constant, linear, cosine or wsd");
+  return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) +
+                                   "': use constant, linear, cosine or wsd");
 }
 
 std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps) {
   if (options.warmup_steps <= steps) return std::nullopt;
-  return "lr_warmup_steps=" + std::to_string(options.warmup_steps) + ": the run has " + std::to_string(steps) + " steps, and its learning rate never gets to its peak";
+  return "lr_warmup_steps=" + std::to_string(options.warmup_steps) + ": the run has " +
+         std::to_string(steps) + " steps, and its learning rate never gets to its peak";
 }
 
 }  // namespace rl

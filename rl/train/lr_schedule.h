@@ -1,4 +1,5 @@
-// Learning-rate schedules as pure functions of the step, so that resuming one needs nothing but the step.
+// Learning-rate schedules as pure functions of the step, so that resuming one needs nothing but the
+// step.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace rl {
 
-/// Warm-up from `peak * start_ratio` to `peak` over `warmup_steps`, then the shape of `kind` down to `peak * min_ratio` at `total_steps`.
+/// Warm-up from `peak * start_ratio` to `peak` over `warmup_steps`, then the shape of `kind` down
+/// to `peak * min_ratio` at `total_steps`.
 struct LrScheduleOptions {
   enum class Kind { kConstant, kLinear, kCosine, kWsd };
 
@@ -20,13 +22,16 @@ struct LrScheduleOptions {
   std::int64_t total_steps = 0;  // where the decay ends; kConstant ignores it
   double min_ratio = 0.0;        // in [0, 1]
   double start_ratio = 0.0;      // in [0, 1]: where a warm-up begins
-  double cycles = 0.5;           // kCosine: waves between the end of the warm-up and total_steps; a half goes down once
-  double decay_ratio = 0.1;      // kWsd (warm-up, stable, decay; Hu et al. 2024, arXiv:2404.06395): the last part of what follows the warm-up, going down in a line
+  double cycles =
+      0.5;  // kCosine: waves between the end of the warm-up and total_steps; a half goes down once
+  double decay_ratio = 0.1;  // kWsd (warm-up, stable, decay; Hu et al. 2024, arXiv:2404.06395): the
+                             // last part of what follows the warm-up, going down in a line
 
   bool operator==(const LrScheduleOptions&) const = default;
 };
 
-/// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes its first part, peak / warmup_steps, rather than nothing at all.
+/// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes its first part,
+/// peak / warmup_steps, rather than nothing at all.
 double learning_rate(const LrScheduleOptions& options, std::int64_t step);
 
 /// What a user may not have meant in a run of so many steps; nothing: nothing is odd.

@@ -19,8 +19,10 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 // Blocks are taken as sequences grow, and no more of them than the cache has.
 std::int64_t cache_bytes(const ModelConfig& config, const MemoryOptions& options) {
   const EngineOptions engine;
-  const std::int64_t tokens = std::min(options.sequences, engine.sequences_max) * round_up(options.positions, engine.cache.block_tokens);
-  return std::min(engine.cache.bytes_max, tokens * config.layers * config.kv_heads * config.head_dim * 2 * kElement);
+  const std::int64_t tokens = std::min(options.sequences, engine.sequences_max) *
+                              round_up(options.positions, engine.cache.block_tokens);
+  return std::min(engine.cache.bytes_max,
+                  tokens * config.layers * config.kv_heads * config.head_dim * 2 * kElement);
 }
 
 // Logits that backward keeps; beyond that it computes some rows at a time again.
@@ -31,7 +33,9 @@ std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options
   return logprobs.kept_bytes_max + logprobs.logit_rows_max * config.vocab_size * kElement;
 }
 
-bool is_of_passes(const MemoryPart& part) { return part.name == "activations" || part.name == "bf16 copies"; }
+bool is_of_passes(const MemoryPart& part) {
+  return part.name == "activations" || part.name == "bf16 copies";
+}
 
 }  // namespace
 
@@ -41,43 +45,64 @@ std::int64_t RoleMemory::total() const {
   return sum;
 }
 
-std::int64_t weight_elements(const ModelConfig& config) { return arena_elements(parameter_layout(config)); }
+std::int64_t weight_elements(const ModelConfig& config) {
+  return arena_elements(parameter_layout(config));
+}
 
-// What a layer keeps: the inputs of both norms, queries, keys and values, attention's output, and the MLP's gate and up. What lies between is
-// computed again, except that an adapter's gradient takes the inputs of the layers that it is put on.
+// What a layer keeps: the inputs of both norms, queries, keys and values, attention's output, and
+// the MLP's gate and up. What lies between is computed again, except that an adapter's gradient
+// takes the inputs of the layers that it is put on.
 std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
   const std::int64_t query = config.heads * config.head_dim;
   const std::int64_t key = config.kv_heads * config.head_dim;
-  const std::int64_t mlp = config.moe ? config.moe->experts_per_token * config.moe->intermediate_size + config.moe->shared_intermediate_size : config.intermediate_size;
+  const std::int64_t mlp = config.moe
+                               ? config.moe->experts_per_token * config.moe->intermediate_size +
+                                     config.moe->shared_intermediate_size
+                               : config.intermediate_size;
   const std::int64_t inputs = adapter ? 2 * config.hidden_size + mlp : 0;
-  return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp + inputs) * kElement;
+  return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp + inputs) *
+         kElement;
 }
 
-MemoryPart checkpoint_memory(std::int64_t trained_elements) { return {"checkpoint being written", 3 * trained_elements * kElement}; }
+MemoryPart checkpoint_memory(std::int64_t trained_elements) {
+  return {"checkpoint being written", 3 * trained_elements * kElement};
+}
 
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
   const std::int64_t weights = weight_elements(config);
   const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weights;
-  std::vector<MemoryPart> parts = {{"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
-                                   {"gradients", trained * kElement},
-                                   {"optimizer", 2 * trained * kElement}};
+  std::vector<MemoryPart> parts = {
+      {"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
+      {"gradients", trained * kElement},
+      {"optimizer", 2 * trained * kElement}};
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   // What enters each layer, and the inside of the one that backward is at.
-  const std::int64_t token = options.recompute_layers ? kept / config.layers + config.layers * config.hidden_size * kElement : kept;
+  const std::int64_t token =
+      options.recompute_layers
+          ? kept / config.layers + config.layers * config.hidden_size * kElement
+          : kept;
   parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
-  // The output layer's weight while its log-probs are known and not yet gone back through, and what a layer's products round: its weights, its rows.
+  // The output layer's weight while its log-probs are known and not yet gone back through, and what
+  // a layer's products round: its weights, its rows.
   const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);
-  if (options.bf16) parts.push_back({"bf16 copies", (config.vocab_size * config.hidden_size + 2 * widest * config.hidden_size + 2 * options.forward_tokens * widest) * 2});
+  if (options.bf16)
+    parts.push_back(
+        {"bf16 copies", (config.vocab_size * config.hidden_size + 2 * widest * config.hidden_size +
+                         2 * options.forward_tokens * widest) *
+                            2});
   return parts;
 }
 
 std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOptions& options) {
   // Without backward, only what the next layer reads lives on.
-  const std::int64_t widest = 4 * config.hidden_size + 3 * std::max(config.intermediate_size, config.heads * config.head_dim);
+  const std::int64_t widest = 4 * config.hidden_size + 3 * std::max(config.intermediate_size,
+                                                                    config.heads * config.head_dim);
   const LogprobOptions logprobs;
   return {{"weights", weight_elements(config) * kElement},
-          {"activations", options.forward_tokens * widest * kElement + std::min(options.output_tokens, logprobs.logit_rows_max) * config.vocab_size * kElement}};
+          {"activations", options.forward_tokens * widest * kElement +
+                              std::min(options.output_tokens, logprobs.logit_rows_max) *
+                                  config.vocab_size * kElement}};
 }
 
 DeviceMemory device_memory(const RoleMemory& role) {
@@ -85,9 +110,11 @@ DeviceMemory device_memory(const RoleMemory& role) {
   DeviceMemory memory{.beside_others = role.beside_others};
   for (const MemoryPart& part : role.parts) {
     if (part.name == "weights") (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
-    if (part.name == "gradients") (role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
+    if (part.name == "gradients")
+      (role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
     if (part.name == "KV cache") memory.always += engine.cache.bytes_max;  // all of it, and kept
-    if (is_of_passes(part)) (role.weights_leave || role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
+    if (is_of_passes(part))
+      (role.weights_leave || role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
   }
   return memory;
 }
@@ -104,8 +131,10 @@ std::int64_t device_peak(std::span<const DeviceMemory> roles) {
   std::int64_t always = 0, at_work = 0, beside = 0;
   for (const DeviceMemory& role : roles) {
     always += role.always;
-    if (role.beside_others) beside += role.at_work;
-    else at_work = std::max(at_work, role.at_work);
+    if (role.beside_others)
+      beside += role.at_work;
+    else
+      at_work = std::max(at_work, role.at_work);
   }
   return always + beside + at_work;
 }
@@ -119,7 +148,8 @@ std::string bytes_text(std::int64_t bytes) {
   std::size_t unit = 0;
   for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
   char text[32];
-  std::snprintf(text, sizeof text, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value, kUnits[unit]);
+  std::snprintf(text, sizeof text, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value,
+                kUnits[unit]);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// How much memory the processes of a run will take, from the model's configuration alone. Pure arithmetic.
+// How much memory the processes of a run will take, from the model's configuration alone. Pure
+// arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct RoleMemory {
   std::vector<MemoryPart> parts;
   bool weights_leave = false;  // the device, between calls; see OffloadOptions
   bool gradients_leave = false;
-  bool beside_others = false;        // at work while others are: the reward, while a reference scores
+  bool beside_others = false;  // at work while others are: the reward, while a reference scores
   bool devices_of_its_own = false;  // what generates a step ahead
 
   std::int64_t total() const;
@@ -31,13 +32,13 @@ struct RoleMemory {
 
 /// What of a run decides its memory.
 struct MemoryOptions {
-  std::int64_t trained_elements = -1;    // of an adapter; -1: all weights are trained
-  std::int64_t forward_tokens = 0;       // of one forward pass, at most
-  std::int64_t output_tokens = 0;        // of these, those whose log-probs are wanted
-  std::int64_t sequences = 0;            // generated together by one worker
-  std::int64_t positions = 0;            // of a sequence
-  bool recompute_layers = false;         // in backward
-  bool bf16 = false;                     // see Bf16Products
+  std::int64_t trained_elements = -1;  // of an adapter; -1: all weights are trained
+  std::int64_t forward_tokens = 0;     // of one forward pass, at most
+  std::int64_t output_tokens = 0;      // of these, those whose log-probs are wanted
+  std::int64_t sequences = 0;          // generated together by one worker
+  std::int64_t positions = 0;          // of a sequence
+  bool recompute_layers = false;       // in backward
+  bool bf16 = false;                   // see Bf16Products
 };
 
 /// Elements of the arena of all weights.
@@ -46,7 +47,8 @@ std::int64_t weight_elements(const ModelConfig& config);
 /// What a forward pass keeps of a token for backward, in bytes, without the output layer.
 std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 
-/// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is written beside the steps; of the worker that writes it.
+/// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is
+/// written beside the steps; of the worker that writes it.
 MemoryPart checkpoint_memory(std::int64_t trained_elements);
 
 /// Of a policy worker (generating and training), and of a role that only scores.
@@ -60,16 +62,19 @@ struct DeviceMemory {
   bool beside_others = false;
 };
 
-/// What passes take goes back to the device only where weights or gradients leave; else the process keeps it for its next one.
+/// What passes take goes back to the device only where weights or gradients leave; else the process
+/// keeps it for its next one.
 DeviceMemory device_memory(const RoleMemory& role);
 
-/// What of them is on the host at some time: all but what passes take. Weights are read there before they go to a device, and what trains keeps a copy.
+/// What of them is on the host at some time: all but what passes take. Weights are read there
+/// before they go to a device, and what trains keeps a copy.
 std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);
 
 /// What devices have at most, whose roles work one after the other but for those that work beside.
 std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
-/// The process itself: LibTorch and the runtime, and what backward brings with it where there is one.
+/// The process itself: LibTorch and the runtime, and what backward brings with it where there is
+/// one.
 MemoryPart process_memory(bool trains);
 
 /// "135 MB": two to three digits.

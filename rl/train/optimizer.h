@@ -1,5 +1,6 @@
-// What optimizers have in common, AdamW over one contiguous arena, and the norm that gradient clipping needs. Plain pointers, no torch.
-// Invariant: results depend on the data alone, not on the number of threads.
+// What optimizers have in common, AdamW over one contiguous arena, and the norm that gradient
+// clipping needs. Plain pointers, no torch. Invariant: results depend on the data alone, not on the
+// number of threads.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,11 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// One update. Every gradient is multiplied by `gradient_scale` first, which is how clipping costs no pass of its own. Both spans have the arena's size.
-  virtual void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients, float learning_rate, float gradient_scale) = 0;
+  /// One update. Every gradient is multiplied by `gradient_scale` first, which is how clipping
+  /// costs no pass of its own. Both spans have the arena's size.
+  virtual void step(kernel::ThreadPool& pool, std::span<float> parameters,
+                    std::span<const float> gradients, float learning_rate,
+                    float gradient_scale) = 0;
 
   /// For checkpoints: with these and steps() an optimizer continues where another stood.
   virtual std::vector<OptimizerState> state() = 0;
@@ -46,8 +50,10 @@ struct DecayRange {
   bool decays = false;
 };
 
-/// [0, size) in order, cut at the borders of `decayed` and without `skipped`; both ascending, disjoint and inside.
-std::vector<DecayRange> decay_ranges(std::int64_t size, const std::vector<ArenaRange>& decayed, const std::vector<ArenaRange>& skipped = {});
+/// [0, size) in order, cut at the borders of `decayed` and without `skipped`; both ascending,
+/// disjoint and inside.
+std::vector<DecayRange> decay_ranges(std::int64_t size, const std::vector<ArenaRange>& decayed,
+                                     const std::vector<ArenaRange>& skipped = {});
 
 /// Defaults are verl's.
 struct AdamWOptions {
@@ -59,16 +65,23 @@ struct AdamWOptions {
   bool operator==(const AdamWOptions&) const = default;
 };
 
-/// Adam with decoupled weight decay; Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2, in the form that PyTorch computes:
-///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w (1 - lr decay);  w -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
+/// Adam with decoupled weight decay; Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2, in
+/// the form that PyTorch computes:
+///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w (1 - lr decay);  w -= lr / (1 - b1^t)
+///   * m / (sqrt(v / (1 - b2^t)) + eps)
 /// One pass over the four arenas, so the cost is 28 bytes of memory traffic an element.
 class AdamW final : public Optimizer {
  public:
-  /// `decayed` are the ranges that weight decay applies to, `skipped` those that are left as they are; see decay_ranges().
-  AdamW(std::int64_t size, const std::vector<ArenaRange>& decayed, const AdamWOptions& options, const std::vector<ArenaRange>& skipped = {});
+  /// `decayed` are the ranges that weight decay applies to, `skipped` those that are left as they
+  /// are; see decay_ranges().
+  AdamW(std::int64_t size, const std::vector<ArenaRange>& decayed, const AdamWOptions& options,
+        const std::vector<ArenaRange>& skipped = {});
 
-  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients, float learning_rate, float gradient_scale) override;
-  std::vector<OptimizerState> state() override { return {{"exp_avg", first_moment()}, {"exp_avg_sq", second_moment()}}; }
+  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients,
+            float learning_rate, float gradient_scale) override;
+  std::vector<OptimizerState> state() override {
+    return {{"exp_avg", first_moment()}, {"exp_avg_sq", second_moment()}};
+  }
   std::string_view name() const override { return "AdamW"; }
 
   std::span<float> first_moment() { return {first_.get(), static_cast<std::size_t>(size_)}; }
@@ -90,10 +103,12 @@ class AdamW final : public Optimizer {
   Buffer second_;
 };
 
-/// Euclidean norm, accumulated in double; infinity or NaN when any element is. Cost: one read of the data.
+/// Euclidean norm, accumulated in double; infinity or NaN when any element is. Cost: one read of
+/// the data.
 double l2_norm(kernel::ThreadPool& pool, std::span<const float> values);
 
-/// The factor that brings a gradient of this norm down to `norm_max`: min(1, norm_max / (norm + 1e-6)). `norm_max` <= 0 means no clipping.
+/// The factor that brings a gradient of this norm down to `norm_max`: min(1, norm_max / (norm +
+/// 1e-6)). `norm_max` <= 0 means no clipping.
 double clip_factor(double norm, double norm_max);
 
 }  // namespace rl

@@ -5,7 +5,8 @@
 namespace rl {
 namespace {
 
-void append_sequence(PackedBatch& packed, std::span<const std::int32_t> prompt, std::span<const std::int32_t> response) {
+void append_sequence(PackedBatch& packed, std::span<const std::int32_t> prompt,
+                     std::span<const std::int32_t> response) {
   std::vector<std::int32_t> sequence(prompt.begin(), prompt.end());
   sequence.insert(sequence.end(), response.begin(), response.end());
   packed.append(sequence, static_cast<std::int64_t>(prompt.size()));
@@ -13,9 +14,14 @@ void append_sequence(PackedBatch& packed, std::span<const std::int32_t> prompt, 
 
 }  // namespace
 
-std::int64_t PreferenceBatch::wanted_count() const { return std::count(wanted.begin(), wanted.end(), 1); }
+std::int64_t PreferenceBatch::wanted_count() const {
+  return std::count(wanted.begin(), wanted.end(), 1);
+}
 
-std::int64_t PreferenceBatch::tokens() const { return static_cast<std::int64_t>(2 * prompts.values.size() + responses.values.size() + others.values.size()); }
+std::int64_t PreferenceBatch::tokens() const {
+  return static_cast<std::int64_t>(2 * prompts.values.size() + responses.values.size() +
+                                   others.values.size());
+}
 
 void PreferenceBatch::append_pair(const PreferenceTokens& pair) {
   prompts.append(pair.prompt);
@@ -24,7 +30,9 @@ void PreferenceBatch::append_pair(const PreferenceTokens& pair) {
   margins.push_back(pair.margin);
 }
 
-void PreferenceBatch::append_single(std::span<const std::int32_t> prompt, std::span<const std::int32_t> response, bool is_wanted, std::span<const std::int32_t> other) {
+void PreferenceBatch::append_single(std::span<const std::int32_t> prompt,
+                                    std::span<const std::int32_t> response, bool is_wanted,
+                                    std::span<const std::int32_t> other) {
   prompts.append(prompt);
   responses.append(response);
   others.append(other);
@@ -33,17 +41,23 @@ void PreferenceBatch::append_single(std::span<const std::int32_t> prompt, std::s
 
 runtime::Status PreferenceBatch::validate() const {
   const auto count = static_cast<std::size_t>(prompts.consistent() ? rows() : 0);
-  const bool fit = prompts.consistent() && responses.consistent() && others.consistent() && responses.rows() == rows() && others.rows() == rows();
-  if (!fit || margins.size() + wanted.size() != count || (!margins.empty() && !wanted.empty())) return runtime::invalid_argument("a batch of preferences whose sizes do not fit together");
+  const bool fit = prompts.consistent() && responses.consistent() && others.consistent() &&
+                   responses.rows() == rows() && others.rows() == rows();
+  if (!fit || margins.size() + wanted.size() != count || (!margins.empty() && !wanted.empty()))
+    return runtime::invalid_argument("a batch of preferences whose sizes do not fit together");
   for (std::int64_t row = 0; row < rows(); ++row) {
-    if (prompts.row_size(row) == 0 || responses.row_size(row) == 0 || others.row_size(row) == 0) return runtime::invalid_argument("a batch of preferences with an empty prompt or response");
+    if (prompts.row_size(row) == 0 || responses.row_size(row) == 0 || others.row_size(row) == 0)
+      return runtime::invalid_argument("a batch of preferences with an empty prompt or response");
   }
   return {};
 }
 
-PackedBatch pack_responses(const Ragged<std::int32_t>& prompts, const Ragged<std::int32_t>& responses, std::int64_t first, std::int64_t last) {
+PackedBatch pack_responses(const Ragged<std::int32_t>& prompts,
+                           const Ragged<std::int32_t>& responses, std::int64_t first,
+                           std::int64_t last) {
   PackedBatch packed;
-  for (std::int64_t row = first; row < last; ++row) append_sequence(packed, prompts.row(row), responses.row(row));
+  for (std::int64_t row = first; row < last; ++row)
+    append_sequence(packed, prompts.row(row), responses.row(row));
   return packed;
 }
 

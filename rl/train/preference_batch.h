@@ -1,4 +1,5 @@
-// What preference workers are given: prompts with two responses each. A value; travels between actors.
+// What preference workers are given: prompts with two responses each. A value; travels between
+// actors.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,10 @@ namespace rl {
 /// Pairs, or single responses. Responses are never empty rows.
 struct PreferenceBatch {
   Ragged<std::int32_t> prompts;
-  Ragged<std::int32_t> responses;    // the chosen ones, or the single ones
-  Ragged<std::int32_t> others;       // the rejected ones; of single responses one that answers another prompt, from which the divergence is estimated
-  std::vector<double> margins;       // of pairs, else empty
+  Ragged<std::int32_t> responses;  // the chosen ones, or the single ones
+  Ragged<std::int32_t> others;  // the rejected ones; of single responses one that answers another
+                                // prompt, from which the divergence is estimated
+  std::vector<double> margins;  // of pairs, else empty
   std::vector<std::uint8_t> wanted;  // of single responses, else empty: 1 for the wanted ones
 
   std::int64_t rows() const { return prompts.rows(); }
@@ -27,7 +29,8 @@ struct PreferenceBatch {
 
   void append_pair(const PreferenceTokens& pair);
   /// `other` answers another prompt.
-  void append_single(std::span<const std::int32_t> prompt, std::span<const std::int32_t> response, bool wanted, std::span<const std::int32_t> other);
+  void append_single(std::span<const std::int32_t> prompt, std::span<const std::int32_t> response,
+                     bool wanted, std::span<const std::int32_t> other);
 
   /// kInvalidArgument: sizes that do not fit together, an empty prompt or response.
   runtime::Status validate() const;
@@ -36,13 +39,17 @@ struct PreferenceBatch {
   bool operator==(const PreferenceBatch&) const = default;
 };
 
-/// Rows [first, last) of prompts, each followed by its row of `responses`, whose tokens are the targets.
-PackedBatch pack_responses(const Ragged<std::int32_t>& prompts, const Ragged<std::int32_t>& responses, std::int64_t first, std::int64_t last);
+/// Rows [first, last) of prompts, each followed by its row of `responses`, whose tokens are the
+/// targets.
+PackedBatch pack_responses(const Ragged<std::int32_t>& prompts,
+                           const Ragged<std::int32_t>& responses, std::int64_t first,
+                           std::int64_t last);
 
 /// The same for both responses of each row: response, other, response, other.
 PackedBatch pack_both(const PreferenceBatch& batch, std::int64_t first, std::int64_t last);
 
-/// Tokens of each row as pack_responses() or pack_both() packs it: what micro-batches are planned by.
+/// Tokens of each row as pack_responses() or pack_both() packs it: what micro-batches are planned
+/// by.
 std::vector<std::int64_t> row_lengths(const PreferenceBatch& batch, bool both);
 
 }  // namespace rl

@@ -33,8 +33,10 @@ struct Single {
   bool wanted = true;
 };
 
-// The nearest response before `index`, around the end, to another prompt; the one before where all answer the same.
-const std::vector<std::int32_t>& other_response(const std::vector<Single>& singles, std::size_t index) {
+// The nearest response before `index`, around the end, to another prompt; the one before where all
+// answer the same.
+const std::vector<std::int32_t>& other_response(const std::vector<Single>& singles,
+                                                std::size_t index) {
   const std::size_t count = singles.size();
   for (std::size_t back = 1; back < count; ++back) {
     const Single& other = singles[(index + count - back) % count];
@@ -45,32 +47,40 @@ const std::vector<std::int32_t>& other_response(const std::vector<Single>& singl
 
 }  // namespace
 
-Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, Split split, PreferenceForm form) {
+Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, Split split,
+                                                         PreferenceForm form) {
   Result<std::optional<DatasetOptions>> options = dataset_options(config, split);
   if (!options.ok() || !*options) return options;
   Result<PreferenceMapping> mapping = PreferenceMapping::from_config(config, form);
   if (!mapping.ok()) return mapping.status();
   RowMapping& rows = (*options)->mapping;
   if (rows.conversations != RowMapping::Conversations::kNone) {
-    return runtime::invalid_argument("data.conversations does not go with preferences: lists of messages in " + mapping->chosen + " and " + mapping->rejected + " are read as they are; leave it out");
+    return runtime::invalid_argument(
+        "data.conversations does not go with preferences: lists of messages in " + mapping->chosen +
+        " and " + mapping->rejected + " are read as they are; leave it out");
   }
   rows.preference = std::move(*mapping);
   return options;
 }
 
-Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options) {
+Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(
+    const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options) {
   Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (!tokenizer.ok()) return tokenizer.status();
   std::unique_ptr<PreferenceFeed> feed(new PreferenceFeed(options, std::move(*tokenizer)));
   const Result<PreferenceTokenOptions> how = token_options(config);
   if (!how.ok()) return how.status();
-  feed->tokens_max_ = options.context > 0 ? std::min(how->tokens_max, options.context) : how->tokens_max;
+  feed->tokens_max_ =
+      options.context > 0 ? std::min(how->tokens_max, options.context) : how->tokens_max;
   Result<PreferenceBuilder> builder = PreferenceBuilder::create(feed->tokenizer_, *how);
   if (!builder.ok()) return builder.status();
   feed->builder_ = std::move(*builder);
   Result<Dataset> rows = Dataset::load(dataset);
   if (!rows.ok()) return rows.status();
-  Result<RowFeed> batches = RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  Result<RowFeed> batches =
+      RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows,
+                                         .shuffle = options.shuffle,
+                                         .shuffle_seed = options.shuffle_seed});
   if (!batches.ok()) return batches.status();
   feed->rows_ = std::move(*batches);
   for (std::int64_t row = 0; row < std::min(feed->rows_->rows(), kRowsCheckedMax); ++row) {
@@ -85,18 +95,25 @@ Result<PreferenceTokens> PreferenceFeed::tokens(std::int64_t row) const {
   if (!read.ok()) return read.status();
   Result<PreferenceTokens> tokens = builder_->tokenize(*read);
   if (!tokens.ok()) return tokens;
-  const std::size_t longest = tokens->prompt.size() + std::max(tokens->chosen.size(), tokens->rejected.size());
+  const std::size_t longest =
+      tokens->prompt.size() + std::max(tokens->chosen.size(), tokens->rejected.size());
   if (options_.context > 0 && static_cast<std::int64_t>(longest) > options_.context) {
-    return runtime::invalid_argument(read->where + ": prompt and response have " + std::to_string(longest) + " tokens, the model's context is " + std::to_string(options_.context) +
-                                     ": lower data.max_length to that, with data.truncation=left|right");
+    return runtime::invalid_argument(
+        read->where + ": prompt and response have " + std::to_string(longest) +
+        " tokens, the model's context is " + std::to_string(options_.context) +
+        ": lower data.max_length to that, with data.truncation=left|right");
   }
   for (const auto* ids : {&tokens->prompt, &tokens->chosen, &tokens->rejected}) {
-    if (const runtime::Status known = check_vocabulary(*ids, options_.vocabulary, tokenizer_, read->where); !known.ok()) return known;
+    if (const runtime::Status known =
+            check_vocabulary(*ids, options_.vocabulary, tokenizer_, read->where);
+        !known.ok())
+      return known;
   }
   return tokens;
 }
 
-std::vector<PreferenceBatch> PreferenceFeed::shard_singles(const std::vector<PreferenceTokens>& rows) const {
+std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
+    const std::vector<PreferenceTokens>& rows) const {
   std::vector<Single> singles;
   for (const PreferenceTokens& row : rows) {
     const bool pair = !row.rejected.empty();
@@ -104,15 +121,20 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(const std::vector<Pre
     if (pair) singles.push_back({&row, &row.rejected, false});
   }
   std::vector<std::int64_t> lengths;
-  for (const Single& single : singles) lengths.push_back(static_cast<std::int64_t>(single.row->prompt.size() + single.response->size()));
+  for (const Single& single : singles)
+    lengths.push_back(
+        static_cast<std::int64_t>(single.row->prompt.size() + single.response->size()));
   std::vector<PreferenceBatch> batches;
   for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
     PreferenceBatch& batch = batches.emplace_back();
     for (const std::int64_t index : share) {
       const Single& single = singles[static_cast<std::size_t>(index)];
-      const std::vector<std::int32_t>& other = other_response(singles, static_cast<std::size_t>(index));
-      const std::size_t room = static_cast<std::size_t>(tokens_max_) - single.row->prompt.size();  // at least 1: its own response had some
-      batch.append_single(single.row->prompt, *single.response, single.wanted, std::span(other).first(std::min(other.size(), room)));
+      const std::vector<std::int32_t>& other =
+          other_response(singles, static_cast<std::size_t>(index));
+      const std::size_t room = static_cast<std::size_t>(tokens_max_) -
+                               single.row->prompt.size();  // at least 1: its own response had some
+      batch.append_single(single.row->prompt, *single.response, single.wanted,
+                          std::span(other).first(std::min(other.size(), room)));
     }
   }
   return batches;
@@ -130,10 +152,13 @@ Result<PreferenceStep> PreferenceFeed::make(const std::vector<std::int64_t>& row
     step.batches = shard_singles(all);
   } else {
     std::vector<std::int64_t> lengths;
-    for (const PreferenceTokens& pair : all) lengths.push_back(static_cast<std::int64_t>(pair.prompt.size() + pair.chosen.size() + pair.rejected.size()));
+    for (const PreferenceTokens& pair : all)
+      lengths.push_back(static_cast<std::int64_t>(pair.prompt.size() + pair.chosen.size() +
+                                                  pair.rejected.size()));
     for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
       PreferenceBatch& batch = step.batches.emplace_back();
-      for (const std::int64_t index : share) batch.append_pair(all[static_cast<std::size_t>(index)]);
+      for (const std::int64_t index : share)
+        batch.append_pair(all[static_cast<std::size_t>(index)]);
     }
   }
   for (const PreferenceBatch& batch : step.batches) {

@@ -1,4 +1,5 @@
-// PreferenceFeed: from rows of data to each worker's pairs or single responses. Lives with the controller.
+// PreferenceFeed: from rows of data to each worker's pairs or single responses. Lives with the
+// controller.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,18 @@
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
-#include "rl/data/row_feed.h"
 #include "rl/data/preference_builder.h"
+#include "rl/data/row_feed.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/preference_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// The rows of one split as preferences. Errors: as dataset_options(); kInvalidArgument: data.conversations. Nothing for a validation that there are no data for.
-runtime::Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, Split split, PreferenceForm form);
+/// The rows of one split as preferences. Errors: as dataset_options(); kInvalidArgument:
+/// data.conversations. Nothing for a validation that there are no data for.
+runtime::Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, Split split,
+                                                                  PreferenceForm form);
 
 struct PreferenceFeedOptions {
   std::filesystem::path model;  // whose tokenizer and chat template to use
@@ -40,13 +43,18 @@ struct PreferenceStep {
   std::int64_t wanted = 0;               // of single responses
 };
 
-/// Reads, orders and encodes rows. Of single responses each gets the response before it in the step that answers another prompt, whichever worker has that: what the divergence is
-/// estimated from does not depend on how many workers there are. Its position is saved with checkpoints. Not thread-safe; stays where it is made.
+/// Reads, orders and encodes rows. Of single responses each gets the response before it in the step
+/// that answers another prompt, whichever worker has that: what the divergence is estimated from
+/// does not depend on how many workers there are. Its position is saved with checkpoints. Not
+/// thread-safe; stays where it is made.
 class PreferenceFeed {
  public:
-  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that is wrong is found before the first step. Errors: those of Dataset::load,
-  /// Tokenizer::load, PreferenceBuilder; kInvalidArgument: fewer rows than a batch, sequences longer than the model's context.
-  static runtime::Result<std::unique_ptr<PreferenceFeed>> create(const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options);
+  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that
+  /// is wrong is found before the first step. Errors: those of Dataset::load, Tokenizer::load,
+  /// PreferenceBuilder; kInvalidArgument: fewer rows than a batch, sequences longer than the
+  /// model's context.
+  static runtime::Result<std::unique_ptr<PreferenceFeed>> create(
+      const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options);
 
   PreferenceFeed(const PreferenceFeed&) = delete;
   PreferenceFeed& operator=(const PreferenceFeed&) = delete;
@@ -63,7 +71,8 @@ class PreferenceFeed {
   static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
  private:
-  PreferenceFeed(const PreferenceFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
+  PreferenceFeed(const PreferenceFeedOptions& options, Tokenizer tokenizer)
+      : options_(options), tokenizer_(std::move(tokenizer)) {}
   runtime::Result<PreferenceStep> make(const std::vector<std::int64_t>& rows) const;
   runtime::Result<PreferenceTokens> tokens(std::int64_t row) const;
   std::vector<PreferenceBatch> shard_singles(const std::vector<PreferenceTokens>& rows) const;

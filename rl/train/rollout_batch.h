@@ -1,5 +1,6 @@
-// What policy, reward and reference workers pass to each other: prompts and the samples drawn for them.
-// Values without torch. They travel as objects between actors; the controller holds references to them, never the bytes.
+// What policy, reward and reference workers pass to each other: prompts and the samples drawn for
+// them. Values without torch. They travel as objects between actors; the controller holds
+// references to them, never the bytes.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ struct Ragged {
   }
 
   std::span<const T> row(std::int64_t index) const {
-    return std::span<const T>(values).subspan(static_cast<std::size_t>(offsets[static_cast<std::size_t>(index)]),
-                                              static_cast<std::size_t>(row_size(index)));
+    return std::span<const T>(values).subspan(
+        static_cast<std::size_t>(offsets[static_cast<std::size_t>(index)]),
+        static_cast<std::size_t>(row_size(index)));
   }
 
   void append(std::span<const T> row) {
@@ -37,8 +39,8 @@ struct Ragged {
     offsets.push_back(static_cast<std::int64_t>(values.size()));
   }
 
-  /// Whether offsets start at 0, never fall, and end at the number of values: what must hold before row() is called on a value that
-  /// came from elsewhere.
+  /// Whether offsets start at 0, never fall, and end at the number of values: what must hold before
+  /// row() is called on a value that came from elsewhere.
   bool consistent() const;
 
   auto fields() { return std::tie(values, offsets); }
@@ -48,8 +50,11 @@ struct Ragged {
 /// One worker's share of a step's prompts.
 struct PromptBatch {
   Ragged<std::int32_t> ids;
-  std::vector<std::uint64_t> seeds;  // of each prompt's samples: the same whichever worker draws them
-  std::vector<std::string> contexts = {};  // [prompts]: JSON, what a conversation of several turns needs to know of its row (see conversation_context()); or empty
+  std::vector<std::uint64_t>
+      seeds;  // of each prompt's samples: the same whichever worker draws them
+  std::vector<std::string> contexts =
+      {};  // [prompts]: JSON, what a conversation of several turns needs to know of its row (see
+           // conversation_context()); or empty
 
   auto fields() { return std::tie(ids, seeds, contexts); }
   bool operator==(const PromptBatch&) const = default;
@@ -60,18 +65,26 @@ struct RolloutBatch {
   Ragged<std::int32_t> prompts;
   std::vector<std::int32_t> prompt_of;  // [samples]: row in `prompts`
   Ragged<std::int32_t> responses;       // [samples]; never empty rows
-  std::vector<float> logprobs;          // of the learned tokens of the responses, under the policy and temperature that drew them
-  std::vector<std::uint8_t> stopped;    // [samples]: 1 when a stop token ended the response, 0 when the length limit did
-  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that everybody computes with the same angles; or empty
-  /// Of responses.values: 1 where the policy chose the token, 0 where a tool or a user wrote it in between (verl's response_mask). Empty: the policy chose all of them. Tokens with a 0
-  /// are read and never learned: numbers per token (log-probabilities, values, advantages) are of the learned ones alone, end to end.
+  std::vector<float> logprobs;  // of the learned tokens of the responses, under the policy and
+                                // temperature that drew them
+  std::vector<std::uint8_t>
+      stopped;  // [samples]: 1 when a stop token ended the response, 0 when the length limit did
+  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that
+                                               // everybody computes with the same angles; or empty
+  /// Of responses.values: 1 where the policy chose the token, 0 where a tool or a user wrote it in
+  /// between (verl's response_mask). Empty: the policy chose all of them. Tokens with a 0 are read
+  /// and never learned: numbers per token (log-probabilities, values, advantages) are of the
+  /// learned ones alone, end to end.
   std::vector<std::uint8_t> response_mask = {};
-  std::vector<std::int64_t> turns = {};  // [samples]: messages of the conversation as verl counts them, the prompt's as one; or empty
-  std::vector<std::string> notes = {};  // [samples]: JSON, what a scorer is told of the sample in extra_info (turns, rewards of tools); or empty
+  std::vector<std::int64_t> turns = {};  // [samples]: messages of the conversation as verl counts
+                                         // them, the prompt's as one; or empty
+  std::vector<std::string> notes = {};   // [samples]: JSON, what a scorer is told of the sample in
+                                         // extra_info (turns, rewards of tools); or empty
 
   std::int64_t samples() const { return responses.rows(); }
 
-  /// Tokens of the response that are learned; and of all responses before it, which is where its numbers per token begin.
+  /// Tokens of the response that are learned; and of all responses before it, which is where its
+  /// numbers per token begin.
   std::int64_t learned_tokens(std::int64_t sample) const;
   std::int64_t learned_before(std::int64_t sample) const;
 
@@ -81,7 +94,10 @@ struct RolloutBatch {
   /// kInvalidArgument: sizes that do not fit together, an index out of range.
   runtime::Status validate() const;
 
-  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max, response_mask, turns, notes); }
+  auto fields() {
+    return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max, response_mask,
+                    turns, notes);
+  }
   bool operator==(const RolloutBatch&) const = default;
 };
 
@@ -89,10 +105,11 @@ struct RolloutBatch {
 struct RewardTask {
   std::string data_source;
   std::string ground_truth;
-  std::string where;       // the row, for messages
-  std::string extra_info;  // JSON, or empty
+  std::string where;        // the row, for messages
+  std::string extra_info;   // JSON, or empty
   std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
-  std::string teacher = {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
+  std::string teacher =
+      {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
 
   auto fields() { return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher); }
   bool operator==(const RewardTask&) const = default;
@@ -104,7 +121,8 @@ struct SampleText {
   std::string response;
   std::string ground_truth;
   double score = 0.0;
-  std::vector<std::string> tokens = {};  // texts that make up the response: what each of its tokens added; special ones add nothing
+  std::vector<std::string> tokens = {};  // texts that make up the response: what each of its tokens
+                                         // added; special ones add nothing
   std::vector<float> logprobs = {};      // of each; 0 of one that is not learned
   std::vector<std::uint8_t> mask = {};   // of each: RolloutBatch::response_mask, or empty
 
@@ -119,11 +137,15 @@ struct RolloutSummary {
   std::vector<std::int64_t> learned_tokens;   // [samples]; those of them that are learned
   std::vector<std::uint8_t> stopped;          // [samples]
   double seconds = 0.0;                       // of generation, on the worker
-  std::map<std::string, double> metrics = {};  // of generation, to be summed over workers: what became of calls of tools
-  std::vector<std::int64_t> turns = {};        // [samples]: RolloutBatch::turns
-  std::vector<float> mean_logprobs = {};       // [samples]: of the learned tokens
+  std::map<std::string, double> metrics =
+      {};  // of generation, to be summed over workers: what became of calls of tools
+  std::vector<std::int64_t> turns = {};   // [samples]: RolloutBatch::turns
+  std::vector<float> mean_logprobs = {};  // [samples]: of the learned tokens
 
-  auto fields() { return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics, turns, mean_logprobs); }
+  auto fields() {
+    return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics,
+                    turns, mean_logprobs);
+  }
   bool operator==(const RolloutSummary&) const = default;
 };
 
@@ -132,21 +154,33 @@ RolloutSummary summarize(const RolloutBatch& batch);
 /// Prompt and response tokens of each worker's samples.
 std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summaries);
 
-/// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument: an inconsistent batch, a row that is not there.
-runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts);
+/// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument:
+/// an inconsistent batch, a row that is not there.
+runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh,
+                                             std::span<const std::int64_t> prompts);
 
-/// The samples of those prompts, row `place.row` of batches[place.worker], in their order: how samples come to who did not draw them. kInvalidArgument: an inconsistent batch, a place that is
+/// The samples of those prompts, row `place.row` of batches[place.worker], in their order: how
+/// samples come to who did not draw them. kInvalidArgument: an inconsistent batch, a place that is
 /// not there.
-runtime::Result<RolloutBatch> collect_prompts(std::span<const RolloutBatch> batches, std::span<const PromptPlace> places);
+runtime::Result<RolloutBatch> collect_prompts(std::span<const RolloutBatch> batches,
+                                              std::span<const PromptPlace> places);
 
-/// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another size than there are samples.
-runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
+/// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another
+/// size than there are samples.
+runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch,
+                                              const std::vector<std::uint8_t>& left_out);
 
-/// Of numbers per learned token of `batch` those of the samples that without_samples() keeps. kInvalidArgument: another size than there are samples or tokens.
-runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch, std::span<const float> values, const std::vector<std::uint8_t>& left_out);
+/// Of numbers per learned token of `batch` those of the samples that without_samples() keeps.
+/// kInvalidArgument: another size than there are samples or tokens.
+runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch,
+                                                         std::span<const float> values,
+                                                         const std::vector<std::uint8_t>& left_out);
 
-/// The reverse of token_values_without(): puts the numbers of samples with a 0 in `left_out` into `values`, which has those of all. Errors likewise.
-runtime::Status put_token_values(const RolloutBatch& batch, std::span<const float> of_kept, const std::vector<std::uint8_t>& left_out, std::span<float> values);
+/// The reverse of token_values_without(): puts the numbers of samples with a 0 in `left_out` into
+/// `values`, which has those of all. Errors likewise.
+runtime::Status put_token_values(const RolloutBatch& batch, std::span<const float> of_kept,
+                                 const std::vector<std::uint8_t>& left_out,
+                                 std::span<float> values);
 
 /// Prompts with the responses to learn, for supervised steps.
 struct DemonstrationBatch {

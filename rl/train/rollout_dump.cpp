@@ -35,7 +35,8 @@ Status write_file(const RolloutDump& dump, const std::string& text) {
   Result<LogFile> log = dump.append ? LogFile::open(file) : LogFile::create(file);
   Status written = log.ok() ? log->write(text) : log.status();
   std::error_code ignored;
-  if (log.ok() && !written.ok() && !dump.append) std::filesystem::remove(file, ignored);  // no empty file
+  if (log.ok() && !written.ok() && !dump.append)
+    std::filesystem::remove(file, ignored);  // no empty file
   return written.with_context("samples of step " + std::to_string(dump.step));
 }
 
@@ -45,7 +46,9 @@ bool has_dumps(const std::filesystem::path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string stem = entry.path().stem().string();
-    if (entry.path().extension() == ".jsonl" && !stem.empty() && std::all_of(stem.begin(), stem.end(), [](unsigned char c) { return std::isdigit(c); })) return true;
+    if (entry.path().extension() == ".jsonl" && !stem.empty() &&
+        std::all_of(stem.begin(), stem.end(), [](unsigned char c) { return std::isdigit(c); }))
+      return true;
   }
   return false;
 }
@@ -54,7 +57,11 @@ std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& s
   std::string text;
   for (const DumpedSample& dumped : samples) {
     const SampleText& sample = dumped.text;
-    nlohmann::ordered_json line = {{"input", sample.prompt}, {"output", sample.response}, {"gts", sample.ground_truth}, {"score", sample.score}, {"step", step}};
+    nlohmann::ordered_json line = {{"input", sample.prompt},
+                                   {"output", sample.response},
+                                   {"gts", sample.ground_truth},
+                                   {"score", sample.score},
+                                   {"step", step}};
     for (const auto& [name, value] : dumped.extras) {
       if (!line.contains(name)) line[name] = value;
     }
@@ -73,22 +80,30 @@ void RolloutDumper::write(const RolloutDump& dump, const std::vector<DumpedSampl
   const std::size_t waiting = unwritten_.size();
   unwritten_.push_back({dump, encode_samples(dump.step, samples)});
   const Status written = flush();
-  if (!written.ok() && waiting == 0) LOG(warn, "{}; training goes on, and what could not be written is tried again with each step", written.message());
-  if (written.ok() && waiting > 0) LOG(info, "{} has the samples that could not be written before", dump.folder.string());
+  if (!written.ok() && waiting == 0)
+    LOG(warn, "{}; training goes on, and what could not be written is tried again with each step",
+        written.message());
+  if (written.ok() && waiting > 0)
+    LOG(info, "{} has the samples that could not be written before", dump.folder.string());
 }
 
 Status RolloutDumper::flush() {
-  const Status written = write_in_order(unwritten_, [](const Unwritten& oldest) { return write_file(oldest.dump, oldest.text); });
+  const Status written = write_in_order(
+      unwritten_, [](const Unwritten& oldest) { return write_file(oldest.dump, oldest.text); });
   if (written.ok()) return {};
   give_up_oldest();
-  return written.with_context(std::to_string(unwritten_.size()) + " file(s) of samples could not be written");
+  return written.with_context(std::to_string(unwritten_.size()) +
+                              " file(s) of samples could not be written");
 }
 
 void RolloutDumper::give_up_oldest() {
-  auto bytes = std::accumulate(unwritten_.begin(), unwritten_.end(), std::size_t{0}, [](std::size_t sum, const Unwritten& one) { return sum + one.text.size(); });
+  auto bytes =
+      std::accumulate(unwritten_.begin(), unwritten_.end(), std::size_t{0},
+                      [](std::size_t sum, const Unwritten& one) { return sum + one.text.size(); });
   for (; bytes > kUnwrittenBytesMax; unwritten_.pop_front()) {
     bytes -= unwritten_.front().text.size();
-    LOG(warn, "samples of step {} are given up: too many wait to be written", unwritten_.front().dump.step);
+    LOG(warn, "samples of step {} are given up: too many wait to be written",
+        unwritten_.front().dump.step);
   }
 }
 

@@ -18,24 +18,27 @@ namespace rl {
 struct RolloutDump {
   std::filesystem::path folder;  // made if need be
   std::int64_t step = 0;
-  bool append = false;           // go on with a file of the same step, rather than replace it
+  bool append = false;  // go on with a file of the same step, rather than replace it
 };
 
 /// What is known of a sample beside its text.
 struct DumpedSample {
   SampleText text;
-  std::vector<float> advantages = {};           // one, or one of each learned token, or none
-  std::map<std::string, double> extras = {};    // numbers that the reward gave beside the score
+  std::vector<float> advantages = {};         // one, or one of each learned token, or none
+  std::map<std::string, double> extras = {};  // numbers that the reward gave beside the score
 };
 
-/// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by their names, and where the samples have them "tokens" (texts that make up the output), their
-/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no UTF-8 become U+FFFD.
+/// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by
+/// their names, and where the samples have them "tokens" (texts that make up the output), their
+/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no
+/// UTF-8 become U+FFFD.
 std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples);
 
 /// Whether there are dumps in a folder already, of any run.
 bool has_dumps(const std::filesystem::path& folder);
 
-/// Writes dumps. What could not be written (the disk is full) is kept and written with a later one, in order; that is told when it begins and ends. Not thread-safe.
+/// Writes dumps. What could not be written (the disk is full) is kept and written with a later one,
+/// in order; that is told when it begins and ends. Not thread-safe.
 class RolloutDumper {
  public:
   RolloutDumper() = default;
@@ -45,7 +48,8 @@ class RolloutDumper {
   /// A file's samples are in it whole, or not at all.
   void write(const RolloutDump& dump, const std::vector<DumpedSample>& samples);
 
-  /// Tries once more. Errors: why some is still not written, with the file's name and how many files wait.
+  /// Tries once more. Errors: why some is still not written, with the file's name and how many
+  /// files wait.
   runtime::Status flush();
 
  private:

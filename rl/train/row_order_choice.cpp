@@ -5,22 +5,34 @@
 
 namespace rl {
 
-runtime::Result<RowOrderChoice> RowOrderChoice::from_config(const Config& config, const TrainerOptions& trainer) {
-  const runtime::Result<std::optional<AdaptiveOrderOptions>> adaptive = AdaptiveOrderOptions::from_config(config);
+runtime::Result<RowOrderChoice> RowOrderChoice::from_config(const Config& config,
+                                                            const TrainerOptions& trainer) {
+  const runtime::Result<std::optional<AdaptiveOrderOptions>> adaptive =
+      AdaptiveOrderOptions::from_config(config);
   if (!adaptive.ok()) return adaptive.status();
   const runtime::Result<PythonSampler> sampler = PythonSampler::from_config(config);
   if (!sampler.ok()) return sampler.status();
   RowOrderChoice choice{.adaptive = *adaptive, .python_sampler = *sampler};
   if (!choice.adaptive && choice.python_sampler.empty()) return choice;
   const std::string key = choice.adaptive ? "data.adarft.enable" : "data.sampler.class_path";
-  if (choice.adaptive && !choice.python_sampler.empty()) return runtime::invalid_argument("data.adarft.enable and data.sampler.class_path both say which rows come; leave one of the two out");
+  if (choice.adaptive && !choice.python_sampler.empty())
+    return runtime::invalid_argument(
+        "data.adarft.enable and data.sampler.class_path both say which rows come; leave one of the "
+        "two out");
   // These draw before it is known what became of the rows before.
-  for (const auto& [other, is_on] : {std::pair("algorithm.filter_groups.enable=true", trainer.filter_groups.enabled), std::pair("actor_rollout_ref.hybrid_engine=false", trainer.rollout_workers.has_value()),
-                                     std::pair("trainer.v1.trainer_mode", trainer.partial_rollouts.has_value())}) {
-    if (is_on) return runtime::unimplemented(key + " with " + other + ": prompts are drawn before the scores of those before them are known; leave one of the two out");
+  for (const auto& [other, is_on] :
+       {std::pair("algorithm.filter_groups.enable=true", trainer.filter_groups.enabled),
+        std::pair("actor_rollout_ref.hybrid_engine=false", trainer.rollout_workers.has_value()),
+        std::pair("trainer.v1.trainer_mode", trainer.partial_rollouts.has_value())}) {
+    if (is_on)
+      return runtime::unimplemented(key + " with " + other +
+                                    ": prompts are drawn before the scores of those before them "
+                                    "are known; leave one of the two out");
   }
   const nlohmann::ordered_json* weights = config.find("data.train_weights");
-  if (weights != nullptr && !weights->is_null() && !weights->empty()) return runtime::invalid_argument(key + " and data.train_weights both say which rows come; leave one of the two out");
+  if (weights != nullptr && !weights->is_null() && !weights->empty())
+    return runtime::invalid_argument(
+        key + " and data.train_weights both say which rows come; leave one of the two out");
   return choice;
 }
 

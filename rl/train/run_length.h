@@ -9,7 +9,8 @@
 
 namespace rl {
 
-/// trainer.total_training_steps and trainer.total_epochs: both end a run where both are set, as in verl. The schedule of the learning rate is over the steps that were asked for, even where the
+/// trainer.total_training_steps and trainer.total_epochs: both end a run where both are set, as in
+/// verl. The schedule of the learning rate is over the steps that were asked for, even where the
 /// epochs end it before.
 struct RunLength {
   std::optional<std::int64_t> steps = {};

@@ -25,7 +25,11 @@ struct SampleFile {
   auto fields() { return std::tie(magic, groups); }
 };
 
-double mean_of(const std::vector<double>& values) { return values.empty() ? 0.0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+double mean_of(const std::vector<double>& values) {
+  return values.empty() ? 0.0
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
+}
 
 double deviation_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
@@ -45,8 +49,10 @@ Status check_group(const SavedGroup& group) {
   if (const Status valid = group.batch.validate(); !valid.ok()) return valid;
   const auto samples = static_cast<std::size_t>(group.batch.samples());
   const auto fits = [&](std::size_t size) { return size == 0 || size == samples; };
-  const bool consistent = group.batch.prompts.rows() == 1 && group.scores.size() == samples && fits(group.baselines.size()) && fits(group.components.size());
-  return consistent ? Status() : runtime::invalid_argument("a group whose sizes do not fit together");
+  const bool consistent = group.batch.prompts.rows() == 1 && group.scores.size() == samples &&
+                          fits(group.baselines.size()) && fits(group.components.size());
+  return consistent ? Status()
+                    : runtime::invalid_argument("a group whose sizes do not fit together");
 }
 
 }  // namespace
@@ -67,7 +73,8 @@ Result<SampleStoreOptions> SampleStoreOptions::from_config(const Config& config)
   const Result<ReplayOrder> parsed = parse_replay_order(order);
   if (!parsed.ok()) return parsed.status().with_context("sample_store.order");
   options.order = *parsed;
-  if (options.score_min && options.score_max && *options.score_min > *options.score_max) return config.out_of_range("sample_store.min_score", "at most sample_store.max_score");
+  if (options.score_min && options.score_max && *options.score_min > *options.score_max)
+    return config.out_of_range("sample_store.min_score", "at most sample_store.max_score");
   return options;
 }
 
@@ -82,13 +89,18 @@ void SampleStore::add(std::vector<StoredGroup> groups) {
   for (StoredGroup& group : groups) {
     if (keeps(group)) groups_.push_back(std::move(group));
   }
-  const auto surplus = static_cast<std::ptrdiff_t>(groups_.size()) - static_cast<std::ptrdiff_t>(options_.capacity);
+  const auto surplus =
+      static_cast<std::ptrdiff_t>(groups_.size()) - static_cast<std::ptrdiff_t>(options_.capacity);
   if (surplus > 0) groups_.erase(groups_.begin(), groups_.begin() + surplus);
 }
 
-std::vector<StoredGroup> SampleStore::draw(std::int64_t step, std::int64_t count, std::uint64_t seed) {
-  std::erase_if(groups_, [&](const StoredGroup& group) { return step - group.step > options_.age_max || group.uses >= options_.uses_max; });
-  // Each group's key; the largest are drawn. For weights it is u^(1/w) of Efraimidis and Spirakis 2006, which draws without replacement.
+std::vector<StoredGroup> SampleStore::draw(std::int64_t step, std::int64_t count,
+                                           std::uint64_t seed) {
+  std::erase_if(groups_, [&](const StoredGroup& group) {
+    return step - group.step > options_.age_max || group.uses >= options_.uses_max;
+  });
+  // Each group's key; the largest are drawn. For weights it is u^(1/w) of Efraimidis and Spirakis
+  // 2006, which draws without replacement.
   std::vector<std::pair<double, std::size_t>> keys;
   SplitMix random(seed);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -102,7 +114,9 @@ std::vector<StoredGroup> SampleStore::draw(std::int64_t step, std::int64_t count
     }
     keys.emplace_back(key, i);
   }
-  std::sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
+  std::sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  });
   keys.resize(std::min(keys.size(), static_cast<std::size_t>(std::max<std::int64_t>(count, 0))));
   std::vector<StoredGroup> drawn;
   for (const auto& [key, index] : keys) {
@@ -113,13 +127,16 @@ std::vector<StoredGroup> SampleStore::draw(std::int64_t step, std::int64_t count
 }
 
 std::int64_t SampleStore::forget(const runtime::ObjectRef<RolloutBatch>& batch) {
-  return static_cast<std::int64_t>(std::erase_if(groups_, [&](const StoredGroup& group) { return group.batch == batch; }));
+  return static_cast<std::int64_t>(
+      std::erase_if(groups_, [&](const StoredGroup& group) { return group.batch == batch; }));
 }
 
 Metrics SampleStore::metrics(std::int64_t step) const {
   double age = 0.0;
   for (const StoredGroup& group : groups_) age += static_cast<double>(step - group.step);
-  return {{"sample_store/size", static_cast<double>(groups_.size())}, {"sample_store/age_mean", groups_.empty() ? 0.0 : age / static_cast<double>(groups_.size())}};
+  return {
+      {"sample_store/size", static_cast<double>(groups_.size())},
+      {"sample_store/age_mean", groups_.empty() ? 0.0 : age / static_cast<double>(groups_.size())}};
 }
 
 std::string encode_groups(const std::vector<SavedGroup>& groups) {
@@ -131,12 +148,15 @@ std::string encode_groups(const std::vector<SavedGroup>& groups) {
 }
 
 Result<std::vector<SavedGroup>> decode_groups(std::string_view bytes) {
-  runtime::Decoder decoder(runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
+  runtime::Decoder decoder(
+      runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
   Result<SampleFile> file = runtime::decode_all<SampleFile>(decoder);
   if (!file.ok()) return file.status().with_context("stored samples");
-  if (file->magic != kSamplesMagic) return runtime::invalid_argument("stored samples: written by another version");
+  if (file->magic != kSamplesMagic)
+    return runtime::invalid_argument("stored samples: written by another version");
   for (const SavedGroup& group : file->groups) {
-    if (const Status valid = check_group(group); !valid.ok()) return valid.with_context("stored samples");
+    if (const Status valid = check_group(group); !valid.ok())
+      return valid.with_context("stored samples");
   }
   return std::move(file->groups);
 }

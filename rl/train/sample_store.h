@@ -1,5 +1,6 @@
-// SampleStore: scored groups of samples from earlier steps, to be trained on again (experience replay; Lin 1992). It lives with the controller and holds references and scalars:
-// tokens stay where they were drawn.
+// SampleStore: scored groups of samples from earlier steps, to be trained on again (experience
+// replay; Lin 1992). It lives with the controller and holds references and scalars: tokens stay
+// where they were drawn.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,19 @@ namespace rl {
 /// Which of the stored groups come first.
 enum class ReplayOrder {
   kUniform,   // each as likely
-  kVariance,  // as likely as its scores are far apart: where they are equal nothing is learned from them
+  kVariance,  // as likely as its scores are far apart: where they are equal nothing is learned from
+              // them
   kNewest,    // those of the last steps
 };
 
 struct SampleStoreOptions {
   bool enabled = false;
-  double replay_ratio = 0.5;            // groups replayed a step, as a share of the fresh ones
-  std::int64_t capacity = 1024;         // groups; the oldest go first
-  std::int64_t age_max = 8;             // steps; older groups go
-  std::int64_t uses_max = 1;            // how often a group is replayed
+  double replay_ratio = 0.5;     // groups replayed a step, as a share of the fresh ones
+  std::int64_t capacity = 1024;  // groups; the oldest go first
+  std::int64_t age_max = 8;      // steps; older groups go
+  std::int64_t uses_max = 1;     // how often a group is replayed
   ReplayOrder order = ReplayOrder::kUniform;
-  double score_deviation_min = 0.0;     // groups whose scores deviate less (population) are not kept
+  double score_deviation_min = 0.0;  // groups whose scores deviate less (population) are not kept
   std::optional<double> score_min = {};  // nor groups whose mean score is below
   std::optional<double> score_max = {};  // or above
 
@@ -42,7 +44,7 @@ struct SampleStoreOptions {
 /// The samples of one prompt.
 struct StoredGroup {
   runtime::ObjectRef<RolloutBatch> batch;
-  std::int64_t row = 0;  // of the prompt in the batch
+  std::int64_t row = 0;   // of the prompt in the batch
   std::int64_t step = 0;  // that drew it
   std::int64_t uses = 0;  // as a replay
   RewardTask task;
@@ -74,7 +76,8 @@ class SampleStore {
   /// Takes a step's groups, but those that the options leave out, in place of the oldest.
   void add(std::vector<StoredGroup> groups);
 
-  /// Up to `count` groups of steps before `step`, in an order that the seed decides; each counts as used once more. Drops those that are too old first.
+  /// Up to `count` groups of steps before `step`, in an order that the seed decides; each counts as
+  /// used once more. Drops those that are too old first.
   std::vector<StoredGroup> draw(std::int64_t step, std::int64_t count, std::uint64_t seed);
 
   /// Drops every group of that batch: it was lost with the node that held it. Returns how many.
@@ -96,7 +99,8 @@ class SampleStore {
   std::vector<StoredGroup> groups_;
 };
 
-/// The file of a checkpoint. Bytes of this machine's byte order, checked by the checkpoint's checksum.
+/// The file of a checkpoint. Bytes of this machine's byte order, checked by the checkpoint's
+/// checksum.
 std::string encode_groups(const std::vector<SavedGroup>& groups);
 
 /// kInvalidArgument: not such a file, or groups that are inconsistent; for files from outside.

@@ -9,8 +9,10 @@
 
 namespace rl {
 
-/// Columns: prompt, expected, before, after, cut to fit into `width` and free of control characters; scores before the responses.
-/// Rows of `after` belong to those of `before`; either may be empty.
-std::string sample_table(const std::vector<SampleText>& before, const std::vector<SampleText>& after, std::int64_t width = 118);
+/// Columns: prompt, expected, before, after, cut to fit into `width` and free of control
+/// characters; scores before the responses. Rows of `after` belong to those of `before`; either may
+/// be empty.
+std::string sample_table(const std::vector<SampleText>& before,
+                         const std::vector<SampleText>& after, std::int64_t width = 118);
 
 }  // namespace rl

@@ -17,14 +17,15 @@ struct SgdOptions {
   bool operator==(const SgdOptions&) const = default;
 };
 
-/// As PyTorch computes it: g += decay w;  b = momentum b + g (b = g at first);  w -= lr (nesterov ? g + momentum b : b).
-/// Without momentum it has no state at all.
+/// As PyTorch computes it: g += decay w;  b = momentum b + g (b = g at first);  w -= lr (nesterov ?
+/// g + momentum b : b). Without momentum it has no state at all.
 class Sgd final : public Optimizer {
  public:
   /// `decayed` as in AdamW.
   Sgd(std::int64_t size, const std::vector<ArenaRange>& decayed, const SgdOptions& options);
 
-  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients, float learning_rate, float gradient_scale) override;
+  void step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients,
+            float learning_rate, float gradient_scale) override;
   std::vector<OptimizerState> state() override;
   std::string_view name() const override { return "SGD"; }
 

@@ -13,57 +13,73 @@ std::vector<double> as_doubles(const std::vector<T>& values) {
   return {values.begin(), values.end()};
 }
 
-double total(const std::vector<std::int64_t>& values) { return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0})); }
+double total(const std::vector<std::int64_t>& values) {
+  return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0}));
+}
 
 }  // namespace
 
-std::int64_t SampleScalars::tokens() const { return static_cast<std::int64_t>(total(prompt_tokens) + total(response_tokens)); }
+std::int64_t SampleScalars::tokens() const {
+  return static_cast<std::int64_t>(total(prompt_tokens) + total(response_tokens));
+}
 
 Metrics sample_metrics(const SampleScalars& samples) {
   Metrics metrics;
   add_distribution(metrics, "critic/score", samples.scores);
   add_distribution(metrics, "critic/rewards", samples.rewards);
-  // One a response here, one a token of it there: verl's means are over tokens, and its returns are the advantages where there is no critic.
+  // One a response here, one a token of it there: verl's means are over tokens, and its returns are
+  // the advantages where there is no critic.
   if (!samples.advantages.empty()) {
     add_distribution(metrics, "critic/advantages", as_doubles(samples.advantages));
     double sum = 0.0;
-    const std::vector<std::int64_t>& tokens = samples.learned_tokens.empty() ? samples.response_tokens : samples.learned_tokens;
-    for (std::size_t i = 0; i < samples.advantages.size(); ++i) sum += samples.advantages[i] * static_cast<double>(tokens[i]);
+    const std::vector<std::int64_t>& tokens =
+        samples.learned_tokens.empty() ? samples.response_tokens : samples.learned_tokens;
+    for (std::size_t i = 0; i < samples.advantages.size(); ++i)
+      sum += samples.advantages[i] * static_cast<double>(tokens[i]);
     metrics["critic/advantages/mean"] = sum / std::max(1.0, total(tokens));
-    for (const char* what : {"mean", "max", "min"}) metrics[std::string("critic/returns/") + what] = metrics[std::string("critic/advantages/") + what];
+    for (const char* what : {"mean", "max", "min"})
+      metrics[std::string("critic/returns/") + what] =
+          metrics[std::string("critic/advantages/") + what];
   }
   add_distribution(metrics, "response_length", as_doubles(samples.response_tokens));
   add_distribution(metrics, "prompt_length", as_doubles(samples.prompt_tokens));
   add_distribution(metrics, "num_turns", as_doubles(samples.turns));
   if (!samples.stopped.empty()) {
     const auto cut = std::count(samples.stopped.begin(), samples.stopped.end(), std::uint8_t{0});
-    metrics["response_length/clip_ratio"] = static_cast<double>(cut) / static_cast<double>(samples.stopped.size());
+    metrics["response_length/clip_ratio"] =
+        static_cast<double>(cut) / static_cast<double>(samples.stopped.size());
   }
   if (!samples.prompt_tokens.empty() && samples.prompt_tokens_max > 0) {
-    const auto full = std::count(samples.prompt_tokens.begin(), samples.prompt_tokens.end(), samples.prompt_tokens_max);
-    metrics["prompt_length/clip_ratio"] = static_cast<double>(full) / static_cast<double>(samples.prompt_tokens.size());
+    const auto full = std::count(samples.prompt_tokens.begin(), samples.prompt_tokens.end(),
+                                 samples.prompt_tokens_max);
+    metrics["prompt_length/clip_ratio"] =
+        static_cast<double>(full) / static_cast<double>(samples.prompt_tokens.size());
   }
   if (!samples.response_tokens.empty()) {
     // Every request is answered with a token at least, or the step fails: nothing is aborted.
     metrics["response/aborted_ratio"] = 0.0;
     for (const char* what : {"mean", "max", "min", "clip_ratio"}) {
       const auto found = metrics.find(std::string("response_length/") + what);
-      if (found != metrics.end()) metrics[std::string("response_length_non_aborted/") + what] = found->second;
+      if (found != metrics.end())
+        metrics[std::string("response_length_non_aborted/") + what] = found->second;
     }
   }
   return metrics;
 }
 
-Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker, const std::vector<std::int64_t>& trained_by_worker) {
+Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker,
+                        const std::vector<std::int64_t>& trained_by_worker) {
   if (drawn_by_worker.empty() || trained_by_worker.empty()) return {};
   const auto [least, most] = std::minmax_element(drawn_by_worker.begin(), drawn_by_worker.end());
-  const auto [least_trained, most_trained] = std::minmax_element(trained_by_worker.begin(), trained_by_worker.end());
-  return {{"global_seqlen/min", static_cast<double>(*least)},
-          {"global_seqlen/max", static_cast<double>(*most)},
-          {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
-          {"global_seqlen/balanced_min", static_cast<double>(*least_trained)},
-          {"global_seqlen/balanced_max", static_cast<double>(*most_trained)},
-          {"global_seqlen/mean", total(drawn_by_worker) / static_cast<double>(drawn_by_worker.size())}};
+  const auto [least_trained, most_trained] =
+      std::minmax_element(trained_by_worker.begin(), trained_by_worker.end());
+  return {
+      {"global_seqlen/min", static_cast<double>(*least)},
+      {"global_seqlen/max", static_cast<double>(*most)},
+      {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
+      {"global_seqlen/balanced_min", static_cast<double>(*least_trained)},
+      {"global_seqlen/balanced_max", static_cast<double>(*most_trained)},
+      {"global_seqlen/mean", total(drawn_by_worker) / static_cast<double>(drawn_by_worker.size())}};
 }
 
 void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps) {
@@ -91,7 +107,9 @@ Metrics sum_metrics(const std::vector<Metrics>& parts) {
 
 void StepTimer::lap(const std::string& name) {
   const Clock::time_point now = Clock::now();
-  const auto ns = [](Clock::time_point at) { return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count(); };
+  const auto ns = [](Clock::time_point at) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+  };
   profile::add(name, profile::SpanKind::kLap, ns(last_), ns(now));
   seconds_[name] += std::chrono::duration<double>(now - last_).count();
   last_ = now;
@@ -112,10 +130,12 @@ Metrics StepTimer::metrics(const SampleScalars& samples, std::int64_t workers) c
                   {"perf/samples_per_s", static_cast<double>(samples.scores.size()) / step}};
   for (const auto& [name, seconds] : seconds_) metrics["timing_s/" + name] = seconds;
   const auto per_token = [&](const char* name, double count) {
-    if (seconds_.contains(name) && count > 0) metrics[std::string("timing_per_token_ms/") + name] = seconds(name) * 1000.0 / count;
+    if (seconds_.contains(name) && count > 0)
+      metrics[std::string("timing_per_token_ms/") + name] = seconds(name) * 1000.0 / count;
   };
   per_token("gen", total(samples.response_tokens));
-  for (const char* name : {"ref", "teacher", "values", "adv", "update_critic", "update_actor"}) per_token(name, tokens);
+  for (const char* name : {"ref", "teacher", "values", "adv", "update_critic", "update_actor"})
+    per_token(name, tokens);
   return metrics;
 }
 

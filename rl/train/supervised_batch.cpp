@@ -9,13 +9,20 @@ void SupervisedBatch::append(const LearnedTokens& row) {
   learned.append(row.learned);
 }
 
-std::int64_t SupervisedBatch::learned_tokens() const { return std::count(learned.values.begin(), learned.values.end(), 1); }
+std::int64_t SupervisedBatch::learned_tokens() const {
+  return std::count(learned.values.begin(), learned.values.end(), 1);
+}
 
 runtime::Status SupervisedBatch::validate() const {
-  if (!ids.consistent() || !learned.consistent() || ids.offsets != learned.offsets) return runtime::invalid_argument("a supervised batch whose sizes do not fit together");
+  if (!ids.consistent() || !learned.consistent() || ids.offsets != learned.offsets)
+    return runtime::invalid_argument("a supervised batch whose sizes do not fit together");
   for (std::int64_t row = 0; row < rows(); ++row) {
-    if (ids.row_size(row) == 0) return runtime::invalid_argument("a supervised batch with an empty sequence");
-    if (learned.row(row).front() != 0) return runtime::invalid_argument("a supervised batch that learns the first token of a sequence, before which there is nothing");
+    if (ids.row_size(row) == 0)
+      return runtime::invalid_argument("a supervised batch with an empty sequence");
+    if (learned.row(row).front() != 0)
+      return runtime::invalid_argument(
+          "a supervised batch that learns the first token of a sequence, before which there is "
+          "nothing");
   }
   return {};
 }

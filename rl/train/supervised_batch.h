@@ -1,4 +1,5 @@
-// What supervised workers are given: sequences of which some tokens are to be learned. A value; travels between actors.
+// What supervised workers are given: sequences of which some tokens are to be learned. A value;
+// travels between actors.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace rl {
 
 struct SupervisedBatch {
   Ragged<std::int32_t> ids;
-  Ragged<std::uint8_t> learned;  // of the same sizes: 1 where the token is to be learned, never at the first of a sequence
+  Ragged<std::uint8_t> learned;  // of the same sizes: 1 where the token is to be learned, never at
+                                 // the first of a sequence
 
   std::int64_t rows() const { return ids.rows(); }
   void append(const LearnedTokens& row);

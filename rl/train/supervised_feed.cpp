@@ -19,14 +19,17 @@ Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config, S
   mapping.messages = read.get_string("data.messages_key");
   mapping.tools = read.get_string("data.tools_key");
   mapping.thinking = read.get_string("data.enable_thinking_key");
-  mapping.prompt_path = read.find_strings("data.prompt_dict_keys").value_or(std::vector<std::string>{});
-  mapping.response_path = read.find_strings("data.response_dict_keys").value_or(std::vector<std::string>{});
+  mapping.prompt_path =
+      read.find_strings("data.prompt_dict_keys").value_or(std::vector<std::string>{});
+  mapping.response_path =
+      read.find_strings("data.response_dict_keys").value_or(std::vector<std::string>{});
   const std::string response = read.get_string("data.response_key");
   if (!read.status().ok()) return read.status();
   if (mapping.response.empty() && response != "response") mapping.response = response;
   if (conversations == false) mapping.messages.clear();
   if (conversations == true) mapping.prompt = mapping.messages;  // a row without one is told so
-  if (mapping.conversations != RowMapping::Conversations::kNone) mapping.response.clear();  // the last message is it
+  if (mapping.conversations != RowMapping::Conversations::kNone)
+    mapping.response.clear();  // the last message is it
   return options;
 }
 
@@ -49,7 +52,8 @@ Result<ConversationOptions> conversation_options(const Config& config) {
   return options;
 }
 
-Result<std::unique_ptr<SupervisedFeed>> SupervisedFeed::create(const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options) {
+Result<std::unique_ptr<SupervisedFeed>> SupervisedFeed::create(
+    const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options) {
   Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (!tokenizer.ok()) return tokenizer.status();
   std::unique_ptr<SupervisedFeed> feed(new SupervisedFeed(options, std::move(*tokenizer)));
@@ -60,7 +64,10 @@ Result<std::unique_ptr<SupervisedFeed>> SupervisedFeed::create(const Config& con
   feed->builder_ = std::move(*builder);
   Result<Dataset> rows = Dataset::load(dataset);
   if (!rows.ok()) return rows.status();
-  Result<RowFeed> batches = RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  Result<RowFeed> batches =
+      RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows,
+                                         .shuffle = options.shuffle,
+                                         .shuffle_seed = options.shuffle_seed});
   if (!batches.ok()) return batches.status();
   feed->rows_ = std::move(*batches);
   for (std::int64_t row = 0; row < std::min(feed->rows_->rows(), kRowsCheckedMax); ++row) {
@@ -74,12 +81,18 @@ Result<LearnedTokens> SupervisedFeed::tokens(std::int64_t row) const {
   const Result<DataRow> read = rows_->dataset().read(row);
   if (!read.ok()) return read.status();
   Result<LearnedTokens> tokens = builder_->tokenize(*read);
-  if (tokens.ok() && options_.context > 0 && static_cast<std::int64_t>(tokens->ids.size()) > options_.context) {
-    return runtime::invalid_argument(read->where + ": the sequence has " + std::to_string(tokens->ids.size()) + " tokens, the model's context is " + std::to_string(options_.context) +
-                                     ": lower data.max_length to that, with data.truncation=left|right");
+  if (tokens.ok() && options_.context > 0 &&
+      static_cast<std::int64_t>(tokens->ids.size()) > options_.context) {
+    return runtime::invalid_argument(
+        read->where + ": the sequence has " + std::to_string(tokens->ids.size()) +
+        " tokens, the model's context is " + std::to_string(options_.context) +
+        ": lower data.max_length to that, with data.truncation=left|right");
   }
   if (!tokens.ok()) return tokens;
-  if (const runtime::Status known = check_vocabulary(tokens->ids, options_.vocabulary, tokenizer_, read->where); !known.ok()) return known;
+  if (const runtime::Status known =
+          check_vocabulary(tokens->ids, options_.vocabulary, tokenizer_, read->where);
+      !known.ok())
+    return known;
   return tokens;
 }
 
@@ -107,7 +120,9 @@ Result<SupervisedStep> SupervisedFeed::next() {
   if (!rows.ok()) return rows.status();
   Result<SupervisedStep> step = make(*rows);
   if (step.ok() && step->learned_tokens == 0) {
-    return runtime::invalid_argument("of the rows of this step no token is left to learn: data.truncation has cut all responses away; raise data.max_length (data.truncation=left keeps what stands last)");
+    return runtime::invalid_argument(
+        "of the rows of this step no token is left to learn: data.truncation has cut all responses "
+        "away; raise data.max_length (data.truncation=left keeps what stands last)");
   }
   return step;
 }

@@ -19,9 +19,11 @@
 
 namespace rl {
 
-/// The rows of one split as `starling sft` reads them: conversations (data.messages_key), or prompts with responses.
-/// Errors: as dataset_options(); nothing for a validation that there are no data for.
-runtime::Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config, Split split);
+/// The rows of one split as `starling sft` reads them: conversations (data.messages_key), or
+/// prompts with responses. Errors: as dataset_options(); nothing for a validation that there are no
+/// data for.
+runtime::Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config,
+                                                                  Split split);
 
 /// From `data.*` and `model.custom_chat_template`.
 runtime::Result<ConversationOptions> conversation_options(const Config& config);
@@ -29,7 +31,7 @@ runtime::Result<ConversationOptions> conversation_options(const Config& config);
 struct SupervisedFeedOptions {
   std::filesystem::path model = {};  // whose tokenizer and chat template to use
   std::int64_t context = 0;          // the model's, in tokens; 0: unknown
-  std::int64_t vocabulary = 0;  // the model\'s entries; 0: unknown
+  std::int64_t vocabulary = 0;       // the model\'s entries; 0: unknown
   std::int64_t batch_rows = 1;
   std::int64_t workers = 1;
   bool shuffle = true;
@@ -43,12 +45,16 @@ struct SupervisedStep {
   std::int64_t learned_tokens = 0;
 };
 
-/// Reads, orders and encodes rows. Its position is saved with checkpoints. Not thread-safe; stays where it is made.
+/// Reads, orders and encodes rows. Its position is saved with checkpoints. Not thread-safe; stays
+/// where it is made.
 class SupervisedFeed {
  public:
-  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that is wrong is found before the first step. Errors: those of
-  /// Dataset::load, Tokenizer::load, ConversationBuilder; kInvalidArgument: fewer rows than a batch, a sequence longer than the model's context.
-  static runtime::Result<std::unique_ptr<SupervisedFeed>> create(const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options);
+  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that
+  /// is wrong is found before the first step. Errors: those of Dataset::load, Tokenizer::load,
+  /// ConversationBuilder; kInvalidArgument: fewer rows than a batch, a sequence longer than the
+  /// model's context.
+  static runtime::Result<std::unique_ptr<SupervisedFeed>> create(
+      const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options);
 
   SupervisedFeed(const SupervisedFeed&) = delete;
   SupervisedFeed& operator=(const SupervisedFeed&) = delete;
@@ -66,7 +72,8 @@ class SupervisedFeed {
   static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
  private:
-  SupervisedFeed(const SupervisedFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
+  SupervisedFeed(const SupervisedFeedOptions& options, Tokenizer tokenizer)
+      : options_(options), tokenizer_(std::move(tokenizer)) {}
   runtime::Result<SupervisedStep> make(const std::vector<std::int64_t>& rows) const;
   runtime::Result<LearnedTokens> tokens(std::int64_t row) const;
 

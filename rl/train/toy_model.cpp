@@ -18,7 +18,8 @@ constexpr std::chrono::seconds kProgressInterval{2};
 
 }  // namespace
 
-runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options) {
+runtime::Status make_toy_model(const std::filesystem::path& folder,
+                               const ToyModelOptions& options) {
   ModelConfig config;
   config.family = "llama";
   config.hidden_size = options.hidden_size;
@@ -30,12 +31,15 @@ runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyMod
   config.vocab_size = toy_vocab_size();
   config.max_position_embeddings = options.positions;
   config.tie_word_embeddings = true;
-  config.initializer_range = 0.05F;  // larger than usual: so few layers need it to begin learning at once
+  config.initializer_range =
+      0.05F;  // larger than usual: so few layers need it to begin learning at once
   config.eos_ids = {kToyEndId};
   config.pad_id = kToyPadId;
-  runtime::Status status = save_model_folder(config, Parameters::random(config, options.seed), folder);
+  runtime::Status status =
+      save_model_folder(config, Parameters::random(config, options.seed), folder);
   if (status.ok()) status = write_file_atomically(folder / "tokenizer.json", toy_tokenizer_json());
-  if (status.ok()) status = write_file_atomically(folder / "tokenizer_config.json", toy_tokenizer_config_json());
+  if (status.ok())
+    status = write_file_atomically(folder / "tokenizer_config.json", toy_tokenizer_config_json());
   return status;
 }
 
@@ -46,12 +50,14 @@ runtime::Result<std::filesystem::path> fetch_named_model(const std::string& name
     const auto now = std::chrono::steady_clock::now();
     if (now - last < kProgressInterval) return;
     last = now;
-    LOG(info, "fetching {}: {} of {} MiB", progress.name, progress.bytes_done >> 20, progress.bytes_total >> 20);
+    LOG(info, "fetching {}: {} of {} MiB", progress.name, progress.bytes_done >> 20,
+        progress.bytes_total >> 20);
   };
   return locate_model(name, "", HubNeed::kModel, hub);
 }
 
-runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key, std::uint64_t seed) {
+runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key,
+                                                     std::uint64_t seed) {
   const runtime::Result<std::string> name = config.get_string(key);
   if (!name.ok()) return name.status();
   std::error_code error;

@@ -19,11 +19,15 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
                         .adaptive = read.get_string("algorithm.kl_ctrl.type") == "adaptive",
                         .target = read.get_float("algorithm.kl_ctrl.target_kl"),
                         .horizon = read.get_float("algorithm.kl_ctrl.horizon")};
-  options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches"),
-                           .metric = read.get_string("algorithm.filter_groups.metric")};
+  options.filter_groups = {
+      .enabled = read.get_bool("algorithm.filter_groups.enable"),
+      .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches"),
+      .metric = read.get_string("algorithm.filter_groups.metric")};
   options.gen_batch_prompts = read.find_int("data.gen_batch_size").value_or(options.batch_prompts);
-  // There verl hands prompts on in pieces of gen_batch_size while others are trained on: here they come in whole steps.
-  if (read.get_string("trainer.v1.trainer_mode").ends_with("_async")) options.gen_batch_prompts = options.batch_prompts;
+  // There verl hands prompts on in pieces of gen_batch_size while others are trained on: here they
+  // come in whole steps.
+  if (read.get_string("trainer.v1.trainer_mode").ends_with("_async"))
+    options.gen_batch_prompts = options.batch_prompts;
   options.reward_scaling = {.baseline = read.get_bool("algorithm.reward_baseline"),
                             .normalize = read.get_bool("algorithm.normalize_reward"),
                             .decay = read.get_float("algorithm.reward_decay")};
@@ -31,11 +35,14 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
   const bool pf_ppo = read.get_bool("algorithm.use_pf_ppo");
   const std::string reweight_method = read.get_string("algorithm.pf_ppo.reweight_method");
   const double weight_pow = read.get_float("algorithm.pf_ppo.weight_pow");
-  if (read.get_float("actor_rollout_ref.actor.positive_nll_coef") != 0.0) options.positive_score = read.get_float("actor_rollout_ref.actor.positive_nll_score");
+  if (read.get_float("actor_rollout_ref.actor.positive_nll_coef") != 0.0)
+    options.positive_score = read.get_float("actor_rollout_ref.actor.positive_nll_score");
   if (!read.status().ok()) return read.status();
   if (!options.filter_groups.enabled && options.gen_batch_prompts != options.batch_prompts) {
-    return config.out_of_range("data.gen_batch_size", "data.train_batch_size, " + std::to_string(options.batch_prompts) +
-                                                         ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
+    return config.out_of_range(
+        "data.gen_batch_size",
+        "data.train_batch_size, " + std::to_string(options.batch_prompts) +
+            ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
   }
   if (!pf_ppo) return {};
   const Result<ReweightMethod> method = parse_reweight_method(reweight_method);
@@ -47,11 +54,18 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
 // CoDaPO's second phase is of prompts that the first has seen.
 Status check_codapo(const Config& config, const TrainerOptions& options) {
   if (options.codapo.top_k > options.batch_prompts) {
-    return config.out_of_range("algorithm.codapo_top_k", "at most data.train_batch_size, " + std::to_string(options.batch_prompts));
+    return config.out_of_range("algorithm.codapo_top_k", "at most data.train_batch_size, " +
+                                                             std::to_string(options.batch_prompts));
   }
-  for (const auto& [key, is_on] : {std::pair("algorithm.filter_groups.enable", options.filter_groups.enabled), std::pair("sample_store.enable", options.sample_store.enabled),
-                                   std::pair("actor_rollout_ref.hybrid_engine=false", options.rollout_workers.has_value()), std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
-    if (is_on) return runtime::unimplemented(std::string("algorithm.adv_estimator=codapo with ") + key + ": every other step is of the prompts of the step before; leave " + key + " out");
+  for (const auto& [key, is_on] :
+       {std::pair("algorithm.filter_groups.enable", options.filter_groups.enabled),
+        std::pair("sample_store.enable", options.sample_store.enabled),
+        std::pair("actor_rollout_ref.hybrid_engine=false", options.rollout_workers.has_value()),
+        std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
+    if (is_on)
+      return runtime::unimplemented(
+          std::string("algorithm.adv_estimator=codapo with ") + key +
+          ": every other step is of the prompts of the step before; leave " + key + " out");
   }
   return {};
 }
@@ -69,11 +83,15 @@ std::vector<std::string> TrainerOptions::uneven_batches(std::int64_t workers) co
   if (validate_only) return found;
   const std::string batch = "data.train_batch_size=" + std::to_string(batch_prompts);
   if (batch_prompts < workers) {
-    found.push_back(batch + " is less than the " + std::to_string(workers) + " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");
+    found.push_back(batch + " is less than the " + std::to_string(workers) +
+                    " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have "
+                    "no prompts: raise it, or take fewer workers");
   }
   if (batch_prompts % mini_batch_prompts != 0) {
-    found.push_back(batch + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" + std::to_string(mini_batch_prompts) +
-                    ", so that the last optimizer step of each step would see fewer prompts: set ppo_mini_batch_size to a divisor");
+    found.push_back(batch + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" +
+                    std::to_string(mini_batch_prompts) +
+                    ", so that the last optimizer step of each step would see fewer prompts: set "
+                    "ppo_mini_batch_size to a divisor");
   }
   return found;
 }
@@ -82,7 +100,8 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   ConfigReader read(config);
   TrainerOptions options;
   options.batch_prompts = read.get_int("data.train_batch_size");
-  options.mini_batch_prompts = std::min(read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), options.batch_prompts);
+  options.mini_batch_prompts =
+      std::min(read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), options.batch_prompts);
   options.samples_per_prompt = read.get_int("actor_rollout_ref.rollout.n");
   options.prompt_tokens_max = read.get_int("data.max_prompt_length");
   options.response_tokens_max = read.get_int("data.max_response_length");
@@ -97,9 +116,12 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.async_save = read.get_bool("trainer.async_save");
   options.balances = read.get_bool("trainer.balance_batch");
   options.validation_interval = interval(config, "trainer.test_freq");
-  // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
-  // unasked-for validation may take longer than the training, so that here it must be asked for.
-  options.validate_first = read.get_bool("trainer.val_before_train") && (options.validation_interval > 0 || config.is_set("trainer.val_before_train"));
+  // Its default is true in verl, where no validation data means no validation. Built-in data always
+  // have some, and an unasked-for validation may take longer than the training, so that here it
+  // must be asked for.
+  options.validate_first =
+      read.get_bool("trainer.val_before_train") &&
+      (options.validation_interval > 0 || config.is_set("trainer.val_before_train"));
   options.validate_only = read.get_bool("trainer.val_only");
   options.validate_first = options.validate_first || options.validate_only;
   options.rollout_folder = read.find_string("trainer.rollout_data_dir").value_or("");
@@ -114,11 +136,15 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
 
-  options.gdpo_keys = read.find_strings("algorithm.gdpo_reward_keys").value_or(std::vector<std::string>());
-  if (const auto* weights = config.find("algorithm.gdpo_reward_weights"); weights != nullptr && !weights->is_null()) options.gdpo_weights = read.get_floats("algorithm.gdpo_reward_weights");
+  options.gdpo_keys =
+      read.find_strings("algorithm.gdpo_reward_keys").value_or(std::vector<std::string>());
+  if (const auto* weights = config.find("algorithm.gdpo_reward_weights");
+      weights != nullptr && !weights->is_null())
+    options.gdpo_weights = read.get_floats("algorithm.gdpo_reward_weights");
 
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
-  options.seed = static_cast<std::uint64_t>(seed) * 1'000'003 + static_cast<std::uint64_t>(read.get_int("actor_rollout_ref.rollout.seed"));
+  options.seed = static_cast<std::uint64_t>(seed) * 1'000'003 +
+                 static_cast<std::uint64_t>(read.get_int("actor_rollout_ref.rollout.seed"));
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");
   options.warm_start = {.steps = read.get_int("sft.steps"),
@@ -126,18 +152,26 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                         .learning_rate = read.get_float("sft.lr")};
   if (!read.status().ok()) return read.status();
 
-  if (options.folder.empty()) return config.out_of_range("trainer.default_local_dir", "a folder for the run");
+  if (options.folder.empty())
+    return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
   if (const OwnAdvantages* own = find_own_advantages(estimator)) options.own_advantages = *own;
   if (options.samples_per_prompt < group_size_min(options.estimator)) {
-    return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");
+    return config.out_of_range("actor_rollout_ref.rollout.n",
+                               "at least 2 with algorithm.adv_estimator=" + estimator +
+                                   ", which compares responses to one prompt");
   }
   if (options.estimator == AdvantageEstimator::kGdpo) {
-    if (options.gdpo_keys.empty()) return config.out_of_range("algorithm.gdpo_reward_keys", "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
+    if (options.gdpo_keys.empty())
+      return config.out_of_range(
+          "algorithm.gdpo_reward_keys",
+          "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
     if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
-      return config.out_of_range("algorithm.gdpo_reward_weights", "a list of " + std::to_string(options.gdpo_keys.size()) + " numbers, one for each of algorithm.gdpo_reward_keys");
+      return config.out_of_range("algorithm.gdpo_reward_weights",
+                                 "a list of " + std::to_string(options.gdpo_keys.size()) +
+                                     " numbers, one for each of algorithm.gdpo_reward_keys");
     }
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
@@ -145,20 +179,29 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   if (!store.ok()) return store.status();
   options.sample_store = *store;
   if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
-    return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
-                               "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
+    return config.out_of_range(
+        options.reward_scaling.baseline ? "algorithm.reward_baseline"
+                                        : "algorithm.normalize_reward",
+        "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
-  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
-  const std::int64_t policy_workers = read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
-  const Result<std::optional<RolloutWorkersOptions>> rollout_workers = RolloutWorkersOptions::from_config(config, policy_workers);
+  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok())
+    return goals;
+  const std::int64_t policy_workers =
+      read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
+  const Result<std::optional<RolloutWorkersOptions>> rollout_workers =
+      RolloutWorkersOptions::from_config(config, policy_workers);
   if (!rollout_workers.ok()) return rollout_workers.status();
   options.rollout_workers = *rollout_workers;
-  const Result<std::optional<PartialRolloutOptions>> partial_rollouts = PartialRolloutOptions::from_config(config);
+  const Result<std::optional<PartialRolloutOptions>> partial_rollouts =
+      PartialRolloutOptions::from_config(config);
   if (!partial_rollouts.ok()) return partial_rollouts.status();
   options.partial_rollouts = *partial_rollouts;
-  options.codapo = {.top_k = read.find_int("algorithm.codapo_top_k").value_or(options.codapo.top_k),
-                    .weight_offset = read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
-                    .accuracy_key = read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};
+  options.codapo = {
+      .top_k = read.find_int("algorithm.codapo_top_k").value_or(options.codapo.top_k),
+      .weight_offset =
+          read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
+      .accuracy_key =
+          read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};
   if (!read.status().ok()) return read.status();
   if (options.estimator == AdvantageEstimator::kCodapo) {
     if (const Status fits = check_codapo(config, options); !fits.ok()) return fits;

@@ -15,20 +15,23 @@ namespace rl {
 
 using runtime::Result;
 
-Result<PromptFeedOptions> training_feed_options(const Config& config, const TrainerOptions& trainer, const std::filesystem::path& model, std::int64_t workers) {
+Result<PromptFeedOptions> training_feed_options(const Config& config, const TrainerOptions& trainer,
+                                                const std::filesystem::path& model,
+                                                std::int64_t workers) {
   const Result<ModelConfig> model_config = ModelConfig::load(model);
   if (!model_config.ok()) return model_config.status();
-  PromptFeedOptions options{.model = model,
-                            .context = model_config->max_position_embeddings,
-                            .vocabulary = model_config->vocab_size,
-                            .batch_prompts = trainer.gen_batch_prompts,
-                            .batch_key = trainer.filter_groups.enabled ? "data.gen_batch_size" : "data.train_batch_size",
-                            .mini_batch_prompts = trainer.mini_batch_prompts,
-                            .workers = workers,
-                            .sampling_seed = trainer.seed,
-                            .shuffle = trainer.shuffle,
-                            .shuffle_seed = trainer.shuffle_seed,
-                            .with_prompts = !reward_models(config).empty()};
+  PromptFeedOptions options{
+      .model = model,
+      .context = model_config->max_position_embeddings,
+      .vocabulary = model_config->vocab_size,
+      .batch_prompts = trainer.gen_batch_prompts,
+      .batch_key = trainer.filter_groups.enabled ? "data.gen_batch_size" : "data.train_batch_size",
+      .mini_batch_prompts = trainer.mini_batch_prompts,
+      .workers = workers,
+      .sampling_seed = trainer.seed,
+      .shuffle = trainer.shuffle,
+      .shuffle_seed = trainer.shuffle_seed,
+      .with_prompts = !reward_models(config).empty()};
   if (trainer.distills) {
     const Result<std::vector<NamedTeacher>> teachers = teachers_from_config(config);
     if (!teachers.ok()) return teachers.status();
@@ -54,14 +57,21 @@ Result<PromptFeedOptions> training_feed_options(const Config& config, const Trai
   return options;
 }
 
-runtime::Status check_reward_rows(const RewardFunction& reward, std::span<const Dataset* const> datasets) {
+runtime::Status check_reward_rows(const RewardFunction& reward,
+                                  std::span<const Dataset* const> datasets) {
   for (const Dataset* dataset : datasets) {
-    const std::int64_t rows = dataset->in_memory() ? dataset->size() : std::min(dataset->size(), PromptFeed::kRowsCheckedMax);
+    const std::int64_t rows = dataset->in_memory()
+                                  ? dataset->size()
+                                  : std::min(dataset->size(), PromptFeed::kRowsCheckedMax);
     for (std::int64_t index = 0; index < rows; ++index) {
       const Result<DataRow> row = dataset->read(index);
       if (!row.ok()) return row.status();
-      const runtime::Status status =
-          reward.check_row({.data_source = row->data_source, .response = {}, .ground_truth = row->ground_truth, .extra_info = {}, .where = row->where, .prompt = row->prompt.dump()});
+      const runtime::Status status = reward.check_row({.data_source = row->data_source,
+                                                       .response = {},
+                                                       .ground_truth = row->ground_truth,
+                                                       .extra_info = {},
+                                                       .where = row->where,
+                                                       .prompt = row->prompt.dump()});
       if (!status.ok()) return status.with_context(row->where);
     }
   }

@@ -14,10 +14,16 @@
 
 namespace rl {
 
-/// Of a model folder or file that is here, for so many workers. Errors: those of ModelConfig::load, RowOrderChoice, AgentOptions, tool_schemas() and teachers_from_config().
-runtime::Result<PromptFeedOptions> training_feed_options(const Config& config, const TrainerOptions& trainer, const std::filesystem::path& model, std::int64_t workers);
+/// Of a model folder or file that is here, for so many workers. Errors: those of ModelConfig::load,
+/// RowOrderChoice, AgentOptions, tool_schemas() and teachers_from_config().
+runtime::Result<PromptFeedOptions> training_feed_options(const Config& config,
+                                                         const TrainerOptions& trainer,
+                                                         const std::filesystem::path& model,
+                                                         std::int64_t workers);
 
-/// That a reward can judge the rows of these data sets: all of those in memory, of others the first PromptFeed::kRowsCheckedMax. Errors: those of RewardFunction::check_row, with the row.
-runtime::Status check_reward_rows(const RewardFunction& reward, std::span<const Dataset* const> datasets);
+/// That a reward can judge the rows of these data sets: all of those in memory, of others the first
+/// PromptFeed::kRowsCheckedMax. Errors: those of RewardFunction::check_row, with the row.
+runtime::Status check_reward_rows(const RewardFunction& reward,
+                                  std::span<const Dataset* const> datasets);
 
 }  // namespace rl

@@ -17,17 +17,20 @@ struct Moments {
 Moments moments(const std::vector<double>& values, const std::vector<double>& weights) {
   Moments result;
   for (std::size_t i = 0; i < values.size(); ++i) result.mean += weights[i] * values[i];
-  for (std::size_t i = 0; i < values.size(); ++i) result.std += weights[i] * (values[i] - result.mean) * (values[i] - result.mean);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result.std += weights[i] * (values[i] - result.mean) * (values[i] - result.mean);
   result.std = std::sqrt(result.std);
   return result;
 }
 
-// The greatest of n draws with replacement from N sorted values is the k-th or less with probability (k / N)^n.
+// The greatest of n draws with replacement from N sorted values is the k-th or less with
+// probability (k / N)^n.
 Moments greatest_of(const std::vector<double>& ascending, std::size_t draws) {
   const auto count = static_cast<double>(ascending.size());
   std::vector<double> weights;
   for (std::size_t k = 0; k < ascending.size(); ++k) {
-    weights.push_back(std::pow(static_cast<double>(k + 1) / count, static_cast<double>(draws)) - std::pow(static_cast<double>(k) / count, static_cast<double>(draws)));
+    weights.push_back(std::pow(static_cast<double>(k + 1) / count, static_cast<double>(draws)) -
+                      std::pow(static_cast<double>(k) / count, static_cast<double>(draws)));
   }
   return moments(ascending, weights);
 }
@@ -43,7 +46,8 @@ std::vector<std::size_t> draw_counts(std::size_t count) {
 // Of one prompt, by name without its section.
 std::map<std::string, double> prompt_metrics(std::vector<double> scores) {
   const std::string at_all = "@" + std::to_string(scores.size());
-  const Moments all = moments(scores, std::vector<double>(scores.size(), 1.0 / static_cast<double>(scores.size())));
+  const Moments all =
+      moments(scores, std::vector<double>(scores.size(), 1.0 / static_cast<double>(scores.size())));
   std::map<std::string, double> metrics{{"mean" + at_all, all.mean}};
   if (scores.size() < 2) return metrics;
   metrics["std" + at_all] = all.std;
@@ -79,11 +83,13 @@ Metrics validation_metrics(const std::vector<ValidatedPrompt>& prompts) {
   for (const ValidatedPrompt& prompt : prompts) {
     for (const auto& [variable, all] : prompt.values) {
       std::vector<double> values;
-      std::copy_if(all.begin(), all.end(), std::back_inserter(values), [](double value) { return !std::isnan(value); });
+      std::copy_if(all.begin(), all.end(), std::back_inserter(values),
+                   [](double value) { return !std::isnan(value); });
       if (values.empty()) continue;
       Variable& of = sources[prompt.data_source.empty() ? "data" : prompt.data_source][variable];
       of.most = std::max(of.most, values.size());
-      for (const auto& [name, value] : prompt_metrics(std::move(values))) of.by_name[name].push_back(value);
+      for (const auto& [name, value] : prompt_metrics(std::move(values)))
+        of.by_name[name].push_back(value);
     }
   }
   Metrics metrics;
@@ -94,7 +100,8 @@ Metrics validation_metrics(const std::vector<ValidatedPrompt>& prompts) {
         double sum = 0.0;
         for (const double value : values) sum += value;
         const char* section = variable == core && is_core(name, of.most) ? "val-core/" : "val-aux/";
-        metrics[section + source + "/" + variable + "/" + name] = sum / static_cast<double>(values.size());
+        metrics[section + source + "/" + variable + "/" + name] =
+            sum / static_cast<double>(values.size());
       }
     }
   }

@@ -17,7 +17,8 @@ std::vector<To> join(const std::vector<std::vector<From>>& parts) {
 
 /// Of nothing each part is nothing.
 template <class T, class Part>
-std::vector<std::vector<T>> cut_like(const std::vector<T>& all, const std::vector<std::vector<Part>>& parts) {
+std::vector<std::vector<T>> cut_like(const std::vector<T>& all,
+                                     const std::vector<std::vector<Part>>& parts) {
   if (all.empty()) return std::vector<std::vector<T>>(parts.size());
   std::vector<std::vector<T>> cut;
   auto begin = all.begin();

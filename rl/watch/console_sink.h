@@ -20,9 +20,9 @@ struct ConsoleOptions {
   static ConsoleOptions of_stdout(std::int64_t interval);
 };
 
-/// One line a step, "step:3/10 - epoch:0 - actor/pg_loss:0.0123 - ...": the metrics that people watch first, in a fixed order, and
-/// whatever begins with "val"; the rest goes to the other sinks. A phase stands before it: "sft step:3/10 - ...". With a bar, the line
-/// appears above it.
+/// One line a step, "step:3/10 - epoch:0 - actor/pg_loss:0.0123 - ...": the metrics that people
+/// watch first, in a fixed order, and whatever begins with "val"; the rest goes to the other sinks.
+/// A phase stands before it: "sft step:3/10 - ...". With a bar, the line appears above it.
 class ConsoleSink : public MetricSink {
  public:
   /// Writes to `out`, which is borrowed.
@@ -35,7 +35,8 @@ class ConsoleSink : public MetricSink {
   static std::string line(const StepRecord& record);
 
   /// "[#####.....]  50%  step 5/10  2.1 s/step  ETA 0:11" within `width` columns.
-  static std::string bar(std::int64_t step, std::int64_t total, double seconds_per_step, std::int64_t width);
+  static std::string bar(std::int64_t step, std::int64_t total, double seconds_per_step,
+                         std::int64_t width);
 
  private:
   std::FILE* out_;

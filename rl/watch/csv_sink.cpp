@@ -29,7 +29,8 @@ std::string csv_number(double value) {
 
 }  // namespace
 
-Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file, std::int64_t last_step) {
+Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file,
+                                               std::int64_t last_step) {
   if (Status made = make_folder_of(file); !made.ok()) return made;
   std::unique_ptr<CsvSink> sink(new CsvSink(file));
   const std::vector<Row> rows = sink->read(last_step);
@@ -38,7 +39,8 @@ Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file
   return sink;
 }
 
-// Names of metrics and their numbers hold no line ends, so a line is a row. One cut short by a kill has no end.
+// Names of metrics and their numbers hold no line ends, so a line is a row. One cut short by a kill
+// has no end.
 std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
   std::vector<Row> rows;
   if (last_step == 0) return rows;  // what is before the first step is behind any checkpoint
@@ -54,7 +56,8 @@ std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
     for (std::size_t i = 0; i < values->size(); ++i) {
       if (!(*values)[i].empty()) row[(*header)[i]] = (*values)[i];
     }
-    if (row.contains("phase") || std::atoll(row["step"].c_str()) <= last_step) rows.push_back(std::move(row));
+    if (row.contains("phase") || std::atoll(row["step"].c_str()) <= last_step)
+      rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -62,7 +65,8 @@ std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
 bool CsvSink::add_columns(const Row& row) {
   const std::size_t before = columns_.size();
   for (const auto& [name, value] : row) {
-    if (std::find(columns_.begin(), columns_.end(), name) == columns_.end()) columns_.push_back(name);
+    if (std::find(columns_.begin(), columns_.end(), name) == columns_.end())
+      columns_.push_back(name);
   }
   return columns_.size() > before;
 }
@@ -71,26 +75,31 @@ std::string CsvSink::line(const Row& row) const {
   std::string text;
   for (const std::string& column : columns_) {
     const auto found = row.find(column);
-    text += (text.empty() ? "" : ",") + (found == row.end() ? "" : csv_field(found->second, kSeparator));
+    text += (text.empty() ? "" : ",") +
+            (found == row.end() ? "" : csv_field(found->second, kSeparator));
   }
   return text + "\n";
 }
 
 Status CsvSink::rewrite(const std::vector<Row>& rows) const {
   std::string text;
-  for (const std::string& column : columns_) text += (text.empty() ? "" : ",") + csv_field(column, kSeparator);
+  for (const std::string& column : columns_)
+    text += (text.empty() ? "" : ",") + csv_field(column, kSeparator);
   text += "\n";
   for (const Row& row : rows) text += line(row);
   return write_file_atomically(path_, text);
 }
 
 Status CsvSink::write(const StepRecord& record) {
-  Row row{{"step", std::to_string(record.step)}, {"total", std::to_string(record.total)}, {"epoch", std::to_string(record.epoch)}};
+  Row row{{"step", std::to_string(record.step)},
+          {"total", std::to_string(record.total)},
+          {"epoch", std::to_string(record.epoch)}};
   if (!record.phase.empty()) row["phase"] = record.phase;
   for (const auto& [name, value] : record.metrics) row[name] = csv_number(value);
   const std::size_t in_file = columns_.size();
   if (!add_columns(row)) {
-    Result<LogFile> file = LogFile::open(path_);  // anew, since a row with a new column replaces the file
+    Result<LogFile> file =
+        LogFile::open(path_);  // anew, since a row with a new column replaces the file
     return file.ok() ? file->write(line(row)) : file.status();
   }
   std::vector<Row> rows = read(std::numeric_limits<std::int64_t>::max());

@@ -13,12 +13,15 @@
 
 namespace rl {
 
-/// A header and a row a step: step, total, epoch, phase, then a column for each metric that there has been, in the order of their first
-/// appearance; empty where a step has none. A new metric reads and writes the file anew, everything else appends to it.
+/// A header and a row a step: step, total, epoch, phase, then a column for each metric that there
+/// has been, in the order of their first appearance; empty where a step has none. A new metric
+/// reads and writes the file anew, everything else appends to it.
 class CsvSink : public MetricSink {
  public:
-  /// Rows of `file` up to `last_step` are kept, as JsonLinesSink::open() does. Errors: as errno says, with the path.
-  static runtime::Result<std::unique_ptr<CsvSink>> open(const std::filesystem::path& file, std::int64_t last_step);
+  /// Rows of `file` up to `last_step` are kept, as JsonLinesSink::open() does. Errors: as errno
+  /// says, with the path.
+  static runtime::Result<std::unique_ptr<CsvSink>> open(const std::filesystem::path& file,
+                                                        std::int64_t last_step);
 
   runtime::Status write(const StepRecord& record) override;
   std::string place() const override { return path_.string(); }

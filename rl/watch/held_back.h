@@ -7,7 +7,8 @@
 
 namespace rl {
 
-/// Writes items, oldest first, up to the first that cannot be written, whose error is returned; those that are written leave the queue. `write` takes an item and returns a Status.
+/// Writes items, oldest first, up to the first that cannot be written, whose error is returned;
+/// those that are written leave the queue. `write` takes an item and returns a Status.
 template <class Item, class Write>
 runtime::Status write_in_order(std::deque<Item>& items, Write write) {
   while (!items.empty()) {

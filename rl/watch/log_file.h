@@ -23,8 +23,9 @@ class LogFile {
   /// The same, going on behind what is there already.
   static runtime::Result<LogFile> open(const std::filesystem::path& path);
 
-  /// Appends, so that a killed process has lost nothing that was written. Where not all of it can be written (a full disk) the file is as it was before,
-  /// and a later call may succeed. Errors: as errno says, with the path.
+  /// Appends, so that a killed process has lost nothing that was written. Where not all of it can
+  /// be written (a full disk) the file is as it was before, and a later call may succeed. Errors:
+  /// as errno says, with the path.
   runtime::Status write(std::string_view bytes);
 
   const std::filesystem::path& path() const { return path_; }

@@ -12,7 +12,8 @@
 
 namespace rl {
 
-/// Named numbers, in verl's names ("actor/pg_loss", "timing_s/gen"). A value that travels between actors.
+/// Named numbers, in verl's names ("actor/pg_loss", "timing_s/gen"). A value that travels between
+/// actors.
 using Metrics = std::map<std::string, double>;
 
 /// Mean, largest and smallest as `<name>/mean`, `/max`, `/min`. Nothing is added for no values.
@@ -31,14 +32,15 @@ struct StepRecord {
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
-  /// A failure says why the record was not kept, and leaves nothing of it behind: the same record may be written again later.
+  /// A failure says why the record was not kept, and leaves nothing of it behind: the same record
+  /// may be written again later.
   virtual runtime::Status write(const StepRecord& record) = 0;
   /// The file or folder to look into; empty for a terminal.
   virtual std::string place() const { return ""; }
 };
 
-/// Several sinks as one. What a sink could not write (its disk is full) is kept and written with a later record, in order; that is told when it begins and ends.
-/// Not thread-safe.
+/// Several sinks as one. What a sink could not write (its disk is full) is kept and written with a
+/// later record, in order; that is told when it begins and ends. Not thread-safe.
 class MetricLogger {
  public:
   MetricLogger() = default;
@@ -49,7 +51,8 @@ class MetricLogger {
 
   void add(std::unique_ptr<MetricSink> sink) { sinks_.push_back({std::move(sink)}); }
   void write(const StepRecord& record);
-  /// Tries once more to write what is kept. Errors: why some of it still cannot be, and how many records wait.
+  /// Tries once more to write what is kept. Errors: why some of it still cannot be, and how many
+  /// records wait.
   runtime::Status flush();
   std::vector<std::string> places() const;
 

@@ -35,7 +35,9 @@ constexpr std::int64_t kHeadBytes = 7;
 enum class Piece : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 constexpr char kMagic[] = ":W&B\xE1\xBE\x00";
 
-double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string piece_bytes(Piece piece, std::string_view data) {
   boost::crc_32_type crc;
@@ -59,7 +61,9 @@ std::string new_id() {
 }
 
 bool is_id(const std::string& id) {
-  return id.size() == 8 && std::all_of(id.begin(), id.end(), [](unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+  return id.size() == 8 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+         });
 }
 
 Result<std::string> run_id(const std::filesystem::path& file) {
@@ -88,33 +92,52 @@ std::string json_number(double value) {
   return ordered_json(value).dump();
 }
 
-ProtobufMessage history_item(const std::string& name, const std::string& json) { return ProtobufMessage().text(kNestedKey, name).text(kValueJson, json); }
+ProtobufMessage history_item(const std::string& name, const std::string& json) {
+  return ProtobufMessage().text(kNestedKey, name).text(kValueJson, json);
+}
 
 }  // namespace
 
 Result<std::unique_ptr<WandbSink>> WandbSink::open(const WandbOptions& options) {
   const std::filesystem::path folder = options.folder / "wandb";
-  const Result<std::string> id = run_id((options.run_folder.empty() ? options.folder : options.run_folder) / "wandb" / "run_id");
+  const Result<std::string> id = run_id(
+      (options.run_folder.empty() ? options.folder : options.run_folder) / "wandb" / "run_id");
   if (!id.ok()) return id.status();
   const double begin = unix_seconds();
-  const auto run_folder = [&](double time) { return folder / ("offline-run-" + time_text(time) + "-" + *id); };
+  const auto run_folder = [&](double time) {
+    return folder / ("offline-run-" + time_text(time) + "-" + *id);
+  };
   double named = begin;
   std::error_code ignored;
-  while (std::filesystem::exists(run_folder(named), ignored)) named += 1;  // started twice within a second
+  while (std::filesystem::exists(run_folder(named), ignored))
+    named += 1;  // started twice within a second
   Result<LogFile> file = LogFile::create(run_folder(named) / ("run-" + *id + ".wandb"));
   if (!file.ok()) return file.status();
   std::unique_ptr<WandbSink> sink(new WandbSink(std::move(*file)));
   Status status = sink->file_.write(std::string_view(kMagic, kHeadBytes));
   sink->position_ = kHeadBytes;
-  const ProtobufMessage version = ProtobufMessage().text(kProducer, "0.18.0").text(kMinConsumer, "0.13.0");
-  if (status.ok()) status = sink->append(ProtobufMessage().integer(kNumber, sink->records_++).message(kHeader, ProtobufMessage().message(kVersion, version)).bytes());
+  const ProtobufMessage version =
+      ProtobufMessage().text(kProducer, "0.18.0").text(kMinConsumer, "0.13.0");
+  if (status.ok())
+    status = sink->append(ProtobufMessage()
+                              .integer(kNumber, sink->records_++)
+                              .message(kHeader, ProtobufMessage().message(kVersion, version))
+                              .bytes());
   ProtobufMessage config;
-  for (const auto& [key, value] : options.config.items()) config.message(kUpdate, ProtobufMessage().text(kKey, key).text(kValueJson, value.dump()));
+  for (const auto& [key, value] : options.config.items())
+    config.message(kUpdate, ProtobufMessage().text(kKey, key).text(kValueJson, value.dump()));
   const auto whole = static_cast<std::int64_t>(begin);
-  const ProtobufMessage started = ProtobufMessage().integer(1, whole).integer(2, static_cast<std::int64_t>((begin - static_cast<double>(whole)) * 1e9));
+  const ProtobufMessage started = ProtobufMessage().integer(1, whole).integer(
+      2, static_cast<std::int64_t>((begin - static_cast<double>(whole)) * 1e9));
   ProtobufMessage run;
-  run.text(kId, *id).text(kProject, options.project).message(kConfig, config).text(kDisplayName, options.name).message(kStartTime, started);
-  if (status.ok()) status = sink->append(ProtobufMessage().integer(kNumber, sink->records_++).message(kRun, run).bytes());
+  run.text(kId, *id)
+      .text(kProject, options.project)
+      .message(kConfig, config)
+      .text(kDisplayName, options.name)
+      .message(kStartTime, started);
+  if (status.ok())
+    status = sink->append(
+        ProtobufMessage().integer(kNumber, sink->records_++).message(kRun, run).bytes());
   if (!status.ok()) return status;
   return sink;
 }
@@ -122,16 +145,23 @@ Result<std::unique_ptr<WandbSink>> WandbSink::open(const WandbOptions& options) 
 WandbSink::WandbSink(LogFile file) : file_(std::move(file)), begin_(unix_seconds()) {}
 
 WandbSink::~WandbSink() {
-  const ProtobufMessage exit = ProtobufMessage().integer(kCode, 0).integer(kRuntime, static_cast<std::int64_t>(unix_seconds() - begin_));
-  (void)append(ProtobufMessage().integer(kNumber, records_++).message(kExit, exit).bytes());  // a run without it is shown as crashed, no more
+  const ProtobufMessage exit = ProtobufMessage().integer(kCode, 0).integer(
+      kRuntime, static_cast<std::int64_t>(unix_seconds() - begin_));
+  (void)append(ProtobufMessage()
+                   .integer(kNumber, records_++)
+                   .message(kExit, exit)
+                   .bytes());  // a run without it is shown as crashed, no more
 }
 
 Status WandbSink::write(const StepRecord& record) {
   ProtobufMessage history;
-  for (const auto& [name, value] : record.metrics) history.message(kItem, history_item(name, json_number(value)));
+  for (const auto& [name, value] : record.metrics)
+    history.message(kItem, history_item(name, json_number(value)));
   // A warm start counts its own steps, which would collide with those of RL.
-  if (record.phase.empty()) history.message(kItem, history_item("_step", std::to_string(record.step)));
-  history.message(kItem, history_item("_timestamp", json_number(unix_seconds()))).message(kItem, history_item("_runtime", json_number(unix_seconds() - begin_)));
+  if (record.phase.empty())
+    history.message(kItem, history_item("_step", std::to_string(record.step)));
+  history.message(kItem, history_item("_timestamp", json_number(unix_seconds())))
+      .message(kItem, history_item("_runtime", json_number(unix_seconds() - begin_)));
   if (record.phase.empty()) history.message(kStep, ProtobufMessage().integer(1, record.step));
   return append(ProtobufMessage().integer(kNumber, records_++).message(kHistory, history).bytes());
 }
@@ -149,7 +179,9 @@ Status WandbSink::append(std::string_view message) {
     const std::string_view data = message.substr(0, static_cast<std::size_t>(room - kHeadBytes));
     message.remove_prefix(data.size());
     const bool last = message.empty();
-    bytes += piece_bytes(first ? (last ? Piece::kFull : Piece::kFirst) : (last ? Piece::kLast : Piece::kMiddle), data);
+    bytes += piece_bytes(
+        first ? (last ? Piece::kFull : Piece::kFirst) : (last ? Piece::kLast : Piece::kMiddle),
+        data);
     first = false;
   } while (!message.empty());
   const Status written = file_.write(bytes);

@@ -14,15 +14,17 @@
 namespace rl {
 
 struct WandbOptions {
-  std::filesystem::path folder;       // where `wandb/` is made
+  std::filesystem::path folder;  // where `wandb/` is made
   std::string project;
-  std::string name;                   // of the run, as people see it
-  nlohmann::ordered_json config;      // an object
+  std::string name;                       // of the run, as people see it
+  nlohmann::ordered_json config;          // an object
   std::filesystem::path run_folder = {};  // of the run alone, where its id is kept; empty: `folder`
 };
 
-/// Writes `folder/wandb/offline-run-<time>-<id>/run-<id>.wandb`: a log of LevelDB's form (blocks of 32 KiB, a checksum on each record) that holds wandb's protocol buffers.
-/// Nothing is sent anywhere. Every start of a run makes a folder of its own; the id, kept in `run_folder/wandb/run_id`, stays, so that a resumed run goes on where it was.
+/// Writes `folder/wandb/offline-run-<time>-<id>/run-<id>.wandb`: a log of LevelDB's form (blocks of
+/// 32 KiB, a checksum on each record) that holds wandb's protocol buffers. Nothing is sent
+/// anywhere. Every start of a run makes a folder of its own; the id, kept in
+/// `run_folder/wandb/run_id`, stays, so that a resumed run goes on where it was.
 class WandbSink : public MetricSink {
  public:
   /// Errors: as errno says, with the path.

@@ -23,9 +23,12 @@ namespace {
 constexpr std::size_t kBlockBytes = 4 << 20;
 constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
 
-Status write_error(int error, const std::filesystem::path& path) { return runtime::errno_status(error, path.string() + ": cannot be written"); }
+Status write_error(int error, const std::filesystem::path& path) {
+  return runtime::errno_status(error, path.string() + ": cannot be written");
+}
 
-// The file that a name stands for: a link is not to be replaced, but what it points to, which need not be there yet.
+// The file that a name stands for: a link is not to be replaced, but what it points to, which need
+// not be there yet.
 std::filesystem::path behind_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links) {
@@ -39,17 +42,22 @@ std::filesystem::path behind_links(std::filesystem::path path) {
 bool is_special(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+         !std::filesystem::is_directory(status);
 }
 
-// Linux writes at most 2 GiB at a time. `again` says whether a write that failed by an errno is worth another try.
+// Linux writes at most 2 GiB at a time. `again` says whether a write that failed by an errno is
+// worth another try.
 template <class Again>
-Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path, Again again) {
+Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path,
+                 Again again) {
   constexpr std::size_t kChunkBytes = 1 << 30;
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kChunkBytes));
-    if (written >= 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
-    else if (const int error = errno; error != EINTR && !again(error)) return write_error(error, path);
+    if (written >= 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    else if (const int error = errno; error != EINTR && !again(error))
+      return write_error(error, path);
   }
   return {};
 }
@@ -58,7 +66,8 @@ Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem
 Status write_through(const std::filesystem::path& path, std::string_view text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return write_error(errno, path);
-  const Status status = write_all(fd, std::as_bytes(std::span(text)), path, [](int) { return false; });
+  const Status status =
+      write_all(fd, std::as_bytes(std::span(text)), path, [](int) { return false; });
   ::close(fd);
   return status;
 }
@@ -80,16 +89,20 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given, std::uint64_t bytes_expected) {
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given,
+                                      std::uint64_t bytes_expected) {
   const std::filesystem::path path = behind_links(given);
-  if (is_special(path)) return runtime::invalid_argument(given.string() + ": a device or a pipe is there: name a regular file");
-  // O_EXCL rather than mkostemp, which makes files that only their owner can read. The number tells apart two writers of
-  // one process, and steps over what a killed process with our id left behind.
+  if (is_special(path))
+    return runtime::invalid_argument(given.string() +
+                                     ": a device or a pipe is there: name a regular file");
+  // O_EXCL rather than mkostemp, which makes files that only their owner can read. The number tells
+  // apart two writers of one process, and steps over what a killed process with our id left behind.
   static std::atomic<unsigned> next_number{0};
   std::string temporary;
   int fd = -1;
   do {
-    temporary = path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(next_number.fetch_add(1));
+    temporary = path.string() + ".tmp." + std::to_string(::getpid()) + "." +
+                std::to_string(next_number.fetch_add(1));
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0) return write_error(errno, path);
@@ -130,8 +143,11 @@ Status AtomicFile::flush_block() {
 }
 
 Status AtomicFile::write_all(std::span<const std::byte> bytes) {
-  // Some file systems take the flag and refuse the write; and what follows a write that was cut short begins anywhere.
-  return rl::write_all(fd_, bytes, path_, [this](int error) { return error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false); });
+  // Some file systems take the flag and refuse the write; and what follows a write that was cut
+  // short begins anywhere.
+  return rl::write_all(fd_, bytes, path_, [this](int error) {
+    return error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false);
+  });
 }
 
 Status AtomicFile::commit() {
@@ -143,7 +159,8 @@ Status AtomicFile::commit() {
   if (::close(std::exchange(fd_, -1)) != 0) return write_error(errno, path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno, path_);
   temporary_.clear();
-  // Only a synced folder remembers the rename after a power cut. Some file systems cannot sync one; the file itself is safe.
+  // Only a synced folder remembers the rename after a power cut. Some file systems cannot sync one;
+  // the file itself is safe.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) {

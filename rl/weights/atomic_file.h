@@ -13,21 +13,25 @@
 
 namespace rl {
 
-/// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and renames over it. Destroyed before that, the
-/// temporary file is removed and an old file at `path` stays as it was. Not thread-safe.
-/// Files known to be large go past the page cache (O_DIRECT) where the file system can: a checkpoint's pages would be fresh memory, which costs more than the disk, and push out
-/// what is read again.
+/// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and
+/// renames over it. Destroyed before that, the temporary file is removed and an old file at `path`
+/// stays as it was. Not thread-safe. Files known to be large go past the page cache (O_DIRECT)
+/// where the file system can: a checkpoint's pages would be fresh memory, which costs more than the
+/// disk, and push out what is read again.
 class AtomicFile {
  public:
-  /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather than after a long write.
-  /// Errors: kNotFound (no such folder), kResourceExhausted (disk full, quota), kInvalidArgument (no permission, a device or a pipe, ...).
-  static runtime::Result<AtomicFile> create(const std::filesystem::path& path, std::uint64_t bytes_expected = 0);
+  /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather
+  /// than after a long write. Errors: kNotFound (no such folder), kResourceExhausted (disk full,
+  /// quota), kInvalidArgument (no permission, a device or a pipe, ...).
+  static runtime::Result<AtomicFile> create(const std::filesystem::path& path,
+                                            std::uint64_t bytes_expected = 0);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
-  /// Appends all the bytes. Errors as create; also the file-size limit of the process (kResourceExhausted). May keep them back until commit(), which then has these errors.
+  /// Appends all the bytes. Errors as create; also the file-size limit of the process
+  /// (kResourceExhausted). May keep them back until commit(), which then has these errors.
   runtime::Status write(std::span<const std::byte> bytes);
   runtime::Status write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
 
@@ -43,11 +47,13 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once committed or moved from
   int fd_ = -1;
-  DirectBlock block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
+  DirectBlock block_;  // past the cache: what is to be written next, in memory that a device can
+                       // read; null otherwise
   std::size_t in_block_ = 0;
 };
 
-/// The whole of a small file at once: a config.json, say. A device or a pipe (/dev/stdout) takes it as it comes.
+/// The whole of a small file at once: a config.json, say. A device or a pipe (/dev/stdout) takes it
+/// as it comes.
 runtime::Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace rl

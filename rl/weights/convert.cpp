@@ -40,7 +40,8 @@ void convert_f16_portable(const std::byte* in, std::span<float> out) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx,f16c"))) void convert_f16_vector(const std::byte* in, std::span<float> out) {
+__attribute__((target("avx,f16c"))) void convert_f16_vector(const std::byte* in,
+                                                            std::span<float> out) {
   std::size_t i = 0;
   for (; i + 8 <= out.size(); i += 8) {
     __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2));
@@ -64,7 +65,8 @@ void convert_f16(const std::byte* in, std::span<float> out) {
 float f16_to_f32(std::uint16_t half) {
   std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
   std::uint32_t magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u) {  // infinity, or a NaN whose payload is kept and made quiet as the hardware does
+  if (magnitude >=
+      0x7c00u) {  // infinity, or a NaN whose payload is kept and made quiet as the hardware does
     std::uint32_t quiet = magnitude > 0x7c00u ? 0x00400000u : 0;
     return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13) | quiet);
   }
@@ -77,9 +79,11 @@ std::uint16_t f32_to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | 0x7e00u | static_cast<std::uint16_t>(magnitude >> 13 & 0x3ffu);  // NaN, quiet
-  if (magnitude >= 0x47800000u) return sign | 0x7c00u;                                                        // 65536 and more
-  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 leaves the multiple of 2^-24 in the last bits, rounded by the FPU
+  if (magnitude > 0x7f800000u)
+    return sign | 0x7e00u | static_cast<std::uint16_t>(magnitude >> 13 & 0x3ffu);  // NaN, quiet
+  if (magnitude >= 0x47800000u) return sign | 0x7c00u;                             // 65536 and more
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 leaves the multiple of 2^-24 in the last
+                                  // bits, rounded by the FPU
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u);
   }
@@ -91,7 +95,8 @@ namespace {
 
 std::uint16_t f32_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // rounding could make a NaN infinite
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // rounding could make a NaN infinite
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
@@ -117,34 +122,21 @@ void convert_to_f32(DType dtype, const std::byte* in, std::span<float> out) {
     case DType::kF32:
       if (!out.empty()) std::memcpy(out.data(), in, out.size_bytes());
       return;
-    case DType::kF64:
-      return convert_numbers<double>(in, out);
-    case DType::kF16:
-      return convert_f16(in, out);
-    case DType::kBF16:
-      return convert_bf16(in, out);
-    case DType::kI64:
-      return convert_numbers<std::int64_t>(in, out);
-    case DType::kI32:
-      return convert_numbers<std::int32_t>(in, out);
-    case DType::kI16:
-      return convert_numbers<std::int16_t>(in, out);
-    case DType::kI8:
-      return convert_numbers<std::int8_t>(in, out);
-    case DType::kU64:
-      return convert_numbers<std::uint64_t>(in, out);
-    case DType::kU32:
-      return convert_numbers<std::uint32_t>(in, out);
-    case DType::kU16:
-      return convert_numbers<std::uint16_t>(in, out);
-    case DType::kU8:
-      return convert_numbers<std::uint8_t>(in, out);
+    case DType::kF64: return convert_numbers<double>(in, out);
+    case DType::kF16: return convert_f16(in, out);
+    case DType::kBF16: return convert_bf16(in, out);
+    case DType::kI64: return convert_numbers<std::int64_t>(in, out);
+    case DType::kI32: return convert_numbers<std::int32_t>(in, out);
+    case DType::kI16: return convert_numbers<std::int16_t>(in, out);
+    case DType::kI8: return convert_numbers<std::int8_t>(in, out);
+    case DType::kU64: return convert_numbers<std::uint64_t>(in, out);
+    case DType::kU32: return convert_numbers<std::uint32_t>(in, out);
+    case DType::kU16: return convert_numbers<std::uint16_t>(in, out);
+    case DType::kU8: return convert_numbers<std::uint8_t>(in, out);
     case DType::kBool:
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = in[i] == std::byte{0} ? 0.0f : 1.0f;
       return;
-    default:
-      CHECK(dtype_block(dtype).elements > 1);
-      return dequantize(dtype, in, out);
+    default: CHECK(dtype_block(dtype).elements > 1); return dequantize(dtype, in, out);
   }
 }
 

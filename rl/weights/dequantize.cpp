@@ -18,7 +18,8 @@ float half_at(Bytes in) {
   return f16_to_f32(half);
 }
 
-// ---- blocks of 32: scale d, in the _1 formats also minimum m; low nibbles are elements 0-15, high ones 16-31 ----
+// ---- blocks of 32: scale d, in the _1 formats also minimum m; low nibbles are elements 0-15, high
+// ones 16-31 ----
 
 void block_q4_0(Bytes in, float* out) {
   const float d = half_at(in);
@@ -86,7 +87,8 @@ void block_q2_k(Bytes in, float* out) {
         const std::uint8_t scale = *scales++;
         const float dl = d * static_cast<float>(scale & 15);
         const float ml = dmin * static_cast<float>(scale >> 4);
-        for (int i = 0; i < 16; ++i) *out++ = dl * static_cast<float>(q[group * 16 + i] >> shift & 3) - ml;
+        for (int i = 0; i < 16; ++i)
+          *out++ = dl * static_cast<float>(q[group * 16 + i] >> shift & 3) - ml;
       }
     }
   }
@@ -127,7 +129,8 @@ struct ScaleAndMin {
 // Eight 6-bit (scale, minimum) pairs in 12 bytes, as Q4_K and Q5_K store them.
 ScaleAndMin scale_and_min(Bytes packed, int i) {
   if (i < 4) return {packed[i] & 63, packed[i + 4] & 63};
-  return {(packed[i + 4] & 15) | (packed[i - 4] >> 6) << 4, (packed[i + 4] >> 4) | (packed[i] >> 6) << 4};
+  return {(packed[i + 4] & 15) | (packed[i - 4] >> 6) << 4, (packed[i + 4] >> 4) | (packed[i] >> 6)
+                                                                                       << 4};
 }
 
 // d, dmin, scales[12], 4-bit q[128].
@@ -141,7 +144,8 @@ void block_q4_k(Bytes in, float* out) {
     const float dl = d * static_cast<float>(scale);
     const float ml = dmin * static_cast<float>(min);
     const int shift = group % 2 * 4;
-    for (int i = 0; i < 32; ++i) *out++ = dl * static_cast<float>(q[group / 2 * 32 + i] >> shift & 15) - ml;
+    for (int i = 0; i < 32; ++i)
+      *out++ = dl * static_cast<float>(q[group / 2 * 32 + i] >> shift & 15) - ml;
   }
 }
 
@@ -164,7 +168,8 @@ void block_q5_k(Bytes in, float* out) {
   }
 }
 
-// low nibbles[128], upper two bits[64], int8 scales[16], d. Each half of 128 elements is four quarters of 32.
+// low nibbles[128], upper two bits[64], int8 scales[16], d. Each half of 128 elements is four
+// quarters of 32.
 void block_q6_k(Bytes in, float* out) {
   const float d = half_at(in + 208);
   for (int half = 0; half < 2; ++half) {
@@ -187,7 +192,8 @@ template <void (*kBlock)(Bytes, float*)>
 void each_block(DType dtype, const std::byte* in, std::span<float> out) {
   const DTypeBlock block = dtype_block(dtype);
   auto next = reinterpret_cast<Bytes>(in);
-  for (std::size_t i = 0; i < out.size(); i += static_cast<std::size_t>(block.elements), next += block.bytes) {
+  for (std::size_t i = 0; i < out.size();
+       i += static_cast<std::size_t>(block.elements), next += block.bytes) {
     kBlock(next, out.data() + i);
   }
 }
@@ -197,28 +203,17 @@ void each_block(DType dtype, const std::byte* in, std::span<float> out) {
 void dequantize(DType dtype, const std::byte* in, std::span<float> out) {
   CHECK(out.size() % static_cast<std::size_t>(dtype_block(dtype).elements) == 0);
   switch (dtype) {
-    case DType::kQ4_0:
-      return each_block<block_q4_0>(dtype, in, out);
-    case DType::kQ4_1:
-      return each_block<block_q4_1>(dtype, in, out);
-    case DType::kQ5_0:
-      return each_block<block_q5_0>(dtype, in, out);
-    case DType::kQ5_1:
-      return each_block<block_q5_1>(dtype, in, out);
-    case DType::kQ8_0:
-      return each_block<block_q8_0>(dtype, in, out);
-    case DType::kQ2_K:
-      return each_block<block_q2_k>(dtype, in, out);
-    case DType::kQ3_K:
-      return each_block<block_q3_k>(dtype, in, out);
-    case DType::kQ4_K:
-      return each_block<block_q4_k>(dtype, in, out);
-    case DType::kQ5_K:
-      return each_block<block_q5_k>(dtype, in, out);
-    case DType::kQ6_K:
-      return each_block<block_q6_k>(dtype, in, out);
-    default:
-      runtime::check_failed(__FILE__, __LINE__, "dequantize of a dtype without blocks");
+    case DType::kQ4_0: return each_block<block_q4_0>(dtype, in, out);
+    case DType::kQ4_1: return each_block<block_q4_1>(dtype, in, out);
+    case DType::kQ5_0: return each_block<block_q5_0>(dtype, in, out);
+    case DType::kQ5_1: return each_block<block_q5_1>(dtype, in, out);
+    case DType::kQ8_0: return each_block<block_q8_0>(dtype, in, out);
+    case DType::kQ2_K: return each_block<block_q2_k>(dtype, in, out);
+    case DType::kQ3_K: return each_block<block_q3_k>(dtype, in, out);
+    case DType::kQ4_K: return each_block<block_q4_k>(dtype, in, out);
+    case DType::kQ5_K: return each_block<block_q5_k>(dtype, in, out);
+    case DType::kQ6_K: return each_block<block_q6_k>(dtype, in, out);
+    default: runtime::check_failed(__FILE__, __LINE__, "dequantize of a dtype without blocks");
   }
 }
 

@@ -1,5 +1,6 @@
-// GGUF's block formats to fp32. A block is a run of elements of one row that share scales: 32 elements in the older
-// formats, 256 (with scales of scales) in the K-quants. The layouts are ggml's.
+// GGUF's block formats to fp32. A block is a run of elements of one row that share scales: 32
+// elements in the older formats, 256 (with scales of scales) in the K-quants. The layouts are
+// ggml's.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace rl {
 
-/// De-quantises whole blocks stored at `in` into `out`; `dtype` is one of kQ*, `out.size()` a multiple of its block.
+/// De-quantises whole blocks stored at `in` into `out`; `dtype` is one of kQ*, `out.size()` a
+/// multiple of its block.
 void dequantize(DType dtype, const std::byte* in, std::span<float> out);
 
 }  // namespace rl

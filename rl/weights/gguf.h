@@ -1,5 +1,6 @@
-// GGUF: a header of typed key-value metadata and tensor descriptions, then aligned tensor bytes (versions 2 and 3, little-endian).
-// Metadata is not copied: strings and arrays are views of the mapped file and live as long as the GgufFile.
+// GGUF: a header of typed key-value metadata and tensor descriptions, then aligned tensor bytes
+// (versions 2 and 3, little-endian). Metadata is not copied: strings and arrays are views of the
+// mapped file and live as long as the GgufFile.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ enum class GgufType : std::uint32_t {
 
 std::string_view gguf_type_name(GgufType type);
 
-/// `count` elements of one type, still encoded. Decoding is asked for by type; nullopt when the elements are of another one.
+/// `count` elements of one type, still encoded. Decoding is asked for by type; nullopt when the
+/// elements are of another one.
 class GgufArray {
  public:
   GgufArray(GgufType element_type, std::uint64_t count, std::span<const std::byte> bytes)
@@ -47,8 +49,9 @@ class GgufArray {
   GgufType element_type() const { return element_type_; }
   std::uint64_t size() const { return count_; }
   std::optional<std::vector<std::string_view>> strings() const;
-  std::optional<std::vector<std::int64_t>> integers() const;  // any integer type, or bool; u64 above 2^63 - 1 gives nullopt
-  std::optional<std::vector<double>> numbers() const;         // any integer or float type
+  std::optional<std::vector<std::int64_t>> integers()
+      const;  // any integer type, or bool; u64 above 2^63 - 1 gives nullopt
+  std::optional<std::vector<double>> numbers() const;  // any integer or float type
 
  private:
   GgufType element_type_;
@@ -56,10 +59,12 @@ class GgufArray {
   std::span<const std::byte> bytes_;
 };
 
-/// One metadata value. The accessors convert between widths where nothing is lost and give nullopt (or null) otherwise.
+/// One metadata value. The accessors convert between widths where nothing is lost and give nullopt
+/// (or null) otherwise.
 class GgufValue {
  public:
-  using Storage = std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
+  using Storage =
+      std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
   GgufValue(GgufType type, Storage value) : type_(type), value_(std::move(value)) {}
 
   GgufType type() const { return type_; }
@@ -79,16 +84,19 @@ struct GgufEntry {
   GgufValue value;
 };
 
-/// A memory-mapped GGUF file. Tensor names stay as in the file ("blk.0.attn_q.weight"); shapes are row-major.
+/// A memory-mapped GGUF file. Tensor names stay as in the file ("blk.0.attn_q.weight"); shapes are
+/// row-major.
 class GgufFile : public WeightSource {
  public:
-  /// Maps the file and checks the whole header: every count, length and offset against the file's size before anything is
-  /// allocated. Errors name the file and the key or tensor: kNotFound, kInvalidArgument (not GGUF, damaged),
-  /// kUnimplemented (a version, byte order or quantisation that we do not read).
+  /// Maps the file and checks the whole header: every count, length and offset against the file's
+  /// size before anything is allocated. Errors name the file and the key or tensor: kNotFound,
+  /// kInvalidArgument (not GGUF, damaged), kUnimplemented (a version, byte order or quantisation
+  /// that we do not read).
   static runtime::Result<std::unique_ptr<GgufFile>> open(const std::filesystem::path& path);
 
   /// As open, on bytes in memory, which must outlive the result. `name` is for error messages.
-  static runtime::Result<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> bytes, std::string_view name);
+  static runtime::Result<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> bytes,
+                                                          std::string_view name);
 
   /// All metadata, in file order.
   virtual const std::vector<GgufEntry>& entries() const = 0;
@@ -99,7 +107,8 @@ class GgufFile : public WeightSource {
   /// The file's name, as error messages give it.
   virtual const std::string& name() const = 0;
 
-  /// Typed lookups of keys that must be there. Errors name the file, the key and the type found: kNotFound, kInvalidArgument.
+  /// Typed lookups of keys that must be there. Errors name the file, the key and the type found:
+  /// kNotFound, kInvalidArgument.
   runtime::Result<std::int64_t> integer(std::string_view key) const;
   runtime::Result<double> number(std::string_view key) const;
   runtime::Result<bool> boolean(std::string_view key) const;

@@ -10,7 +10,8 @@ namespace rl {
 /// Bytes of one encoded value; 0 for strings and arrays, whose size varies.
 std::size_t gguf_scalar_bytes(GgufType type);
 
-/// Decodes a scalar at `bytes` (any alignment, gguf_scalar_bytes of them) to the widest type of its kind.
+/// Decodes a scalar at `bytes` (any alignment, gguf_scalar_bytes of them) to the widest type of its
+/// kind.
 GgufValue::Storage decode_gguf_scalar(GgufType type, const std::byte* bytes);
 
 }  // namespace rl

@@ -13,7 +13,8 @@ namespace {
 std::optional<std::int64_t> to_integer(const GgufValue::Storage& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return *i;
   if (const auto* b = std::get_if<bool>(&value)) return *b ? 1 : 0;
-  if (const auto* u = std::get_if<std::uint64_t>(&value); u != nullptr && *u <= INT64_MAX) return static_cast<std::int64_t>(*u);
+  if (const auto* u = std::get_if<std::uint64_t>(&value); u != nullptr && *u <= INT64_MAX)
+    return static_cast<std::int64_t>(*u);
   return std::nullopt;
 }
 
@@ -24,9 +25,11 @@ std::optional<double> to_number(const GgufValue::Storage& value) {
   return std::nullopt;
 }
 
-// All elements through `convert`; nullopt as soon as one does not convert. The parser has checked that the bytes suffice.
+// All elements through `convert`; nullopt as soon as one does not convert. The parser has checked
+// that the bytes suffice.
 template <class T, class Convert>
-std::optional<std::vector<T>> decode(GgufType type, std::uint64_t count, std::span<const std::byte> bytes, Convert convert) {
+std::optional<std::vector<T>> decode(GgufType type, std::uint64_t count,
+                                     std::span<const std::byte> bytes, Convert convert) {
   const std::size_t width = gguf_scalar_bytes(type);
   if (width == 0) return std::nullopt;  // strings and arrays
   std::vector<T> result;
@@ -43,32 +46,19 @@ std::optional<std::vector<T>> decode(GgufType type, std::uint64_t count, std::sp
 
 std::string_view gguf_type_name(GgufType type) {
   switch (type) {
-    case GgufType::kU8:
-      return "u8";
-    case GgufType::kI8:
-      return "i8";
-    case GgufType::kU16:
-      return "u16";
-    case GgufType::kI16:
-      return "i16";
-    case GgufType::kU32:
-      return "u32";
-    case GgufType::kI32:
-      return "i32";
-    case GgufType::kF32:
-      return "f32";
-    case GgufType::kBool:
-      return "bool";
-    case GgufType::kString:
-      return "string";
-    case GgufType::kArray:
-      return "array";
-    case GgufType::kU64:
-      return "u64";
-    case GgufType::kI64:
-      return "i64";
-    case GgufType::kF64:
-      return "f64";
+    case GgufType::kU8: return "u8";
+    case GgufType::kI8: return "i8";
+    case GgufType::kU16: return "u16";
+    case GgufType::kI16: return "i16";
+    case GgufType::kU32: return "u32";
+    case GgufType::kI32: return "i32";
+    case GgufType::kF32: return "f32";
+    case GgufType::kBool: return "bool";
+    case GgufType::kString: return "string";
+    case GgufType::kArray: return "array";
+    case GgufType::kU64: return "u64";
+    case GgufType::kI64: return "i64";
+    case GgufType::kF64: return "f64";
   }
   return "unknown";
 }
@@ -77,22 +67,17 @@ std::size_t gguf_scalar_bytes(GgufType type) {
   switch (type) {
     case GgufType::kU8:
     case GgufType::kI8:
-    case GgufType::kBool:
-      return 1;
+    case GgufType::kBool: return 1;
     case GgufType::kU16:
-    case GgufType::kI16:
-      return 2;
+    case GgufType::kI16: return 2;
     case GgufType::kU32:
     case GgufType::kI32:
-    case GgufType::kF32:
-      return 4;
+    case GgufType::kF32: return 4;
     case GgufType::kU64:
     case GgufType::kI64:
-    case GgufType::kF64:
-      return 8;
+    case GgufType::kF64: return 8;
     case GgufType::kString:
-    case GgufType::kArray:
-      return 0;
+    case GgufType::kArray: return 0;
   }
   return 0;
 }
@@ -101,22 +86,15 @@ GgufValue::Storage decode_gguf_scalar(GgufType type, const std::byte* bytes) {
   std::uint64_t raw = 0;
   std::memcpy(&raw, bytes, gguf_scalar_bytes(type));
   switch (type) {
-    case GgufType::kI8:
-      return std::int64_t{static_cast<std::int8_t>(raw)};
-    case GgufType::kI16:
-      return std::int64_t{static_cast<std::int16_t>(raw)};
-    case GgufType::kI32:
-      return std::int64_t{static_cast<std::int32_t>(raw)};
-    case GgufType::kI64:
-      return static_cast<std::int64_t>(raw);
+    case GgufType::kI8: return std::int64_t{static_cast<std::int8_t>(raw)};
+    case GgufType::kI16: return std::int64_t{static_cast<std::int16_t>(raw)};
+    case GgufType::kI32: return std::int64_t{static_cast<std::int32_t>(raw)};
+    case GgufType::kI64: return static_cast<std::int64_t>(raw);
     case GgufType::kF32:
       return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(raw)));
-    case GgufType::kF64:
-      return std::bit_cast<double>(raw);
-    case GgufType::kBool:
-      return raw != 0;
-    default:
-      return raw;
+    case GgufType::kF64: return std::bit_cast<double>(raw);
+    case GgufType::kBool: return raw != 0;
+    default: return raw;
   }
 }
 

@@ -34,7 +34,8 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   int error = errno;
   ::close(fd);
-  if (address == MAP_FAILED) return runtime::errno_status(error, path.string() + ": cannot be mapped");
+  if (address == MAP_FAILED)
+    return runtime::errno_status(error, path.string() + ": cannot be mapped");
   return MappedFile({static_cast<const std::byte*>(address), size});
 }
 

@@ -1,4 +1,5 @@
-// MappedFile: a whole file as read-only memory, so that opening a model costs page-table entries and reading it costs page faults.
+// MappedFile: a whole file as read-only memory, so that opening a model costs page-table entries
+// and reading it costs page faults.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ class MappedFile {
  public:
   MappedFile() = default;  // maps nothing
 
-  /// Errors name the file: kNotFound, kInvalidArgument (a folder, a pipe, unreadable), kResourceExhausted (out of address space).
+  /// Errors name the file: kNotFound, kInvalidArgument (a folder, a pipe, unreadable),
+  /// kResourceExhausted (out of address space).
   static runtime::Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;

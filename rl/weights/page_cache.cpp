@@ -15,7 +15,8 @@ bool is_past_cache(int fd) {
 }
 
 DirectBlock allocate_direct_block(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 4096;  // what O_DIRECT asks of memory, offsets and sizes on every disk
+  constexpr std::size_t kAlignment =
+      4096;  // what O_DIRECT asks of memory, offsets and sizes on every disk
   return DirectBlock(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
 }
 

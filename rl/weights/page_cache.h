@@ -1,4 +1,5 @@
-// Files beside the page cache: bytes that nobody reads again soon go between memory and disk directly (O_DIRECT), where the file system can.
+// Files beside the page cache: bytes that nobody reads again soon go between memory and disk
+// directly (O_DIRECT), where the file system can.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,9 @@
 
 namespace rl {
 
-/// Reading and writing `fd` goes past the page cache from now on, or through it again. False: it stays as it was, since the file system has no such thing.
-/// A file system may accept this and refuse the first read or write with EINVAL.
+/// Reading and writing `fd` goes past the page cache from now on, or through it again. False: it
+/// stays as it was, since the file system has no such thing. A file system may accept this and
+/// refuse the first read or write with EINVAL.
 bool set_past_cache(int fd, bool past);
 
 bool is_past_cache(int fd);

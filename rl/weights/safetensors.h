@@ -1,5 +1,6 @@
-// The safetensors format: an 8-byte little-endian header length, a JSON header that gives every tensor's dtype, shape and
-// byte range, then the bytes. Reading is open_safetensors in weight_source.h; here are the header parser and the writer.
+// The safetensors format: an 8-byte little-endian header length, a JSON header that gives every
+// tensor's dtype, shape and byte range, then the bytes. Reading is open_safetensors in
+// weight_source.h; here are the header parser and the writer.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,11 @@ struct SafetensorsHeader {
 /// Largest header accepted, the same as in the reference implementation.
 inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 
-/// Parses and checks the header of a whole file's bytes: lengths inside the file, byte ranges without overlap or hole, and
-/// shape x dtype equal to each range. `name` is the file for error messages. Allocates in proportion to the header.
-runtime::Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, std::string_view name);
+/// Parses and checks the header of a whole file's bytes: lengths inside the file, byte ranges
+/// without overlap or hole, and shape x dtype equal to each range. `name` is the file for error
+/// messages. Allocates in proportion to the header.
+runtime::Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file,
+                                                     std::string_view name);
 
 /// A tensor to be written: row-major, data.size() == product of shape. Borrows the data.
 struct TensorView {
@@ -48,10 +51,12 @@ struct TensorView {
 };
 
 /// Writes tensors with string metadata ({"format": "pt"} is what transformers expects) to `file`.
-/// Atomic: a temporary file beside it is written, synced and renamed, so that readers see the old file or the new one;
-/// after an error the old file is untouched and the temporary one removed. SIGXFSZ must be ignored where a file-size limit is set.
-/// Errors: kInvalidArgument (duplicate name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.
-runtime::Status write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
+/// Atomic: a temporary file beside it is written, synced and renamed, so that readers see the old
+/// file or the new one; after an error the old file is untouched and the temporary one removed.
+/// SIGXFSZ must be ignored where a file-size limit is set. Errors: kInvalidArgument (duplicate
+/// name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.
+runtime::Status write_safetensors(const std::filesystem::path& file,
+                                  std::span<const TensorView> tensors,
                                   const std::map<std::string, std::string>& metadata);
 
 }  // namespace rl

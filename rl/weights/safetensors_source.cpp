@@ -17,7 +17,8 @@ Result<FileTensors> read_tensors(std::span<const std::byte> file, const std::str
   if (!header.ok()) return header.status();
   FileTensors tensors;
   for (SafetensorsEntry& entry : header->entries) {
-    tensors.bytes.push_back(file.subspan(header->data_offset + entry.begin, entry.end - entry.begin));
+    tensors.bytes.push_back(
+        file.subspan(header->data_offset + entry.begin, entry.end - entry.begin));
     tensors.infos.push_back(std::move(entry.info));
   }
   return tensors;
@@ -37,11 +38,13 @@ Result<std::unique_ptr<WeightSource>> open_safetensors(const fs::path& folder_or
       file = index;
     } else {
       return runtime::not_found(file.string() +
-                                ": holds no weights (model.safetensors or pytorch_model.bin, or the index of either); give a model folder in "
+                                ": holds no weights (model.safetensors or pytorch_model.bin, or "
+                                "the index of either); give a model folder in "
                                 "Hugging Face layout, or a .safetensors, .bin or .gguf file");
     }
   }
-  return file.string().ends_with(".index.json") ? open_sharded(file, read_tensors) : open_single(file, read_tensors);
+  return file.string().ends_with(".index.json") ? open_sharded(file, read_tensors)
+                                                : open_single(file, read_tensors);
 }
 
 }  // namespace rl

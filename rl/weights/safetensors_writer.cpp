@@ -1,4 +1,5 @@
-// write_safetensors: header first, then the tensors in the order given, each byte range right after the one before.
+// write_safetensors: header first, then the tensors in the order given, each byte range right after
+// the one before.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -18,8 +19,10 @@ using runtime::Status;
 
 namespace {
 
-// The length word and the JSON, padded with spaces so that the tensors start on 8 bytes. `data_bytes` gets their total.
-Result<std::string> make_header(std::span<const TensorView> tensors, const std::map<std::string, std::string>& metadata,
+// The length word and the JSON, padded with spaces so that the tensors start on 8 bytes.
+// `data_bytes` gets their total.
+Result<std::string> make_header(std::span<const TensorView> tensors,
+                                const std::map<std::string, std::string>& metadata,
                                 std::uint64_t& data_bytes) {
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
@@ -27,16 +30,19 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
   data_bytes = 0;
   for (const TensorView& tensor : tensors) {
     if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
-      return runtime::invalid_argument("tensor " + tensor.name + " is given twice, or its name is reserved");
+      return runtime::invalid_argument("tensor " + tensor.name +
+                                       " is given twice, or its name is reserved");
     }
     if (tensor_bytes(tensor.shape, DType::kF32) != tensor.data.size_bytes()) {
       return runtime::invalid_argument("tensor " + tensor.name + ": its shape does not have the " +
-                                       std::to_string(tensor.data.size()) + " elements of its data");
+                                       std::to_string(tensor.data.size()) +
+                                       " elements of its data");
     }
     nlohmann::json entry;
     entry["dtype"] = dtype_name(tensor.dtype);
     entry["shape"] = tensor.shape;
-    const std::uint64_t bytes = tensor.data.size() * static_cast<std::uint64_t>(dtype_block(tensor.dtype).bytes);
+    const std::uint64_t bytes =
+        tensor.data.size() * static_cast<std::uint64_t>(dtype_block(tensor.dtype).bytes);
     entry["data_offsets"] = {data_bytes, data_bytes + bytes};
     header.emplace(tensor.name, std::move(entry));
     data_bytes += bytes;
@@ -48,7 +54,8 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
     return runtime::invalid_argument("a tensor name or a metadata value is not UTF-8");
   }
   json.append((8 - json.size() % 8) % 8, ' ');
-  if (json.size() > kSafetensorsHeaderBytesMax) return runtime::invalid_argument("too many tensors for one file's header");
+  if (json.size() > kSafetensorsHeaderBytesMax)
+    return runtime::invalid_argument("too many tensors for one file's header");
   const std::uint64_t length = json.size();
   std::string bytes(reinterpret_cast<const char*>(&length), sizeof(length));
   return bytes + json;
@@ -60,7 +67,9 @@ Status check_range(std::span<const float> values, DType dtype) {
   if (dtype != DType::kF16) return {};
   for (const float value : values) {
     if (std::isfinite(value) && std::abs(value) >= kRoundsToInfinity) {
-      return runtime::invalid_argument("holds " + std::to_string(value) + ", which is beyond float16 (65504); write bfloat16 or float32");
+      return runtime::invalid_argument(
+          "holds " + std::to_string(value) +
+          ", which is beyond float16 (65504); write bfloat16 or float32");
     }
   }
   return {};
@@ -93,7 +102,8 @@ Status write_safetensors(const std::filesystem::path& file, std::span<const Tens
   for (const TensorView& tensor : tensors) {
     if (!status.ok()) return status;
     status = write_as(*out, tensor.data, tensor.dtype);
-    if (status.code() == runtime::ErrorCode::kInvalidArgument) status = status.with_context(file.string() + ": " + tensor.name);
+    if (status.code() == runtime::ErrorCode::kInvalidArgument)
+      status = status.with_context(file.string() + ": " + tensor.name);
   }
   return status.ok() ? out->commit() : status;
 }

@@ -1,5 +1,5 @@
-// What formats that spread a model over several files have in common: the index that says which file holds a tensor, and the files together
-// as one source.
+// What formats that spread a model over several files have in common: the index that says which
+// file holds a tensor, and the files together as one source.
 #pragma once
 
 #include <filesystem>
@@ -25,13 +25,16 @@ struct FileTensors {
 };
 
 /// Finds the tensors in a file's bytes; `name` is the file for error messages.
-using ReadTensors = runtime::Result<FileTensors> (*)(std::span<const std::byte> file, const std::string& name);
+using ReadTensors = runtime::Result<FileTensors> (*)(std::span<const std::byte> file,
+                                                     const std::string& name);
 
 /// One file as a source.
-runtime::Result<std::unique_ptr<WeightSource>> open_single(const std::filesystem::path& file, ReadTensors read);
+runtime::Result<std::unique_ptr<WeightSource>> open_single(const std::filesystem::path& file,
+                                                           ReadTensors read);
 
-/// The files that a `*.index.json` names, which lie beside it, as one source. Errors name the file that is missing, or a tensor that the
-/// index puts into a file that has none of that name.
-runtime::Result<std::unique_ptr<WeightSource>> open_sharded(const std::filesystem::path& index, ReadTensors read);
+/// The files that a `*.index.json` names, which lie beside it, as one source. Errors name the file
+/// that is missing, or a tensor that the index puts into a file that has none of that name.
+runtime::Result<std::unique_ptr<WeightSource>> open_sharded(const std::filesystem::path& index,
+                                                            ReadTensors read);
 
 }  // namespace rl

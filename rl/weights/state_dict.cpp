@@ -18,7 +18,8 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-// A model of 100,000 tensors takes 20 MB and 4 million instructions. Memory is a small multiple of the instructions.
+// A model of 100,000 tensors takes 20 MB and 4 million instructions. Memory is a small multiple of
+// the instructions.
 constexpr std::size_t kPickleBytesMax = 128 << 20;
 constexpr std::size_t kInstructionsMax = 16 << 20;
 constexpr std::size_t kTensorsMax = 1 << 20;
@@ -27,26 +28,78 @@ constexpr std::size_t kDimensionsMax = 16;
 
 /// Instructions of the pickle virtual machine by the names of Python's pickle.py.
 enum class Op : std::uint8_t {
-  kMark = '(', kStop = '.', kPop = '0', kBinInt = 'J', kBinInt1 = 'K', kBinInt2 = 'M', kNone = 'N', kBinPersId = 'Q', kReduce = 'R',
-  kBinUnicode = 'X', kAppend = 'a', kBuild = 'b', kGlobal = 'c', kAppends = 'e', kBinGet = 'h', kLongBinGet = 'j', kBinPut = 'q',
-  kLongBinPut = 'r', kSetItem = 's', kTuple = 't', kSetItems = 'u', kEmptyDict = '}', kEmptyList = ']', kEmptyTuple = ')',
-  kBinFloat = 'G', kProto = 0x80, kTuple1 = 0x85, kTuple2 = 0x86, kTuple3 = 0x87, kNewTrue = 0x88, kNewFalse = 0x89, kLong1 = 0x8a,
-  kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d, kStackGlobal = 0x93, kMemoize = 0x94, kFrame = 0x95,
+  kMark = '(',
+  kStop = '.',
+  kPop = '0',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinPersId = 'Q',
+  kReduce = 'R',
+  kBinUnicode = 'X',
+  kAppend = 'a',
+  kBuild = 'b',
+  kGlobal = 'c',
+  kAppends = 'e',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kEmptyDict = '}',
+  kEmptyList = ']',
+  kEmptyTuple = ')',
+  kBinFloat = 'G',
+  kProto = 0x80,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8a,
+  kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
+  kStackGlobal = 0x93,
+  kMemoize = 0x94,
+  kFrame = 0x95,
 };
 
-enum class Kind : std::uint8_t { kMark, kNone, kInteger, kOther, kText, kTuple, kList, kDict, kGlobal, kStorage, kTensor };
+enum class Kind : std::uint8_t {
+  kMark,
+  kNone,
+  kInteger,
+  kOther,
+  kText,
+  kTuple,
+  kList,
+  kDict,
+  kGlobal,
+  kStorage,
+  kTensor
+};
 
-/// One value. What it consists of lies in tables of the machine, so that values are small, nothing is copied, and a pickle that nests or
-/// refers to itself costs no recursion.
+/// One value. What it consists of lies in tables of the machine, so that values are small, nothing
+/// is copied, and a pickle that nests or refers to itself costs no recursion.
 struct Value {
   Kind kind = Kind::kNone;
-  std::uint32_t count = 0;   // of a text's bytes, of a tuple's elements
-  std::int64_t number = 0;   // an integer; else where in the table of its kind
+  std::uint32_t count = 0;  // of a text's bytes, of a tuple's elements
+  std::int64_t number = 0;  // an integer; else where in the table of its kind
 };
 
 /// What a name that may occur stands for.
 struct Global {
-  enum class Does { kOrderedDict, kTensorV2, kTensorV3, kParameter, kStorage, kUntypedStorage, kDType };
+  enum class Does {
+    kOrderedDict,
+    kTensorV2,
+    kTensorV3,
+    kParameter,
+    kStorage,
+    kUntypedStorage,
+    kDType
+  };
   std::string_view name;
   Does does;
   DType dtype = DType::kF32;
@@ -90,9 +143,11 @@ std::string shown(std::string_view text) {
   return text.size() > kShownMax ? out + "..." : out;
 }
 
-// Whether a view of `shape`, `strides` and `offset` lies inside `count` elements and repeats none so often that it is larger than them.
+// Whether a view of `shape`, `strides` and `offset` lies inside `count` elements and repeats none
+// so often that it is larger than them.
 bool fits(const PickledTensor& tensor) {
-  if (!tensor_bytes(tensor.info.shape, tensor.info.dtype)) return false;  // negative, or beyond any file
+  if (!tensor_bytes(tensor.info.shape, tensor.info.dtype))
+    return false;  // negative, or beyond any file
   if (tensor.offset < 0 || tensor.offset > tensor.storage_count) return false;
   const std::int64_t elements = tensor.info.element_count();
   if (elements == 0) return true;
@@ -100,7 +155,8 @@ bool fits(const PickledTensor& tensor) {
   std::int64_t last = tensor.offset;
   for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
     std::int64_t reach;
-    if (tensor.strides[i] < 0 || __builtin_mul_overflow(tensor.info.shape[i] - 1, tensor.strides[i], &reach) ||
+    if (tensor.strides[i] < 0 ||
+        __builtin_mul_overflow(tensor.info.shape[i] - 1, tensor.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last)) {
       return false;
     }
@@ -110,25 +166,35 @@ bool fits(const PickledTensor& tensor) {
 
 class Machine {
  public:
-  Machine(std::span<const std::byte> pickle, std::string_view name) : pickle_(pickle), name_(name) {}
+  Machine(std::span<const std::byte> pickle, std::string_view name)
+      : pickle_(pickle), name_(name) {}
 
   Result<std::vector<PickledTensor>> run() {
-    if (pickle_.size() > kPickleBytesMax) return damaged("its data.pkl of " + std::to_string(pickle_.size()) + " bytes is too long for a state dict");
+    if (pickle_.size() > kPickleBytesMax)
+      return damaged("its data.pkl of " + std::to_string(pickle_.size()) +
+                     " bytes is too long for a state dict");
     for (std::size_t steps = 0; !stopped_; ++steps) {
-      if (steps == kInstructionsMax) return damaged("its data.pkl has too many instructions for a state dict");
+      if (steps == kInstructionsMax)
+        return damaged("its data.pkl has too many instructions for a state dict");
       if (Status status = step(); !status.ok()) return status;
-      if (stack_.size() > kStackMax) return damaged("its data.pkl stacks up too much for a state dict");
+      if (stack_.size() > kStackMax)
+        return damaged("its data.pkl stacks up too much for a state dict");
     }
     return take_tensors();
   }
 
  private:
-  Status damaged(const std::string& why) const { return runtime::invalid_argument(std::string(name_) + ": " + why + "; fetch the file again"); }
+  Status damaged(const std::string& why) const {
+    return runtime::invalid_argument(std::string(name_) + ": " + why + "; fetch the file again");
+  }
   Status truncated() const { return damaged("its data.pkl ends in the middle"); }
-  Status misuse() const { return damaged("its data.pkl is no valid pickle at byte " + std::to_string(at_)); }
+  Status misuse() const {
+    return damaged("its data.pkl is no valid pickle at byte " + std::to_string(at_));
+  }
   Status refused(const std::string& what) const {
     return runtime::unimplemented(std::string(name_) + ": holds " + what +
-                                  ", which is more than tensors and is refused, as it could run code; if you trust the file, load it with torch and "
+                                  ", which is more than tensors and is refused, as it could run "
+                                  "code; if you trust the file, load it with torch and "
                                   "save model.state_dict() alone, best as safetensors");
   }
 
@@ -148,7 +214,8 @@ class Machine {
   }
 
   bool read_line(std::string_view& line) {
-    const std::string_view rest(reinterpret_cast<const char*>(pickle_.data()) + at_, pickle_.size() - at_);
+    const std::string_view rest(reinterpret_cast<const char*>(pickle_.data()) + at_,
+                                pickle_.size() - at_);
     const std::size_t end = rest.find('\n');
     if (end == rest.npos) return false;
     line = rest.substr(0, end);
@@ -156,7 +223,9 @@ class Machine {
     return true;
   }
 
-  void push(Kind kind, std::int64_t number = 0, std::size_t count = 0) { stack_.push_back({kind, static_cast<std::uint32_t>(count), number}); }
+  void push(Kind kind, std::int64_t number = 0, std::size_t count = 0) {
+    stack_.push_back({kind, static_cast<std::uint32_t>(count), number});
+  }
 
   // False when there is nothing above the last mark.
   bool pop(Value& value) {
@@ -181,7 +250,8 @@ class Machine {
       case Op::kProto: {
         std::uint8_t version;
         if (!read(version)) return truncated();
-        return version >= 2 && version <= 5 ? Status() : refused("pickle protocol " + std::to_string(version));
+        return version >= 2 && version <= 5 ? Status()
+                                            : refused("pickle protocol " + std::to_string(version));
       }
       case Op::kFrame: {
         std::uint64_t bytes;
@@ -219,7 +289,8 @@ class Machine {
       case Op::kAppend: return append(stack_.empty() ? 0 : stack_.size() - 1);
       case Op::kAppends: return append_marked();
       case Op::kEmptyDict: new_dict(); return {};
-      case Op::kSetItem: return set_items(stack_.size() < 2 ? 0 : stack_.size() - 2, /*marked=*/false);
+      case Op::kSetItem:
+        return set_items(stack_.size() < 2 ? 0 : stack_.size() - 2, /*marked=*/false);
       case Op::kSetItems: {
         const auto mark = last_mark();
         return mark ? set_items(*mark + 1, /*marked=*/true) : misuse();
@@ -236,7 +307,9 @@ class Machine {
       }
       case Op::kStackGlobal: {
         Value module, member;
-        if (!pop(member) || !pop(module) || module.kind != Kind::kText || member.kind != Kind::kText) return misuse();
+        if (!pop(member) || !pop(module) || module.kind != Kind::kText ||
+            member.kind != Kind::kText)
+          return misuse();
         return push_global(text_of(module), text_of(member));
       }
       case Op::kBinPersId: return load_storage();
@@ -244,7 +317,8 @@ class Machine {
       case Op::kBuild: return build();
     }
     constexpr char kDigits[] = "0123456789abcdef";
-    return refused(std::string("the pickle instruction 0x") + kDigits[byte / 16] + kDigits[byte % 16] + " at byte " + std::to_string(at_ - 1));
+    return refused(std::string("the pickle instruction 0x") + kDigits[byte / 16] +
+                   kDigits[byte % 16] + " at byte " + std::to_string(at_ - 1));
   }
 
   template <class T>
@@ -265,7 +339,8 @@ class Machine {
       return {};
     }
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < digits.size(); ++i) value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
+    for (std::size_t i = 0; i < digits.size(); ++i)
+      value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
     const bool negative = length > 0 && (digits.back() & 0x80) != 0;
     if (negative && length < 8) value |= ~std::uint64_t{0} << (8 * length);
     push(Kind::kInteger, static_cast<std::int64_t>(value));
@@ -296,7 +371,8 @@ class Machine {
       if (stack_[i].kind == Kind::kMark) return misuse();
     }
     const auto at = static_cast<std::int64_t>(tuple_elements_.size());
-    tuple_elements_.insert(tuple_elements_.end(), stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
+    tuple_elements_.insert(tuple_elements_.end(),
+                           stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
     stack_.resize(first);
     push(Kind::kTuple, at, count);
     return {};
@@ -334,7 +410,8 @@ class Machine {
 
   Status set_items(std::size_t first, bool marked) {
     const std::size_t below = marked ? first - 1 : first;
-    if (below == 0 || stack_[below - 1].kind != Kind::kDict || (stack_.size() - first) % 2 != 0) return misuse();
+    if (below == 0 || stack_[below - 1].kind != Kind::kDict || (stack_.size() - first) % 2 != 0)
+      return misuse();
     auto& dict = dicts_[static_cast<std::size_t>(stack_[below - 1].number)];
     for (std::size_t i = first; i < stack_.size(); i += 2) {
       if (stack_[i].kind == Kind::kMark || stack_[i + 1].kind == Kind::kMark) return misuse();
@@ -377,7 +454,8 @@ class Machine {
   }
 
   const Global* global_of(const Value& value) const {
-    return value.kind == Kind::kGlobal ? &kGlobals[static_cast<std::size_t>(value.number)] : nullptr;
+    return value.kind == Kind::kGlobal ? &kGlobals[static_cast<std::size_t>(value.number)]
+                                       : nullptr;
   }
 
   // ('storage', type, key, location, count): a file of the archive.
@@ -387,8 +465,9 @@ class Machine {
     const auto parts = elements_of(id);
     const Global* type = global_of(parts[1]);
     const bool untyped = type != nullptr && type->does == Global::Does::kUntypedStorage;
-    if (parts[0].kind != Kind::kText || text_of(parts[0]) != "storage" || type == nullptr || (!untyped && type->does != Global::Does::kStorage) ||
-        parts[2].kind != Kind::kText || parts[4].kind != Kind::kInteger || parts[4].number < 0) {
+    if (parts[0].kind != Kind::kText || text_of(parts[0]) != "storage" || type == nullptr ||
+        (!untyped && type->does != Global::Does::kStorage) || parts[2].kind != Kind::kText ||
+        parts[4].kind != Kind::kInteger || parts[4].number < 0) {
       return misuse();
     }
     push(Kind::kStorage, static_cast<std::int64_t>(storages_.size()));
@@ -408,7 +487,10 @@ class Machine {
         new_dict();
         return {};
       case Global::Does::kTensorV2: return make_tensor(given, 6, nullptr);
-      case Global::Does::kTensorV3: return given.size() < 7 || global_of(given[6]) == nullptr ? misuse() : make_tensor(given, 7, global_of(given[6]));
+      case Global::Does::kTensorV3:
+        return given.size() < 7 || global_of(given[6]) == nullptr
+                   ? misuse()
+                   : make_tensor(given, 7, global_of(given[6]));
       case Global::Does::kParameter:
         if (given.size() != 3 || given[0].kind != Kind::kTensor) return misuse();
         stack_.push_back(given[0]);
@@ -422,18 +504,25 @@ class Machine {
 
   // (storage, offset, shape, strides, requires_grad, hooks[, dtype][, metadata])
   Status make_tensor(std::span<const Value> given, std::size_t count, const Global* dtype) {
-    if (given.size() < count || given.size() > count + 1 || given[0].kind != Kind::kStorage || given[1].kind != Kind::kInteger) return misuse();
+    if (given.size() < count || given.size() > count + 1 || given[0].kind != Kind::kStorage ||
+        given[1].kind != Kind::kInteger)
+      return misuse();
     const Storage& storage = storages_[static_cast<std::size_t>(given[0].number)];
-    if (storage.untyped != (dtype != nullptr) || (dtype != nullptr && dtype->does != Global::Does::kDType)) return misuse();
+    if (storage.untyped != (dtype != nullptr) ||
+        (dtype != nullptr && dtype->does != Global::Does::kDType))
+      return misuse();
     PickledTensor tensor;
     tensor.info.dtype = dtype != nullptr ? dtype->dtype : storage.dtype;
     tensor.storage = storage.key;
-    tensor.storage_count = storage.untyped ? storage.count / dtype_block(tensor.info.dtype).bytes : storage.count;
+    tensor.storage_count =
+        storage.untyped ? storage.count / dtype_block(tensor.info.dtype).bytes : storage.count;
     tensor.offset = given[1].number;
-    if (!sizes_of(given[2], tensor.info.shape) || !sizes_of(given[3], tensor.strides) || tensor.info.shape.size() != tensor.strides.size()) {
+    if (!sizes_of(given[2], tensor.info.shape) || !sizes_of(given[3], tensor.strides) ||
+        tensor.info.shape.size() != tensor.strides.size()) {
       return misuse();
     }
-    if (tensors_.size() == kTensorsMax) return damaged("its data.pkl has too many tensors for a model");
+    if (tensors_.size() == kTensorsMax)
+      return damaged("its data.pkl has too many tensors for a model");
     push(Kind::kTensor, static_cast<std::int64_t>(tensors_.size()));
     tensors_.push_back(std::move(tensor));
     return {};
@@ -448,7 +537,8 @@ class Machine {
     return true;
   }
 
-  // Attributes: those of a state dict (its _metadata) say which version of each class wrote it, which nothing here needs.
+  // Attributes: those of a state dict (its _metadata) say which version of each class wrote it,
+  // which nothing here needs.
   Status build() {
     Value state;
     if (!pop(state) || stack_.empty() || stack_.back().kind != Kind::kDict) return misuse();
@@ -457,28 +547,35 @@ class Machine {
 
   Result<std::vector<PickledTensor>> take_tensors() {
     if (stack_.size() != 1) return misuse();
-    if (stack_[0].kind != Kind::kDict) return not_a_state_dict(stack_[0].kind == Kind::kTensor ? "a tensor" : "no dictionary");
+    if (stack_[0].kind != Kind::kDict)
+      return not_a_state_dict(stack_[0].kind == Kind::kTensor ? "a tensor" : "no dictionary");
     const auto& dict = dicts_[static_cast<std::size_t>(stack_[0].number)];
     std::unordered_set<std::string_view> names;
     std::vector<PickledTensor> tensors;
     for (const auto& [key, value] : dict) {
       if (key.kind != Kind::kText) return not_a_state_dict("a dictionary whose keys are no names");
       const std::string name(text_of(key));
-      if (value.kind != Kind::kTensor) return not_a_state_dict("a dictionary whose entry " + shown(name) + " is no tensor");
-      if (tensors.size() == kTensorsMax) return damaged("its data.pkl has too many tensors for a model");
-      if (!names.insert(text_of(key)).second) return damaged("tensor " + shown(name) + " is there twice");
-      tensors.push_back(tensors_[static_cast<std::size_t>(value.number)]);  // copied: a tensor may stand under several names
+      if (value.kind != Kind::kTensor)
+        return not_a_state_dict("a dictionary whose entry " + shown(name) + " is no tensor");
+      if (tensors.size() == kTensorsMax)
+        return damaged("its data.pkl has too many tensors for a model");
+      if (!names.insert(text_of(key)).second)
+        return damaged("tensor " + shown(name) + " is there twice");
+      tensors.push_back(tensors_[static_cast<std::size_t>(
+          value.number)]);  // copied: a tensor may stand under several names
       tensors.back().info.name = name;
       if (!fits(tensors.back())) {
-        return damaged("tensor " + shown(name) + " says it has more elements than its storage of " + std::to_string(tensors.back().storage_count));
+        return damaged("tensor " + shown(name) + " says it has more elements than its storage of " +
+                       std::to_string(tensors.back().storage_count));
       }
     }
     return tensors;
   }
 
   Status not_a_state_dict(const std::string& what) const {
-    return runtime::invalid_argument(std::string(name_) + ": holds " + what +
-                                     "; a model's weights are a state dict: save model.state_dict() alone");
+    return runtime::invalid_argument(
+        std::string(name_) + ": holds " + what +
+        "; a model's weights are a state dict: save model.state_dict() alone");
   }
 
   std::span<const std::byte> pickle_;
@@ -495,6 +592,9 @@ class Machine {
 
 }  // namespace
 
-Result<std::vector<PickledTensor>> parse_state_dict(std::span<const std::byte> pickle, std::string_view name) { return Machine(pickle, name).run(); }
+Result<std::vector<PickledTensor>> parse_state_dict(std::span<const std::byte> pickle,
+                                                    std::string_view name) {
+  return Machine(pickle, name).run();
+}
 
 }  // namespace rl

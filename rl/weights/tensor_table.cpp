@@ -13,7 +13,8 @@ namespace rl {
 using runtime::Status;
 
 std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape, DType dtype) {
-  constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 58;  // so that bytes fit in 64 bits for every dtype
+  constexpr std::uint64_t kElementsMax = std::uint64_t{1}
+                                         << 58;  // so that bytes fit in 64 bits for every dtype
   bool empty = false;
   std::uint64_t count = 1;
   for (std::int64_t dimension : shape) {
@@ -29,27 +30,34 @@ std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape
   }
   if (empty) count = 0;
   const DTypeBlock block = dtype_block(dtype);
-  if (block.elements > 1 && (shape.empty() || shape.back() % block.elements != 0)) return std::nullopt;
-  return count / static_cast<std::uint64_t>(block.elements) * static_cast<std::uint64_t>(block.bytes);
+  if (block.elements > 1 && (shape.empty() || shape.back() % block.elements != 0))
+    return std::nullopt;
+  return count / static_cast<std::uint64_t>(block.elements) *
+         static_cast<std::uint64_t>(block.bytes);
 }
 
 namespace {
 
-// Elements [first, first + out.size()) of a tensor that does not lie row-major, in row-major order: runs along the last dimension.
-void gather_to_f32(const TensorInfo& tensor, const TensorBytes& stored, std::int64_t first, std::span<float> out) {
+// Elements [first, first + out.size()) of a tensor that does not lie row-major, in row-major order:
+// runs along the last dimension.
+void gather_to_f32(const TensorInfo& tensor, const TensorBytes& stored, std::int64_t first,
+                   std::span<float> out) {
   const std::size_t dimensions = tensor.shape.size();
   const auto element_bytes = static_cast<std::size_t>(dtype_block(tensor.dtype).bytes);
   std::vector<std::int64_t> index(dimensions);
-  for (std::size_t d = dimensions; d-- > 0; first /= tensor.shape[d]) index[d] = first % tensor.shape[d];
+  for (std::size_t d = dimensions; d-- > 0; first /= tensor.shape[d])
+    index[d] = first % tensor.shape[d];
   std::vector<std::byte> run;
   while (!out.empty()) {
     std::int64_t at = 0;
     for (std::size_t d = 0; d < dimensions; ++d) at += index[d] * stored.strides[d];
-    const auto count = std::min(out.size(), static_cast<std::size_t>(tensor.shape.back() - index.back()));
+    const auto count =
+        std::min(out.size(), static_cast<std::size_t>(tensor.shape.back() - index.back()));
     run.resize(count * element_bytes);
     const std::byte* from = stored.data.data() + static_cast<std::size_t>(at) * element_bytes;
     const std::size_t step = static_cast<std::size_t>(stored.strides.back()) * element_bytes;
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(run.data() + i * element_bytes, from + i * step, element_bytes);
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(run.data() + i * element_bytes, from + i * step, element_bytes);
     convert_to_f32(tensor.dtype, run.data(), out.first(count));
     out = out.subspan(count);
     index.back() += static_cast<std::int64_t>(count);
@@ -84,26 +92,31 @@ const TensorInfo* TensorTable::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-Status TensorTable::read_f32(std::string_view source, std::string_view name, std::span<float> out) const {
+Status TensorTable::read_f32(std::string_view source, std::string_view name,
+                             std::span<float> out) const {
   const TensorInfo* tensor = find(name);
   if (tensor != nullptr && out.size() != static_cast<std::size_t>(tensor->element_count())) {
     return runtime::invalid_argument(std::string(source) + ": tensor " + tensor->name + " has " +
-                                     std::to_string(tensor->element_count()) + " elements, not " + std::to_string(out.size()));
+                                     std::to_string(tensor->element_count()) + " elements, not " +
+                                     std::to_string(out.size()));
   }
   return read_f32_range(source, name, 0, out);
 }
 
-Status TensorTable::read_f32_range(std::string_view source, std::string_view name, std::int64_t first,
-                                   std::span<float> out) const {
+Status TensorTable::read_f32_range(std::string_view source, std::string_view name,
+                                   std::int64_t first, std::span<float> out) const {
   const TensorInfo* tensor = find(name);
-  if (tensor == nullptr) return runtime::not_found(std::string(source) + ": no tensor " + std::string(name));
+  if (tensor == nullptr)
+    return runtime::not_found(std::string(source) + ": no tensor " + std::string(name));
   const DTypeBlock block = dtype_block(tensor->dtype);
   const std::int64_t count = tensor->element_count();
   const auto wanted = static_cast<std::int64_t>(out.size());
-  if (first < 0 || first > count || wanted > count - first || first % block.elements != 0 || wanted % block.elements != 0) {
-    return runtime::invalid_argument(std::string(source) + ": elements [" + std::to_string(first) + ", " +
-                                     std::to_string(first + wanted) + ") of tensor " + tensor->name + " (" +
-                                     std::to_string(count) + " elements, blocks of " + std::to_string(block.elements) +
+  if (first < 0 || first > count || wanted > count - first || first % block.elements != 0 ||
+      wanted % block.elements != 0) {
+    return runtime::invalid_argument(std::string(source) + ": elements [" + std::to_string(first) +
+                                     ", " + std::to_string(first + wanted) + ") of tensor " +
+                                     tensor->name + " (" + std::to_string(count) +
+                                     " elements, blocks of " + std::to_string(block.elements) +
                                      ") cannot be read alone");
   }
   const TensorBytes& stored = bytes_[static_cast<std::size_t>(tensor - tensors_.data())];

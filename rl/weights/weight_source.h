@@ -1,5 +1,6 @@
-// WeightSource: named tensors in files, read as fp32. Invariant: every tensor listed lies wholly inside its file,
-// so a read after a successful open can fail only on a wrong name or a wrong output size.
+// WeightSource: named tensors in files, read as fp32. Invariant: every tensor listed lies wholly
+// inside its file, so a read after a successful open can fail only on a wrong name or a wrong
+// output size.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 
 namespace rl {
 
-/// How a tensor's elements are stored. kQ* are GGUF's block formats, whose rows are whole numbers of blocks.
+/// How a tensor's elements are stored. kQ* are GGUF's block formats, whose rows are whole numbers
+/// of blocks.
 enum class DType : std::uint8_t {
   kF64,
   kF32,
@@ -46,14 +48,16 @@ enum class DType : std::uint8_t {
 /// "F32", "BF16", "Q4_1": the name that files and users use.
 std::string_view dtype_name(DType dtype);
 
-/// The smallest unit of a dtype: `elements` numbers in `bytes` bytes. One element for all but the block formats.
+/// The smallest unit of a dtype: `elements` numbers in `bytes` bytes. One element for all but the
+/// block formats.
 struct DTypeBlock {
   std::int64_t elements;
   std::int64_t bytes;
 };
 DTypeBlock dtype_block(DType dtype);
 
-/// What a file says about one tensor. `shape` is row-major, as in Hugging Face; GGUF's reversed order is undone.
+/// What a file says about one tensor. `shape` is row-major, as in Hugging Face; GGUF's reversed
+/// order is undone.
 struct TensorInfo {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -64,9 +68,9 @@ struct TensorInfo {
   bool operator==(const TensorInfo&) const = default;
 };
 
-/// A set of named tensors in a memory-mapped file or files. Reading converts or de-quantises to fp32.
-/// All methods are safe to call from several threads at once. The files must not be truncated while the source lives
-/// (replace them by rename, as write_safetensors does).
+/// A set of named tensors in a memory-mapped file or files. Reading converts or de-quantises to
+/// fp32. All methods are safe to call from several threads at once. The files must not be truncated
+/// while the source lives (replace them by rename, as write_safetensors does).
 class WeightSource {
  public:
   WeightSource() = default;
@@ -81,19 +85,25 @@ class WeightSource {
   virtual const TensorInfo* find(std::string_view name) const = 0;
 
   /// Converts the whole tensor into `out`, whose size must be the product of its shape.
-  /// Errors: kNotFound (no such tensor), kInvalidArgument (wrong size). Cost: one pass over the stored bytes.
+  /// Errors: kNotFound (no such tensor), kInvalidArgument (wrong size). Cost: one pass over the
+  /// stored bytes.
   virtual runtime::Status read_f32(std::string_view name, std::span<float> out) const = 0;
 
-  /// As read_f32, of the elements [first, first + out.size()) in row-major order: one rank's rows, say.
-  /// For block formats `first` and the count must be multiples of the block. Errors: as above; kUnimplemented by default.
-  virtual runtime::Status read_f32_range(std::string_view name, std::int64_t first, std::span<float> out) const;
+  /// As read_f32, of the elements [first, first + out.size()) in row-major order: one rank's rows,
+  /// say. For block formats `first` and the count must be multiples of the block. Errors: as above;
+  /// kUnimplemented by default.
+  virtual runtime::Status read_f32_range(std::string_view name, std::int64_t first,
+                                         std::span<float> out) const;
 };
 
-/// Opens a .safetensors file, a `*.safetensors.index.json`, or a model folder that holds `model.safetensors` or an index
-/// with its shards. Errors name the file, the tensor and what to do.
-runtime::Result<std::unique_ptr<WeightSource>> open_safetensors(const std::filesystem::path& folder_or_file);
+/// Opens a .safetensors file, a `*.safetensors.index.json`, or a model folder that holds
+/// `model.safetensors` or an index with its shards. Errors name the file, the tensor and what to
+/// do.
+runtime::Result<std::unique_ptr<WeightSource>> open_safetensors(
+    const std::filesystem::path& folder_or_file);
 
-/// Opens whatever `model` is: a .gguf file, what open_safetensors takes, or, where there is no safetensors, what open_pytorch takes (pytorch.h).
+/// Opens whatever `model` is: a .gguf file, what open_safetensors takes, or, where there is no
+/// safetensors, what open_pytorch takes (pytorch.h).
 runtime::Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model);
 
 }  // namespace rl

@@ -36,7 +36,9 @@ T number_at(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-std::string_view text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // Where the directory lies.
 struct End {
@@ -54,23 +56,30 @@ struct Entry {
 
 class Reader {
  public:
-  Reader(std::span<const std::byte> archive, std::string_view name) : archive_(archive), name_(name) {}
+  Reader(std::span<const std::byte> archive, std::string_view name)
+      : archive_(archive), name_(name) {}
 
   Result<ZipDirectory> read() {
     Result<End> end = find_end();
     if (!end.ok()) return end.status();
-    if (end->offset > archive_.size() || end->bytes > archive_.size() - end->offset) return damaged("its directory goes beyond the end");
-    if (end->entries > end->bytes / kEntryBytes) return damaged("its directory is too short for " + std::to_string(end->entries) + " files");
+    if (end->offset > archive_.size() || end->bytes > archive_.size() - end->offset)
+      return damaged("its directory goes beyond the end");
+    if (end->entries > end->bytes / kEntryBytes)
+      return damaged("its directory is too short for " + std::to_string(end->entries) + " files");
     std::span<const std::byte> rest = archive_.subspan(end->offset, end->bytes);
     ZipDirectory directory;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;  // of local headers and the files behind them
+    std::vector<std::pair<std::uint64_t, std::uint64_t>>
+        ranges;  // of local headers and the files behind them
     for (std::uint64_t i = 0; i < end->entries; ++i) {
       Entry entry;
       if (Status status = read_entry(rest, entry); !status.ok()) return status;
       Result<std::span<const std::byte>> bytes = locate(entry, end->offset);
       if (!bytes.ok()) return bytes.status();
-      if (!directory.emplace(entry.name, *bytes).second) return damaged("file " + std::string(entry.name) + " is there twice");
-      ranges.emplace_back(entry.header, static_cast<std::uint64_t>(bytes->data() - archive_.data()) + bytes->size());
+      if (!directory.emplace(entry.name, *bytes).second)
+        return damaged("file " + std::string(entry.name) + " is there twice");
+      ranges.emplace_back(
+          entry.header,
+          static_cast<std::uint64_t>(bytes->data() - archive_.data()) + bytes->size());
     }
     std::sort(ranges.begin(), ranges.end());
     for (std::size_t i = 1; i < ranges.size(); ++i) {
@@ -80,9 +89,13 @@ class Reader {
   }
 
  private:
-  Status damaged(const std::string& why) const { return runtime::invalid_argument(std::string(name_) + ": " + why + "; fetch the file again"); }
+  Status damaged(const std::string& why) const {
+    return runtime::invalid_argument(std::string(name_) + ": " + why + "; fetch the file again");
+  }
   Status unsupported(const std::string& why) const {
-    return runtime::unimplemented(std::string(name_) + ": " + why + ", which torch.save never does; load it with torch and save it again");
+    return runtime::unimplemented(
+        std::string(name_) + ": " + why +
+        ", which torch.save never does; load it with torch and save it again");
   }
 
   // The end record is the last thing but for a comment, whose length it gives.
@@ -102,9 +115,11 @@ class Reader {
     End end{.entries = number_at<std::uint16_t>(archive_, at + 10),
             .offset = number_at<std::uint32_t>(archive_, at + 16),
             .bytes = number_at<std::uint32_t>(archive_, at + 12)};
-    const bool zip64 = at >= kLocator64Bytes && number_at<std::uint32_t>(archive_, at - kLocator64Bytes) == kLocator64Magic;
+    const bool zip64 = at >= kLocator64Bytes &&
+                       number_at<std::uint32_t>(archive_, at - kLocator64Bytes) == kLocator64Magic;
     if (!zip64) {
-      if (number_at<std::uint16_t>(archive_, at + 4) != 0) return unsupported("a part of a split archive");
+      if (number_at<std::uint16_t>(archive_, at + 4) != 0)
+        return unsupported("a part of a split archive");
       return end;
     }
     const auto at64 = number_at<std::uint64_t>(archive_, at - kLocator64Bytes + 8);
@@ -120,11 +135,13 @@ class Reader {
 
   // Takes one entry off the front of the directory.
   Status read_entry(std::span<const std::byte>& rest, Entry& entry) const {
-    if (rest.size() < kEntryBytes || number_at<std::uint32_t>(rest, 0) != kEntryMagic) return damaged("its directory ends before its last file");
+    if (rest.size() < kEntryBytes || number_at<std::uint32_t>(rest, 0) != kEntryMagic)
+      return damaged("its directory ends before its last file");
     const std::size_t name_bytes = number_at<std::uint16_t>(rest, 28);
     const std::size_t extra_bytes = number_at<std::uint16_t>(rest, 30);
     const std::size_t comment_bytes = number_at<std::uint16_t>(rest, 32);
-    if (rest.size() - kEntryBytes < name_bytes + extra_bytes + comment_bytes) return damaged("its directory ends before its last file");
+    if (rest.size() - kEntryBytes < name_bytes + extra_bytes + comment_bytes)
+      return damaged("its directory ends before its last file");
     entry = {.name = text(rest.subspan(kEntryBytes, name_bytes)),
              .bytes = number_at<std::uint32_t>(rest, 24),
              .stored_bytes = number_at<std::uint32_t>(rest, 20),
@@ -132,7 +149,8 @@ class Reader {
     const std::string what = "file " + std::string(entry.name);
     if ((number_at<std::uint16_t>(rest, 8) & 1) != 0) return unsupported(what + " is encrypted");
     if (number_at<std::uint16_t>(rest, 10) != 0) return unsupported(what + " is compressed");
-    if (!apply_zip64(rest.subspan(kEntryBytes + name_bytes, extra_bytes), entry)) return damaged(what + " lacks its 64-bit sizes");
+    if (!apply_zip64(rest.subspan(kEntryBytes + name_bytes, extra_bytes), entry))
+      return damaged(what + " lacks its 64-bit sizes");
     if (entry.stored_bytes != entry.bytes) return damaged(what + " has two sizes");
     rest = rest.subspan(kEntryBytes + name_bytes + extra_bytes + comment_bytes);
     return {};
@@ -152,7 +170,8 @@ class Reader {
       if (bytes > extra.size() - 4) return false;
       if (id == kZip64Extra) {
         if (bytes < wanted.size() * 8) return false;
-        for (std::size_t i = 0; i < wanted.size(); ++i) *wanted[i] = number_at<std::uint64_t>(extra, 4 + i * 8);
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+          *wanted[i] = number_at<std::uint64_t>(extra, 4 + i * 8);
         return true;
       }
       extra = extra.subspan(4 + bytes);
@@ -161,17 +180,24 @@ class Reader {
   }
 
   // The file's bytes, behind its local header and before the directory.
-  Result<std::span<const std::byte>> locate(const Entry& entry, std::uint64_t directory_offset) const {
+  Result<std::span<const std::byte>> locate(const Entry& entry,
+                                            std::uint64_t directory_offset) const {
     const std::string what = "file " + std::string(entry.name);
-    if (entry.header > directory_offset || directory_offset - entry.header < kLocalBytes) return damaged(what + " goes beyond the end");
+    if (entry.header > directory_offset || directory_offset - entry.header < kLocalBytes)
+      return damaged(what + " goes beyond the end");
     const auto header = archive_.subspan(entry.header, directory_offset - entry.header);
     const std::size_t name_bytes = number_at<std::uint16_t>(header, 26);
     const std::size_t extra_bytes = number_at<std::uint16_t>(header, 28);
-    if (number_at<std::uint32_t>(header, 0) != kLocalMagic) return damaged(what + " is not where the directory says");
-    if (header.size() - kLocalBytes < name_bytes + extra_bytes) return damaged(what + " goes beyond the end");
-    if (text(header.subspan(kLocalBytes, name_bytes)) != entry.name) return damaged(what + " has another name at its place");
+    if (number_at<std::uint32_t>(header, 0) != kLocalMagic)
+      return damaged(what + " is not where the directory says");
+    if (header.size() - kLocalBytes < name_bytes + extra_bytes)
+      return damaged(what + " goes beyond the end");
+    if (text(header.subspan(kLocalBytes, name_bytes)) != entry.name)
+      return damaged(what + " has another name at its place");
     const auto bytes = header.subspan(kLocalBytes + name_bytes + extra_bytes);
-    if (entry.bytes > bytes.size()) return damaged(what + " says it has " + std::to_string(entry.bytes) + " bytes, more than are there");
+    if (entry.bytes > bytes.size())
+      return damaged(what + " says it has " + std::to_string(entry.bytes) +
+                     " bytes, more than are there");
     return bytes.first(entry.bytes);
   }
 
@@ -181,6 +207,8 @@ class Reader {
 
 }  // namespace
 
-Result<ZipDirectory> read_zip_directory(std::span<const std::byte> archive, std::string_view name) { return Reader(archive, name).read(); }
+Result<ZipDirectory> read_zip_directory(std::span<const std::byte> archive, std::string_view name) {
+  return Reader(archive, name).read();
+}
 
 }  // namespace rl

@@ -12,16 +12,19 @@ using runtime::Result;
 
 Result<Config> parse_config(const WorkerSpec& spec) {
   const auto tree = runtime::parse_json<nlohmann::ordered_json>(spec.config);
-  if (!tree.is_object()) return runtime::invalid_argument("the driver's configuration is not a JSON object");
+  if (!tree.is_object())
+    return runtime::invalid_argument("the driver's configuration is not a JSON object");
   return Config::from_json(tree);
 }
 
-Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, const WorkerSpec& spec) {
+Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
+                                                 const WorkerSpec& spec) {
   if (spec.size == 1) return make_single_communicator();
   const Result<std::string> host = node_host(runtime);
   if (!host.ok()) return host.status();
-  return make_gloo_communicator(make_runtime_rendezvous(runtime),
-                                {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
+  return make_gloo_communicator(
+      make_runtime_rendezvous(runtime),
+      {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
 }
 
 Result<std::vector<std::string>> as_text(const Result<std::vector<std::filesystem::path>>& files) {

@@ -18,9 +18,11 @@ namespace rl {
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
 /// Returns when all ranks of the group are there.
-runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, const WorkerSpec& spec);
+runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
+                                                          const WorkerSpec& spec);
 
 /// Paths travel as text.
-runtime::Result<std::vector<std::string>> as_text(const runtime::Result<std::vector<std::filesystem::path>>& files);
+runtime::Result<std::vector<std::string>> as_text(
+    const runtime::Result<std::vector<std::filesystem::path>>& files);
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-// The actors of a training run: thin shells that fetch objects, call a worker, and put what others need into the object store.
+// The actors of a training run: thin shells that fetch objects, call a worker, and put what others
+// need into the object store.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/watch/metrics.h"
 #include "rl/worker/actor_profile.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
@@ -27,16 +28,20 @@ namespace rl {
 struct WorkerSpec {
   std::string config;  // Config::to_json(), as text
   std::string model;   // a folder or file that the worker's node sees
-  std::string model_name;  // what adapters say that they were made for: the same, or its name on the hub
-  std::string adapter;     // a folder of an adapter on it, or empty
-  std::string group;   // unique to this group of this run
+  std::string
+      model_name;  // what adapters say that they were made for: the same, or its name on the hub
+  std::string adapter;  // a folder of an adapter on it, or empty
+  std::string group;    // unique to this group of this run
   std::int32_t rank = 0;
   std::int32_t size = 1;
   std::int32_t threads = 1;
-  std::string device = {};  // where its model computes, see find_device()
+  std::string device = {};      // where its model computes, see find_device()
   bool generates_only = false;  // a policy that is never trained: its optimizer has no state
 
-  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads, device, generates_only); }
+  auto fields() {
+    return std::tie(config, model, model_name, adapter, group, rank, size, threads, device,
+                    generates_only);
+  }
 };
 
 /// A step's samples of one worker: the controller passes the reference on and reads the summary.
@@ -58,7 +63,8 @@ struct PartlyGenerated {
   auto fields() { return std::tie(generated, finished, oldest, newest, rest); }
 };
 
-/// What a critic says of one worker's samples: the policy gets the reference, the controller reads the summary.
+/// What a critic says of one worker's samples: the policy gets the reference, the controller reads
+/// the summary.
 struct Estimated {
   runtime::ObjectRef<TokenEstimates> estimates;
   EstimateSummary summary;
@@ -74,37 +80,59 @@ class PolicyActor {
   static constexpr const char* kName = "Policy";
 
   /// Returns when all ranks of the group are there.
-  static runtime::Result<std::unique_ptr<PolicyActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<PolicyActor>> create(runtime::Runtime& runtime,
+                                                              const WorkerSpec& spec);
 
-  PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+  PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker)
+      : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
-  /// The same, with a reward that hears of each response, and the task of its prompt, as soon as it is there; see RewardActor::prepare.
-  runtime::Result<Generated> generate_for(const PromptBatch& prompts, bool validation, const std::vector<RewardTask>& tasks, const runtime::ActorHandle<RewardActor>& reward);
+  /// The same, with a reward that hears of each response, and the task of its prompt, as soon as it
+  /// is there; see RewardActor::prepare.
+  runtime::Result<Generated> generate_for(const PromptBatch& prompts, bool validation,
+                                          const std::vector<RewardTask>& tasks,
+                                          const runtime::ActorHandle<RewardActor>& reward);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
   /// See PolicyWorker; `begun` is what the call before left over.
-  runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun, const std::vector<PromptBatch>& fresh, const PartialPlan& plan, std::uint64_t version);
+  runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun,
+                                                      const std::vector<PromptBatch>& fresh,
+                                                      const PartialPlan& plan,
+                                                      std::uint64_t version);
   /// Gives the cluster the weights of now under that name, see WeightPublisher; versions grow.
   runtime::Status publish_weights(const std::string& name, std::uint64_t version);
-  /// As generate(), by published weights of at least that version, which it waits for. Names may alternate; versions grow over all of them.
-  runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version);
-  /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
-  runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
+  /// As generate(), by published weights of at least that version, which it waits for. Names may
+  /// alternate; versions grow over all of them.
+  runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name,
+                                           std::uint64_t version);
+  /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's
+  /// samples are gathered from several rounds.
+  runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh,
+                                    const std::vector<std::int64_t>& prompts);
   /// See collect_prompts(); `batches` are those of all workers.
-  runtime::Result<Generated> collect(const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<PromptPlace>& places);
-  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates, const std::vector<float>& teacher_logprobs);
-  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
+  runtime::Result<Generated> collect(const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
+                                     const std::vector<PromptPlace>& places);
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch,
+                                      const std::vector<float>& reference_logprobs,
+                                      const EstimateTask& task);
+  runtime::Result<Metrics> update(const RolloutBatch& batch,
+                                  const std::vector<float>& reference_logprobs,
+                                  const UpdatePlan& plan, const TokenEstimates& estimates,
+                                  const std::vector<float>& teacher_logprobs);
+  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
+                                     double learning_rate);
   runtime::Status check_weights() { return worker_->check_weights(); }
   std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
-  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
+  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
+  /// beside the calls that follow, and forgotten.
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   void reset_optimizer() { worker_->reset_optimizer(); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
@@ -112,7 +140,8 @@ class PolicyActor {
 
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
-  std::map<std::string, WeightReceiver> receivers_;  // by name; of a worker that generates for another
+  std::map<std::string, WeightReceiver>
+      receivers_;  // by name; of a worker that generates for another
   SnapshotSlot snapshot_;
 };
 
@@ -122,20 +151,28 @@ class CriticActor {
   static constexpr const char* kName = "Critic";
 
   /// Returns when all ranks of the group are there.
-  static runtime::Result<std::unique_ptr<CriticActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<CriticActor>> create(runtime::Runtime& runtime,
+                                                              const WorkerSpec& spec);
 
-  CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+  CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker)
+      : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan);
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch,
+                                      const std::vector<float>& reference_logprobs,
+                                      const EstimateTask& task);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
+                                  const UpdatePlan& plan);
   runtime::Status check_weights() { return worker_->check_weights(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
-  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
+  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
+  /// beside the calls that follow, and forgotten.
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
@@ -156,16 +193,26 @@ class ReferenceActor {
  public:
   static constexpr const char* kName = "Reference";
 
-  static runtime::Result<std::unique_ptr<ReferenceActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<ReferenceActor>> create(runtime::Runtime& runtime,
+                                                                 const WorkerSpec& spec);
 
-  ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+  ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker)
+      : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Referenced> score(const RolloutBatch& batch);
-  /// One of several teachers: score() of the samples with a 0 in `left_out`, beside `so_far`, what those before it said of all; empty: it is the first.
-  runtime::Result<Referenced> score_some(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out, const std::vector<float>& so_far, const std::vector<double>& penalties_so_far);
+  /// One of several teachers: score() of the samples with a 0 in `left_out`, beside `so_far`, what
+  /// those before it said of all; empty: it is the first.
+  runtime::Result<Referenced> score_some(const RolloutBatch& batch,
+                                         const std::vector<std::uint8_t>& left_out,
+                                         const std::vector<float>& so_far,
+                                         const std::vector<double>& penalties_so_far);
   /// What score() said of `batch`, of the samples that RewardActor::without() keeps.
-  runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs, const std::vector<double>& kl_penalties, const std::vector<std::uint8_t>& left_out);
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs,
+                                      const std::vector<double>& kl_penalties,
+                                      const std::vector<std::uint8_t>& left_out);
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
@@ -178,19 +225,30 @@ class RewardActor {
  public:
   static constexpr const char* kName = "Reward";
 
-  static runtime::Result<std::unique_ptr<RewardActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<RewardActor>> create(runtime::Runtime& runtime,
+                                                              const WorkerSpec& spec);
 
-  RewardActor(runtime::Runtime& runtime, RewardWorker worker) : runtime_(runtime), worker_(std::move(worker)) {}
+  RewardActor(runtime::Runtime& runtime, RewardWorker worker)
+      : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
+  runtime::Result<RewardReport> score(const RolloutBatch& batch,
+                                      const std::vector<RewardTask>& tasks);
   bool prepares() { return worker_.prepares(); }
-  void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks) { worker_.prepare(responses, tasks); }
-  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) {
+  void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks) {
+    worker_.prepare(responses, tasks);
+  }
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch,
+                                                 const std::vector<RewardTask>& tasks,
+                                                 const std::vector<double>& scores,
+                                                 std::int64_t count) {
     return worker_.texts(batch, tasks, scores, count);
   }
   /// What is left of a step's samples where some are not to be trained on.
-  runtime::Result<Generated> without(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  runtime::Result<Generated> without(const RolloutBatch& batch,
+                                     const std::vector<std::uint8_t>& left_out);
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:

@@ -1,4 +1,5 @@
-// AllReduceProbe: an actor that runs all-reduces with its like on other nodes, to see whether they work and how fast.
+// AllReduceProbe: an actor that runs all-reduces with its like on other nodes, to see whether they
+// work and how fast.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,11 @@ class AllReduceProbe {
  public:
   static constexpr const char* kName = "AllReduceProbe";
 
-  AllReduceProbe(runtime::Runtime& runtime, int rank, int size, std::string group) : runtime_(runtime), rank_(rank), size_(size), group_(std::move(group)) {}
+  AllReduceProbe(runtime::Runtime& runtime, int rank, int size, std::string group)
+      : runtime_(runtime), rank_(rank), size_(size), group_(std::move(group)) {}
 
-  /// All ranks call it at the same time, with the same arguments. Errors: as make_gloo_communicator; those of the collective.
+  /// All ranks call it at the same time, with the same arguments. Errors: as
+  /// make_gloo_communicator; those of the collective.
   runtime::Result<AllReduceResult> measure(std::uint64_t elements, int rounds);
   /// The version of the NCCL that this process can use. Errors: as NcclLibrary::load.
   runtime::Result<std::string> nccl_version();

@@ -1,4 +1,5 @@
-// Clip-Cov and KL-Cov: the few tokens that drive entropy down, those whose log-prob and advantage vary together most; Cui et al. 2025, arXiv:2505.22617.
+// Clip-Cov and KL-Cov: the few tokens that drive entropy down, those whose log-prob and advantage
+// vary together most; Cui et al. 2025, arXiv:2505.22617.
 #pragma once
 
 #include <span>
@@ -13,19 +14,26 @@ namespace rl {
 
 /// Defaults are verl's.
 struct CovarianceOptions {
-  double clip_ratio = 0.0002;     // of the tokens lose their gradient (Clip-Cov), ...
-  double clip_lower = 1.0;        // ... drawn from those whose covariance is between these
+  double clip_ratio = 0.0002;  // of the tokens lose their gradient (Clip-Cov), ...
+  double clip_lower = 1.0;     // ... drawn from those whose covariance is between these
   double clip_upper = 5.0;
-  double kl_ratio = 0.0002;       // of the tokens, those of the largest covariance, are held near the old policy (KL-Cov), ...
-  double kl_coefficient = 0.1;    // ... by so much of |log ratio|
+  double kl_ratio = 0.0002;     // of the tokens, those of the largest covariance, are held near the
+                                // old policy (KL-Cov), ...
+  double kl_coefficient = 0.1;  // ... by so much of |log ratio|
 };
 
 enum class CovarianceChoice { kClip, kKl };
 
-/// 1 for each learned token that is chosen, else 0. A token's covariance is (advantage - mean) * (log-prob - mean), with the means of its mini-batch
-/// over all workers, and log-probs of the policy that drew it: so what is chosen depends on neither micro-batches nor workers. Of candidates for kClip a token
-/// is drawn by a hash of what was said up to it. At least one token a mini-batch counts for the shares. Collective. `advantages` are per token.
-runtime::Result<std::vector<float>> covariant_tokens(CovarianceChoice choice, const RolloutBatch& batch, std::span<const float> advantages, std::span<const MiniBatch> mini_batches,
-                                                     const CovarianceOptions& options, Communicator& communicator);
+/// 1 for each learned token that is chosen, else 0. A token's covariance is (advantage - mean) *
+/// (log-prob - mean), with the means of its mini-batch over all workers, and log-probs of the
+/// policy that drew it: so what is chosen depends on neither micro-batches nor workers. Of
+/// candidates for kClip a token is drawn by a hash of what was said up to it. At least one token a
+/// mini-batch counts for the shares. Collective. `advantages` are per token.
+runtime::Result<std::vector<float>> covariant_tokens(CovarianceChoice choice,
+                                                     const RolloutBatch& batch,
+                                                     std::span<const float> advantages,
+                                                     std::span<const MiniBatch> mini_batches,
+                                                     const CovarianceOptions& options,
+                                                     Communicator& communicator);
 
 }  // namespace rl

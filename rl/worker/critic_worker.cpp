@@ -15,47 +15,68 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-CriticWorker::CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator)
-    : options_(options), learner_(std::move(model), std::move(communicator), options.learner), head_(learner_.model().config().output_heads.front().name),
-      peak_flops_(measured_peak_flops(learner_.model().parameters().arena().device(), options.bf16)) {}
+CriticWorker::CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model,
+                           std::unique_ptr<Communicator> communicator)
+    : options_(options),
+      learner_(std::move(model), std::move(communicator), options.learner),
+      head_(learner_.model().config().output_heads.front().name),
+      peak_flops_(
+          measured_peak_flops(learner_.model().parameters().arena().device(), options.bf16)) {}
 
-Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& options, std::unique_ptr<Communicator> communicator) {
+Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
+    const CriticOptions& options, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   if (!config->output_heads.empty() && config->task == ModelTask::kCausalLm) {
-    return runtime::invalid_argument(options.model.string() + ": a model with heads beside its output layer cannot be made into a critic; give another critic.model.path");
+    return runtime::invalid_argument(options.model.string() +
+                                     ": a model with heads beside its output layer cannot be made "
+                                     "into a critic; give another critic.model.path");
   }
-  Result<std::unique_ptr<Transformer>> model =
-      Transformer::load(with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed, {.threads = options.threads, .device = options.device});
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(
+      with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed,
+      {.threads = options.threads, .device = options.device});
   if (!model.ok()) return model.status();
-  return std::unique_ptr<CriticWorker>(new CriticWorker(options, std::move(*model), std::move(communicator)));
+  return std::unique_ptr<CriticWorker>(
+      new CriticWorker(options, std::move(*model), std::move(communicator)));
 }
 
-Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
+Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch,
+                                              std::span<const float> reference_logprobs,
+                                              const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.scoring_batch);
+  Result<std::vector<float>> values =
+      response_values(learner_.model(), head_, batch, options_.scoring_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
 
-Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) {
+Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstimates& estimates,
+                                     const UpdatePlan& plan) {
   Status valid = batch.validate();
   if (valid.ok()) valid = check_estimates(batch, estimates);
   if (valid.ok()) valid = check_plan(batch, plan);
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
-  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic", .peak_flops = peak_flops_};
-  return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) -> Status {
-    const RecomputeLayers recompute(options_.recompute_layers);
-    const Bf16Products bf16(options_.bf16);
-    const PackedBatch packed = pack_samples(batch, first, last);
-    const Result<at::Tensor> head_T = learner_.model().head(packed, head_);
-    if (!head_T.ok()) return head_T.status();
-    return backward(value_loss(batch, first, last, packed, *head_T, estimates, repeats_of(plan.use, first, last), mini_batch, options_.objective, metrics));
-  });
+  const UpdateLoop loop{.epochs = options_.epochs,
+                        .micro_batch = options_.micro_batch,
+                        .learning_rate = plan.learning_rate,
+                        .role = "critic",
+                        .peak_flops = peak_flops_};
+  return run_updates(learner_, batch, plan.mini_batches, loop,
+                     [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last,
+                         Metrics& metrics) -> Status {
+                       const RecomputeLayers recompute(options_.recompute_layers);
+                       const Bf16Products bf16(options_.bf16);
+                       const PackedBatch packed = pack_samples(batch, first, last);
+                       const Result<at::Tensor> head_T = learner_.model().head(packed, head_);
+                       if (!head_T.ok()) return head_T.status();
+                       return backward(value_loss(batch, first, last, packed, *head_T, estimates,
+                                                  repeats_of(plan.use, first, last), mini_batch,
+                                                  options_.objective, metrics));
+                     });
 }
 
 }  // namespace rl

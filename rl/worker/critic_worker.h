@@ -1,4 +1,5 @@
-// The critic role: predicts what a response will be worth from each of its tokens on, and learns to. A model of its own with one output a token.
+// The critic role: predicts what a response will be worth from each of its tokens on, and learns
+// to. A model of its own with one output a token.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +9,8 @@
 
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
-#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/watch/metrics.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"
 #include "rl/worker/update_loop.h"
@@ -17,30 +18,44 @@
 
 namespace rl {
 
-/// One data-parallel rank. Ranks call the same methods in the same order; update() is collective. A resource; one thread at a time.
+/// One data-parallel rank. Ranks call the same methods in the same order; update() is collective. A
+/// resource; one thread at a time.
 class CriticWorker {
  public:
-  /// Loads the model, its output layer replaced by a head that begins at random unless the folder has one. Errors: those of Transformer::load.
-  static runtime::Result<std::unique_ptr<CriticWorker>> create(const CriticOptions& options, std::unique_ptr<Communicator> communicator);
+  /// Loads the model, its output layer replaced by a head that begins at random unless the folder
+  /// has one. Errors: those of Transformer::load.
+  static runtime::Result<std::unique_ptr<CriticWorker>> create(
+      const CriticOptions& options, std::unique_ptr<Communicator> communicator);
 
-  /// Values under the present weights, and what follows from them. Errors: those of response_values and estimate_tokens.
-  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
+  /// Values under the present weights, and what follows from them. Errors: those of response_values
+  /// and estimate_tokens.
+  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch,
+                                           std::span<const float> reference_logprobs,
+                                           const EstimateTask& task);
 
-  /// options.epochs passes over the mini-batches, an optimizer step each. Returns "critic/..." metrics as this worker's part of the step's means.
-  /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan);
+  /// options.epochs passes over the mini-batches, an optimizer step each. Returns "critic/..."
+  /// metrics as this worker's part of the step's means. kInvalidArgument: sizes that do not fit.
+  /// Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
+                                  const UpdatePlan& plan);
 
   /// See Learner.
-  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) { return learner_.save(folder); }
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) {
+    return learner_.save(folder);
+  }
   void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
-  runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const { return snapshot.write(folder); }
+  runtime::Result<std::vector<std::filesystem::path>> write(
+      const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
+    return snapshot.write(folder);
+  }
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   runtime::Status check_weights() { return learner_.check_equal_weights(); }
 
   const Learner& learner() const { return learner_; }
 
  private:
-  CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
+  CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model,
+               std::unique_ptr<Communicator> communicator);
 
   CriticOptions options_;
   Learner learner_;

@@ -24,11 +24,18 @@ constexpr const char* kObjectiveActor = "actor_rollout_ref.actor.";
 constexpr const char* kLossMode = "actor_rollout_ref.actor.policy_loss.loss_mode";
 
 constexpr std::array kModes = {
-    std::pair{"vanilla", PolicyLossMode::kVanilla}, std::pair{"cispo", PolicyLossMode::kCispo},      std::pair{"clip_cov", PolicyLossMode::kClipCov},
-    std::pair{"dppo_kl", PolicyLossMode::kDppoKl},  std::pair{"dppo_tv", PolicyLossMode::kDppoTv},   std::pair{"dro", PolicyLossMode::kDro},
+    std::pair{"vanilla", PolicyLossMode::kVanilla},
+    std::pair{"cispo", PolicyLossMode::kCispo},
+    std::pair{"clip_cov", PolicyLossMode::kClipCov},
+    std::pair{"dppo_kl", PolicyLossMode::kDppoKl},
+    std::pair{"dppo_tv", PolicyLossMode::kDppoTv},
+    std::pair{"dro", PolicyLossMode::kDro},
     std::pair{"disco", PolicyLossMode::kDisco},
-    std::pair{"geo_mean", PolicyLossMode::kGeoMean}, std::pair{"gpg", PolicyLossMode::kGpg},         std::pair{"gspo", PolicyLossMode::kGspo},
-    std::pair{"kl_cov", PolicyLossMode::kKlCov},    std::pair{"sapo", PolicyLossMode::kSapo},
+    std::pair{"geo_mean", PolicyLossMode::kGeoMean},
+    std::pair{"gpg", PolicyLossMode::kGpg},
+    std::pair{"gspo", PolicyLossMode::kGspo},
+    std::pair{"kl_cov", PolicyLossMode::kKlCov},
+    std::pair{"sapo", PolicyLossMode::kSapo},
 };
 
 Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
@@ -39,7 +46,9 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
   }
   if (find_policy_loss(name) != nullptr) return PolicyLossMode::kOwn;
   for (const std::string& own : added_choices(kLossMode)) known += ", " + own;
-  return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known + "; one of your own is registered in main, before run(), for workers too");
+  return runtime::invalid_argument(
+      "policy loss \"" + name + "\" is none of " + known +
+      "; one of your own is registered in main, before run(), for workers too");
 }
 
 // The loss of that name, with its numbers as the configuration has them.
@@ -47,17 +56,20 @@ OwnPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
   const OwnPolicyLoss* registered = find_policy_loss(name);
   if (registered == nullptr) return {};
   OwnPolicyLoss own = *registered;
-  for (auto& [key, value] : own.numbers) value = read.find_float(std::string(kObjectiveActor) + "policy_loss." + key).value_or(value);
+  for (auto& [key, value] : own.numbers)
+    value = read.find_float(std::string(kObjectiveActor) + "policy_loss." + key).value_or(value);
   return own;
 }
 
-// algorithm.rollout_correction with bypass_mode=true and loss_type=reinforce replaces the policy loss.
+// algorithm.rollout_correction with bypass_mode=true and loss_type=reinforce replaces the policy
+// loss.
 Status read_rollout_correction(const Config& config, PolicyObjective& objective) {
   const std::string section = "algorithm.rollout_correction.";
   ConfigReader read(config);
   const bool bypass = read.get_bool(section + "bypass_mode");
   std::string loss = read.get_string(section + "loss_type");
-  const std::optional<bool> policy_gradient = read.find_bool(section + "use_policy_gradient");  // what earlier releases had
+  const std::optional<bool> policy_gradient =
+      read.find_bool(section + "use_policy_gradient");  // what earlier releases had
   const std::string level = read.find_string(section + "rollout_is").value_or("");
   if (!read.status().ok()) return read.status();
   if (policy_gradient == true && !config.is_set(section + "loss_type")) loss = "reinforce";
@@ -65,8 +77,10 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
   objective.mode = PolicyLossMode::kReinforce;
   if (level.empty()) return {};
   const nlohmann::ordered_json* threshold = config.find(section + "rollout_is_threshold");
-  if (threshold == nullptr) return config.out_of_range(section + "rollout_is_threshold", "a number, or LOWER_UPPER");
-  const Result<ImportanceWeightOptions> weights = parse_importance_bounds(threshold->is_string() ? threshold->get<std::string>() : threshold->dump());
+  if (threshold == nullptr)
+    return config.out_of_range(section + "rollout_is_threshold", "a number, or LOWER_UPPER");
+  const Result<ImportanceWeightOptions> weights = parse_importance_bounds(
+      threshold->is_string() ? threshold->get<std::string>() : threshold->dump());
   if (!weights.ok()) return weights.status().with_context(section + "rollout_is_threshold");
   objective.weights = *weights;
   objective.weights->by_sequence = level == "sequence";
@@ -75,12 +89,17 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
 
 Status check_disco(const Config& config, const DiscoOptions& disco, const std::string& score) {
   const std::string policy_loss = std::string(kObjectiveActor) + "policy_loss.";
-  if (score != "logL" && score != "Lratio") return config.out_of_range(policy_loss + "score_func", "logL or Lratio");
+  if (score != "logL" && score != "Lratio")
+    return config.out_of_range(policy_loss + "score_func", "logL or Lratio");
   if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) != "disco") {
-    return config.out_of_range("algorithm.adv_estimator", "disco with policy_loss.loss_mode=disco, which learns from what is right and what is wrong");
+    return config.out_of_range("algorithm.adv_estimator",
+                               "disco with policy_loss.loss_mode=disco, which learns from what is "
+                               "right and what is wrong");
   }
   for (const char* key : {"algorithm.use_pf_ppo", "algorithm.mask_truncated"}) {
-    if (config.find_bool(key).value_or(std::nullopt) == true) return config.out_of_range(key, "false with policy_loss.loss_mode=disco, where each sample counts once");
+    if (config.find_bool(key).value_or(std::nullopt) == true)
+      return config.out_of_range(
+          key, "false with policy_loss.loss_mode=disco, where each sample counts once");
   }
   return {};
 }
@@ -90,7 +109,9 @@ struct Shares {
   at::Tensor weight_BT;
   double tokens = 1.0;  // of the mini-batch
 
-  double of(const at::Tensor& values_BT) const { return masked_sum(values_BT, weight_BT).item<double>() / tokens; }
+  double of(const at::Tensor& values_BT) const {
+    return masked_sum(values_BT, weight_BT).item<double>() / tokens;
+  }
 };
 
 // A policy loss, and the weights of tokens that it held back.
@@ -100,49 +121,83 @@ struct Surrogate {
   at::Tensor clipped_lower_BT;
 };
 
-Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInputs& in, const Aggregation& aggregation) {
+Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
+                            const Aggregation& aggregation) {
   const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
   const auto per_token = [&](const PolicyLoss& tokens, AggregationMode mode) {
     Aggregation how = aggregation;
     how.mode = mode;
-    return Surrogate{aggregate(tokens.loss_BT * repeats_B1, in.mask_BT, how), tokens.clipped_BT, tokens.clipped_lower_BT};
+    return Surrogate{aggregate(tokens.loss_BT * repeats_B1, in.mask_BT, how), tokens.clipped_BT,
+                     tokens.clipped_lower_BT};
   };
   switch (objective.mode) {
     case PolicyLossMode::kVanilla:
-      return per_token(clipped_surrogate(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, objective.clip), aggregation.mode);
+      return per_token(clipped_surrogate(importance_ratio(in.logprobs_BT, in.old_logprobs_BT),
+                                         in.advantages_BT, objective.clip),
+                       aggregation.mode);
     case PolicyLossMode::kGspo: {
-      // It has no dual clip. The paper's mean is over sequences of means over tokens (seq-mean-token-mean); verl's, and so this one, is what loss_agg_mode says.
+      // It has no dual clip. The paper's mean is over sequences of means over tokens
+      // (seq-mean-token-mean); verl's, and so this one, is what loss_agg_mode says.
       const ClipOptions clip{.low = objective.clip.low, .high = objective.clip.high, .dual = {}};
-      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT), in.advantages_BT, clip), aggregation.mode);
+      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT,
+                                                                   in.old_logprobs_BT, in.mask_BT),
+                                         in.advantages_BT, clip),
+                       aggregation.mode);
     }
     case PolicyLossMode::kCispo:
-      return per_token(cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip), aggregation.mode);
-    case PolicyLossMode::kGpg: return per_token(policy_gradient_loss(in.logprobs_BT, in.advantages_BT), aggregation.mode);
+      return per_token(
+          cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip),
+          aggregation.mode);
+    case PolicyLossMode::kGpg:
+      return per_token(policy_gradient_loss(in.logprobs_BT, in.advantages_BT), aggregation.mode);
     case PolicyLossMode::kClipCov:
-      return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, in.chosen_BT, objective.clip), aggregation.mode);
+      return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT),
+                                               in.advantages_BT, in.chosen_BT, objective.clip),
+                       aggregation.mode);
     case PolicyLossMode::kKlCov:
-      return per_token(covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.chosen_BT, objective.covariance.kl_coefficient), aggregation.mode);
+      return per_token(covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                                          in.chosen_BT, objective.covariance.kl_coefficient),
+                       aggregation.mode);
     // The paper's loss is a mean over sequences of means over tokens.
-    case PolicyLossMode::kSapo: return per_token(sapo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.sapo), AggregationMode::kSeqMeanTokenMean);
+    case PolicyLossMode::kSapo:
+      return per_token(
+          sapo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.sapo),
+          AggregationMode::kSeqMeanTokenMean);
     case PolicyLossMode::kDppoTv:
-      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, TokenDivergence::kTotalVariation, objective.clip), aggregation.mode);
+      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                                 TokenDivergence::kTotalVariation, objective.clip),
+                       aggregation.mode);
     case PolicyLossMode::kDppoKl:
-      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, TokenDivergence::kKl, objective.clip), aggregation.mode);
-    case PolicyLossMode::kDro: return per_token(dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta), aggregation.mode);
+      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                                 TokenDivergence::kKl, objective.clip),
+                       aggregation.mode);
+    case PolicyLossMode::kDro:
+      return per_token(
+          dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta),
+          aggregation.mode);
     case PolicyLossMode::kReinforce:
-      return per_token(weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.weights), aggregation.mode);
+      return per_token(
+          weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                                        in.mask_BT, objective.weights),
+          aggregation.mode);
     case PolicyLossMode::kDisco: {
-      const at::Tensor held_BT = at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
-      return Surrogate{
-          disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B, objective.disco.score == DiscoScore::kLratio, in.kl_weight, std::max(1.0, aggregation.tokens.value_or(1.0))),
-          held_BT, at::zeros_like(in.mask_BT)};
+      const at::Tensor held_BT =
+          at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
+      return Surrogate{disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B,
+                                  objective.disco.score == DiscoScore::kLratio, in.kl_weight,
+                                  std::max(1.0, aggregation.tokens.value_or(1.0))),
+                       held_BT, at::zeros_like(in.mask_BT)};
     }
     case PolicyLossMode::kGeoMean: {
-      const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
-      return Surrogate{(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
+      const SequencePolicyLoss sequences = geometric_mean_loss(
+          in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
+      return Surrogate{(sequences.loss_B * in.repeats_B).sum() /
+                           std::max(1.0, aggregation.sequences.value_or(1.0)),
+                       sequences.clipped_BT, sequences.clipped_lower_BT};
     }
     case PolicyLossMode::kOwn: {
-      const Result<PolicyLoss> tokens = objective.own.loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
+      const Result<PolicyLoss> tokens = objective.own.loss(
+          in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
       if (!tokens.ok()) return tokens.status();
       return per_token(*tokens, aggregation.mode);
     }
@@ -151,20 +206,27 @@ Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInp
 }
 
 // What rewards have the policy learn, and what keeps it from learning only that.
-Result<at::Tensor> reward_loss(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, const Aggregation& aggregation, const Shares& shares, Metrics& metrics) {
+Result<at::Tensor> reward_loss(const PolicyObjective& objective, const ObjectiveInputs& in,
+                               const MiniBatch& mini_batch, const Aggregation& aggregation,
+                               const Shares& shares, Metrics& metrics) {
   const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
   const Result<Surrogate> policy = surrogate(objective, in, aggregation);
   if (!policy.ok()) return policy.status();
   at::Tensor loss = policy->loss;
-  if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) * objective.entropy_coefficient;
+  if (objective.entropy_coefficient != 0.0)
+    loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) *
+                      objective.entropy_coefficient;
   if (objective.use_kl_loss) {
-    const at::Tensor kl_loss = aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1, in.mask_BT, aggregation);
+    const at::Tensor kl_loss =
+        aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1,
+                  in.mask_BT, aggregation);
     loss = loss + kl_loss * objective.kl_coefficient;
     metrics["actor/kl_loss"] += kl_loss.item<double>();
   }
   if (objective.positive_nll_coefficient != 0.0) {
     const double tokens = std::max(1.0, static_cast<double>(mini_batch.positive_tokens_total));
-    const at::Tensor nll = -masked_sum(in.logprobs_BT, shares.weight_BT * in.positive_B.unsqueeze(1)) / tokens;
+    const at::Tensor nll =
+        -masked_sum(in.logprobs_BT, shares.weight_BT * in.positive_B.unsqueeze(1)) / tokens;
     loss = loss + nll * objective.positive_nll_coefficient;
     metrics["actor/positive_nll"] += nll.item<double>();
   }
@@ -187,40 +249,51 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   objective.use_kl_loss = read.get_bool(actor + "use_kl_loss");
   objective.kl_coefficient = read.get_float(actor + "kl_loss_coef");
   objective.positive_nll_coefficient = read.get_float(actor + "positive_nll_coef");
-  objective.horizon = read.find_float(actor + "loss_scale_factor").value_or(static_cast<double>(read.get_int("data.max_response_length")));
+  objective.horizon = read.find_float(actor + "loss_scale_factor")
+                          .value_or(static_cast<double>(read.get_int("data.max_response_length")));
   const std::string policy_loss = actor + "policy_loss.";
   objective.covariance = {.clip_ratio = read.get_float(policy_loss + "clip_cov_ratio"),
                           .clip_lower = read.get_float(policy_loss + "clip_cov_lb"),
                           .clip_upper = read.get_float(policy_loss + "clip_cov_ub"),
                           .kl_ratio = read.get_float(policy_loss + "kl_cov_ratio"),
                           .kl_coefficient = read.get_float(policy_loss + "ppo_kl_coef")};
-  objective.sapo = {.tau_positive = read.get_float(actor + "tau_pos"), .tau_negative = read.get_float(actor + "tau_neg")};
-  objective.disco = {.delta = read.find_float(policy_loss + "delta").value_or(objective.disco.delta),
-                     .beta = read.find_float(policy_loss + "beta").value_or(objective.disco.beta),
-                     .tau = read.find_float(policy_loss + "tau").value_or(objective.disco.tau)};
+  objective.sapo = {.tau_positive = read.get_float(actor + "tau_pos"),
+                    .tau_negative = read.get_float(actor + "tau_neg")};
+  objective.disco = {
+      .delta = read.find_float(policy_loss + "delta").value_or(objective.disco.delta),
+      .beta = read.find_float(policy_loss + "beta").value_or(objective.disco.beta),
+      .tau = read.find_float(policy_loss + "tau").value_or(objective.disco.tau)};
   const std::string score = read.find_string(policy_loss + "score_func").value_or("logL");
   const std::optional<double> dro_beta = read.find_float(policy_loss + "dro_beta");
   std::string loss = read.get_string(actor + "policy_loss.loss_mode");
   std::string mode = read.get_string(actor + "loss_agg_mode");
   // What verl's earlier releases called some of their values.
-  if (read.find_bool(actor + "use_gpg_loss") == true && !config.is_set(policy_loss + "loss_mode")) loss = "gpg";
+  if (read.find_bool(actor + "use_gpg_loss") == true && !config.is_set(policy_loss + "loss_mode"))
+    loss = "gpg";
   const std::optional<bool> token_level = read.find_bool(actor + "use_token_level_loss");
-  if (token_level && !config.is_set(actor + "loss_agg_mode")) mode = *token_level ? "token-mean" : "seq-mean-token-mean";
+  if (token_level && !config.is_set(actor + "loss_agg_mode"))
+    mode = *token_level ? "token-mean" : "seq-mean-token-mean";
   const std::string estimator = read.get_string(actor + "kl_loss_type");
   objective.own = read_own_loss(read, loss);
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
   if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
-  // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low above 1.
-  const bool clips_ratio = *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
-  if (clips_ratio && objective.clip.low > 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1]");
-  if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0)) return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
+  // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low
+  // above 1.
+  const bool clips_ratio =
+      *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
+  if (clips_ratio && objective.clip.low > 1)
+    return config.out_of_range(actor + "clip_ratio_low", "in [0, 1]");
+  if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0))
+    return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
   objective.dro_beta = dro_beta.value_or(0.0);
   objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;
   if (*loss_mode == PolicyLossMode::kDisco) {
     if (const Status fits = check_disco(config, objective.disco, score); !fits.ok()) return fits;
   } else if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) == "disco") {
-    return config.out_of_range(policy_loss + "loss_mode", "disco with algorithm.adv_estimator=disco, whose labels no other loss has a use for");
+    return config.out_of_range(
+        policy_loss + "loss_mode",
+        "disco with algorithm.adv_estimator=disco, whose labels no other loss has a use for");
   }
   const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
   if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
@@ -229,27 +302,33 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   objective.mode = *loss_mode;
   objective.aggregation = *aggregation;
   objective.kl_penalty = *penalty;
-  if (const Status correction = read_rollout_correction(config, objective); !correction.ok()) return correction;
-  const Result<std::optional<DistillationObjective>> distillation = DistillationObjective::from_config(config);
+  if (const Status correction = read_rollout_correction(config, objective); !correction.ok())
+    return correction;
+  const Result<std::optional<DistillationObjective>> distillation =
+      DistillationObjective::from_config(config);
   if (!distillation.ok()) return distillation.status();
   objective.distillation = *distillation;
   return objective;
 }
 
-Result<at::Tensor> policy_objective(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, Metrics& metrics) {
+Result<at::Tensor> policy_objective(const PolicyObjective& objective, const ObjectiveInputs& in,
+                                    const MiniBatch& mini_batch, Metrics& metrics) {
   const Aggregation aggregation{.mode = objective.aggregation,
                                 .tokens = static_cast<double>(mini_batch.tokens_total),
                                 .sequences = static_cast<double>(mini_batch.samples_total),
                                 .horizon = objective.horizon};
-  const Shares shares{.weight_BT = in.mask_BT * in.repeats_B.unsqueeze(1), .tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total))};
+  const Shares shares{.weight_BT = in.mask_BT * in.repeats_B.unsqueeze(1),
+                      .tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total))};
   at::Tensor loss;
   if (objective.uses_rewards()) {
-    Result<at::Tensor> rewarded = reward_loss(objective, in, mini_batch, aggregation, shares, metrics);
+    Result<at::Tensor> rewarded =
+        reward_loss(objective, in, mini_batch, aggregation, shares, metrics);
     if (!rewarded.ok()) return rewarded;
     loss = std::move(*rewarded);
   }
   if (objective.distillation) {
-    const at::Tensor taught = teacher_loss(*objective.distillation, in, aggregation, shares.tokens, metrics);
+    const at::Tensor taught =
+        teacher_loss(*objective.distillation, in, aggregation, shares.tokens, metrics);
     loss = loss.defined() ? loss + taught * objective.distillation->coefficient : taught;
   }
   metrics["actor/entropy"] += shares.of(in.entropy_BT.detach());

@@ -1,5 +1,6 @@
-// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the reference, and a likelihood of what was right; beside them, or in
-// their place, what a teacher says.
+// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the
+// reference, and a likelihood of what was right; beside them, or in their place, what a teacher
+// says.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,23 +32,26 @@ enum class PolicyLossMode {
   kGpg,      // "gpg": the policy gradient without ratio and clipping
   kClipCov,  // "clip_cov": the clipped surrogate without some of the tokens that drive entropy down
   kKlCov,    // "kl_cov": those tokens held near the old policy
-  kSapo,     // "sapo": a gate that closes smoothly in place of a bound, each sequence's tokens averaged
+  kSapo,     // "sapo": a gate that closes smoothly in place of a bound, each sequence's tokens
+             // averaged
   kDppoTv,   // "dppo_tv": tokens that left a trust region of total variation have no gradient
   kDppoKl,   // "dppo_kl": the same by KL
   kDro,      // "dro": the policy gradient with a quadratic price for leaving the old policy
-  kDisco,    // "disco": right responses above the wrong ones of their prompt, the wrong ones of high scores first, and a bound on the KL
-  kOwn,      // what register_policy_loss() has named
-  kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with bypass_mode=true and loss_type=reinforce
+  kDisco,  // "disco": right responses above the wrong ones of their prompt, the wrong ones of high
+           // scores first, and a bound on the KL
+  kOwn,    // what register_policy_loss() has named
+  kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with
+               // bypass_mode=true and loss_type=reinforce
 };
 
 struct PolicyObjective {
   PolicyLossMode mode = PolicyLossMode::kVanilla;
   ClipOptions clip;
-  CovarianceOptions covariance;  // of kClipCov and kKlCov
-  SapoOptions sapo;              // of kSapo
-  double dro_beta = 0.0;         // of kDro
-  DiscoOptions disco;            // of kDisco
-  OwnPolicyLoss own;             // of kOwn
+  CovarianceOptions covariance;                    // of kClipCov and kKlCov
+  SapoOptions sapo;                                // of kSapo
+  double dro_beta = 0.0;                           // of kDro
+  DiscoOptions disco;                              // of kDisco
+  OwnPolicyLoss own;                               // of kOwn
   std::optional<ImportanceWeightOptions> weights;  // of kReinforce; nothing: every weight is 1
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
@@ -55,19 +59,24 @@ struct PolicyObjective {
   bool use_kl_loss = false;
   double kl_coefficient = 0.001;
   KlPenalty kl_penalty;
-  double positive_nll_coefficient = 0.0;  // of the likelihood of responses that were right; VAPO, arXiv:2504.05118, section 3.3
+  double positive_nll_coefficient =
+      0.0;  // of the likelihood of responses that were right; VAPO, arXiv:2504.05118, section 3.3
   std::optional<DistillationObjective> distillation;  // nothing: there is no teacher
 
-  /// From `actor_rollout_ref.actor.*` and `distillation.*`. kInvalidArgument: a value out of range, by key.
+  /// From `actor_rollout_ref.actor.*` and `distillation.*`. kInvalidArgument: a value out of range,
+  /// by key.
   static runtime::Result<PolicyObjective> from_config(const Config& config);
 
   /// Whether rewards are learned from; else a teacher is all there is.
   bool uses_rewards() const { return !distillation || distillation->task_rewards; }
 
-  bool chooses_tokens() const { return uses_rewards() && (mode == PolicyLossMode::kClipCov || mode == PolicyLossMode::kKlCov); }
+  bool chooses_tokens() const {
+    return uses_rewards() && (mode == PolicyLossMode::kClipCov || mode == PolicyLossMode::kKlCov);
+  }
 };
 
-/// Some samples of a mini-batch. Shapes: B samples, T tokens of the longest response; what stands where mask_BT is 0 never matters.
+/// Some samples of a mini-batch. Shapes: B samples, T tokens of the longest response; what stands
+/// where mask_BT is 0 never matters.
 struct ObjectiveInputs {
   at::Tensor logprobs_BT;      // of the policy, with graph
   at::Tensor entropy_BT;       // of the policy, with graph
@@ -75,7 +84,8 @@ struct ObjectiveInputs {
   at::Tensor reference_BT;     // log-probs; undefined without a KL loss
   at::Tensor advantages_BT;
   at::Tensor mask_BT;
-  at::Tensor chosen_BT;        // 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov
+  at::Tensor
+      chosen_BT;  // 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov
   at::Tensor weights_B;        // DiscoWeights::of_samples; undefined but for kDisco
   double kl_weight = 0.0;      // DiscoWeights::kl; of kDisco
   at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
@@ -83,8 +93,12 @@ struct ObjectiveInputs {
   at::Tensor teacher_BT = {};  // log-probs; undefined without a teacher
 };
 
-/// The loss of these samples as their part of the mini-batch's: summed over micro-batches and workers, losses and gradients are those of the whole,
-/// since every denominator is one of `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise. Errors: those of OwnPolicyLoss::loss().
-runtime::Result<at::Tensor> policy_objective(const PolicyObjective& objective, const ObjectiveInputs& inputs, const MiniBatch& mini_batch, Metrics& metrics);
+/// The loss of these samples as their part of the mini-batch's: summed over micro-batches and
+/// workers, losses and gradients are those of the whole, since every denominator is one of
+/// `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise. Errors: those of
+/// OwnPolicyLoss::loss().
+runtime::Result<at::Tensor> policy_objective(const PolicyObjective& objective,
+                                             const ObjectiveInputs& inputs,
+                                             const MiniBatch& mini_batch, Metrics& metrics);
 
 }  // namespace rl

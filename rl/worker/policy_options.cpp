@@ -16,7 +16,8 @@ using runtime::Status;
 constexpr const char* kActor = "actor_rollout_ref.actor.";
 constexpr const char* kSharedHead = "actor_rollout_ref.model.custom_forward";
 constexpr const char* kRollout = "actor_rollout_ref.rollout.";
-// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters. More tokens fill a GPU better; on a CPU they only cost memory.
+// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million
+// parameters. More tokens fill a GPU better; on a CPU they only cost memory.
 constexpr std::int64_t kMicroBatchTokens = 2048;
 
 // FIRE's hot first token; Chen et al. 2024, arXiv:2410.21236, section 3.
@@ -25,7 +26,9 @@ constexpr std::int64_t kFireTopK = 16;
 
 bool is_cpu(const std::string& device) { return device.empty() || device.starts_with("cpu"); }
 
-std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
+std::string optim_section(const std::string& role) {
+  return (role.empty() ? "" : role + ".") + "optim.";
+}
 
 SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
   return {.samples = read.get_int(prefix + "n"),
@@ -34,7 +37,8 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
           .top_k = read.get_int(prefix + "top_k"),
           .response_tokens_max = read.get_int("data.max_response_length"),
           .response_tokens_min = read.find_int("data.min_response_length").value_or(0),
-          .repetition_penalty = static_cast<float>(read.find_float(std::string(kRollout) + "repetition_penalty").value_or(1.0)),
+          .repetition_penalty = static_cast<float>(
+              read.find_float(std::string(kRollout) + "repetition_penalty").value_or(1.0)),
           .ignore_eos = read.get_bool(std::string(kRollout) + "ignore_eos")};
 }
 
@@ -46,7 +50,8 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const std::vector<double> betas = read.get_floats(optim + "betas");
   LearnerOptions options;
   options.adamw.weight_decay = static_cast<float>(read.get_float(optim + "weight_decay"));
-  options.grad_norm_max = read.get_float(role == kStageRole ? optim + "clip_grad" : role + ".grad_clip");
+  options.grad_norm_max =
+      read.get_float(role == kStageRole ? optim + "clip_grad" : role + ".grad_clip");
   options.decay_norms = read.get_bool(optim + "decay_norms");
   const std::string name = read.get_string(optim + "optimizer");
   const std::string override = optim + "override_optimizer_config.";
@@ -71,7 +76,8 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
 
 namespace {
 
-// What bounds the passes of a role: a number of samples, or of tokens where passes are filled by these.
+// What bounds the passes of a role: a number of samples, or of tokens where passes are filled by
+// these.
 struct PassKeys {
   std::string samples;
   std::string by_tokens;
@@ -79,38 +85,54 @@ struct PassKeys {
 };
 
 // Nothing: no key says.
-Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const PassKeys& keys, const std::string& device) {
+Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const PassKeys& keys,
+                                                    const std::string& device) {
   ConfigReader read(config);
   const std::int64_t samples = read.find_int(keys.samples).value_or(0);
   const bool by_tokens = read.get_bool(keys.by_tokens);
   const std::int64_t tokens = read.get_int(keys.tokens);
   if (!read.status().ok()) return read.status();
-  if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cpu(device) ? std::min(tokens, kMicroBatchTokens) : tokens});
+  if (by_tokens)
+    return std::optional(MicroBatchLimits{
+        .samples_max = 0,
+        .tokens_max = is_cpu(device) ? std::min(tokens, kMicroBatchTokens) : tokens});
   if (samples > 0) return std::optional(MicroBatchLimits{.samples_max = samples, .tokens_max = 0});
   return std::optional<MicroBatchLimits>();
 }
 
 }  // namespace
 
-Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
-  const auto limits = read_passes(config, {role + ".ppo_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".ppo_max_token_len_per_gpu"}, device);
+Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role,
+                                                 const std::string& device) {
+  const auto limits = read_passes(config,
+                                  {role + ".ppo_micro_batch_size_per_gpu",
+                                   role + ".use_dynamic_bsz", role + ".ppo_max_token_len_per_gpu"},
+                                  device);
   if (!limits.ok()) return limits.status();
   return limits->value_or(MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens});
 }
 
-Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
+Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role,
+                                                   const std::string& device) {
   const bool critic = role == kCriticRole;
-  const PassKeys keys = critic ? PassKeys{role + ".forward_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".forward_max_token_len_per_gpu"}
-                               : PassKeys{role + ".log_prob_micro_batch_size_per_gpu", role + ".log_prob_use_dynamic_bsz", role + ".log_prob_max_token_len_per_gpu"};
+  const PassKeys keys =
+      critic
+          ? PassKeys{role + ".forward_micro_batch_size_per_gpu", role + ".use_dynamic_bsz",
+                     role + ".forward_max_token_len_per_gpu"}
+          : PassKeys{role + ".log_prob_micro_batch_size_per_gpu",
+                     role + ".log_prob_use_dynamic_bsz", role + ".log_prob_max_token_len_per_gpu"};
   const auto limits = read_passes(config, keys, device);
   if (!limits.ok()) return limits.status();
   if (!*limits) return micro_batch_from_config(config, critic ? kCriticRole : kActorRole, device);
   MicroBatchLimits found = **limits;
-  if (is_cpu(device)) found.tokens_max = found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
+  if (is_cpu(device))
+    found.tokens_max =
+        found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
   return found;
 }
 
-Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config, const std::string& section) {
+Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config,
+                                                                  const std::string& section) {
   const std::string model = section + ".";
   ConfigReader read(config);
   AdapterOptions options;
@@ -118,20 +140,24 @@ Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& 
   options.lora.alpha = read.get_float(model + "lora_alpha");
   options.lora.dropout = read.get_float(model + "lora_dropout");
   options.lora.target_modules = read.get_strings(model + "target_modules");
-  options.lora.exclude_modules = read.find_strings(model + "exclude_modules").value_or(std::vector<std::string>{});
+  options.lora.exclude_modules =
+      read.find_strings(model + "exclude_modules").value_or(std::vector<std::string>{});
   options.folder = read.find_string(model + "lora_adapter_path").value_or("");
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
   if (options.lora.rank == 0 && options.folder.empty()) return std::optional<AdapterOptions>();
   if (options.folder.empty()) {
-    if (const Status valid = options.lora.validate(); !valid.ok()) return valid.with_context(section);
+    if (const Status valid = options.lora.validate(); !valid.ok())
+      return valid.with_context(section);
   }
   return std::optional(options);
 }
 
 Status use_adapter(Transformer& model, const AdapterOptions& options) {
   constexpr const char* kName = "default";
-  Result<LoraAdapter> adapter = options.folder.empty() ? LoraAdapter::create(model.config(), options.lora, options.seed) : LoraAdapter::load(model.config(), options.folder);
+  Result<LoraAdapter> adapter =
+      options.folder.empty() ? LoraAdapter::create(model.config(), options.lora, options.seed)
+                             : LoraAdapter::load(model.config(), options.folder);
   if (!adapter.ok()) return adapter.status();
   if (const Status added = model.add_adapter(kName, std::move(*adapter)); !added.ok()) return added;
   return model.use_adapter(kName);
@@ -147,8 +173,10 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   if (!read.status().ok()) return read.status();
   if (!shared) return std::optional<SharedCriticOptions>();
   if (estimator != "gae") {
-    return runtime::invalid_argument(std::string(kSharedHead) + "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +
-                                     " has no critic; set it to gae, or leave custom_forward out");
+    return runtime::invalid_argument(
+        std::string(kSharedHead) +
+        "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +
+        " has no critic; set it to gae, or leave custom_forward out");
   }
   const Result<ValueObjective> objective = ValueObjective::from_config(config);
   if (!objective.ok()) return objective.status();
@@ -159,12 +187,16 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
 Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section) {
   ConfigReader read(config);
   OffloadOptions options;
-  const bool all = read.find_bool(section + ".offload_policy").value_or(false);  // FSDP2's name for it
+  const bool all =
+      read.find_bool(section + ".offload_policy").value_or(false);  // FSDP2's name for it
   options.parameters = read.find_bool(section + ".param_offload").value_or(false) || all;
   options.gradients = read.find_bool(section + ".grad_offload").value_or(false) || all;
-  const std::string megatron = section.substr(0, section.rfind('.')) + ".megatron";  // beside the section of FSDP
-  options.parameters = options.parameters || read.find_bool(megatron + ".param_offload").value_or(false);
-  options.gradients = options.gradients || read.find_bool(megatron + ".grad_offload").value_or(false);
+  const std::string megatron =
+      section.substr(0, section.rfind('.')) + ".megatron";  // beside the section of FSDP
+  options.parameters =
+      options.parameters || read.find_bool(megatron + ".param_offload").value_or(false);
+  options.gradients =
+      options.gradients || read.find_bool(megatron + ".grad_offload").value_or(false);
   if (!read.status().ok()) return read.status();
   return options;
 }
@@ -182,7 +214,10 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
   const std::int64_t mini_batch = read.get_int("critic.ppo_mini_batch_size");
   const std::int64_t actors = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
   if (!read.status().ok()) return read.status();
-  if (mini_batch != actors) return config.out_of_range("critic.ppo_mini_batch_size", "what actor_rollout_ref.actor.ppo_mini_batch_size is, " + std::to_string(actors));
+  if (mini_batch != actors)
+    return config.out_of_range(
+        "critic.ppo_mini_batch_size",
+        "what actor_rollout_ref.actor.ppo_mini_batch_size is, " + std::to_string(actors));
   const Result<LearnerOptions> learner = learner_from_config(config, kCriticRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
@@ -192,7 +227,8 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
-  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kCriticRole, device);
+  const Result<MicroBatchLimits> scoring_batch =
+      scoring_batch_from_config(config, kCriticRole, device);
   if (!scoring_batch.ok()) return scoring_batch.status();
   options.scoring_batch = *scoring_batch;
   const Result<ValueObjective> objective = ValueObjective::from_config(config);
@@ -230,12 +266,18 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
 
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;
   if (options.training.response_tokens_min > options.training.response_tokens_max) {
-    return config.out_of_range("data.min_response_length", "from 0 to data.max_response_length, " + std::to_string(options.training.response_tokens_max));
+    return config.out_of_range("data.min_response_length",
+                               "from 0 to data.max_response_length, " +
+                                   std::to_string(options.training.response_tokens_max));
   }
 
-  if (rollout_prompt_tokens != prompt_tokens_max) return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " + std::to_string(prompt_tokens_max));
+  if (rollout_prompt_tokens != prompt_tokens_max)
+    return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " +
+                                                              std::to_string(prompt_tokens_max));
   if (rollout_response_tokens != options.training.response_tokens_max) {
-    return config.out_of_range(rollout + "response_length", "what data.max_response_length is, " + std::to_string(options.training.response_tokens_max));
+    return config.out_of_range(rollout + "response_length",
+                               "what data.max_response_length is, " +
+                                   std::to_string(options.training.response_tokens_max));
   }
 
   Result<PolicyObjective> objective = PolicyObjective::from_config(config);
@@ -253,10 +295,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
-  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kRolloutRole, device);
+  const Result<MicroBatchLimits> scoring_batch =
+      scoring_batch_from_config(config, kRolloutRole, device);
   if (!scoring_batch.ok()) return scoring_batch.status();
   options.scoring_batch = *scoring_batch;
-  if (const auto reference = scoring_batch_from_config(config, kReferenceRole, device); !reference.ok()) return reference.status();  // the reference's own, found wrong before it starts
+  if (const auto reference = scoring_batch_from_config(config, kReferenceRole, device);
+      !reference.ok())
+    return reference.status();  // the reference's own, found wrong before it starts
   Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
   if (!agent.ok()) return agent.status();
   options.agent = std::move(*agent);
@@ -271,9 +316,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   if (!critic.ok()) return critic.status();
   options.critic = std::move(*critic);
   if (options.agent && options.training.first_temperature > 0.0F) {
-    return runtime::unimplemented(rollout + "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot is not said; leave one of the two out");
+    return runtime::unimplemented(
+        rollout +
+        "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot "
+        "is not said; leave one of the two out");
   }
-  // In bf16 the old log-probs are those of the present weights; of samples that other weights drew they are not.
+  // In bf16 the old log-probs are those of the present weights; of samples that other weights drew
+  // they are not.
   const bool replays = read.find_bool("sample_store.enable").value_or(false);
   const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
   const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
@@ -281,12 +330,18 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   options.samples_are_older = replays || draws_beside || draws_ahead;
   if (!read.status().ok()) return read.status();
   if (options.bf16 && options.samples_are_older) {
-    const std::string why = replays ? "sample_store.enable=true" : draws_ahead ? "trainer.v1.trainer_mode=" + mode : "actor_rollout_ref.hybrid_engine=false";
-    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with " + why + ": samples of earlier weights need the log-probs that they were drawn with; leave one of the two out");
+    const std::string why = replays       ? "sample_store.enable=true"
+                            : draws_ahead ? "trainer.v1.trainer_mode=" + mode
+                                          : "actor_rollout_ref.hybrid_engine=false";
+    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with " + why +
+                                  ": samples of earlier weights need the log-probs that they were "
+                                  "drawn with; leave one of the two out");
   }
   if (options.critic && options.adapter) {
-    return runtime::unimplemented("actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's own weights as they are, a head on it included; "
-                                  "leave custom_forward out and the critic is a model of its own");
+    return runtime::unimplemented(
+        "actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's "
+        "own weights as they are, a head on it included; "
+        "leave custom_forward out and the critic is a model of its own");
   }
   return options;
 }
@@ -304,7 +359,9 @@ Result<LrScheduleOptions::Kind> read_schedule_kind(const Config& config, const s
     if (!value) continue;
     const std::string meant = *value == "WSD" ? "wsd" : *value;
     if ((key != own || config.is_set(own)) && meant != name) {
-      return runtime::invalid_argument(key + "=" + name + " and " + optim + other + "=" + *value + " are two names of the schedule, with different values: leave one out");
+      return runtime::invalid_argument(
+          key + "=" + name + " and " + optim + other + "=" + *value +
+          " are two names of the schedule, with different values: leave one out");
     }
     key = optim + other;
     name = meant;
@@ -315,13 +372,15 @@ Result<LrScheduleOptions::Kind> read_schedule_kind(const Config& config, const s
   return parsed;
 }
 
-// A share of the peak that other engines have other keys for, some of which say the rate itself. 0 says nothing.
+// A share of the peak that other engines have other keys for, some of which say the rate itself. 0
+// says nothing.
 struct ShareKey {
   const char* key;
   bool is_rate;
 };
 
-Result<double> read_share(const Config& config, const std::string& optim, std::initializer_list<ShareKey> keys, double peak) {
+Result<double> read_share(const Config& config, const std::string& optim,
+                          std::initializer_list<ShareKey> keys, double peak) {
   std::string found;
   double share = 0.0;
   for (const auto& [name, is_rate] : keys) {
@@ -332,7 +391,9 @@ Result<double> read_share(const Config& config, const std::string& optim, std::i
     if (is_rate && given > peak) return config.out_of_range(key, "from 0 to " + optim + "lr");
     if (given == 0.0) continue;
     const double meant = is_rate ? given / peak : given;
-    if (!found.empty() && std::abs(meant - share) > 1e-9 * share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
+    if (!found.empty() && std::abs(meant - share) > 1e-9 * share)
+      return runtime::invalid_argument(found + " and " + key +
+                                       " say the same thing with different values: leave one out");
     found = key;
     share = meant;
   }
@@ -341,7 +402,8 @@ Result<double> read_share(const Config& config, const std::string& optim, std::i
 
 }  // namespace
 
-Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps) {
+Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role,
+                                                  std::int64_t total_steps) {
   ConfigReader read(config);
   const std::string optim = optim_section(role);
   LrScheduleOptions options;
@@ -355,15 +417,20 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const st
   if (!read.status().ok()) return read.status();
   const Result<LrScheduleOptions::Kind> kind = read_schedule_kind(config, optim);
   if (!kind.ok()) return kind.status();
-  const Result<double> end = read_share(config, optim, {{"min_lr_ratio", false}, {"min_lr_factor", false}, {"min_lr", true}, {"lr_min", true}}, options.peak);
+  const Result<double> end = read_share(
+      config, optim,
+      {{"min_lr_ratio", false}, {"min_lr_factor", false}, {"min_lr", true}, {"lr_min", true}},
+      options.peak);
   if (!end.ok()) return end.status();
-  const Result<double> begin = read_share(config, optim, {{"init_lr_ratio", false}, {"lr_warmup_init", true}}, options.peak);
+  const Result<double> begin =
+      read_share(config, optim, {{"init_lr_ratio", false}, {"lr_warmup_init", true}}, options.peak);
   if (!begin.ok()) return begin.status();
   options.kind = *kind;
   options.min_ratio = *end;
   options.start_ratio = *begin;
   const std::int64_t steps = own_total > 0 ? own_total : total_steps;
-  options.warmup_steps = warmup > 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
+  options.warmup_steps =
+      warmup > 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
   options.total_steps = decay_steps.value_or(steps);
   return options;
 }

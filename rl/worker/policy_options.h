@@ -27,9 +27,10 @@ struct SamplingOptions {
   std::int64_t top_k = -1;
   std::int64_t response_tokens_max = 512;
   std::int64_t response_tokens_min = 0;  // until then no response ends
-  float repetition_penalty = 1.0F;       // see SamplingParams; log-probabilities stay those of the model without it
-  bool ignore_eos = false;               // responses go on to response_tokens_max
-  float first_temperature = 0.0F;        // of the first token, see SamplingParams; 0: as the others
+  float repetition_penalty =
+      1.0F;  // see SamplingParams; log-probabilities stay those of the model without it
+  bool ignore_eos = false;         // responses go on to response_tokens_max
+  float first_temperature = 0.0F;  // of the first token, see SamplingParams; 0: as the others
   std::int64_t first_top_k = 0;
 };
 
@@ -39,12 +40,14 @@ struct AdapterOptions {
   std::filesystem::path folder;  // one to begin with instead, as PEFT saves it; empty: a new one
   std::uint64_t seed = 0;        // of a new one
 
-  /// From `<section>.lora_*`, `target_modules` and `exclude_modules`; nothing where lora_rank is 0 and no lora_adapter_path given.
-  /// kInvalidArgument: a value out of range, by key.
-  static runtime::Result<std::optional<AdapterOptions>> from_config(const Config& config, const std::string& section = "actor_rollout_ref.model");
+  /// From `<section>.lora_*`, `target_modules` and `exclude_modules`; nothing where lora_rank is 0
+  /// and no lora_adapter_path given. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<std::optional<AdapterOptions>> from_config(
+      const Config& config, const std::string& section = "actor_rollout_ref.model");
 };
 
-/// Puts the adapter on the model, new or from its folder, and uses it. Errors: those of LoraAdapter.
+/// Puts the adapter on the model, new or from its folder, and uses it. Errors: those of
+/// LoraAdapter.
 runtime::Status use_adapter(Transformer& model, const AdapterOptions& options);
 
 /// A critic that is a head on the policy's backbone and learns in the policy's own passes.
@@ -53,8 +56,8 @@ struct SharedCriticOptions {
   double loss_coefficient = 0.1;  // of the value loss beside the policy's
   std::uint64_t seed = 0;         // of the head's first weights
 
-  /// Nothing unless `actor_rollout_ref.model.custom_forward` is true. kInvalidArgument: a value out of range, by key; an advantage estimator
-  /// that has no critic.
+  /// Nothing unless `actor_rollout_ref.model.custom_forward` is true. kInvalidArgument: a value out
+  /// of range, by key; an advantage estimator that has no critic.
   static runtime::Result<std::optional<SharedCriticOptions>> from_config(const Config& config);
 };
 
@@ -66,15 +69,17 @@ struct CriticOptions {
   ValueObjective objective;
   EstimateOptions estimates;
   LearnerOptions learner;
-  std::int64_t epochs = 1;      // passes over a step's samples
+  std::int64_t epochs = 1;  // passes over a step's samples
   MicroBatchLimits micro_batch;
   MicroBatchLimits scoring_batch;  // of passes without backward
-  bool recompute_layers = false;  // see RecomputeLayers
-  bool bf16 = false;              // see Bf16Products
-  std::uint64_t seed = 0;       // of the head's first weights, where the model has none
+  bool recompute_layers = false;   // see RecomputeLayers
+  bool bf16 = false;               // see Bf16Products
+  std::uint64_t seed = 0;          // of the head's first weights, where the model has none
 
-  /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range, by key.
-  static runtime::Result<CriticOptions> from_config(const Config& config, const std::string& device = {});
+  /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range,
+  /// by key.
+  static runtime::Result<CriticOptions> from_config(const Config& config,
+                                                    const std::string& device = {});
 };
 
 struct PolicyOptions {
@@ -87,52 +92,69 @@ struct PolicyOptions {
   PolicyObjective objective;
   EstimateOptions estimates;
   LearnerOptions learner;
-  std::int64_t epochs = 1;      // passes over a step's samples
+  std::int64_t epochs = 1;  // passes over a step's samples
   MicroBatchLimits micro_batch;
   MicroBatchLimits scoring_batch;  // of passes without backward
   bool recompute_layers = false;   // see RecomputeLayers
   bool bf16 = false;               // in training and scoring: see Bf16Products
-  bool samples_are_older = false;  // some may have been drawn by other weights than a step begins with
-  std::int64_t positions_max = 0;  // tokens of prompt and response together
-  std::optional<AgentOptions> agent;          // nothing: each sample is one turn
-  std::string chat_template;                  // of several turns, in place of the model's own
+  bool samples_are_older =
+      false;  // some may have been drawn by other weights than a step begins with
+  std::int64_t positions_max = 0;     // tokens of prompt and response together
+  std::optional<AgentOptions> agent;  // nothing: each sample is one turn
+  std::string chat_template;          // of several turns, in place of the model's own
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // of several turns
   std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
   bool probes_variance = false;               // variance_proxy/... metrics, for a forward pass more
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
 
-  /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by key. kUnimplemented: two that do not go together.
-  static runtime::Result<PolicyOptions> from_config(const Config& config, const std::string& device = {});
+  /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by
+  /// key. kUnimplemented: two that do not go together.
+  static runtime::Result<PolicyOptions> from_config(const Config& config,
+                                                    const std::string& device = {});
 };
 
 /// Sections of the configuration that trained roles have.
 inline constexpr const char* kActorRole = "actor_rollout_ref.actor";
 inline constexpr const char* kCriticRole = "critic";
-inline constexpr const char* kStageRole = "";  // a stage trains one thing: `optim.*`, with `optim.clip_grad`
+inline constexpr const char* kStageRole =
+    "";  // a stage trains one thing: `optim.*`, with `optim.clip_grad`
 
-/// Sections that say how samples are scored without learning from them: by the policy itself, and by the reference.
+/// Sections that say how samples are scored without learning from them: by the policy itself, and
+/// by the reference.
 inline constexpr const char* kRolloutRole = "actor_rollout_ref.rollout";
 inline constexpr const char* kReferenceRole = "actor_rollout_ref.ref";
 
-/// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
+/// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`.
+/// kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
 
-/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients. The first two count as `megatron.*` beside the section, too.
-/// kInvalidArgument: no boolean, by key.
-runtime::Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section);
+/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or
+/// critic; of "actor_rollout_ref.ref.fsdp_config" without gradients. The first two count as
+/// `megatron.*` beside the section, too. kInvalidArgument: no boolean, by key.
+runtime::Result<OffloadOptions> offload_from_config(const Config& config,
+                                                    const std::string& section);
 
 /// Whether the numbers that a `dtype` key names are bf16.
 bool is_bf16(const std::string& dtype);
 
-/// `<role>.ppo_max_token_len_per_gpu` with `<role>.use_dynamic_bsz`, else `<role>.ppo_micro_batch_size_per_gpu`, and 2048 tokens where neither says. On a CPU tokens are never more than
-/// these 2048. kInvalidArgument: out of range, by key.
-runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
+/// `<role>.ppo_max_token_len_per_gpu` with `<role>.use_dynamic_bsz`, else
+/// `<role>.ppo_micro_batch_size_per_gpu`, and 2048 tokens where neither says. On a CPU tokens are
+/// never more than these 2048. kInvalidArgument: out of range, by key.
+runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config,
+                                                          const std::string& role,
+                                                          const std::string& device = {});
 
-/// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole, `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
+/// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole,
+/// `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
 /// actor's for the reference). On a CPU so many samples have at most 2048 tokens, too.
-runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
+runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config,
+                                                            const std::string& role,
+                                                            const std::string& device = {});
 
-/// The schedule of `<role>.optim`, for a run of `total_steps`, by FSDP's names of the keys or other engines'. kInvalidArgument: a value out of range, by key; two keys that contradict each other.
-runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps);
+/// The schedule of `<role>.optim`, for a run of `total_steps`, by FSDP's names of the keys or other
+/// engines'. kInvalidArgument: a value out of range, by key; two keys that contradict each other.
+runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config,
+                                                           const std::string& role,
+                                                           std::int64_t total_steps);
 
 }  // namespace rl

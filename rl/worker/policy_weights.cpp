@@ -22,8 +22,10 @@ Status PolicyActor::publish_weights(const std::string& name, std::uint64_t versi
   return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version);
 }
 
-Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version) {
-  WeightReceiver& receiver = receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;
+Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name,
+                                             std::uint64_t version) {
+  WeightReceiver& receiver =
+      receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;
   const std::uint64_t before = receiver.version();
   const Status arrived = receiver.wait(version, kArrival);
   if (!arrived.ok()) return arrived;

@@ -28,36 +28,54 @@ using runtime::Result;
 using runtime::Status;
 
 at::Tensor copy_to_tensor(std::span<const float> values) {
-  return at::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kFloat).clone();
+  return at::from_blob(const_cast<float*>(values.data()),
+                       {static_cast<std::int64_t>(values.size())}, at::kFloat)
+      .clone();
 }
 
 // Log-probs of another model: of each learned token where they are wanted, else none.
-Status check_logprobs(const char* whose, std::span<const float> logprobs, bool wanted, const RolloutBatch& batch) {
+Status check_logprobs(const char* whose, std::span<const float> logprobs, bool wanted,
+                      const RolloutBatch& batch) {
   if (logprobs.size() == (wanted ? batch.logprobs.size() : 0)) return {};
-  return runtime::invalid_argument("update: " + std::to_string(logprobs.size()) + " " + whose + " log-probs for " + std::to_string(batch.logprobs.size()) + " tokens");
+  return runtime::invalid_argument("update: " + std::to_string(logprobs.size()) + " " + whose +
+                                   " log-probs for " + std::to_string(batch.logprobs.size()) +
+                                   " tokens");
 }
 
-Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const float> teacher_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
-                    const PolicyOptions& options) {
+Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs,
+                    std::span<const float> teacher_logprobs, const UpdatePlan& plan,
+                    const TokenEstimates& estimates, const PolicyOptions& options) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
-  if (estimates.empty() && options.critic && batch.samples() > 0) return runtime::invalid_argument("update: the critic's estimates are missing");
+  if (estimates.empty() && options.critic && batch.samples() > 0)
+    return runtime::invalid_argument("update: the critic's estimates are missing");
   if (!estimates.empty()) {
-    if (const Status valid = check_estimates(batch, estimates, options.critic.has_value()); !valid.ok()) return valid;
+    if (const Status valid = check_estimates(batch, estimates, options.critic.has_value());
+        !valid.ok())
+      return valid;
   } else if (static_cast<std::int64_t>(plan.advantages.size()) != batch.samples()) {
     return runtime::invalid_argument("update: one advantage a sample is needed");
   }
-  if (const Status valid = check_logprobs("reference", reference_logprobs, options.objective.use_kl_loss, batch); !valid.ok()) return valid;
-  if (const Status valid = check_logprobs("teacher", teacher_logprobs, options.objective.distillation.has_value(), batch); !valid.ok()) return valid;
+  if (const Status valid =
+          check_logprobs("reference", reference_logprobs, options.objective.use_kl_loss, batch);
+      !valid.ok())
+    return valid;
+  if (const Status valid = check_logprobs("teacher", teacher_logprobs,
+                                          options.objective.distillation.has_value(), batch);
+      !valid.ok())
+    return valid;
   return check_plan(batch, plan);
 }
 
 // One advantage a response token.
-std::vector<float> sample_advantages(const RolloutBatch& batch, const UpdatePlan& plan, const TokenEstimates& estimates) {
+std::vector<float> sample_advantages(const RolloutBatch& batch, const UpdatePlan& plan,
+                                     const TokenEstimates& estimates) {
   std::vector<float> advantages;
-  for (const float advantage : estimates.advantages) advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
+  for (const float advantage : estimates.advantages)
+    advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
   if (!estimates.empty()) return advantages;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
-    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.learned_tokens(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
+    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.learned_tokens(sample)),
+                      plan.advantages[static_cast<std::size_t>(sample)]);
   }
   return advantages;
 }
@@ -65,7 +83,8 @@ std::vector<float> sample_advantages(const RolloutBatch& batch, const UpdatePlan
 // How far the tokens' probabilities lie apart.
 double mean_difference(std::span<const float> a, std::span<const float> b) {
   double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(std::exp(static_cast<double>(a[i])) - std::exp(static_cast<double>(b[i])));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += std::abs(std::exp(static_cast<double>(a[i])) - std::exp(static_cast<double>(b[i])));
   return a.empty() ? 0.0 : sum / static_cast<double>(a.size());
 }
 
@@ -74,12 +93,15 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   const std::string head = value_head().name;
-  const bool has_head = std::any_of(config->output_heads.begin(), config->output_heads.end(), [&](const HeadConfig& h) { return h.name == head; });
+  const bool has_head = std::any_of(config->output_heads.begin(), config->output_heads.end(),
+                                    [&](const HeadConfig& h) { return h.name == head; });
   if (options.critic && !has_head) {
     config = with_head(std::move(*config), value_head());
     if (!config.ok()) return config.status();
   }
-  Result<std::unique_ptr<Transformer>> model = Transformer::load(std::move(*config), options.model, options.critic ? options.critic->seed : 0, {.threads = options.threads, .device = options.device});
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(
+      std::move(*config), options.model, options.critic ? options.critic->seed : 0,
+      {.threads = options.threads, .device = options.device});
   if (!model.ok() || !options.adapter) return model;
   const Status used = use_adapter(**model, *options.adapter);
   if (!used.ok()) return used;
@@ -88,30 +110,37 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
 
 }  // namespace
 
-PolicyWorker::PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator)
+PolicyWorker::PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model,
+                           std::unique_ptr<Communicator> communicator)
     : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
 
-Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& options, std::unique_ptr<Communicator> communicator) {
+Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
+    const PolicyOptions& options, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
   Result<std::unique_ptr<Transformer>> model = load_policy(options);
   if (!model.ok()) return model.status();
-  std::unique_ptr<PolicyWorker> worker(new PolicyWorker(options, std::move(*model), std::move(communicator)));
+  std::unique_ptr<PolicyWorker> worker(
+      new PolicyWorker(options, std::move(*model), std::move(communicator)));
   const Transformer& transformer = worker->learner_.model();
   EngineOptions engine_options;
   engine_options.deterministic = options.deterministic_rollouts;
-  engine_options.context_max = std::min(options.positions_max, transformer.config().max_position_embeddings);
+  engine_options.context_max =
+      std::min(options.positions_max, transformer.config().max_position_embeddings);
   if (options.agent) {
-    engine_options.prefix_caching = PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it
+    engine_options.prefix_caching =
+        PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it
     Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
     if (!tokenizer.ok()) return tokenizer.status();
-    Result<TurnText> text = TurnText::create(std::move(*tokenizer), options.chat_template, options.template_variables);
+    Result<TurnText> text =
+        TurnText::create(std::move(*tokenizer), options.chat_template, options.template_variables);
     if (!text.ok()) return text.status();
     if (options.agent->custom()) {
       Result<std::unique_ptr<CustomLoops>> loops = CustomLoops::create(*options.agent, *text);
       if (!loops.ok()) return loops.status();
       worker->agent_ = std::move(*loops);
     } else {
-      Result<std::unique_ptr<AgentLoop>> agent = AgentLoop::create(*options.agent, std::move(*text));
+      Result<std::unique_ptr<AgentLoop>> agent =
+          AgentLoop::create(*options.agent, std::move(*text));
       if (!agent.ok()) return agent.status();
       worker->agent_ = std::move(*agent);
     }
@@ -119,11 +148,13 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   Result<std::unique_ptr<Engine>> engine = Engine::create(transformer, engine_options);
   if (!engine.ok()) return engine.status();
   worker->engine_ = std::move(*engine);
-  worker->peak_flops_ = measured_peak_flops(transformer.parameters().arena().device(), options.bf16);
+  worker->peak_flops_ =
+      measured_peak_flops(transformer.parameters().arena().device(), options.bf16);
   return worker;
 }
 
-Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation, const OnFinished& on_finished) {
+Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation,
+                                            const OnFinished& on_finished) {
   return draw(prompts, validation ? options_.validation : options_.training, on_finished);
 }
 
@@ -153,12 +184,14 @@ Request PolicyWorker::request_like(const SamplingOptions& how) {
 }
 
 // Samples of prompts that are in the batch already, in their order.
-static Status append_samples(RolloutBatch& batch, std::int32_t prompt, std::span<const Completion> completions) {
+static Status append_samples(RolloutBatch& batch, std::int32_t prompt,
+                             std::span<const Completion> completions) {
   for (const Completion& completion : completions) {
     if (completion.ids.empty()) return runtime::internal_error("the engine gave an empty response");
     batch.prompt_of.push_back(prompt);
     batch.responses.append(completion.ids);
-    batch.logprobs.insert(batch.logprobs.end(), completion.logprobs.begin(), completion.logprobs.end());
+    batch.logprobs.insert(batch.logprobs.end(), completion.logprobs.begin(),
+                          completion.logprobs.end());
     batch.lengths_max.push_back(completion.length_max);
     batch.stopped.push_back(completion.finish_reason == FinishReason::kStop ? 1 : 0);
   }
@@ -167,10 +200,12 @@ static Status append_samples(RolloutBatch& batch, std::int32_t prompt, std::span
 
 namespace {
 
-// Gathers the tokens of a generate() as they come, and tells of responses that have come to their end.
+// Gathers the tokens of a generate() as they come, and tells of responses that have come to their
+// end.
 class FinishedResponses {
  public:
-  FinishedResponses(const Engine& engine, std::size_t prompts, std::size_t samples, const PolicyWorker::OnFinished& tell)
+  FinishedResponses(const Engine& engine, std::size_t prompts, std::size_t samples,
+                    const PolicyWorker::OnFinished& tell)
       : engine_(engine), samples_(samples), tell_(tell), begun_(prompts * samples) {}
 
   void look(RequestId first) {
@@ -178,7 +213,8 @@ class FinishedResponses {
     Ragged<std::int32_t> responses;
     for (const NewToken& token : engine_.new_tokens()) {
       const std::size_t prompt = token.request - first;
-      std::vector<std::int32_t>& ids = begun_.at(prompt * samples_ + static_cast<std::size_t>(token.sample));
+      std::vector<std::int32_t>& ids =
+          begun_.at(prompt * samples_ + static_cast<std::size_t>(token.sample));
       ids.push_back(token.id);
       if (!token.last) continue;
       prompt_of.push_back(static_cast<std::int32_t>(prompt));
@@ -196,8 +232,10 @@ class FinishedResponses {
 
 }  // namespace
 
-Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how, const OnFinished& on_finished) {
-  if (!prompts.ids.consistent() || static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
+Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how,
+                                        const OnFinished& on_finished) {
+  if (!prompts.ids.consistent() ||
+      static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
   const Request like = request_like(how);
@@ -225,34 +263,49 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
   const Result<std::vector<Completion>> completions = engine_->generate(requests, on_step);
   if (!completions.ok()) return completions.status();
   for (const Completion& completion : *completions) {
-    if (completion.finish_reason == FinishReason::kError) return completion.status.with_context("generating for prompt " + std::to_string(completion.request));
-    const Status appended = append_samples(batch, static_cast<std::int32_t>(completion.request), std::span(&completion, 1));
+    if (completion.finish_reason == FinishReason::kError)
+      return completion.status.with_context("generating for prompt " +
+                                            std::to_string(completion.request));
+    const Status appended = append_samples(batch, static_cast<std::int32_t>(completion.request),
+                                           std::span(&completion, 1));
     if (!appended.ok()) return appended;
   }
   return batch;
 }
 
-Result<PartialBatch> PolicyWorker::generate_partially(const PartialPrompts& prompts, const PartialPlan& plan, std::uint64_t version) {
+Result<PartialBatch> PolicyWorker::generate_partially(const PartialPrompts& prompts,
+                                                      const PartialPlan& plan,
+                                                      std::uint64_t version) {
   std::vector<BegunPrompt> all = prompts.begun;
   for (const PromptBatch& fresh : prompts.fresh) {
-    if (!fresh.ids.consistent() || static_cast<std::int64_t>(fresh.seeds.size()) != fresh.ids.rows()) return runtime::invalid_argument("generate_partially: a seed for each prompt is needed");
+    if (!fresh.ids.consistent() ||
+        static_cast<std::int64_t>(fresh.seeds.size()) != fresh.ids.rows())
+      return runtime::invalid_argument("generate_partially: a seed for each prompt is needed");
     for (std::int64_t i = 0; i < fresh.ids.rows(); ++i) {
       const auto ids = fresh.ids.row(i);
-      all.push_back({.ids = {ids.begin(), ids.end()}, .seed = fresh.seeds[static_cast<std::size_t>(i)]});
+      all.push_back(
+          {.ids = {ids.begin(), ids.end()}, .seed = fresh.seeds[static_cast<std::size_t>(i)]});
     }
   }
   const Offload::Stay here = learner_.stay();
   engine_->weights_changed(version);
   Result<PartialDraw> draw = draw_partially(*engine_, request_like(options_.training), all, plan);
   if (!draw.ok()) return draw.status();
-  PartialBatch partial{.batch = {}, .finished = std::move(draw->finished), .oldest = {}, .newest = {}, .rest = std::move(draw->rest)};
+  PartialBatch partial{.batch = {},
+                       .finished = std::move(draw->finished),
+                       .oldest = {},
+                       .newest = {},
+                       .rest = std::move(draw->rest)};
   for (std::size_t i = 0; i < partial.finished.size(); ++i) {
     partial.batch.prompts.append(all[static_cast<std::size_t>(partial.finished[i])].ids);
-    const Status appended = append_samples(partial.batch, static_cast<std::int32_t>(i), draw->completions[i]);
+    const Status appended =
+        append_samples(partial.batch, static_cast<std::int32_t>(i), draw->completions[i]);
     if (!appended.ok()) return appended;
     for (const Completion& completion : draw->completions[i]) {
-      partial.oldest.push_back(static_cast<std::int64_t>(completion.weight_versions.front().version));
-      partial.newest.push_back(static_cast<std::int64_t>(completion.weight_versions.back().version));
+      partial.oldest.push_back(
+          static_cast<std::int64_t>(completion.weight_versions.front().version));
+      partial.newest.push_back(
+          static_cast<std::int64_t>(completion.weight_versions.back().version));
     }
   }
   return partial;
@@ -268,20 +321,26 @@ Result<RolloutBatch> PolicyWorker::converse(const PromptBatch& prompts, const Re
   return batch;
 }
 
-Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
+Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch,
+                                              std::span<const float> reference_logprobs,
+                                              const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (needs_probabilities(options_.estimates.estimator)) {
     const Offload::Stay here = learner_.stay();
     const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
+    const Result<Probabilities> probabilities = response_probabilities(
+        learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
     if (!probabilities.ok()) return probabilities.status();
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *probabilities);
   }
-  if (options_.estimates.estimator != AdvantageEstimator::kGae) return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
-  if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
+  if (options_.estimates.estimator != AdvantageEstimator::kGae)
+    return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
+  if (!options_.critic)
+    return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.scoring_batch);
+  Result<std::vector<float>> values =
+      response_values(learner_.model(), value_head().name, batch, options_.scoring_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
@@ -292,14 +351,18 @@ struct PolicyWorker::Update {
   std::span<const float> teacher_logprobs;
   const UpdatePlan& plan;
   const TokenEstimates& estimates;
-  std::vector<float> own_logprobs;  // of the responses, where they are computed in another precision than they were drawn in; else empty
-  DiscoWeights disco;         // of the present mini-batch
+  std::vector<float> own_logprobs;  // of the responses, where they are computed in another
+                                    // precision than they were drawn in; else empty
+  DiscoWeights disco;               // of the present mini-batch
   std::vector<float> chosen;  // per response token: 1 where covariant_tokens() chose; else empty
 };
 
-Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
+Result<Metrics> PolicyWorker::update(const RolloutBatch& batch,
+                                     std::span<const float> reference_logprobs,
+                                     const UpdatePlan& plan, const TokenEstimates& estimates,
                                      std::span<const float> teacher_logprobs) {
-  const Status valid = check_update(batch, reference_logprobs, teacher_logprobs, plan, estimates, options_);
+  const Status valid =
+      check_update(batch, reference_logprobs, teacher_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   Update update{batch, reference_logprobs, teacher_logprobs, plan, estimates, {}, {}, {}};
@@ -309,109 +372,151 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
     update.own_logprobs = std::move(*own);
   }
   if (options_.objective.chooses_tokens() && !plan.critic_only) {
-    const auto choice = options_.objective.mode == PolicyLossMode::kClipCov ? CovarianceChoice::kClip : CovarianceChoice::kKl;
+    const auto choice = options_.objective.mode == PolicyLossMode::kClipCov
+                            ? CovarianceChoice::kClip
+                            : CovarianceChoice::kKl;
     Result<std::vector<float>> chosen =
-        covariant_tokens(choice, batch, sample_advantages(batch, plan, estimates), plan.mini_batches, options_.objective.covariance, learner_.communicator());
+        covariant_tokens(choice, batch, sample_advantages(batch, plan, estimates),
+                         plan.mini_batches, options_.objective.covariance, learner_.communicator());
     if (!chosen.ok()) return chosen.status();
     update.chosen = std::move(*chosen);
   }
   Metrics variance;
   if (options_.probes_variance && !plan.critic_only) {
     const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
+    const Result<Probabilities> probabilities = response_probabilities(
+        learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
     if (!probabilities.ok()) return probabilities.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
-    variance = variance_parts(batch, *probabilities, sample_advantages(batch, plan, estimates), plan.use, samples_total);
+    variance = variance_parts(batch, *probabilities, sample_advantages(batch, plan, estimates),
+                              plan.use, samples_total);
   }
   const bool weighs = options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only;
-  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor", .peak_flops = peak_flops_};
-  Result<Metrics> metrics = run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
-    return accumulate(update, mini_batch, first, last, part);
-  }, weighs ? BeginMiniBatch([&](const MiniBatch& mini_batch, bool first) { return weigh(update, mini_batch, first); }) : BeginMiniBatch());
+  const UpdateLoop loop{.epochs = options_.epochs,
+                        .micro_batch = options_.micro_batch,
+                        .learning_rate = plan.learning_rate,
+                        .role = "actor",
+                        .peak_flops = peak_flops_};
+  Result<Metrics> metrics = run_updates(
+      learner_, batch, plan.mini_batches, loop,
+      [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
+        return accumulate(update, mini_batch, first, last, part);
+      },
+      weighs ? BeginMiniBatch([&](const MiniBatch& mini_batch, bool first) {
+        return weigh(update, mini_batch, first);
+      })
+             : BeginMiniBatch());
   if (metrics.ok()) metrics->merge(variance);
-  if (metrics.ok() && options_.bf16) (*metrics)["training/rollout_probs_diff_mean"] = mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
+  if (metrics.ok() && options_.bf16)
+    (*metrics)["training/rollout_probs_diff_mean"] =
+        mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
   return metrics;
 }
 
-// The samples' weights in DisCO's loss follow from what they all score now. The first mini-batch's are known: its samples were drawn by these weights.
+// The samples' weights in DisCO's loss follow from what they all score now. The first mini-batch's
+// are known: its samples were drawn by these weights.
 Status PolicyWorker::weigh(Update& update, const MiniBatch& mini_batch, bool first) {
-  const std::span<const float> old = update.own_logprobs.empty() ? update.batch.logprobs : update.own_logprobs;
+  const std::span<const float> old =
+      update.own_logprobs.empty() ? update.batch.logprobs : update.own_logprobs;
   std::vector<float> now(old.begin(), old.end());
   if (!first || options_.samples_are_older) {
     const Bf16Products bf16(options_.bf16);
     const Result<std::vector<float>> part =
-        response_logprobs(learner_.model(), update.batch, options_.training.temperature, options_.scoring_batch, mini_batch.first_sample, mini_batch.last_sample);
+        response_logprobs(learner_.model(), update.batch, options_.training.temperature,
+                          options_.scoring_batch, mini_batch.first_sample, mini_batch.last_sample);
     if (!part.ok()) return part.status();
-    std::copy(part->begin(), part->end(), now.begin() + update.batch.learned_before(mini_batch.first_sample));
+    std::copy(part->begin(), part->end(),
+              now.begin() + update.batch.learned_before(mini_batch.first_sample));
   }
-  Result<DiscoWeights> weights = disco_weights(update.batch, update.plan.advantages, now, old, mini_batch, options_.objective.disco, learner_.communicator());
+  Result<DiscoWeights> weights =
+      disco_weights(update.batch, update.plan.advantages, now, old, mini_batch,
+                    options_.objective.disco, learner_.communicator());
   if (!weights.ok()) return weights.status();
   update.disco = std::move(*weights);
   return {};
 }
 
-Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
+Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch,
+                                std::int64_t first, std::int64_t last, Metrics& metrics) {
   const RecomputeLayers recompute(options_.recompute_layers);
   const Bf16Products bf16(options_.bf16);
   const PackedBatch packed = pack_samples(update.batch, first, last);
   OutputOptions wanted;
-  if (!update.plan.critic_only) wanted.logprobs = LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
+  if (!update.plan.critic_only)
+    wanted.logprobs =
+        LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
   if (options_.critic) wanted.heads = {value_head().name};
   const Result<Outputs> outputs = learner_.model().outputs(packed, wanted);
   if (!outputs.ok()) return outputs.status();
   at::Tensor loss;
   if (!update.plan.critic_only) {
-    Result<at::Tensor> policy = policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
+    Result<at::Tensor> policy =
+        policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
     if (!policy.ok()) return policy.status();
     loss = std::move(*policy);
   }
   if (options_.critic) {
-    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(), update.estimates, repeats_of(update.plan.use, first, last), mini_batch,
-                                        options_.critic->objective, metrics) *
+    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(),
+                                        update.estimates, repeats_of(update.plan.use, first, last),
+                                        mini_batch, options_.critic->objective, metrics) *
                              options_.critic->loss_coefficient;
     loss = loss.defined() ? loss + value : value;
   }
   return loss.defined() ? backward(loss) : Status();
 }
 
-Result<at::Tensor> PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
-                                     Metrics& metrics) const {
+Result<at::Tensor> PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch,
+                                             std::int64_t first, std::int64_t last,
+                                             const TokenLogprobs& outputs, Metrics& metrics) const {
   const RolloutBatch& batch = update.batch;
   const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
-  ObjectiveInputs inputs{.logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
-                         .entropy_BT = pad_rows(outputs.entropy_N, lengths),
-                         .old_logprobs_BT = padded_rows(update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, first, last),
-                         .reference_BT = {},
-                         .advantages_BT = {},
-                         .mask_BT = length_mask(lengths),
-                         .chosen_BT = {},
-                         .weights_B = {},
-                         .kl_weight = update.disco.kl,
-                         .repeats_B = repeats_of(update.plan.use, first, last),
-                         .positive_B = positive_of(update.plan.use, first, last)};
+  ObjectiveInputs inputs{
+      .logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
+      .entropy_BT = pad_rows(outputs.entropy_N, lengths),
+      .old_logprobs_BT = padded_rows(
+          update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, first, last),
+      .reference_BT = {},
+      .advantages_BT = {},
+      .mask_BT = length_mask(lengths),
+      .chosen_BT = {},
+      .weights_B = {},
+      .kl_weight = update.disco.kl,
+      .repeats_B = repeats_of(update.plan.use, first, last),
+      .positive_B = positive_of(update.plan.use, first, last)};
   if (!update.disco.of_samples.empty()) {
-    inputs.weights_B = copy_to_tensor(std::span(update.disco.of_samples).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
+    inputs.weights_B = copy_to_tensor(
+        std::span(update.disco.of_samples)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
   }
   if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, first, last);
-  if (options_.objective.use_kl_loss) inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
-  if (options_.objective.distillation) inputs.teacher_BT = padded_rows(update.teacher_logprobs, batch, first, last);
+  if (options_.objective.use_kl_loss)
+    inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
+  if (options_.objective.distillation)
+    inputs.teacher_BT = padded_rows(update.teacher_logprobs, batch, first, last);
   if (update.estimates.empty()) {
-    const auto mine = std::span(update.plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    const auto mine =
+        std::span(update.plan.advantages)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
     inputs.advantages_BT = per_token(copy_to_tensor(mine), inputs.mask_BT);
   } else {
     const AdvantageScaling& scaling = update.plan.scaling;
-    inputs.advantages_BT = (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) * scaling.scale * inputs.mask_BT;
+    inputs.advantages_BT =
+        (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) *
+        scaling.scale * inputs.mask_BT;
   }
   return policy_objective(options_.objective, inputs, mini_batch, metrics);
 }
 
-Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
-  const bool consistent = batch.prompts.consistent() && batch.responses.consistent() && batch.prompts.rows() == batch.responses.rows();
+Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
+                                        double learning_rate) {
+  const bool consistent = batch.prompts.consistent() && batch.responses.consistent() &&
+                          batch.prompts.rows() == batch.responses.rows();
   if (!consistent || tokens_total < 1) return runtime::invalid_argument("supervise: sizes differ");
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   std::vector<std::int64_t> lengths;
-  for (std::int64_t i = 0; i < batch.prompts.rows(); ++i) lengths.push_back(batch.prompts.row_size(i) + batch.responses.row_size(i));
+  for (std::int64_t i = 0; i < batch.prompts.rows(); ++i)
+    lengths.push_back(batch.prompts.row_size(i) + batch.responses.row_size(i));
   const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, options_.micro_batch);
   double loss_sum = 0.0;
   const Bf16Products bf16(options_.bf16);
@@ -431,14 +536,16 @@ Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::in
   }
   const Result<OptimizerReport> report = learner_.apply(learning_rate);
   if (!report.ok()) return report.status();
-  return Metrics{{"sft/loss", loss_sum}, {"sft/grad_norm", report->grad_norm / learner_.communicator().size()}};
+  return Metrics{{"sft/loss", loss_sum},
+                 {"sft/grad_norm", report->grad_norm / learner_.communicator().size()}};
 }
 
 Result<std::vector<std::filesystem::path>> PolicyWorker::save(const std::filesystem::path& folder) {
   return with_tokenizer(learner_.save(folder), options_.model, folder / learner_.weights_folder());
 }
 
-Result<std::vector<std::filesystem::path>> PolicyWorker::write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
+Result<std::vector<std::filesystem::path>> PolicyWorker::write(
+    const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
   return with_tokenizer(snapshot.write(folder), options_.model, folder / snapshot.weights_folder());
 }
 
@@ -447,7 +554,8 @@ Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  return response_logprobs(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
+  return response_logprobs(learner_.model(), batch, options_.training.temperature,
+                           options_.scoring_batch);
 }
 
 }  // namespace rl

@@ -11,7 +11,8 @@ namespace rl {
 
 using runtime::Result;
 
-Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtime& runtime,
+                                                                 const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
   const Result<StageOptions> stage = StageOptions::from_config(*config);
@@ -40,23 +41,30 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
   }
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
-  Result<std::unique_ptr<PreferenceWorker>> worker = PreferenceWorker::create(options, std::move(*communicator));
+  Result<std::unique_ptr<PreferenceWorker>> worker =
+      PreferenceWorker::create(options, std::move(*communicator));
   if (!worker.ok()) return worker.status();
   return std::make_unique<PreferenceActor>(std::move(*worker));
 }
 
-Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate) {
+Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch,
+                                        const PreferenceTotals& totals, double learning_rate) {
   const CallSpan span("update");
   return with_peak_memory(worker_->update(batch, totals, learning_rate));
 }
 
-Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows) {
+Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch,
+                                          const PreferenceTotals& totals, std::int64_t batch_rows) {
   const CallSpan span("evaluate");
   return worker_->evaluate(batch, totals, batch_rows);
 }
 
-Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) {
+  return as_text(worker_->save(folder));
+}
 
-Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
+Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) {
+  return as_text(snapshot_.write(*worker_, folder));
+}
 
 }  // namespace rl

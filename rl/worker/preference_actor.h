@@ -20,19 +20,24 @@ class PreferenceActor {
   static constexpr const char* kName = "Preference";
 
   /// Returns when all ranks of the group are there.
-  static runtime::Result<std::unique_ptr<PreferenceActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<PreferenceActor>> create(runtime::Runtime& runtime,
+                                                                  const WorkerSpec& spec);
 
   explicit PreferenceActor(std::unique_ptr<PreferenceWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate);
-  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows);
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals,
+                                  double learning_rate);
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals,
+                                    std::int64_t batch_rows);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: see CriticActor.
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:

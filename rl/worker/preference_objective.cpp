@@ -40,12 +40,17 @@ DpoLoss dpo_kind(PreferenceLossKind loss) {
   }
 }
 
-PairLogprobs per_token(const PairLogprobs& sums, const PairLogprobs& tokens) { return {sums.chosen_P / tokens.chosen_P, sums.rejected_P / tokens.rejected_P}; }
+PairLogprobs per_token(const PairLogprobs& sums, const PairLogprobs& tokens) {
+  return {sums.chosen_P / tokens.chosen_P, sums.rejected_P / tokens.rejected_P};
+}
 
 // log(p / (1 - p)) of the first over that of the second, for the report.
 at::Tensor log_odds_ratio(const PairLogprobs& mean) {
-  const auto below = [](const at::Tensor& x) { return at::log1p(-at::exp(x.detach().clamp_max(-6e-8))); };
-  return mean.chosen_P.detach() - mean.rejected_P.detach() - (below(mean.chosen_P) - below(mean.rejected_P));
+  const auto below = [](const at::Tensor& x) {
+    return at::log1p(-at::exp(x.detach().clamp_max(-6e-8)));
+  };
+  return mean.chosen_P.detach() - mean.rejected_P.detach() -
+         (below(mean.chosen_P) - below(mean.rejected_P));
 }
 
 Status read_reward_model(const Config& config, PreferenceObjective& out) {
@@ -71,12 +76,26 @@ Status read_pairs(const Config& config, const std::string& loss, PreferenceObjec
   out.simpo_gamma = read.get_float("preference.simpo_gamma");
   out.sft_weight = read.get_float("preference.sft_weight");
   if (!read.status().ok()) return read.status();
-  const bool smoothed = out.loss == PreferenceLossKind::kSigmoid || out.loss == PreferenceLossKind::kSimpo;
-  if (out.label_smoothing > 0 && !smoothed) return runtime::invalid_argument("preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with " + loss + ": set it to 0");
-  if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo) return runtime::invalid_argument("preference.sft_weight does not go with preference.loss=orpo, which has that part already: set it to 0");
-  if (out.average_logprobs && !out.needs_reference()) return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss + " does anyway: leave it out");
-  if (config.is_set("preference.simpo_gamma") && out.loss != PreferenceLossKind::kSimpo) return runtime::invalid_argument("preference.simpo_gamma goes with preference.loss=simpo, not with " + loss + ": leave it out");
-  if (read.find_string(kReferencePath) && !out.needs_reference()) return runtime::invalid_argument(std::string(kReferencePath) + ": preference.loss=" + loss + " compares with no reference: leave it out");
+  const bool smoothed =
+      out.loss == PreferenceLossKind::kSigmoid || out.loss == PreferenceLossKind::kSimpo;
+  if (out.label_smoothing > 0 && !smoothed)
+    return runtime::invalid_argument(
+        "preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with " + loss +
+        ": set it to 0");
+  if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo)
+    return runtime::invalid_argument(
+        "preference.sft_weight does not go with preference.loss=orpo, which has that part already: "
+        "set it to 0");
+  if (out.average_logprobs && !out.needs_reference())
+    return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss +
+                                     " does anyway: leave it out");
+  if (config.is_set("preference.simpo_gamma") && out.loss != PreferenceLossKind::kSimpo)
+    return runtime::invalid_argument(
+        "preference.simpo_gamma goes with preference.loss=simpo, not with " + loss +
+        ": leave it out");
+  if (read.find_string(kReferencePath) && !out.needs_reference())
+    return runtime::invalid_argument(std::string(kReferencePath) + ": preference.loss=" + loss +
+                                     " compares with no reference: leave it out");
   return {};
 }
 
@@ -87,14 +106,17 @@ Result<PreferenceObjective> PreferenceObjective::from_config(const Config& confi
   PreferenceObjective out;
   const std::string loss = read.get_string("preference.loss");
   if (!read.status().ok()) return read.status();
-  const auto named = std::find_if(kLosses.begin(), kLosses.end(), [&](const auto& entry) { return entry.first == loss; });
-  if (named == kLosses.end()) return runtime::invalid_argument("preference.loss: there is no '" + loss + "'");
+  const auto named = std::find_if(kLosses.begin(), kLosses.end(),
+                                  [&](const auto& entry) { return entry.first == loss; });
+  if (named == kLosses.end())
+    return runtime::invalid_argument("preference.loss: there is no '" + loss + "'");
   out.loss = named->second;
   Status status;
   if (out.is_reward_model()) {
     status = read_reward_model(config, out);
   } else {
-    out.beta = read.find_float("preference.beta").value_or(out.loss == PreferenceLossKind::kSimpo ? 2.0 : 0.1);
+    out.beta = read.find_float("preference.beta")
+                   .value_or(out.loss == PreferenceLossKind::kSimpo ? 2.0 : 0.1);
     if (!read.status().ok()) return read.status();
     status = out.is_pairs() ? read_pairs(config, loss, out) : read_singles(config, out);
   }
@@ -102,7 +124,8 @@ Result<PreferenceObjective> PreferenceObjective::from_config(const Config& confi
   return out;
 }
 
-at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs& inputs, const PreferenceTotals& totals, Metrics& metrics) {
+at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs& inputs,
+                          const PreferenceTotals& totals, Metrics& metrics) {
   const double part = 1.0 / static_cast<double>(totals.rows);
   const PairLogprobs mean = per_token(inputs.policy, inputs.tokens);
   at::Tensor loss_P, chosen_P, rejected_P;  // the latter two: implicit rewards
@@ -115,13 +138,21 @@ at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs
     metrics["log_odds_chosen"] += sum(ratio_P) * part;
     metrics["log_odds_ratio"] += sum(at::log_sigmoid(ratio_P)) * part;
   } else if (objective.loss == PreferenceLossKind::kSimpo) {
-    loss_P = simpo_loss(mean, {.beta = objective.beta, .gamma = objective.simpo_gamma, .label_smoothing = objective.label_smoothing});
+    loss_P = simpo_loss(mean, {.beta = objective.beta,
+                               .gamma = objective.simpo_gamma,
+                               .label_smoothing = objective.label_smoothing});
     chosen_P = mean.chosen_P.detach() * objective.beta;
     rejected_P = mean.rejected_P.detach() * objective.beta;
   } else {
-    const DpoOptions options{.beta = objective.beta, .loss = dpo_kind(objective.loss), .label_smoothing = objective.label_smoothing};
-    loss_P = (objective.average_logprobs ? dpo_loss(mean, per_token(inputs.reference, inputs.tokens), options) : dpo_loss(inputs.policy, inputs.reference, options)).loss_P;
-    chosen_P = (inputs.policy.chosen_P.detach() - inputs.reference.chosen_P) * objective.beta;  // of sums either way, as TRL reports them
+    const DpoOptions options{.beta = objective.beta,
+                             .loss = dpo_kind(objective.loss),
+                             .label_smoothing = objective.label_smoothing};
+    loss_P = (objective.average_logprobs
+                  ? dpo_loss(mean, per_token(inputs.reference, inputs.tokens), options)
+                  : dpo_loss(inputs.policy, inputs.reference, options))
+                 .loss_P;
+    chosen_P = (inputs.policy.chosen_P.detach() - inputs.reference.chosen_P) *
+               objective.beta;  // of sums either way, as TRL reports them
     rejected_P = (inputs.policy.rejected_P.detach() - inputs.reference.rejected_P) * objective.beta;
   }
   if (objective.sft_weight > 0) {
@@ -138,13 +169,16 @@ at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs
   return loss_P.sum() * part;
 }
 
-at::Tensor single_objective(const PreferenceObjective& objective, const SingleInputs& inputs, const PreferenceTotals& totals, Metrics& metrics) {
+at::Tensor single_objective(const PreferenceObjective& objective, const SingleInputs& inputs,
+                            const PreferenceTotals& totals, Metrics& metrics) {
   const double part = 1.0 / static_cast<double>(totals.rows);
   const at::Tensor divergence = at::scalar_tensor(inputs.divergence);
   const at::Tensor is_wanted = inputs.wanted_P > 0.5;
   const KtoOptions wanted{.beta = objective.beta, .weight = objective.wanted_weight};
   const KtoOptions unwanted{.beta = objective.beta, .weight = objective.unwanted_weight};
-  const at::Tensor loss_P = at::where(is_wanted, kto_loss(inputs.policy_P, inputs.reference_P, divergence, true, wanted), kto_loss(inputs.policy_P, inputs.reference_P, divergence, false, unwanted));
+  const at::Tensor loss_P =
+      at::where(is_wanted, kto_loss(inputs.policy_P, inputs.reference_P, divergence, true, wanted),
+                kto_loss(inputs.policy_P, inputs.reference_P, divergence, false, unwanted));
   const at::Tensor rewards_P = (inputs.policy_P.detach() - inputs.reference_P) * objective.beta;
   const at::Tensor right_P = (rewards_P > objective.beta * inputs.divergence) == is_wanted;
   metrics["loss"] += sum(loss_P) * part;
@@ -158,16 +192,20 @@ at::Tensor single_objective(const PreferenceObjective& objective, const SingleIn
     const double reward = sum(rewards_P * mask_P) / count;
     metrics["rewards/" + name] += reward;
     metrics["logps/" + name] += sum(inputs.policy_P * mask_P) / count;
-    if (totals.wanted > 0 && totals.wanted < totals.rows) metrics["rewards/margins"] += side ? reward : -reward;
+    if (totals.wanted > 0 && totals.wanted < totals.rows)
+      metrics["rewards/margins"] += side ? reward : -reward;
   }
   return loss_P.sum() * part;
 }
 
-at::Tensor reward_objective(const PreferenceObjective& objective, const at::Tensor& chosen_P, const at::Tensor& rejected_P, const at::Tensor& margin_P, const PreferenceTotals& totals,
-                            Metrics& metrics) {
+at::Tensor reward_objective(const PreferenceObjective& objective, const at::Tensor& chosen_P,
+                            const at::Tensor& rejected_P, const at::Tensor& margin_P,
+                            const PreferenceTotals& totals, Metrics& metrics) {
   const double part = 1.0 / static_cast<double>(totals.rows);
-  at::Tensor loss_P = objective.use_margin ? bradley_terry_loss(chosen_P, rejected_P, margin_P) : bradley_terry_loss(chosen_P, rejected_P);
-  if (objective.center_coefficient > 0) loss_P = loss_P + (chosen_P + rejected_P).square() * objective.center_coefficient;
+  at::Tensor loss_P = objective.use_margin ? bradley_terry_loss(chosen_P, rejected_P, margin_P)
+                                           : bradley_terry_loss(chosen_P, rejected_P);
+  if (objective.center_coefficient > 0)
+    loss_P = loss_P + (chosen_P + rejected_P).square() * objective.center_coefficient;
   metrics["loss"] += sum(loss_P) * part;
   metrics["accuracy"] += sum(chosen_P > rejected_P) * part;
   metrics["margin"] += sum(chosen_P - rejected_P) * part;

@@ -1,11 +1,12 @@
-// The role that learns from preferences: a policy from pairs or single responses, or a reward model. Plain C++; the actor around it is in preference_actor.h.
+// The role that learns from preferences: a policy from pairs or single responses, or a reward
+// model. Plain C++; the actor around it is in preference_actor.h.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -28,30 +29,41 @@ struct PreferenceWorkerOptions {
   LearnerOptions learner;
   MicroBatchLimits micro_batch;           // a pair counts as one row
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;         // see RecomputeLayers
-  bool bf16 = false;                     // see Bf16Products
+  bool recompute_layers = false;          // see RecomputeLayers
+  bool bf16 = false;                      // see Bf16Products
   std::uint64_t seed = 0;                 // of a reward model's first head
 };
 
-/// One data-parallel rank. The reference is a frozen model of its own or, where an adapter is trained, the base under what training began with. Ranks call the same methods
-/// in the same order; update() and evaluate() are collective. A resource; one thread at a time.
+/// One data-parallel rank. The reference is a frozen model of its own or, where an adapter is
+/// trained, the base under what training began with. Ranks call the same methods in the same order;
+/// update() and evaluate() are collective. A resource; one thread at a time.
 class PreferenceWorker {
  public:
-  /// Errors: those of Transformer::load and LoraAdapter; kUnimplemented: a reward model's adapter, which its head would not be part of.
-  static runtime::Result<std::unique_ptr<PreferenceWorker>> create(const PreferenceWorkerOptions& options, std::unique_ptr<Communicator> communicator);
+  /// Errors: those of Transformer::load and LoraAdapter; kUnimplemented: a reward model's adapter,
+  /// which its head would not be part of.
+  static runtime::Result<std::unique_ptr<PreferenceWorker>> create(
+      const PreferenceWorkerOptions& options, std::unique_ptr<Communicator> communicator);
 
-  /// One optimizer step on the mean loss over `totals`. Returns the objective's metrics, grad_norm and skipped_updates as this worker's part: summed over the workers they are
-  /// the whole. kInvalidArgument: sizes that do not fit, pairs where single responses are learned or the other way round. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate);
+  /// One optimizer step on the mean loss over `totals`. Returns the objective's metrics, grad_norm
+  /// and skipped_updates as this worker's part: summed over the workers they are the whole.
+  /// kInvalidArgument: sizes that do not fit, pairs where single responses are learned or the other
+  /// way round. Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals,
+                                  double learning_rate);
 
-  /// The objective's metrics without a step. KTO's divergence is that of this batch over all workers, `batch_rows` in all.
-  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows);
+  /// The objective's metrics without a step. KTO's divergence is that of this batch over all
+  /// workers, `batch_rows` in all.
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals,
+                                    std::int64_t batch_rows);
 
-  /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not saved: it is read again from where it came from.
+  /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not
+  /// saved: it is read again from where it came from.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
-  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the worker is at work.
+  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the
+  /// worker is at work.
   void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
-  runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
+  runtime::Result<std::vector<std::filesystem::path>> write(
+      const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   runtime::Status check_weights() { return learner_.check_equal_weights(); }
 
@@ -64,17 +76,26 @@ class PreferenceWorker {
     at::Tensor others_P;
   };
 
-  PreferenceWorker(const PreferenceWorkerOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Transformer> reference, std::unique_ptr<Communicator> communicator)
-      : options_(options), learner_(std::move(model), std::move(communicator), options.learner), reference_(std::move(reference)) {}
+  PreferenceWorker(const PreferenceWorkerOptions& options, std::unique_ptr<Transformer> model,
+                   std::unique_ptr<Transformer> reference,
+                   std::unique_ptr<Communicator> communicator)
+      : options_(options),
+        learner_(std::move(model), std::move(communicator), options.learner),
+        reference_(std::move(reference)) {}
 
   runtime::Status check(const PreferenceBatch& batch, const PreferenceTotals& totals) const;
   runtime::Result<Reference> refer(const PreferenceBatch& batch);
-  runtime::Result<double> divergence(const PreferenceBatch& batch, const at::Tensor& reference_P, std::int64_t rows);
-  runtime::Result<Metrics> pass(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows, bool learn);
+  runtime::Result<double> divergence(const PreferenceBatch& batch, const at::Tensor& reference_P,
+                                     std::int64_t rows);
+  runtime::Result<Metrics> pass(const PreferenceBatch& batch, const PreferenceTotals& totals,
+                                std::int64_t batch_rows, bool learn);
   // The loss of rows [first, last).
-  runtime::Result<at::Tensor> loss(const PreferenceBatch& batch, std::int64_t first, std::int64_t last, const Reference& reference, double divergence, const PreferenceTotals& totals,
-                                   Metrics& metrics);
-  runtime::Result<at::Tensor> reward_loss(const PreferenceBatch& batch, std::int64_t first, std::int64_t last, const PreferenceTotals& totals, Metrics& metrics);
+  runtime::Result<at::Tensor> loss(const PreferenceBatch& batch, std::int64_t first,
+                                   std::int64_t last, const Reference& reference, double divergence,
+                                   const PreferenceTotals& totals, Metrics& metrics);
+  runtime::Result<at::Tensor> reward_loss(const PreferenceBatch& batch, std::int64_t first,
+                                          std::int64_t last, const PreferenceTotals& totals,
+                                          Metrics& metrics);
 
   PreferenceWorkerOptions options_;
   Learner learner_;

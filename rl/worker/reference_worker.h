@@ -20,18 +20,19 @@ struct ReferenceOptions {
   std::filesystem::path model;
   std::filesystem::path adapter = {};  // a folder as PEFT saves it; empty: none
   int threads = 1;
-  std::string device = {};  // see find_device()
-  float temperature = 1.0F;     // that of the rollout
+  std::string device = {};   // see find_device()
+  float temperature = 1.0F;  // that of the rollout
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
-  bool bf16 = false;            // see Bf16Products
-  bool offload = false;         // of a model on a device: its weights leave it between calls
+  bool bf16 = false;                                 // see Bf16Products
+  bool offload = false;  // of a model on a device: its weights leave it between calls
 };
 
 /// What the reference says of a RolloutBatch.
 struct ReferenceScores {
-  std::vector<float> logprobs;       // of the learned tokens
-  std::vector<double> kl_penalties;  // [samples]: estimated KL to the reference, summed over the response's tokens
+  std::vector<float> logprobs;  // of the learned tokens
+  std::vector<double>
+      kl_penalties;  // [samples]: estimated KL to the reference, summed over the response's tokens
 
   auto fields() { return std::tie(logprobs, kl_penalties); }
 };
@@ -46,20 +47,27 @@ class ReferenceWorker {
   runtime::Result<ReferenceScores> score(const RolloutBatch& batch);
 
  private:
-  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model) : options_(options), model_(std::move(model)), offload_(*model_, {.parameters = options.offload}) {}
+  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model)
+      : options_(options),
+        model_(std::move(model)),
+        offload_(*model_, {.parameters = options.offload}) {}
 
   ReferenceOptions options_;
   std::unique_ptr<Transformer> model_;
   Offload offload_;
 };
 
-/// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared by both roles.
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature,
+/// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared
+/// by both roles.
+runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
+                                                      const RolloutBatch& batch, float temperature,
                                                       const MicroBatchLimits& limits);
 
 /// The same of samples [first, last).
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits, std::int64_t first,
-                                                      std::int64_t last);
+runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
+                                                      const RolloutBatch& batch, float temperature,
+                                                      const MicroBatchLimits& limits,
+                                                      std::int64_t first, std::int64_t last);
 
 /// Samples [first, last) with their prompts, packed for a forward pass over the responses.
 PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int64_t last);

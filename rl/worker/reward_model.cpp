@@ -21,9 +21,11 @@ using runtime::Status;
 
 Status check_head(const ModelConfig& config, const std::filesystem::path& model) {
   if (config.output_heads.size() == 1) return {};
-  return invalid_argument(model.string() +
-                          ": this is no reward model, which has a head of its own instead of an output layer (\"architectures\" in its config.json says ...ForSequenceClassification or "
-                          "...ForTokenClassification)");
+  return invalid_argument(
+      model.string() +
+      ": this is no reward model, which has a head of its own instead of an output layer "
+      "(\"architectures\" in its config.json says ...ForSequenceClassification or "
+      "...ForTokenClassification)");
 }
 
 }  // namespace
@@ -43,18 +45,25 @@ Result<RewardModelText> RewardModelText::load(const std::filesystem::path& model
 Result<std::vector<std::int32_t>> RewardModelText::ids(const ScoreRequest& request) const {
   ordered_json prompt = runtime::parse_json<ordered_json>(request.prompt);
   if (prompt.is_array()) return encode_chat(std::move(prompt), request.response);
-  if (!prompt.is_string()) return invalid_argument("the prompt is neither text nor a list of messages");
-  Result<std::vector<std::int32_t>> ids = tokenizer_.encode(prompt.get<std::string>(), /*add_special_tokens=*/true);
+  if (!prompt.is_string())
+    return invalid_argument("the prompt is neither text nor a list of messages");
+  Result<std::vector<std::int32_t>> ids =
+      tokenizer_.encode(prompt.get<std::string>(), /*add_special_tokens=*/true);
   if (!ids.ok()) return ids;
-  const Result<std::vector<std::int32_t>> response = tokenizer_.encode(request.response, /*add_special_tokens=*/false);
+  const Result<std::vector<std::int32_t>> response =
+      tokenizer_.encode(request.response, /*add_special_tokens=*/false);
   if (!response.ok()) return response;
   ids->insert(ids->end(), response->begin(), response->end());
   if (const auto end = tokenizer_.eos_id()) ids->push_back(*end);
   return ids;
 }
 
-Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json messages, const std::string& response) const {
-  if (!chat_template_) return invalid_argument("the prompt is a chat, and the reward model has no chat template: put a chat_template.jinja into its folder");
+Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json messages,
+                                                               const std::string& response) const {
+  if (!chat_template_)
+    return invalid_argument(
+        "the prompt is a chat, and the reward model has no chat template: put a "
+        "chat_template.jinja into its folder");
   messages.push_back({{"role", "assistant"}, {"content", response}});
   ordered_json variables = ordered_json::object();
   for (const auto& [name, text] : tokenizer_.special_token_texts()) variables[name] = text;
@@ -68,17 +77,23 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   const auto begin = tokenizer_.bos_id();
   const std::string begin_text = begin ? tokenizer_.id_to_token(*begin) : std::string();
   const bool written = !begin_text.empty() && text->starts_with(begin_text);
-  Result<std::vector<std::int32_t>> ids = tokenizer_.encode(written ? std::string_view(*text).substr(begin_text.size()) : std::string_view(*text), /*add_special_tokens=*/true);
-  if (ids.ok() && written && (ids->empty() || ids->front() != *begin)) ids->insert(ids->begin(), *begin);
+  Result<std::vector<std::int32_t>> ids = tokenizer_.encode(
+      written ? std::string_view(*text).substr(begin_text.size()) : std::string_view(*text),
+      /*add_special_tokens=*/true);
+  if (ids.ok() && written && (ids->empty() || ids->front() != *begin))
+    ids->insert(ids->begin(), *begin);
   return ids;
 }
 
-RewardModelScorer::RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model, std::int64_t positions_max, bool offload)
+RewardModelScorer::RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model,
+                                     std::int64_t positions_max, bool offload)
     : text_(std::move(text)), model_(std::move(model)), positions_max_(positions_max) {
   if (model_) offload_ = std::make_unique<Offload>(*model_, OffloadOptions{.parameters = offload});
 }
 
-Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::filesystem::path& model, const TransformerOptions& options, bool start, bool offload) {
+Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(
+    const std::filesystem::path& model, const TransformerOptions& options, bool start,
+    bool offload) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
   if (const Status head = check_head(*config, model); !head.ok()) return head;
@@ -91,10 +106,13 @@ Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::
     if (!weights.ok()) return weights.status();
     loaded = std::move(*weights);
   }
-  return std::unique_ptr<RewardModelScorer>(new RewardModelScorer(std::move(*text), std::move(loaded), config->max_position_embeddings, offload));
+  return std::unique_ptr<RewardModelScorer>(new RewardModelScorer(
+      std::move(*text), std::move(loaded), config->max_position_embeddings, offload));
 }
 
-Status RewardModelScorer::check_row(const ScoreRequest& row) const { return text_.ids(row).status(); }
+Status RewardModelScorer::check_row(const ScoreRequest& row) const {
+  return text_.ids(row).status();
+}
 
 Result<ScoredBatch> RewardModelScorer::score(std::span<const ScoreRequest> requests) {
   ScoredBatch batch;
@@ -104,11 +122,18 @@ Result<ScoredBatch> RewardModelScorer::score(std::span<const ScoreRequest> reque
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Result<std::vector<std::int32_t>> ids = text_.ids(requests[i]);
     if (!ids.ok()) {
-      batch.scores[i] = {.value = 0.0, .failure = ScoreFailure::kError, .message = ids.status().message(), .extra = {}};
+      batch.scores[i] = {.value = 0.0,
+                         .failure = ScoreFailure::kError,
+                         .message = ids.status().message(),
+                         .extra = {}};
       ++batch.counts.errors;
-    } else if (const auto length = static_cast<std::int64_t>(ids->size()); length < 1 || length > positions_max_) {
-      const std::string message = "the conversation has " + std::to_string(length) + " tokens, and the reward model reads from 1 to " + std::to_string(positions_max_);
-      batch.scores[i] = {.value = 0.0, .failure = ScoreFailure::kError, .message = message, .extra = {}};
+    } else if (const auto length = static_cast<std::int64_t>(ids->size());
+               length < 1 || length > positions_max_) {
+      const std::string message = "the conversation has " + std::to_string(length) +
+                                  " tokens, and the reward model reads from 1 to " +
+                                  std::to_string(positions_max_);
+      batch.scores[i] = {
+          .value = 0.0, .failure = ScoreFailure::kError, .message = message, .extra = {}};
       ++batch.counts.errors;
     } else {
       conversations.push_back(std::move(*ids));
@@ -120,35 +145,49 @@ Result<ScoredBatch> RewardModelScorer::score(std::span<const ScoreRequest> reque
   for (std::size_t i = 0; i < scored.size(); ++i) {
     Score& score = batch.scores[scored[i]];
     score.value = (*values)[i];
-    if (!std::isfinite(score.value)) score = {.value = 0.0, .failure = ScoreFailure::kInvalid, .message = "the reward model gave no finite number", .extra = {}};
+    if (!std::isfinite(score.value))
+      score = {.value = 0.0,
+               .failure = ScoreFailure::kInvalid,
+               .message = "the reward model gave no finite number",
+               .extra = {}};
   }
   return batch;
 }
 
-Result<std::vector<double>> RewardModelScorer::score_ids(const std::vector<std::vector<std::int32_t>>& conversations) const {
-  if (!model_) return runtime::internal_error("a reward model that was not started is asked for scores");
+Result<std::vector<double>> RewardModelScorer::score_ids(
+    const std::vector<std::vector<std::int32_t>>& conversations) const {
+  if (!model_)
+    return runtime::internal_error("a reward model that was not started is asked for scores");
   const at::NoGradGuard no_grad;
   const Offload::Stay here = offload_->stay();
   std::vector<std::int64_t> lengths;
-  for (const std::vector<std::int32_t>& ids : conversations) lengths.push_back(static_cast<std::int64_t>(ids.size()));
-  const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens});
-  const OutputOptions options{.logprobs = std::nullopt, .heads = {model_->config().output_heads.front().name}, .last_tokens_only = true};
+  for (const std::vector<std::int32_t>& ids : conversations)
+    lengths.push_back(static_cast<std::int64_t>(ids.size()));
+  const std::vector<std::int64_t> cuts =
+      plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens});
+  const OutputOptions options{.logprobs = std::nullopt,
+                              .heads = {model_->config().output_heads.front().name},
+                              .last_tokens_only = true};
   std::vector<double> scores;
   for (std::size_t pass = 0; pass + 1 < cuts.size(); ++pass) {
     PackedBatch batch;
-    for (std::int64_t i = cuts[pass]; i < cuts[pass + 1]; ++i) batch.append(conversations[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = cuts[pass]; i < cuts[pass + 1]; ++i)
+      batch.append(conversations[static_cast<std::size_t>(i)]);
     const Result<Outputs> outputs = model_->outputs(batch, options);
     if (!outputs.ok()) return outputs.status().with_context("reward model");
     const at::Tensor labels_BL = outputs->heads.front().contiguous();
     const std::int64_t labels = labels_BL.size(1);
-    for (std::int64_t row = 0; row < labels_BL.size(0); ++row) scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
+    for (std::int64_t row = 0; row < labels_BL.size(0); ++row)
+      scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
   }
   return scores;
 }
 
 RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload) {
-  return [options, offload](const std::filesystem::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
-    Result<std::unique_ptr<RewardModelScorer>> scorer = RewardModelScorer::create(model, options, start, offload);
+  return [options, offload](const std::filesystem::path& model,
+                            bool start) -> Result<std::unique_ptr<Scorer>> {
+    Result<std::unique_ptr<RewardModelScorer>> scorer =
+        RewardModelScorer::create(model, options, start, offload);
     if (!scorer.ok()) return scorer.status();
     return std::unique_ptr<Scorer>(std::move(*scorer));
   };

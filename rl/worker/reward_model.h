@@ -21,40 +21,51 @@ namespace rl {
 /// Tokens of one forward pass, unless a single conversation has more. Scores do not depend on it.
 inline constexpr std::int64_t kRewardModelPassTokens = 4096;
 
-/// Writes a conversation as the reward model has to read it: as verl does, by the chat template of the reward model, whatever the policy's is. A prompt that is plain text is followed by
-/// the response and the end of the sequence. Immutable.
+/// Writes a conversation as the reward model has to read it: as verl does, by the chat template of
+/// the reward model, whatever the policy's is. A prompt that is plain text is followed by the
+/// response and the end of the sequence. Immutable.
 class RewardModelText {
  public:
   /// kInvalidArgument: the chat template does not parse. Else those of Tokenizer::load.
   static runtime::Result<RewardModelText> load(const std::filesystem::path& model);
 
-  /// `request.prompt` is JSON: a text, or a list of messages. kInvalidArgument: neither, a template that refuses the messages, or none for messages.
+  /// `request.prompt` is JSON: a text, or a list of messages. kInvalidArgument: neither, a template
+  /// that refuses the messages, or none for messages.
   runtime::Result<std::vector<std::int32_t>> ids(const ScoreRequest& request) const;
 
  private:
-  RewardModelText(Tokenizer tokenizer, std::optional<ChatTemplate> chat_template) : tokenizer_(std::move(tokenizer)), chat_template_(std::move(chat_template)) {}
-  runtime::Result<std::vector<std::int32_t>> encode_chat(nlohmann::ordered_json messages, const std::string& response) const;
+  RewardModelText(Tokenizer tokenizer, std::optional<ChatTemplate> chat_template)
+      : tokenizer_(std::move(tokenizer)), chat_template_(std::move(chat_template)) {}
+  runtime::Result<std::vector<std::int32_t>> encode_chat(nlohmann::ordered_json messages,
+                                                         const std::string& response) const;
 
   Tokenizer tokenizer_;
   std::optional<ChatTemplate> chat_template_;
 };
 
-/// A model with a head: ...ForSequenceClassification, ...ForTokenClassification (a critic's form), or a head beside the output layer. Its number at the last token counts; of several labels
-/// the last, without softmax or sigmoid, as in verl. A resource; one call at a time.
+/// A model with a head: ...ForSequenceClassification, ...ForTokenClassification (a critic's form),
+/// or a head beside the output layer. Its number at the last token counts; of several labels the
+/// last, without softmax or sigmoid, as in verl. A resource; one call at a time.
 class RewardModelScorer : public Scorer {
  public:
-  /// Without `start` the weights are not read, and only check_row() may be called. `offload`: on a device, weights leave it between calls. kInvalidArgument: a model without such a head. Else those of Transformer::load.
-  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(const std::filesystem::path& model, const TransformerOptions& options, bool start, bool offload = false);
+  /// Without `start` the weights are not read, and only check_row() may be called. `offload`: on a
+  /// device, weights leave it between calls. kInvalidArgument: a model without such a head. Else
+  /// those of Transformer::load.
+  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(
+      const std::filesystem::path& model, const TransformerOptions& options, bool start,
+      bool offload = false);
 
   /// A conversation that is longer than the model can read has no score.
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
   runtime::Status check_row(const ScoreRequest& row) const override;
 
   /// Of conversations that are tokens already; the same number whatever they stand beside.
-  runtime::Result<std::vector<double>> score_ids(const std::vector<std::vector<std::int32_t>>& conversations) const;
+  runtime::Result<std::vector<double>> score_ids(
+      const std::vector<std::vector<std::int32_t>>& conversations) const;
 
  private:
-  RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model, std::int64_t positions_max, bool offload);
+  RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model,
+                    std::int64_t positions_max, bool offload);
 
   RewardModelText text_;
   std::unique_ptr<Transformer> model_;  // null: not started

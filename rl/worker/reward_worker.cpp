@@ -16,7 +16,8 @@ runtime::Status check_tasks(const RolloutBatch& batch, const std::vector<RewardT
   const runtime::Status valid = batch.validate();
   if (!valid.ok()) return valid;
   if (static_cast<std::int64_t>(tasks.size()) != batch.prompts.rows()) {
-    return runtime::invalid_argument("reward: " + std::to_string(tasks.size()) + " tasks for " + std::to_string(batch.prompts.rows()) + " prompts");
+    return runtime::invalid_argument("reward: " + std::to_string(tasks.size()) + " tasks for " +
+                                     std::to_string(batch.prompts.rows()) + " prompts");
   }
   return {};
 }
@@ -48,17 +49,21 @@ std::optional<Score> known_score(const std::string& notes) {
 
 }  // namespace
 
-Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers, const TransformerOptions& options) {
+Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model,
+                                          std::int64_t workers, const TransformerOptions& options) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  const Result<std::optional<bool>> offload = config.find_bool("reward_model.model.fsdp_config.param_offload");
+  const Result<std::optional<bool>> offload =
+      config.find_bool("reward_model.model.fsdp_config.param_offload");
   if (!offload.ok()) return offload.status();
-  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true, reward_model_loader(options, offload->value_or(false)));
+  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(
+      config, workers, /*start=*/true, reward_model_loader(options, offload->value_or(false)));
   if (!reward.ok()) return reward.status();
   return RewardWorker(std::move(*tokenizer), std::move(*reward));
 }
 
-ScoreRequest RewardWorker::request_of(const RewardTask& task, std::span<const std::int32_t> response) const {
+ScoreRequest RewardWorker::request_of(const RewardTask& task,
+                                      std::span<const std::int32_t> response) const {
   return {.data_source = task.data_source,
           .response = tokenizer_.decode(response, /*skip_special_tokens=*/true),
           .ground_truth = task.ground_truth,
@@ -67,21 +72,26 @@ ScoreRequest RewardWorker::request_of(const RewardTask& task, std::span<const st
           .prompt = task.prompt};
 }
 
-void RewardWorker::prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks) {
-  if (!responses.consistent() || responses.rows() != static_cast<std::int64_t>(tasks.size())) return;  // score() will say so
+void RewardWorker::prepare(const Ragged<std::int32_t>& responses,
+                           const std::vector<RewardTask>& tasks) {
+  if (!responses.consistent() || responses.rows() != static_cast<std::int64_t>(tasks.size()))
+    return;  // score() will say so
   std::vector<ScoreRequest> requests;
-  for (std::int64_t i = 0; i < responses.rows(); ++i) requests.push_back(request_of(tasks[static_cast<std::size_t>(i)], responses.row(i)));
+  for (std::int64_t i = 0; i < responses.rows(); ++i)
+    requests.push_back(request_of(tasks[static_cast<std::size_t>(i)], responses.row(i)));
   reward_->prepare(requests);
 }
 
-Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
+Result<RewardReport> RewardWorker::score(const RolloutBatch& batch,
+                                         const std::vector<RewardTask>& tasks) {
   const runtime::Status valid = check_tasks(batch, tasks);
   if (!valid.ok()) return valid;
   std::vector<ScoreRequest> requests;
   std::vector<std::int64_t> lengths;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
     const auto at = static_cast<std::size_t>(sample);
-    ScoreRequest& request = requests.emplace_back(request_of(tasks[static_cast<std::size_t>(batch.prompt_of[at])], batch.responses.row(sample)));
+    ScoreRequest& request = requests.emplace_back(request_of(
+        tasks[static_cast<std::size_t>(batch.prompt_of[at])], batch.responses.row(sample)));
     if (!batch.notes.empty()) {
       request.extra_info = with_notes(request.extra_info, batch.notes[at]);
       request.known = known_score(batch.notes[at]);
@@ -91,28 +101,34 @@ Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::v
   return reward_->score(requests, lengths);
 }
 
-Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const {
+Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch,
+                                                    const std::vector<RewardTask>& tasks,
+                                                    const std::vector<double>& scores,
+                                                    std::int64_t count) const {
   const runtime::Status valid = check_tasks(batch, tasks);
   if (!valid.ok()) return valid;
   if (static_cast<std::int64_t>(scores.size()) != batch.samples()) {
-    return runtime::invalid_argument("reward: " + std::to_string(scores.size()) + " scores for " + std::to_string(batch.samples()) + " samples");
+    return runtime::invalid_argument("reward: " + std::to_string(scores.size()) + " scores for " +
+                                     std::to_string(batch.samples()) + " samples");
   }
   std::vector<SampleText> texts;
   TokenStream stream(tokenizer_, /*skip_special_tokens=*/true);
   auto next = batch.logprobs.begin();
   for (std::int64_t sample = 0; sample < std::min(count, batch.samples()); ++sample) {
     const std::int32_t prompt = batch.prompt_of[static_cast<std::size_t>(sample)];
-    texts.push_back({.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
-                     .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
-                     .ground_truth = tasks[static_cast<std::size_t>(prompt)].ground_truth,
-                     .score = scores[static_cast<std::size_t>(sample)]});
+    texts.push_back(
+        {.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
+         .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
+         .ground_truth = tasks[static_cast<std::size_t>(prompt)].ground_truth,
+         .score = scores[static_cast<std::size_t>(sample)]});
     std::vector<std::string>& tokens = texts.back().tokens;
     for (const std::int32_t id : batch.responses.row(sample)) tokens.push_back(stream.push(id));
     const std::string rest = stream.finish();
     if (!tokens.empty()) tokens.back() += rest;
     const std::span<const std::uint8_t> mask = batch.mask_of(sample);
     texts.back().mask.assign(mask.begin(), mask.end());
-    for (std::size_t i = 0; i < tokens.size(); ++i) texts.back().logprobs.push_back(mask.empty() || mask[i] != 0 ? *next++ : 0.0F);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      texts.back().logprobs.push_back(mask.empty() || mask[i] != 0 ? *next++ : 0.0F);
   }
   return texts;
 }

@@ -20,23 +20,35 @@ namespace rl {
 /// One call at a time.
 class RewardWorker {
  public:
-  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share; `options` are of a reward model. Errors: theirs.
-  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers, const TransformerOptions& options);
+  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers`
+  /// share; `options` are of a reward model. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config,
+                                              const std::filesystem::path& model,
+                                              std::int64_t workers,
+                                              const TransformerOptions& options);
 
-  RewardWorker(Tokenizer tokenizer, std::unique_ptr<RewardFunction> reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
+  RewardWorker(Tokenizer tokenizer, std::unique_ptr<RewardFunction> reward)
+      : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
 
-  /// A score per sample, or the mark that it has none. `tasks` belong to the rows of batch.prompts. kInvalidArgument: sizes that do not fit, or what a rule
-  /// says of a ground truth, with the row; else those of RewardFunction::score.
-  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
+  /// A score per sample, or the mark that it has none. `tasks` belong to the rows of batch.prompts.
+  /// kInvalidArgument: sizes that do not fit, or what a rule says of a ground truth, with the row;
+  /// else those of RewardFunction::score.
+  runtime::Result<RewardReport> score(const RolloutBatch& batch,
+                                      const std::vector<RewardTask>& tasks);
 
   /// Whether prepare() does anything.
   bool prepares() const { return reward_->prepares(); }
 
-  /// Begins to score responses, each with its task, that score() will be asked about: while others of the batch are drawn. Returns at once.
+  /// Begins to score responses, each with its task, that score() will be asked about: while others
+  /// of the batch are drawn. Returns at once.
   void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks);
 
-  /// The first `count` samples as text with their scores: special tokens left out. kInvalidArgument: sizes that do not fit.
-  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const;
+  /// The first `count` samples as text with their scores: special tokens left out.
+  /// kInvalidArgument: sizes that do not fit.
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch,
+                                                 const std::vector<RewardTask>& tasks,
+                                                 const std::vector<double>& scores,
+                                                 std::int64_t count) const;
 
  private:
   ScoreRequest request_of(const RewardTask& task, std::span<const std::int32_t> response) const;

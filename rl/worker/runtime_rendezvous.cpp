@@ -15,13 +15,17 @@ class RuntimeRendezvous : public Rendezvous {
     return runtime_.kv_put(key, std::string(value.begin(), value.end()));
   }
 
-  Result<std::vector<std::uint8_t>> get(const std::string& key, std::chrono::milliseconds wait) override {
-    const Result<std::string> value = wait.count() > 0 ? runtime_.kv_get(key, wait) : runtime_.kv_try_get(key);
+  Result<std::vector<std::uint8_t>> get(const std::string& key,
+                                        std::chrono::milliseconds wait) override {
+    const Result<std::string> value =
+        wait.count() > 0 ? runtime_.kv_get(key, wait) : runtime_.kv_try_get(key);
     if (!value.ok()) return value.status();
     return std::vector<std::uint8_t>(value->begin(), value->end());
   }
 
-  Result<std::int64_t> add(const std::string& key, std::int64_t amount) override { return runtime_.kv_add(key, amount); }
+  Result<std::int64_t> add(const std::string& key, std::int64_t amount) override {
+    return runtime_.kv_add(key, amount);
+  }
 
  private:
   runtime::Runtime& runtime_;
@@ -29,7 +33,9 @@ class RuntimeRendezvous : public Rendezvous {
 
 }  // namespace
 
-std::shared_ptr<Rendezvous> make_runtime_rendezvous(runtime::Runtime& runtime) { return std::make_shared<RuntimeRendezvous>(runtime); }
+std::shared_ptr<Rendezvous> make_runtime_rendezvous(runtime::Runtime& runtime) {
+  return std::make_shared<RuntimeRendezvous>(runtime);
+}
 
 Result<std::string> node_host(runtime::Runtime& runtime) {
   const Result<runtime::ClusterState> state = runtime.cluster_state();

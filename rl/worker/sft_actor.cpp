@@ -11,14 +11,23 @@ namespace rl {
 
 using runtime::Result;
 
-Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
+                                                   const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
   const Result<StageOptions> stage = StageOptions::from_config(*config);
   if (!stage.ok()) return stage.status();
   const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
   if (!teacher.ok()) return teacher.status();
-  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .device = spec.device, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .recompute_layers = stage->recompute_layers, .bf16 = stage->bf16, .teacher = *teacher};
+  SftWorkerOptions options{.model = spec.model,
+                           .threads = spec.threads,
+                           .device = spec.device,
+                           .learner = stage->learner,
+                           .micro_batch = stage->micro_batch,
+                           .adapter = stage->adapter,
+                           .recompute_layers = stage->recompute_layers,
+                           .bf16 = stage->bf16,
+                           .teacher = *teacher};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
     options.adapter->lora.base_model = spec.model_name;
@@ -30,7 +39,8 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   return std::make_unique<SftActor>(std::move(*worker));
 }
 
-Result<Metrics> SftActor::update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate) {
+Result<Metrics> SftActor::update(const SupervisedBatch& batch, std::int64_t tokens_total,
+                                 double learning_rate) {
   const CallSpan span("update");
   return with_peak_memory(worker_->update(batch, tokens_total, learning_rate));
 }
@@ -40,15 +50,24 @@ Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch) {
   return worker_->evaluate(batch);
 }
 
-Result<std::vector<std::string>> SftActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+Result<std::vector<std::string>> SftActor::save(const std::string& folder) {
+  return as_text(worker_->save(folder));
+}
 
-Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
+Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) {
+  return as_text(snapshot_.write(*worker_, folder));
+}
 
 void register_stage_actors(runtime::Runtime& runtime) {
-  runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load, &SftActor::take_snapshot, &SftActor::begin_profile, &SftActor::end_profile,
-                                   runtime::method(&SftActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<PreferenceActor>(PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate, &PreferenceActor::save, &PreferenceActor::load, &PreferenceActor::take_snapshot,
-                                          &PreferenceActor::begin_profile, &PreferenceActor::end_profile, runtime::method(&PreferenceActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  runtime.register_actor<SftActor>(
+      SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load,
+      &SftActor::take_snapshot, &SftActor::begin_profile, &SftActor::end_profile,
+      runtime::method(&SftActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  runtime.register_actor<PreferenceActor>(
+      PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate,
+      &PreferenceActor::save, &PreferenceActor::load, &PreferenceActor::take_snapshot,
+      &PreferenceActor::begin_profile, &PreferenceActor::end_profile,
+      runtime::method(&PreferenceActor::write_snapshot, {.concurrency_group = kSavingCalls}));
 }
 
 }  // namespace rl

@@ -20,11 +20,13 @@ class SftActor {
   static constexpr const char* kName = "Sft";
 
   /// Returns when all ranks of the group are there.
-  static runtime::Result<std::unique_ptr<SftActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<SftActor>> create(runtime::Runtime& runtime,
+                                                           const WorkerSpec& spec);
 
   explicit SftActor(std::unique_ptr<SftWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate);
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total,
+                                  double learning_rate);
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
@@ -32,7 +34,9 @@ class SftActor {
   void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    return begin_actor_profile(request);
+  }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:

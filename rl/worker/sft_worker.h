@@ -1,11 +1,12 @@
-// The supervised role: learns tokens that are given. Plain C++; the actor around it is in sft_actor.h.
+// The supervised role: learns tokens that are given. Plain C++; the actor around it is in
+// sft_actor.h.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct TeacherOptions {
   std::filesystem::path model;
   DistillationOptions loss;
 
-  /// From `distillation.*`, with the path as it is written; nothing without distillation.teacher.path. kInvalidArgument: a value out of range, by key.
+  /// From `distillation.*`, with the path as it is written; nothing without
+  /// distillation.teacher.path. kInvalidArgument: a value out of range, by key.
   static runtime::Result<std::optional<TeacherOptions>> from_config(const Config& config);
 };
 
@@ -35,8 +37,8 @@ struct SftWorkerOptions {
   LearnerOptions learner;
   MicroBatchLimits micro_batch;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;         // see RecomputeLayers
-  bool bf16 = false;                     // see Bf16Products
+  bool recompute_layers = false;          // see RecomputeLayers
+  bool bf16 = false;                      // see Bf16Products
   std::optional<TeacherOptions> teacher;  // nothing: the data alone
 };
 
@@ -49,31 +51,40 @@ struct SupervisedSums {
   auto fields() { return std::tie(loss, kl, tokens); }
 };
 
-/// One data-parallel rank. Ranks call the same methods in the same order; update() is collective. A resource; one thread at a time.
+/// One data-parallel rank. Ranks call the same methods in the same order; update() is collective. A
+/// resource; one thread at a time.
 class SftWorker {
  public:
-  /// Errors: those of Transformer::load and LoraAdapter; kInvalidArgument: a teacher that is a classifier.
-  static runtime::Result<std::unique_ptr<SftWorker>> create(const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator);
+  /// Errors: those of Transformer::load and LoraAdapter; kInvalidArgument: a teacher that is a
+  /// classifier.
+  static runtime::Result<std::unique_ptr<SftWorker>> create(
+      const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator);
 
-  /// One optimizer step: the mean negative log-likelihood over the `tokens_total` tokens to learn of all workers, in passes of the micro-batch's size.
-  /// With a teacher the mean of distillation_loss. Returns train/loss (with a teacher train/ce_loss and train/kl, too), train/grad_norm and train/skipped_updates as this worker's part: summed over the workers they are the whole.
-  /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate);
+  /// One optimizer step: the mean negative log-likelihood over the `tokens_total` tokens to learn
+  /// of all workers, in passes of the micro-batch's size. With a teacher the mean of
+  /// distillation_loss. Returns train/loss (with a teacher train/ce_loss and train/kl, too),
+  /// train/grad_norm and train/skipped_updates as this worker's part: summed over the workers they
+  /// are the whole. kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total,
+                                  double learning_rate);
 
   /// Without a graph.
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
 
   /// What Learner::save writes, and the tokenizer beside the model or adapter.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
-  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the worker is at work.
+  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the
+  /// worker is at work.
   void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
-  runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
+  runtime::Result<std::vector<std::filesystem::path>> write(
+      const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
 
   const Learner& learner() const { return learner_; }
 
  private:
-  SftWorker(const SftWorkerOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator)
+  SftWorker(const SftWorkerOptions& options, std::unique_ptr<Transformer> model,
+            std::unique_ptr<Communicator> communicator)
       : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
 
   // Adds a pass's sums, and with a scale above 0 scale times the gradient of its loss.

@@ -1,4 +1,5 @@
-// SnapshotSlot: a worker's state between the call that copies it and the one that writes it, beside what the worker does meanwhile.
+// SnapshotSlot: a worker's state between the call that copies it and the one that writes it, beside
+// what the worker does meanwhile.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,8 @@ namespace rl {
 /// The group of calls that run beside the others.
 inline constexpr const char* kSavingCalls = "saving";
 
-/// What take() leaves for write(), which another thread calls. The memory of the copy is kept for the next one: fresh memory costs a step more than the copying.
+/// What take() leaves for write(), which another thread calls. The memory of the copy is kept for
+/// the next one: fresh memory costs a step more than the copying.
 class SnapshotSlot {
  public:
   /// A copy of the state of now, in the place of one that was not written.
@@ -30,9 +32,11 @@ class SnapshotSlot {
     if (!taken_) taken_ = std::move(spare_);
   }
 
-  /// Writes what was taken last, in the time that training leaves. kInternal: nothing was taken since; else as Worker::write.
+  /// Writes what was taken last, in the time that training leaves. kInternal: nothing was taken
+  /// since; else as Worker::write.
   template <class Worker>
-  runtime::Result<std::vector<std::filesystem::path>> write(const Worker& worker, const std::string& folder) {
+  runtime::Result<std::vector<std::filesystem::path>> write(const Worker& worker,
+                                                            const std::string& folder) {
     const CallSpan span("write_snapshot");
     std::unique_ptr<LearnerSnapshot> snapshot;
     {
@@ -40,7 +44,8 @@ class SnapshotSlot {
       snapshot = std::move(taken_);
     }
     if (!snapshot) return runtime::internal_error("no snapshot was taken to be written");
-    runtime::Result<std::vector<std::filesystem::path>> files = run_when_idle([&] { return worker.write(*snapshot, folder); });
+    runtime::Result<std::vector<std::filesystem::path>> files =
+        run_when_idle([&] { return worker.write(*snapshot, folder); });
     const std::lock_guard lock(mutex_);
     spare_ = std::move(snapshot);
     return files;

@@ -19,18 +19,24 @@ namespace rl {
 struct ProfiledGroup {
   std::string role;
   std::size_t size = 0;
-  std::function<runtime::Result<std::vector<profile::ProfileStarted>>(std::vector<profile::ProfileRequest>)> begin;
+  std::function<runtime::Result<std::vector<profile::ProfileStarted>>(
+      std::vector<profile::ProfileRequest>)>
+      begin;
   std::function<runtime::Result<std::vector<profile::Recording>>()> end;
 };
 
 /// Copies the handles.
 template <class Actor>
 ProfiledGroup profiled(std::string role, const WorkerGroup<Actor>& group) {
-  return {std::move(role), group.size(), [group](std::vector<profile::ProfileRequest> requests) { return group.fetch(&Actor::begin_profile, runtime::split(std::move(requests))); },
+  return {std::move(role), group.size(),
+          [group](std::vector<profile::ProfileRequest> requests) {
+            return group.fetch(&Actor::begin_profile, runtime::split(std::move(requests)));
+          },
           [group] { return group.fetch(&Actor::end_profile); }};
 }
 
-/// Records the steps that the options name. What goes wrong with a profile is a warning: training is worth more. One thread at a time.
+/// Records the steps that the options name. What goes wrong with a profile is a warning: training
+/// is worth more. One thread at a time.
 class StepProfiler {
  public:
   StepProfiler() = default;
@@ -53,7 +59,8 @@ class StepProfiler {
 
   ProfileOptions options_;
   std::vector<ProfiledGroup> groups_;  // that are being recorded; empty while nothing is
-  std::vector<std::vector<std::int64_t>> ahead_ns_;  // of each group's members: their clocks less ours
+  std::vector<std::vector<std::int64_t>>
+      ahead_ns_;  // of each group's members: their clocks less ours
   std::int64_t first_step_ = 0;
   std::int64_t last_step_ = 0;
   std::int64_t begin_ns_ = 0;       // of the first step

@@ -19,7 +19,10 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-at::Tensor borrowed(std::span<const float> values) { return at::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kFloat); }
+at::Tensor borrowed(std::span<const float> values) {
+  return at::from_blob(const_cast<float*>(values.data()),
+                       {static_cast<std::int64_t>(values.size())}, at::kFloat);
+}
 
 // Rows without their padding, end to end.
 std::vector<float> unpadded(const at::Tensor& rows_BT, std::span<const std::int64_t> lengths) {
@@ -37,15 +40,19 @@ at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed) {
   std::vector<std::int64_t> before;
   before.reserve(packed.targets.size());
   for (const std::int64_t target : packed.targets) before.push_back(target - 1);
-  return head_T.reshape({-1}).index_select(0, at::from_blob(before.data(), {static_cast<std::int64_t>(before.size())}, at::kLong).clone());
+  return head_T.reshape({-1}).index_select(
+      0,
+      at::from_blob(before.data(), {static_cast<std::int64_t>(before.size())}, at::kLong).clone());
 }
 
-Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask_BT, std::span<const std::int64_t> lengths, std::span<const float> values,
+Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask_BT,
+                            std::span<const std::int64_t> lengths, std::span<const float> values,
                             const EstimateTask& task, const EstimateOptions& options) {
   switch (options.estimator) {
     case AdvantageEstimator::kReinforcePlusPlus: {
       // Whitened once all workers' returns are known.
-      const at::Tensor returns_BT = reinforce_plus_plus(rewards_BT, mask_BT, options.gae.gamma).returns_BT;
+      const at::Tensor returns_BT =
+          reinforce_plus_plus(rewards_BT, mask_BT, options.gae.gamma).returns_BT;
       return {returns_BT, returns_BT};
     }
     case AdvantageEstimator::kRemax: {
@@ -53,21 +60,24 @@ Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask
       return remax(rewards_BT, borrowed(baselines), mask_BT);
     }
     case AdvantageEstimator::kOptimalTokenBaseline:
-    case AdvantageEstimator::kTirOptimalTokenBaseline: runtime::check_failed(__FILE__, __LINE__, "advantages that need probabilities");
+    case AdvantageEstimator::kTirOptimalTokenBaseline:
+      runtime::check_failed(__FILE__, __LINE__, "advantages that need probabilities");
     default: return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
   }
 }
 
 // Values of learned tokens at their places in the response, zeros where something else stands.
 at::Tensor placed_rows(const at::Tensor& packed_N, const RolloutBatch& batch) {
-  if (batch.response_mask.empty()) return pad_rows(packed_N, learned_lengths(batch, 0, batch.samples()));
+  if (batch.response_mask.empty())
+    return pad_rows(packed_N, learned_lengths(batch, 0, batch.samples()));
   std::vector<float> values(batch.responses.values.size(), 0.0F);
   const float* next = packed_N.const_data_ptr<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (batch.response_mask[i] != 0) values[i] = *next++;
   }
   std::vector<std::int64_t> lengths;
-  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) lengths.push_back(batch.responses.row_size(sample));
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample)
+    lengths.push_back(batch.responses.row_size(sample));
   return pad_rows(borrowed(values), lengths);
 }
 
@@ -77,13 +87,19 @@ std::vector<float> unplaced(const at::Tensor& rows_BT, const at::Tensor& mask_BT
   return {kept.const_data_ptr<float>(), kept.const_data_ptr<float>() + kept.numel()};
 }
 
-// The k-th learned token is compared with the k-th of the others, or, unless `by_turns`, each place of a response with the same place.
-Advantages by_token_baseline(const RolloutBatch& batch, std::span<const float> rewards, const Probabilities& probabilities, bool by_turns, at::Tensor& mask_BT) {
+// The k-th learned token is compared with the k-th of the others, or, unless `by_turns`, each place
+// of a response with the same place.
+Advantages by_token_baseline(const RolloutBatch& batch, std::span<const float> rewards,
+                             const Probabilities& probabilities, bool by_turns,
+                             at::Tensor& mask_BT) {
   const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
-  const auto rows = [&](std::span<const float> values) { return by_turns ? pad_rows(borrowed(values), lengths) : placed_rows(borrowed(values), batch); };
+  const auto rows = [&](std::span<const float> values) {
+    return by_turns ? pad_rows(borrowed(values), lengths) : placed_rows(borrowed(values), batch);
+  };
   mask_BT = rows(std::vector<float>(rewards.size(), 1.0F));
   const std::vector<std::int64_t> groups(batch.prompt_of.begin(), batch.prompt_of.end());
-  return optimal_token_baseline(rows(rewards), rows(probabilities.logprobs), rows(probabilities.squares), mask_BT, groups);
+  return optimal_token_baseline(rows(rewards), rows(probabilities.logprobs),
+                                rows(probabilities.squares), mask_BT, groups);
 }
 
 Moments moments_of(std::span<const float> values) {
@@ -111,7 +127,9 @@ void Moments::add(const Moments& other) {
   largest = std::max(largest, other.largest);
 }
 
-double Moments::variance() const { return count < 2 ? 0.0 : std::max(0.0, (squares - sum * sum / count) / (count - 1)); }
+double Moments::variance() const {
+  return count < 2 ? 0.0 : std::max(0.0, (squares - sum * sum / count) / (count - 1));
+}
 
 Moments Moments::scaled(double mean, double scale) const {
   return {.count = count,
@@ -133,12 +151,14 @@ Metrics EstimateSummary::metrics() const {
   add_range(metrics, "critic/values", values);
   add_range(metrics, "critic/returns", returns);
   add_range(metrics, "critic/advantages", advantages);
-  if (values.count > 0) metrics["critic/vf_explained_var"] = 1.0 - errors.variance() / (returns.variance() + 1e-5);
+  if (values.count > 0)
+    metrics["critic/vf_explained_var"] = 1.0 - errors.variance() / (returns.variance() + 1e-5);
   return metrics;
 }
 
 AdvantageScaling AdvantageScaling::whitening(const Moments& advantages) {
-  return {.mean = advantages.mean(), .scale = advantages.count < 2 ? 1.0 : 1.0 / std::sqrt(advantages.variance() + 1e-8)};
+  return {.mean = advantages.mean(),
+          .scale = advantages.count < 2 ? 1.0 : 1.0 / std::sqrt(advantages.variance() + 1e-8)};
 }
 
 Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
@@ -163,7 +183,9 @@ Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
 
 Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   ConfigReader read(config);
-  ValueObjective objective{.clip = read.get_float("critic.cliprange_value"), .horizon = static_cast<double>(read.get_int("data.max_response_length"))};
+  ValueObjective objective{
+      .clip = read.get_float("critic.cliprange_value"),
+      .horizon = static_cast<double>(read.get_int("data.max_response_length"))};
   objective.horizon = read.find_float("critic.loss_scale_factor").value_or(objective.horizon);
   const std::string mode = read.get_string("critic.loss_agg_mode");
   if (!read.status().ok()) return read.status();
@@ -173,19 +195,26 @@ Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   return objective;
 }
 
-std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first,
+                                          std::int64_t last) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t sample = first; sample < last; ++sample) lengths.push_back(batch.learned_tokens(sample));
+  for (std::int64_t sample = first; sample < last; ++sample)
+    lengths.push_back(batch.learned_tokens(sample));
   return lengths;
 }
 
-at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
+at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch,
+                       std::int64_t first, std::int64_t last) {
   const auto begin = static_cast<std::size_t>(batch.learned_before(first));
   const auto end = static_cast<std::size_t>(batch.learned_before(last));
-  return pad_rows(borrowed(per_token.subspan(begin, end - begin)), learned_lengths(batch, first, last)).clone();
+  return pad_rows(borrowed(per_token.subspan(begin, end - begin)),
+                  learned_lengths(batch, first, last))
+      .clone();
 }
 
-Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits) {
+Result<std::vector<float>> response_values(const Transformer& model, const std::string& head,
+                                           const RolloutBatch& batch,
+                                           const MicroBatchLimits& limits) {
   const at::NoGradGuard no_grad;
   std::vector<float> values;
   values.reserve(batch.logprobs.size());
@@ -195,12 +224,14 @@ Result<std::vector<float>> response_values(const Transformer& model, const std::
     const Result<at::Tensor> head_T = model.head(packed, head);
     if (!head_T.ok()) return head_T.status();
     const at::Tensor part = at_targets(*head_T, packed).contiguous();
-    values.insert(values.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
+    values.insert(values.end(), part.const_data_ptr<float>(),
+                  part.const_data_ptr<float>() + part.numel());
   }
   return values;
 }
 
-Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits) {
+Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch,
+                                             float temperature, const MicroBatchLimits& limits) {
   const at::NoGradGuard no_grad;
   Probabilities probabilities;
   const auto append = [](std::vector<float>& to, const at::Tensor& values) {
@@ -209,7 +240,9 @@ Result<Probabilities> response_probabilities(const Transformer& model, const Rol
   };
   const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    const Result<TokenLogprobs> part = model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]), {.temperature = temperature, .with_squares = true});
+    const Result<TokenLogprobs> part =
+        model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]),
+                             {.temperature = temperature, .with_squares = true});
     if (!part.ok()) return part.status();
     append(probabilities.logprobs, part->logprobs_N);
     append(probabilities.squares, part->squares_N);
@@ -217,21 +250,31 @@ Result<Probabilities> response_probabilities(const Transformer& model, const Rol
   return probabilities;
 }
 
-Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                       const EstimateTask& task, const EstimateOptions& options, const Probabilities& probabilities) {
+Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values,
+                                       std::span<const float> reference_logprobs,
+                                       const EstimateTask& task, const EstimateOptions& options,
+                                       const Probabilities& probabilities) {
   const std::size_t tokens = batch.logprobs.size();
   const auto samples = static_cast<std::size_t>(batch.samples());
-  const bool fits = values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) && task.scores.size() == samples &&
-                    task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
-                    reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0) &&
-                    probabilities.squares.size() == (needs_probabilities(options.estimator) ? tokens : 0) && probabilities.logprobs.size() == probabilities.squares.size();
-  if (!fits) return runtime::invalid_argument("advantages: values, reference log-probs or scores are not of this batch");
+  const bool fits =
+      values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) &&
+      task.scores.size() == samples &&
+      task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
+      reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0) &&
+      probabilities.squares.size() == (needs_probabilities(options.estimator) ? tokens : 0) &&
+      probabilities.logprobs.size() == probabilities.squares.size();
+  if (!fits)
+    return runtime::invalid_argument(
+        "advantages: values, reference log-probs or scores are not of this batch");
   TokenEstimates estimates{.values = std::move(values), .returns = {}, .advantages = {}};
   if (batch.samples() == 0) return estimates;
   std::vector<float> rewards(tokens, 0.0F);
   if (task.kl_coefficient != 0.0) {
-    const at::Tensor penalty = kl_penalty(borrowed(batch.logprobs), borrowed(reference_logprobs), options.kl_penalty).contiguous();
-    for (std::size_t i = 0; i < tokens; ++i) rewards[i] -= static_cast<float>(task.kl_coefficient) * penalty.const_data_ptr<float>()[i];
+    const at::Tensor penalty =
+        kl_penalty(borrowed(batch.logprobs), borrowed(reference_logprobs), options.kl_penalty)
+            .contiguous();
+    for (std::size_t i = 0; i < tokens; ++i)
+      rewards[i] -= static_cast<float>(task.kl_coefficient) * penalty.const_data_ptr<float>()[i];
   }
   const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
   for (std::size_t sample = 0, end = 0; sample < samples; ++sample) {
@@ -240,40 +283,57 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
   }
   if (needs_probabilities(options.estimator)) {
     at::Tensor mask_BT;
-    const Advantages advantages = by_token_baseline(batch, rewards, probabilities, options.estimator == AdvantageEstimator::kTirOptimalTokenBaseline, mask_BT);
+    const Advantages advantages = by_token_baseline(
+        batch, rewards, probabilities,
+        options.estimator == AdvantageEstimator::kTirOptimalTokenBaseline, mask_BT);
     estimates.advantages = unplaced(advantages.advantages_BT, mask_BT);
     estimates.returns = unplaced(advantages.returns_BT, mask_BT);
     return estimates;
   }
-  const Advantages advantages = token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths, estimates.values, task, options);
+  const Advantages advantages =
+      token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths,
+                       estimates.values, task, options);
   estimates.advantages = unpadded(advantages.advantages_BT, lengths);
   estimates.returns = unpadded(advantages.returns_BT, lengths);
   return estimates;
 }
 
 EstimateSummary summarize(const TokenEstimates& estimates) {
-  EstimateSummary summary{.values = moments_of(estimates.values), .returns = moments_of(estimates.returns), .advantages = moments_of(estimates.advantages), .errors = {}};
-  for (std::size_t i = 0; i < estimates.values.size(); ++i) summary.errors.add(double{estimates.returns[i]} - double{estimates.values[i]});
+  EstimateSummary summary{.values = moments_of(estimates.values),
+                          .returns = moments_of(estimates.returns),
+                          .advantages = moments_of(estimates.advantages),
+                          .errors = {}};
+  for (std::size_t i = 0; i < estimates.values.size(); ++i)
+    summary.errors.add(double{estimates.returns[i]} - double{estimates.values[i]});
   return summary;
 }
 
-Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates, bool with_critic) {
+Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates,
+                       bool with_critic) {
   const std::size_t tokens = batch.logprobs.size();
-  const bool learns = !with_critic || (estimates.values.size() == tokens && estimates.returns.size() == tokens);
+  const bool learns =
+      !with_critic || (estimates.values.size() == tokens && estimates.returns.size() == tokens);
   if (learns && estimates.advantages.size() == tokens) return {};
-  return runtime::invalid_argument("update: " + std::to_string(estimates.advantages.size()) + " advantages for " + std::to_string(tokens) + " tokens");
+  return runtime::invalid_argument("update: " + std::to_string(estimates.advantages.size()) +
+                                   " advantages for " + std::to_string(tokens) + " tokens");
 }
 
-at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
-                      const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics) {
+at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last,
+                      const PackedBatch& packed, const at::Tensor& head_T,
+                      const TokenEstimates& estimates, const at::Tensor& repeats_B,
+                      const MiniBatch& mini_batch, const ValueObjective& objective,
+                      Metrics& metrics) {
   const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
   const at::Tensor mask_BT = length_mask(lengths);
   const at::Tensor values_BT = pad_rows(at_targets(head_T, packed), lengths);
-  const ValueLoss loss = clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last), padded_rows(estimates.returns, batch, first, last), objective.clip);
-  const at::Tensor total = aggregate(loss.loss_BT * repeats_B.unsqueeze(1), mask_BT, {.mode = objective.aggregation,
-                                                             .tokens = static_cast<double>(mini_batch.tokens_total),
-                                                             .sequences = static_cast<double>(mini_batch.samples_total),
-                                                             .horizon = objective.horizon});
+  const ValueLoss loss =
+      clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last),
+                         padded_rows(estimates.returns, batch, first, last), objective.clip);
+  const at::Tensor total = aggregate(loss.loss_BT * repeats_B.unsqueeze(1), mask_BT,
+                                     {.mode = objective.aggregation,
+                                      .tokens = static_cast<double>(mini_batch.tokens_total),
+                                      .sequences = static_cast<double>(mini_batch.samples_total),
+                                      .horizon = objective.horizon});
   const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
   metrics["critic/vf_loss"] += total.item<double>();
   const at::Tensor weight_BT = mask_BT * repeats_B.unsqueeze(1);

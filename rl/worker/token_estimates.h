@@ -1,5 +1,5 @@
-// What a critic makes of a worker's samples: values, returns and advantages of every response token. Shared by a critic of its own and one that
-// shares the policy's backbone.
+// What a critic makes of a worker's samples: values, returns and advantages of every response
+// token. Shared by a critic of its own and one that shares the policy's backbone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,22 +19,25 @@
 #include "rl/config/config.h"
 #include "rl/model/transformer.h"
 #include "rl/train/batch_plan.h"
-#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/watch/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// What the policy of now says of each learned token; both empty where the estimator does not ask (needs_probabilities()).
+/// What the policy of now says of each learned token; both empty where the estimator does not ask
+/// (needs_probabilities()).
 struct Probabilities {
   std::vector<float> logprobs;
   std::vector<float> squares;  // the sum of squared probabilities of all tokens in its place
 };
 
-/// Of each learned token of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
+/// Of each learned token of a RolloutBatch; or empty, where no critic is used. A value that travels
+/// between actors.
 struct TokenEstimates {
-  std::vector<float> values;      // what the critic predicted before its update, in units of reward; empty without a critic
-  std::vector<float> returns;     // what it should have
+  std::vector<float> values;   // what the critic predicted before its update, in units of reward;
+                               // empty without a critic
+  std::vector<float> returns;  // what it should have
   std::vector<float> advantages;  // not whitened: that takes the samples of all workers
 
   bool empty() const { return advantages.empty(); }
@@ -66,7 +69,8 @@ struct EstimateSummary {
 
   void add(const EstimateSummary& other);
 
-  /// critic/values/..., critic/returns/..., critic/advantages/..., critic/vf_explained_var, in verl's names.
+  /// critic/values/..., critic/returns/..., critic/advantages/..., critic/vf_explained_var, in
+  /// verl's names.
   Metrics metrics() const;
 
   auto fields() { return std::tie(values, returns, advantages, errors); }
@@ -85,16 +89,19 @@ struct AdvantageScaling {
 
 /// What the controller knows of a worker's samples when their tokens are to be credited.
 struct EstimateTask {
-  std::vector<double> scores;          // per sample
-  std::vector<double> baselines = {};  // per sample: the score of the greedy response to its prompt; empty but for ReMax
-  double kl_coefficient = 0.0;         // each token's reward less so much of its estimated KL to the reference
+  std::vector<double> scores;  // per sample
+  std::vector<double> baselines =
+      {};  // per sample: the score of the greedy response to its prompt; empty but for ReMax
+  double kl_coefficient =
+      0.0;  // each token's reward less so much of its estimated KL to the reference
 
   auto fields() { return std::tie(scores, baselines, kl_coefficient); }
 };
 
 /// How rewards of tokens become advantages.
 struct EstimateOptions {
-  AdvantageEstimator estimator = AdvantageEstimator::kGae;  // one that is_per_token(); others are worked out by the controller
+  AdvantageEstimator estimator =
+      AdvantageEstimator::kGae;  // one that is_per_token(); others are worked out by the controller
   GaeOptions gae;
   KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
 
@@ -104,39 +111,61 @@ struct EstimateOptions {
 
 /// PPO's value objective.
 struct ValueObjective {
-  double clip = 0.5;  // how far a prediction may leave the one before the update before it stops counting
+  double clip =
+      0.5;  // how far a prediction may leave the one before the update before it stops counting
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens of the longest response: what seq-mean-token-sum-norm divides by
 
-  /// From `critic.cliprange_value` and `critic.loss_agg_mode`. kInvalidArgument: a value out of range, by key.
+  /// From `critic.cliprange_value` and `critic.loss_agg_mode`. kInvalidArgument: a value out of
+  /// range, by key.
   static runtime::Result<ValueObjective> from_config(const Config& config);
 };
 
-/// The critic's prediction at the token before each learned one, without a graph, in micro-batches. `head` has one output.
-runtime::Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits);
+/// The critic's prediction at the token before each learned one, without a graph, in micro-batches.
+/// `head` has one output.
+runtime::Result<std::vector<float>> response_values(const Transformer& model,
+                                                    const std::string& head,
+                                                    const RolloutBatch& batch,
+                                                    const MicroBatchLimits& limits);
 
-/// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a critic's, and empty without one; `reference_logprobs`
-/// belong to the learned tokens, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
-runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                                const EstimateTask& task, const EstimateOptions& options, const Probabilities& probabilities = {});
+/// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a
+/// critic's, and empty without one; `reference_logprobs` belong to the learned tokens, and are
+/// empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
+runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch,
+                                                std::vector<float> values,
+                                                std::span<const float> reference_logprobs,
+                                                const EstimateTask& task,
+                                                const EstimateOptions& options,
+                                                const Probabilities& probabilities = {});
 
 /// What `model` says of the learned tokens, in micro-batches, without a graph.
-runtime::Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits);
+runtime::Result<Probabilities> response_probabilities(const Transformer& model,
+                                                      const RolloutBatch& batch, float temperature,
+                                                      const MicroBatchLimits& limits);
 
 EstimateSummary summarize(const TokenEstimates& estimates);
 
-/// kInvalidArgument: not of as many tokens as the batch has. Without a critic only the advantages matter.
-runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates, bool with_critic = true);
+/// kInvalidArgument: not of as many tokens as the batch has. Without a critic only the advantages
+/// matter.
+runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates,
+                                bool with_critic = true);
 
-/// Of samples [first, last) of a mini-batch: the value loss as its part of the step's, with graph. `head_T` is what the head gave for the tokens of
-/// `packed` = pack_samples(batch, first, last); `repeats_B` as in UpdatePlan. Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to `metrics`.
-at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
-                      const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics);
+/// Of samples [first, last) of a mini-batch: the value loss as its part of the step's, with graph.
+/// `head_T` is what the head gave for the tokens of `packed` = pack_samples(batch, first, last);
+/// `repeats_B` as in UpdatePlan. Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to
+/// `metrics`.
+at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last,
+                      const PackedBatch& packed, const at::Tensor& head_T,
+                      const TokenEstimates& estimates, const at::Tensor& repeats_B,
+                      const MiniBatch& mini_batch, const ValueObjective& objective,
+                      Metrics& metrics);
 
 /// Samples [first, last) of numbers per learned token, as rows padded with zeros.
-at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch,
+                       std::int64_t first, std::int64_t last);
 
 /// How many tokens of responses [first, last) are learned.
-std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first,
+                                          std::int64_t last);
 
 }  // namespace rl

@@ -28,9 +28,11 @@ Status backward(const at::Tensor& loss) {
 Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan) {
   const auto samples = static_cast<std::size_t>(batch.samples());
   const auto fits = [&](std::size_t size) { return size == 0 || size == samples; };
-  if (!fits(plan.use.repeats.size()) || !fits(plan.use.positive.size())) return runtime::invalid_argument("update: uses of another number of samples");
+  if (!fits(plan.use.repeats.size()) || !fits(plan.use.positive.size()))
+    return runtime::invalid_argument("update: uses of another number of samples");
   for (const MiniBatch& mini_batch : plan.mini_batches) {
-    if (mini_batch.first_sample < 0 || mini_batch.first_sample > mini_batch.last_sample || mini_batch.last_sample > batch.samples()) {
+    if (mini_batch.first_sample < 0 || mini_batch.first_sample > mini_batch.last_sample ||
+        mini_batch.last_sample > batch.samples()) {
       return runtime::invalid_argument("update: a mini-batch outside the samples");
     }
   }
@@ -41,7 +43,8 @@ at::Tensor repeats_of(const SampleUse& use, std::int64_t first, std::int64_t las
   at::Tensor repeats_B = at::ones({last - first});
   if (use.repeats.empty()) return repeats_B;
   float* out = repeats_B.mutable_data_ptr<float>();
-  for (std::int64_t i = first; i < last; ++i) *out++ = static_cast<float>(use.repeats[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = first; i < last; ++i)
+    *out++ = static_cast<float>(use.repeats[static_cast<std::size_t>(i)]);
   return repeats_B;
 }
 
@@ -49,11 +52,13 @@ at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t la
   at::Tensor positive_B = at::zeros({last - first});
   if (use.positive.empty()) return positive_B;
   float* out = positive_B.mutable_data_ptr<float>();
-  for (std::int64_t i = first; i < last; ++i) *out++ = static_cast<float>(use.positive[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = first; i < last; ++i)
+    *out++ = static_cast<float>(use.positive[static_cast<std::size_t>(i)]);
   return positive_B;
 }
 
-Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
+Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch,
+                            std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
                             const AccumulateSamples& accumulate, const BeginMiniBatch& begin) {
   const auto begun_at = std::chrono::steady_clock::now();
   const std::vector<std::int64_t> lengths = sample_lengths(batch);
@@ -65,11 +70,13 @@ Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::sp
         const Status begun = begin(mini_batch, epoch == 0 && &mini_batch == &mini_batches.front());
         if (!begun.ok()) return begun;
       }
-      const auto mine = std::span(lengths).subspan(static_cast<std::size_t>(mini_batch.first_sample),
-                                                   static_cast<std::size_t>(mini_batch.last_sample - mini_batch.first_sample));
+      const auto mine = std::span(lengths).subspan(
+          static_cast<std::size_t>(mini_batch.first_sample),
+          static_cast<std::size_t>(mini_batch.last_sample - mini_batch.first_sample));
       const std::vector<std::int64_t> cuts = plan_micro_batches(mine, loop.micro_batch);
       for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-        const Status status = accumulate(mini_batch, mini_batch.first_sample + cuts[i], mini_batch.first_sample + cuts[i + 1], metrics);
+        const Status status = accumulate(mini_batch, mini_batch.first_sample + cuts[i],
+                                         mini_batch.first_sample + cuts[i + 1], metrics);
         if (!status.ok()) return status;
       }
       const Result<OptimizerReport> report = learner.apply(loop.learning_rate);
@@ -85,8 +92,10 @@ Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::sp
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_at;
   if (loop.peak_flops > 0) {
-    const double flops = training_flops(learner.model().config(), lengths) * static_cast<double>(loop.epochs);
-    metrics["perf/mfu/" + loop.role] = flops / std::max(took.count(), 1e-9) / loop.peak_flops / learner.communicator().size();
+    const double flops =
+        training_flops(learner.model().config(), lengths) * static_cast<double>(loop.epochs);
+    metrics["perf/mfu/" + loop.role] =
+        flops / std::max(took.count(), 1e-9) / loop.peak_flops / learner.communicator().size();
   }
   return metrics;
 }

@@ -15,23 +15,31 @@ using runtime::Status;
 
 Status WeightPublisher::publish(const Transformer& model, std::uint64_t version) {
   const at::Tensor arena = model.trained_parameters().arena().cpu();
-  const std::span<const float> values(arena.const_data_ptr<float>(), static_cast<std::size_t>(arena.numel()));
+  const std::span<const float> values(arena.const_data_ptr<float>(),
+                                      static_cast<std::size_t>(arena.numel()));
   const auto weights = runtime_.put(runtime::ArrayView<float>(values, nullptr));
   if (!weights.ok()) return weights.status().with_context("publishing weights " + name_);
   return runtime_.publish(name_, version, *weights);
 }
 
 WeightReceiver::WeightReceiver(runtime::Runtime& runtime, std::string name, Transformer& model)
-    : runtime_(runtime), name_(std::move(name)), model_(model), watch_(runtime.watch_published(name_, [this](const runtime::PublishedEvent& event) { fetch(event); })) {}
+    : runtime_(runtime),
+      name_(std::move(name)),
+      model_(model),
+      watch_(runtime.watch_published(
+          name_, [this](const runtime::PublishedEvent& event) { fetch(event); })) {}
 
 WeightReceiver::~WeightReceiver() = default;
 
 // On the watch's own thread, so that the bytes travel while the engine works.
 void WeightReceiver::fetch(const runtime::PublishedEvent& event) {
-  const auto latest = runtime_.latest<runtime::ArrayView<float>>(name_, {.at_least = event.version});
-  if (!latest.ok()) return LOG(warn, "weights {} {}: {}", name_, event.version, latest.status().message());
+  const auto latest =
+      runtime_.latest<runtime::ArrayView<float>>(name_, {.at_least = event.version});
+  if (!latest.ok())
+    return LOG(warn, "weights {} {}: {}", name_, event.version, latest.status().message());
   Result<runtime::ArrayView<float>> view = runtime_.get_view(latest->ref);
-  if (!view.ok()) return LOG(warn, "weights {} {}: {}", name_, latest->version, view.status().message());
+  if (!view.ok())
+    return LOG(warn, "weights {} {}: {}", name_, latest->version, view.status().message());
   const std::lock_guard lock(mutex_);
   if (arrived_ && arrived_->version >= latest->version) return;
   arrived_ = Arrived{latest->version, std::move(*view)};
@@ -48,10 +56,13 @@ Result<bool> WeightReceiver::take() {
   const at::Tensor& arena = model_.trained_parameters().arena();
   if (static_cast<std::int64_t>(newest->weights.size()) != arena.numel()) {
     refused_ = newest->version;
-    return runtime::invalid_argument("weights " + name_ + ": version " + std::to_string(newest->version) + " has " + std::to_string(newest->weights.size()) +
-                                     " numbers, this model trains " + std::to_string(arena.numel()) + ": both sides need the same model and adapter");
+    return runtime::invalid_argument(
+        "weights " + name_ + ": version " + std::to_string(newest->version) + " has " +
+        std::to_string(newest->weights.size()) + " numbers, this model trains " +
+        std::to_string(arena.numel()) + ": both sides need the same model and adapter");
   }
-  arena.copy_(at::from_blob(const_cast<float*>(newest->weights.data()), {arena.numel()}, at::kFloat));
+  arena.copy_(
+      at::from_blob(const_cast<float*>(newest->weights.data()), {arena.numel()}, at::kFloat));
   version_ = newest->version;
   return true;
 }
@@ -62,9 +73,12 @@ Status WeightReceiver::wait(std::uint64_t at_least, runtime::Until until) {
       std::unique_lock lock(mutex_);
       const auto there = [&] { return arrived_.has_value(); };
       const runtime::Deadline deadline = until.at();
-      if (deadline == runtime::Deadline::max()) arrival_.wait(lock, there);
+      if (deadline == runtime::Deadline::max())
+        arrival_.wait(lock, there);
       else if (!arrival_.wait_until(lock, deadline, there)) {
-        return runtime::deadline_exceeded("weights " + name_ + ": version " + std::to_string(at_least) + " has not come; there is " + std::to_string(version_));
+        return runtime::deadline_exceeded("weights " + name_ + ": version " +
+                                          std::to_string(at_least) + " has not come; there is " +
+                                          std::to_string(version_));
       }
     }
     const Result<bool> taken = take();

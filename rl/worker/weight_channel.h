@@ -1,4 +1,5 @@
-// Weights on their way from who trains to who generates, when the two do not share a process: published by one, taken over by any number between two steps of theirs.
+// Weights on their way from who trains to who generates, when the two do not share a process:
+// published by one, taken over by any number between two steps of theirs.
 #pragma once
 
 #include <condition_variable>
@@ -14,13 +15,17 @@
 
 namespace rl {
 
-/// The side of the trainer. A version is what it trains of its model (all weights, or the adapter), as one object of the cluster under one name: it costs one copy into
-/// the node's shared memory, and nothing more for however many readers of that node; other nodes fetch it once each, from one another. The last two versions stay.
+/// The side of the trainer. A version is what it trains of its model (all weights, or the adapter),
+/// as one object of the cluster under one name: it costs one copy into the node's shared memory,
+/// and nothing more for however many readers of that node; other nodes fetch it once each, from one
+/// another. The last two versions stay.
 class WeightPublisher {
  public:
-  WeightPublisher(runtime::Runtime& runtime, std::string name) : runtime_(runtime), name_(std::move(name)) {}
+  WeightPublisher(runtime::Runtime& runtime, std::string name)
+      : runtime_(runtime), name_(std::move(name)) {}
 
-  /// Versions grow. Nothing may change the weights meanwhile. Errors: those of Runtime::put and Runtime::publish.
+  /// Versions grow. Nothing may change the weights meanwhile. Errors: those of Runtime::put and
+  /// Runtime::publish.
   runtime::Status publish(const Transformer& model, std::uint64_t version);
 
  private:
@@ -28,8 +33,9 @@ class WeightPublisher {
   std::string name_;
 };
 
-/// The side of the engine: fetches each new version in the background, and has it taken over when the engine is between two steps. One thread at a time, and none in
-/// the model meanwhile; borrows the runtime and the model, whose shape must be the trainer's, with the same adapter in use.
+/// The side of the engine: fetches each new version in the background, and has it taken over when
+/// the engine is between two steps. One thread at a time, and none in the model meanwhile; borrows
+/// the runtime and the model, whose shape must be the trainer's, with the same adapter in use.
 class WeightReceiver {
  public:
   /// Listens from now on, beginning with the version that there is.
@@ -38,11 +44,13 @@ class WeightReceiver {
   WeightReceiver(const WeightReceiver&) = delete;
   WeightReceiver& operator=(const WeightReceiver&) = delete;
 
-  /// Takes over the newest version that has arrived since, if there is one: one copy into the model. Does not wait. True: the weights have changed.
-  /// kInvalidArgument: it is of another model. A version that was lost on its way is no error: a newer one will come.
+  /// Takes over the newest version that has arrived since, if there is one: one copy into the
+  /// model. Does not wait. True: the weights have changed. kInvalidArgument: it is of another
+  /// model. A version that was lost on its way is no error: a newer one will come.
   runtime::Result<bool> take();
 
-  /// Waits until the model has that version or a newer one. kDeadlineExceeded names what there is; others as take().
+  /// Waits until the model has that version or a newer one. kDeadlineExceeded names what there is;
+  /// others as take().
   runtime::Status wait(std::uint64_t at_least, runtime::Until until);
 
   /// Of the weights that the model has; 0: those that it was loaded with.
@@ -60,15 +68,17 @@ class WeightReceiver {
   std::string name_;
   Transformer& model_;
   std::uint64_t version_ = 0;
-  std::uint64_t refused_ = 0;  // the newest that was of another model: two events may bring the same one
+  std::uint64_t refused_ =
+      0;  // the newest that was of another model: two events may bring the same one
   std::mutex mutex_;
   std::condition_variable arrival_;
   std::optional<Arrived> arrived_;  // guarded by mutex_; the newest that was not taken
   runtime::Watch watch_;            // last: its callbacks end before the rest goes
 };
 
-/// To be called between two steps: takes over what has arrived and tells the engine, whose tokens carry the version from then on. What becomes of requests that have begun
-/// is the policy's. Errors: as WeightReceiver::take.
+/// To be called between two steps: takes over what has arrived and tells the engine, whose tokens
+/// carry the version from then on. What becomes of requests that have begun is the policy's.
+/// Errors: as WeightReceiver::take.
 runtime::Status take_weights(WeightReceiver& receiver, Engine& engine, OnNewWeights policy);
 
 }  // namespace rl

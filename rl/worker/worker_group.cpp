@@ -15,8 +15,9 @@ double node_cpus(const runtime::NodeInfo& node) {
 }
 
 runtime::Status too_few_nodes(const std::string& key, std::int64_t wanted, std::size_t there) {
-  return runtime::resource_exhausted(key + "=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
-                                     " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " + key);
+  return runtime::resource_exhausted(
+      key + "=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
+      " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " + key);
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
   const std::optional<std::int64_t> cpus = read.find_int("trainer.cpus_per_worker");
   const std::optional<std::string> device = read.find_string("trainer.device");
   if (!read.status().ok()) return read.status();
-  // verl's default is cuda: unless it is set, a CPU machine runs it on CPUs. Accelerators that verl knows and LibTorch does not run on CPUs, too.
+  // verl's default is cuda: unless it is set, a CPU machine runs it on CPUs. Accelerators that verl
+  // knows and LibTorch does not run on CPUs, too.
   if (device && config.is_set("trainer.device") && *device != "npu") options.device = *device;
   options.cpus_per_worker = static_cast<double>(cpus.value_or(0));
   return options;
@@ -42,28 +44,40 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
   for (const runtime::NodeInfo& node : cluster->nodes) {
     if (node.alive && node_cpus(node) > 0) cpus.push_back(node_cpus(node));
   }
-  if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes_key, options.nodes, cpus.size());
+  if (static_cast<std::int64_t>(cpus.size()) < options.nodes)
+    return too_few_nodes(options.nodes_key, options.nodes, cpus.size());
   std::sort(cpus.begin(), cpus.end(), std::greater<>());
 
-  WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker, .device = options.device};
+  WorkerSlots slots{.group = runtime::GroupId::random(),
+                    .nodes = options.nodes,
+                    .per_node = options.per_node,
+                    .cpus = options.cpus_per_worker,
+                    .device = options.device};
   if (slots.cpus == 0) {
-    // All workers get the same, so the node with the fewest decides. Workers without a whole core share one. CPUs that another job holds
-    // now count, too: the reservation waits for them.
-    const bool shared = static_cast<std::int64_t>(cpus.size()) < options.nodes + options.beside_nodes;
-    const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node + (shared ? options.beside_per_node : 0));
+    // All workers get the same, so the node with the fewest decides. Workers without a whole core
+    // share one. CPUs that another job holds now count, too: the reservation waits for them.
+    const bool shared =
+        static_cast<std::int64_t>(cpus.size()) < options.nodes + options.beside_nodes;
+    const double share =
+        cpus[static_cast<std::size_t>(options.nodes) - 1] /
+        static_cast<double>(options.per_node + (shared ? options.beside_per_node : 0));
     if (share < 0.01) {
-      return runtime::invalid_argument("trainer.n_gpus_per_node=" + std::to_string(options.per_node) +
-                                       ": a node has too few CPUs for so many workers (at least a hundredth of one each)");
+      return runtime::invalid_argument(
+          "trainer.n_gpus_per_node=" + std::to_string(options.per_node) +
+          ": a node has too few CPUs for so many workers (at least a hundredth of one each)");
     }
     slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
   }
-  runtime::ResourceMap bundle{{"CPU", slots.cpus * static_cast<double>(slots.has_gpus() ? 1 : slots.per_node)}};
+  runtime::ResourceMap bundle{
+      {"CPU", slots.cpus * static_cast<double>(slots.has_gpus() ? 1 : slots.per_node)}};
   if (slots.has_gpus()) bundle["GPU"] = 1;
   const bool spread = options.nodes > 1 && (!slots.has_gpus() || slots.per_node == 1);
-  const runtime::GroupSpec spec{.group = slots.group,
-                                .name = "",
-                                .strategy = spread ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
-                                .bundles = std::vector<runtime::ResourceMap>(static_cast<std::size_t>(slots.has_gpus() ? slots.size() : options.nodes), bundle)};
+  const runtime::GroupSpec spec{
+      .group = slots.group,
+      .name = "",
+      .strategy = spread ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
+      .bundles = std::vector<runtime::ResourceMap>(
+          static_cast<std::size_t>(slots.has_gpus() ? slots.size() : options.nodes), bundle)};
   const Result<runtime::GroupState> placed = runtime.create_placement_group(spec);
   if (!placed.ok()) return placed.status().with_context("reserving slots for the workers");
   slots.group = placed->spec.group;

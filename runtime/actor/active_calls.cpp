@@ -6,7 +6,8 @@
 
 namespace runtime {
 
-CallContext ActiveCalls::begin(const Channel* channel, ActorId actor, std::uint64_t sequence, Deadline deadline) {
+CallContext ActiveCalls::begin(const Channel* channel, ActorId actor, std::uint64_t sequence,
+                               Deadline deadline) {
   std::lock_guard lock(mutex_);
   return CallContext(calls_[{channel->serial(), actor, sequence}].stop.get_token(), deadline);
 }
@@ -17,12 +18,14 @@ void ActiveCalls::end(const Channel* channel, ActorId actor, std::uint64_t seque
   ended = calls_.extract({channel->serial(), actor, sequence});
 }
 
-void ActiveCalls::set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence, std::shared_ptr<StreamSender> stream) {
+void ActiveCalls::set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence,
+                             std::shared_ptr<StreamSender> stream) {
   std::lock_guard lock(mutex_);
   calls_[{channel->serial(), actor, sequence}].stream = std::move(stream);
 }
 
-std::shared_ptr<StreamSender> ActiveCalls::stream(const Channel* channel, ActorId actor, std::uint64_t sequence) {
+std::shared_ptr<StreamSender> ActiveCalls::stream(const Channel* channel, ActorId actor,
+                                                  std::uint64_t sequence) {
   std::lock_guard lock(mutex_);
   auto found = calls_.find({channel->serial(), actor, sequence});
   return found == calls_.end() ? nullptr : found->second.stream;

@@ -17,12 +17,15 @@ namespace runtime {
 class ActiveCalls {
  public:
   /// The context of a call that is about to run. end() it.
-  CallContext begin(const Channel* channel, ActorId actor, std::uint64_t sequence, Deadline deadline);
+  CallContext begin(const Channel* channel, ActorId actor, std::uint64_t sequence,
+                    Deadline deadline);
   void end(const Channel* channel, ActorId actor, std::uint64_t sequence);
   /// The stream that the call yields its values through, until its end.
-  void set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence, std::shared_ptr<StreamSender> stream);
+  void set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence,
+                  std::shared_ptr<StreamSender> stream);
   /// Null: the call yields none, or has ended.
-  std::shared_ptr<StreamSender> stream(const Channel* channel, ActorId actor, std::uint64_t sequence);
+  std::shared_ptr<StreamSender> stream(const Channel* channel, ActorId actor,
+                                       std::uint64_t sequence);
 
   void cancel(const Channel* channel, ActorId actor, std::uint64_t sequence);
   /// All calls of a caller that is gone. Cost: linear in its calls.

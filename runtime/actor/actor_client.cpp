@@ -18,7 +18,8 @@
 namespace runtime {
 
 namespace {
-/// How long the head may take to say what became of an actor; it may be asked about a hundred thousand at once.
+/// How long the head may take to say what became of an actor; it may be asked about a hundred
+/// thousand at once.
 constexpr std::chrono::seconds kCausePatience{30};
 }  // namespace
 
@@ -29,19 +30,20 @@ struct OutgoingCall final : Producer {
   Deadline deadline;
   std::chrono::milliseconds timeout{0};  // of which it is the end
   ObjectStatePtr result;
-  std::int32_t retries_left = 0;     // below zero: without limit
-  std::uint64_t order = 0;           // among the client's calls
-  std::uint64_t sequence = 0;        // 0: not sent
-  std::shared_ptr<Channel> channel;  // it was sent on
-  std::uint64_t incarnation = 0;     // it was sent to
+  std::int32_t retries_left = 0;        // below zero: without limit
+  std::uint64_t order = 0;              // among the client's calls
+  std::uint64_t sequence = 0;           // 0: not sent
+  std::shared_ptr<Channel> channel;     // it was sent on
+  std::uint64_t incarnation = 0;        // it was sent to
   std::shared_ptr<StreamState> stream;  // of a method that yields values
-  std::uint64_t sent_ns = 0;         // when calls are recorded
-  std::uint32_t sent_by = 0;         // the thread
-  std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
+  std::uint64_t sent_ns = 0;            // when calls are recorded
+  std::uint32_t sent_by = 0;            // the thread
+  std::atomic<bool> forced{false};  // cancelled by force: the actor's process may end because of it
 
   /// `what`, with the limit.
   Status late(const std::string& what) const {
-    return deadline_exceeded(timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what);
+    return deadline_exceeded(
+        timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what);
   }
   Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
     return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
@@ -58,11 +60,13 @@ struct ActorClient::Hold {
   std::vector<std::function<void()>> quiet;  // to be called
 };
 
-/// Keeps the objects of a result alive at the actor's process, by telling it when the last state that came with the result is gone. The process may outlive
-/// the actor, when it is shared; with the connection that the result came over it forgets the result.
+/// Keeps the objects of a result alive at the actor's process, by telling it when the last state
+/// that came with the result is gone. The process may outlive the actor, when it is shared; with
+/// the connection that the result came over it forgets the result.
 class ActorClient::ResultLease {
  public:
-  ResultLease(std::shared_ptr<ActorClient> client, std::weak_ptr<Channel> channel, std::uint64_t sequence)
+  ResultLease(std::shared_ptr<ActorClient> client, std::weak_ptr<Channel> channel,
+              std::uint64_t sequence)
       : client_(std::move(client)), channel_(std::move(channel)), sequence_(sequence) {
     ++client_->results_held_;
   }
@@ -70,7 +74,8 @@ class ActorClient::ResultLease {
   ResultLease& operator=(const ResultLease&) = delete;
   ~ResultLease() {
     --client_->results_held_;
-    if (auto channel = channel_.lock()) send_notice(*channel, {client_->id_, sequence_, CallNotice::Kind::kResultReleased});
+    if (auto channel = channel_.lock())
+      send_notice(*channel, {client_->id_, sequence_, CallNotice::Kind::kResultReleased});
   }
 
  private:
@@ -79,20 +84,24 @@ class ActorClient::ResultLease {
   std::uint64_t sequence_;
 };
 
-/// Holds the mutex; calls that fail meanwhile are settled, and what is dropped is destroyed, when it is released. Keeps the client alive
-/// till then, and beyond it as long as there is work.
+/// Holds the mutex; calls that fail meanwhile are settled, and what is dropped is destroyed, when
+/// it is released. Keeps the client alive till then, and beyond it as long as there is work.
 class ActorClient::Section {
  public:
-  explicit Section(ActorClient& client) : client_(client.shared_from_this()), lock_(client.mutex_) {}
+  explicit Section(ActorClient& client)
+      : client_(client.shared_from_this()), lock_(client.mutex_) {}
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
   ~Section() {
-    const bool busy = client_->is_waiting() || !client_->orphans_.empty() || !client_->lent_.empty();
+    const bool busy =
+        client_->is_waiting() || !client_->orphans_.empty() || !client_->lent_.empty();
     std::vector<std::function<void()>> quiet;
     if (client_->hold_ && client_->is_quiet()) quiet.swap(client_->hold_->quiet);
     std::shared_ptr<ActorClient> idle;
-    if (!busy) idle.swap(client_->self_while_busy_);
-    else if (!client_->self_while_busy_) client_->self_while_busy_ = client_;
+    if (!busy)
+      idle.swap(client_->self_while_busy_);
+    else if (!client_->self_while_busy_)
+      client_->self_while_busy_ = client_;
     lock_.unlock();
     if (!lingering_.empty()) client_->process_->linger(std::move(lingering_));
     for (const auto& [call, why] : failed_) client_->settle(call, why);
@@ -109,7 +118,8 @@ class ActorClient::Section {
   void drop(ObjectValue value) { dropped_.push_back(std::move(value)); }
   /// The actor's process, or the way to it, is gone.
   void drop_lent() {
-    for (auto& [sequence, value] : std::exchange(client_->lent_, {})) lingering_.push_back(std::move(value));
+    for (auto& [sequence, value] : std::exchange(client_->lent_, {}))
+      lingering_.push_back(std::move(value));
   }
 
   std::unique_lock<std::mutex>& lock() { return lock_; }
@@ -122,7 +132,8 @@ class ActorClient::Section {
   std::unique_lock<std::mutex> lock_;
 };
 
-ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker, const ActorAddress& address)
+ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker,
+                         const ActorAddress& address)
     : process_(std::move(process)),
       id_(address.actor),
       class_name_(address.class_name),
@@ -130,8 +141,10 @@ ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<Worke
       worker_(std::move(worker)),
       incarnation_(address.incarnation) {
   Result<CallerOptions> options = decode_caller_options(address.caller_options);
-  if (!options.ok()) LOG(warn, "{}: {}", describe(), options.status().message());
-  else if (!options->is_default()) caller_options_ = std::make_unique<const CallerOptions>(*std::move(options));
+  if (!options.ok())
+    LOG(warn, "{}: {}", describe(), options.status().message());
+  else if (!options->is_default())
+    caller_options_ = std::make_unique<const CallerOptions>(*std::move(options));
 }
 
 ActorClient::~ActorClient() {
@@ -168,25 +181,28 @@ Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const 
     if (!found.ok()) return found.status();
     known = *found;
     if (known->name() != class_name_) {
-      return invalid_argument("actor " + id_.short_hex() + " is a " + class_name_ + ", not a " + known->name());
+      return invalid_argument("actor " + id_.short_hex() + " is a " + class_name_ + ", not a " +
+                              known->name());
     }
     std::lock_guard lock(mutex_);
     class_ = known;
   }
   const MethodEntry* method = known->find(key);
   if (!method) {
-    return invalid_argument("a method of " + known->name() + " is called that is not registered: add it to register_actor<" +
+    return invalid_argument("a method of " + known->name() +
+                            " is called that is not registered: add it to register_actor<" +
                             known->name() + ">(...) in main");
   }
   return method;
 }
 
-ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
-                                 std::int32_t retries) {
+ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder,
+                                 std::chrono::milliseconds timeout, std::int32_t retries) {
   return call(type, key, encoder, timeout, retries, nullptr);
 }
 
-ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
+ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& key,
+                                        Encoder& encoder, std::chrono::milliseconds timeout,
                                         std::shared_ptr<StreamState> stream) {
   // Never sent again: values that were taken would come twice.
   ObjectStatePtr result = call(type, key, encoder, timeout, 0, stream);
@@ -194,8 +210,9 @@ ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& k
   return result;
 }
 
-ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
-                                 std::int32_t retries, std::shared_ptr<StreamState> stream) {
+ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder,
+                                 std::chrono::milliseconds timeout, std::int32_t retries,
+                                 std::shared_ptr<StreamState> stream) {
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
   const TimeLimit deadline(limit(**method, timeout));
@@ -206,35 +223,51 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
     return submit(*method, std::move(arguments), deadline, retries, std::move(stream));
   }
   Result<ObjectValue> arguments = process_->store(encoder, room_deadline(deadline.deadline));
-  if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + (*method)->name));
+  if (!arguments.ok())
+    return ObjectState::failed(process_,
+                               arguments.status().with_context("arguments of " + (*method)->name));
   return submit(*method, *std::move(arguments), deadline, retries, std::move(stream));
 }
 
-std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& key,
-                                                  Encoder& encoder, std::chrono::milliseconds timeout, std::int32_t retries) {
+std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> clients,
+                                                  std::type_index type, const MethodKey& key,
+                                                  Encoder& encoder,
+                                                  std::chrono::milliseconds timeout,
+                                                  std::int32_t retries) {
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
-  // On other nodes too large arguments are read from the store: each node fetches them once, however many members it has.
-  Result<ObjectValue> arguments = clients.front()->process_->store(encoder, room_deadline(deadline_after(timeout)));
+  // On other nodes too large arguments are read from the store: each node fetches them once,
+  // however many members it has.
+  Result<ObjectValue> arguments =
+      clients.front()->process_->store(encoder, room_deadline(deadline_after(timeout)));
   for (ActorClient* client : clients) {
     Result<const MethodEntry*> method = client->find_method(type, key);
-    if (!method.ok()) results.push_back(ObjectState::failed(client->process_, method.status()));
-    else if (!arguments.ok()) results.push_back(ObjectState::failed(client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
-    else results.push_back(client->submit(*method, *arguments, TimeLimit(client->limit(**method, timeout)), retries));
+    if (!method.ok())
+      results.push_back(ObjectState::failed(client->process_, method.status()));
+    else if (!arguments.ok())
+      results.push_back(ObjectState::failed(
+          client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
+    else
+      results.push_back(client->submit(*method, *arguments,
+                                       TimeLimit(client->limit(**method, timeout)), retries));
   }
   return results;
 }
 
-ActorClient::TimeLimit::TimeLimit(std::chrono::milliseconds time) : deadline(deadline_after(time)), timeout(time) {}
+ActorClient::TimeLimit::TimeLimit(std::chrono::milliseconds time)
+    : deadline(deadline_after(time)), timeout(time) {}
 
-std::chrono::milliseconds ActorClient::limit(const MethodEntry& method, std::chrono::milliseconds timeout) const {
+std::chrono::milliseconds ActorClient::limit(const MethodEntry& method,
+                                             std::chrono::milliseconds timeout) const {
   if (method.timeout.count() > 0) timeout = std::min(timeout, method.timeout);
   if (!caller_options_) return timeout;
   auto found = caller_options_->method_timeouts.find(method.name);
-  return found == caller_options_->method_timeouts.end() ? timeout : std::min(timeout, found->second);
+  return found == caller_options_->method_timeouts.end() ? timeout
+                                                         : std::min(timeout, found->second);
 }
 
-ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
+ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments,
+                                   TimeLimit limit, std::int32_t retries,
                                    std::shared_ptr<StreamState> stream) {
   auto call = std::make_shared<OutgoingCall>();
   call->client = shared_from_this();
@@ -311,7 +344,9 @@ void ActorClient::go_on(const CallPtr& call) {
   pump(section);
 }
 
-bool ActorClient::is_quiet() const { return !closed_.ok() || (!is_waiting() && orphans_.empty() && acknowledged_ == sequence_); }
+bool ActorClient::is_quiet() const {
+  return !closed_.ok() || (!is_waiting() && orphans_.empty() && acknowledged_ == sequence_);
+}
 
 void ActorClient::fail_waiting(Section& section, const Status& why) {
   section.fail_all(line_, why);
@@ -376,15 +411,22 @@ Status ActorClient::cancel(const CallPtr& call, CancelMode mode) {
   if (!channel) return {};  // it has failed
   const bool forced = mode == CancelMode::kForce && !shared;
   if (forced) call->forced = true;
-  send_notice(*channel, {self.id_, call->sequence, forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel}, Flush::kNow);
+  send_notice(*channel,
+              {self.id_, call->sequence,
+               forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel},
+              Flush::kNow);
   if (mode != CancelMode::kForce || !shared) return {};
-  return invalid_argument(self.describe() + " shares its process with other actors: a call that it runs is asked to end but cannot be forced to; that takes a "
+  return invalid_argument(self.describe() +
+                          " shares its process with other actors: a call that it runs is asked to "
+                          "end but cannot be forced to; that takes a "
                           "process of its own (Isolation::kProcess)");
 }
 
 void ActorClient::settle(const CallPtr& call, const Status& why) {
-  if (call->forced && (why.code() == ErrorCode::kActorDied || why.code() == ErrorCode::kUnavailable)) {
-    return call->result->fail(cancelled(describe() + ": " + call->method->name + ": cancelled by force: " + why.message()));
+  if (call->forced &&
+      (why.code() == ErrorCode::kActorDied || why.code() == ErrorCode::kUnavailable)) {
+    return call->result->fail(cancelled(describe() + ": " + call->method->name +
+                                        ": cancelled by force: " + why.message()));
   }
   call->result->fail(why.with_context(describe() + ": " + call->method->name));
 }
@@ -410,14 +452,16 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   if (!meta.ok()) return section.fail(call, meta.status());
   call->sequence = ++sequence_;
   call->channel = channel_;
-  const auto now_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  const auto now_ns = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
   const bool records = process_->activity() && process_->activity()->records(now_ns);
   call->sent_ns = records ? now_ns : 0;
   if (records) call->sent_by = ActivityPage::thread_id();
   call->incarnation = incarnation_;
   ++in_flight_;
   if (call->stream) {
-    if (!streams_) streams_ = std::make_unique<std::map<std::uint64_t, std::weak_ptr<StreamState>>>();
+    if (!streams_)
+      streams_ = std::make_unique<std::map<std::uint64_t, std::weak_ptr<StreamState>>>();
     std::erase_if(*streams_, [](const auto& entry) { return entry.second.expired(); });
     streams_->emplace(call->sequence, call->stream);
   }
@@ -426,13 +470,15 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   message.meta = *std::move(meta);
   message.payload = call->arguments.bytes;  // kept: it may have to be sent again
   if (request.lends) lent_.emplace(call->sequence, call->arguments);
-  channel_->request(std::move(message), call->deadline,
-                    [call](Result<Message> reply) { call->client->on_reply(call, std::move(reply)); });
+  channel_->request(std::move(message), call->deadline, [call](Result<Message> reply) {
+    call->client->on_reply(call, std::move(reply));
+  });
 }
 
 void ActorClient::on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel) {
   Section section(*this);
-  if (link_ != Link::kConnecting || worker != worker_.get()) return;  // closed meanwhile, or the actor was started again elsewhere
+  if (link_ != Link::kConnecting || worker != worker_.get())
+    return;  // closed meanwhile, or the actor was started again elsewhere
   if (channel.ok()) {
     link_ = Link::kOpen;
     channel_ = *std::move(channel);
@@ -460,26 +506,32 @@ void ActorClient::ask_cause(Status reason, std::uint64_t refused_by) {
   const bool refused = refused_by != 0;
   const std::uint64_t incarnation = refused ? refused_by : incarnation_;
   process_->node().actor_state(id_, incarnation, deadline_after(kCausePatience),
-                               [self = shared_from_this(), incarnation, reason = std::move(reason), refused](Result<ActorState> state) {
+                               [self = shared_from_this(), incarnation, reason = std::move(reason),
+                                refused](Result<ActorState> state) {
                                  self->on_cause(incarnation, reason, refused, std::move(state));
                                });
 }
 
-void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state) {
+void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refused,
+                           Result<ActorState> state) {
   Section section(*this);
   if (link_ != Link::kAsking) return;
-  // An actor that takes no more calls is about to end; the head waits a moment for that, and is asked again as long as a call has time.
-  const bool ending = refused && state.ok() && state->phase == ActorPhase::kAlive && state->incarnation == incarnation && incarnation_ == incarnation;
+  // An actor that takes no more calls is about to end; the head waits a moment for that, and is
+  // asked again as long as a call has time.
+  const bool ending = refused && state.ok() && state->phase == ActorPhase::kAlive &&
+                      state->incarnation == incarnation && incarnation_ == incarnation;
   if (ending && is_waiting()) return ask_cause(std::move(reason), incarnation);
   const bool dead = state.ok() && state->phase == ActorPhase::kDead;
-  const bool restarts = state.ok() && !dead && (state->is_restarting() || state->incarnation != incarnation);
+  const bool restarts =
+      state.ok() && !dead && (state->is_restarting() || state->incarnation != incarnation);
   // The head knows every living actor, and of dead ones the last.
   const bool forgotten = state.status().code() == ErrorCode::kNotFound;
-  Status why = dead || restarts                                 ? death_status(*state)
-               : forgotten                                      ? actor_died("actor " + describe() + " has ended: " + reason.message())
+  Status why = dead || restarts ? death_status(*state)
+               : forgotten ? actor_died("actor " + describe() + " has ended: " + reason.message())
                : state.status().code() == ErrorCode::kActorDied ? state.status()
-               : reason.code() == ErrorCode::kInvalidArgument   ? reason
-                                                                : unavailable("connection lost, the call may have run: " + reason.message());
+               : reason.code() == ErrorCode::kInvalidArgument
+                   ? reason
+                   : unavailable("connection lost, the call may have run: " + reason.message());
   if (why.code() == ErrorCode::kActorDied && !restarts) {
     section.fail_all(orphans_, why);
     end_for_good(why);
@@ -530,7 +582,8 @@ void ActorClient::settle_orphans(Section& section, const Status& why, bool keep_
     again.push_back(std::move(call));
   }
   if (again.empty()) return;
-  line_.insert(line_.end(), std::make_move_iterator(again.begin()), std::make_move_iterator(again.end()));
+  line_.insert(line_.end(), std::make_move_iterator(again.begin()),
+               std::make_move_iterator(again.end()));
   line_.sort([](const CallPtr& a, const CallPtr& b) { return a->order < b->order; });
   watched_ = nullptr;
   arm_timer(earliest_deadline());
@@ -547,7 +600,9 @@ void ActorClient::resolve() {
   constexpr std::chrono::seconds kPatience{60};
   link_ = Link::kResolving;
   process_->node().resolve_actor(id_, deadline_after(kPatience),
-                                 [self = shared_from_this()](Result<ActorAddress> address) { self->on_resolved(std::move(address)); });
+                                 [self = shared_from_this()](Result<ActorAddress> address) {
+                                   self->on_resolved(std::move(address));
+                                 });
 }
 
 void ActorClient::on_resolved(Result<ActorAddress> address) {
@@ -569,8 +624,10 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
 
 void ActorClient::move_to(const ActorAddress& newer, Section& section) {
   auto worker = process_->link_for(newer);
-  if (worker == worker_) drained_.reset();  // calls to the new one run on the same connection
-  else section.drop_lent();                 // that process has ended, and may have had no time to say so
+  if (worker == worker_)
+    drained_.reset();  // calls to the new one run on the same connection
+  else
+    section.drop_lent();  // that process has ended, and may have had no time to say so
   worker_ = std::move(worker);
   older_in_flight_ += std::exchange(in_flight_, 0);
   incarnation_ = newer.incarnation;
@@ -608,7 +665,8 @@ void ActorClient::record(const OutgoingCall& call, bool failed) const {
   event.flow = call_flow(process_->session(), id_, call.sequence);
   std::memcpy(&event.actor, id_.bytes.data(), sizeof event.actor);
   event.tid = call.sent_by;
-  event.method = method < (*of_class)->methods().size() ? page.class_of(**of_class).method(method) : 0;
+  event.method =
+      method < (*of_class)->methods().size() ? page.class_of(**of_class).method(method) : 0;
   event.failed = failed;
   page.record(event);
 }
@@ -622,9 +680,12 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   bool last_of_older = false;
   {
     Section section(*this);
-    if (call->incarnation == incarnation_) --in_flight_;
-    else last_of_older = --older_in_flight_ == 0;
-    if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
+    if (call->incarnation == incarnation_)
+      --in_flight_;
+    else
+      last_of_older = --older_in_flight_ == 0;
+    if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable ||
+                        reply.status().code() == ErrorCode::kCancelled)) {
       if (closed_.ok() && call->channel == drained_.lock()) {
         acknowledge(call->sequence);
         return put_back(call, reply.status());
@@ -632,11 +693,15 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       if (closed_.ok()) {
         orphans_.push_back(call);
         arm_timer(call->deadline);
-        // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
+        // Usually on_channel_closed() is about to come; but not if this was sent on a connection
+        // that had ended already.
         if (link_ == Link::kNone) {
           ask_cause(reply.status());
         } else if (link_ != Link::kAsking && call->channel != channel_) {
-          settle_orphans(section, unavailable("connection lost, the call may have run: " + reply.status().message()), true);
+          settle_orphans(
+              section,
+              unavailable("connection lost, the call may have run: " + reply.status().message()),
+              true);
           pump(section);
         }
         return;
@@ -646,8 +711,11 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
     acknowledge(call->sequence);
     if (reply.ok()) backoff_.reset();
     if (!reply.ok()) {
-      // The actor may still get and keep what was lent to a call whose time is up; one that was never sent it cannot.
-      auto lent = reply.status().code() == ErrorCode::kDeadlineExceeded ? lent_.end() : lent_.find(call->sequence);
+      // The actor may still get and keep what was lent to a call whose time is up; one that was
+      // never sent it cannot.
+      auto lent = reply.status().code() == ErrorCode::kDeadlineExceeded
+                      ? lent_.end()
+                      : lent_.find(call->sequence);
       if (lent != lent_.end()) {
         section.drop(std::move(lent->second));
         lent_.erase(lent);
@@ -664,7 +732,11 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   ObjectValue value;
   Status status = decode_reply(
       reply->meta, std::move(payload), process_,
-      [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->channel, call->sequence); }, &decoded, &value);
+      [&] {
+        return std::make_shared<const ResultLease>(shared_from_this(), call->channel,
+                                                   call->sequence);
+      },
+      &decoded, &value);
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (last_of_older) {
     Section section(*this);
@@ -675,7 +747,9 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   const bool late = status.code() == ErrorCode::kDeadlineExceeded && steady_now() >= call->deadline;
   if (late) status = call->late(std::string(status.message()));
   if (!status.ok()) return settle(call, status);
-  if (value.stored) value.stored->set_lineage(std::make_shared<CallLineage>(describe() + ": " + call->method->name));
+  if (value.stored)
+    value.stored->set_lineage(
+        std::make_shared<CallLineage>(describe() + ": " + call->method->name));
   call->result->fulfil(std::move(value));
 }
 
@@ -685,7 +759,8 @@ void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
   put_back(call, reason);
 }
 
-// It has not run: back in line, behind those that came back before it, for the next incarnation if there is one.
+// It has not run: back in line, behind those that came back before it, for the next incarnation if
+// there is one.
 void ActorClient::put_back(const CallPtr& call, const Status& reason) {
   call->sequence = 0;
   call->channel.reset();
@@ -694,7 +769,8 @@ void ActorClient::put_back(const CallPtr& call, const Status& reason) {
   line_.insert(place, call);
   watched_ = nullptr;
   arm_timer(call->deadline);
-  // Of the incarnation that refused it: the next one may be known already, and nothing is to be asked of that. Others that were refused come back meanwhile.
+  // Of the incarnation that refused it: the next one may be known already, and nothing is to be
+  // asked of that. Others that were refused come back meanwhile.
   if (link_ == Link::kOpen || link_ == Link::kNone) ask_cause(reason, call->incarnation);
 }
 
@@ -723,12 +799,14 @@ void ActorClient::tell_taken(const CallPtr& call, std::uint64_t count) {
   send_notice(*channel, notice);
 }
 
-void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence, const Message& message) {
+void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence,
+                                 const Message& message) {
   std::shared_ptr<StreamState> stream;
   {
     std::lock_guard lock(mutex_);
     if (streams_) {
-      if (auto found = streams_->find(sequence); found != streams_->end()) stream = found->second.lock();
+      if (auto found = streams_->find(sequence); found != streams_->end())
+        stream = found->second.lock();
     }
   }
   Buffer payload = message.payload.first();
@@ -738,17 +816,21 @@ void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint
         return std::make_shared<const ResultLease>(shared_from_this(), from, lend_id);
       });
   if (!stream) return;  // nobody reads it any more; the value's lease has told the actor
-  if (value.ok()) stream->put(*std::move(value));
-  else stream->end(value.status());
+  if (value.ok())
+    stream->put(*std::move(value));
+  else
+    stream->end(value.status());
 }
 
-void ActorClient::on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice, const Message& message) {
+void ActorClient::on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice,
+                            const Message& message) {
   if (notice.kind == CallNotice::Kind::kDrained) {
     std::lock_guard lock(mutex_);
     drained_ = from;
     return;
   }
-  if (notice.kind == CallNotice::Kind::kStreamItem) return on_stream_item(from, notice.sequence, message);
+  if (notice.kind == CallNotice::Kind::kStreamItem)
+    return on_stream_item(from, notice.sequence, message);
   if (notice.kind != CallNotice::Kind::kArgumentsReleased) return;
   Section section(*this);
   if (auto found = lent_.find(notice.sequence); found != lent_.end()) {
@@ -759,7 +841,8 @@ void ActorClient::on_notice(const std::shared_ptr<Channel>& from, const CallNoti
 
 namespace {
 
-void visit_stored(const ObjectValue& value, bool in_flight, const std::function<void(const ObjectLocation&, bool)>& visit) {
+void visit_stored(const ObjectValue& value, bool in_flight,
+                  const std::function<void(const ObjectLocation&, bool)>& visit) {
   if (value.stored) visit(value.stored->location(), in_flight);
   for (const ObjectStatePtr& ref : value.refs) {
     if (ref->is_settled() && ref->failure().ok()) visit_stored(ref->value(), in_flight, visit);
@@ -770,7 +853,8 @@ void visit_stored(const ObjectValue& value, bool in_flight, const std::function<
 
 void ActorClient::visit_lent(const std::function<void(const ObjectLocation&, bool)>& visit) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [sequence, value] : lent_) visit_stored(value, sequence > acknowledged_ && !ended_beyond_.contains(sequence), visit);
+  for (const auto& [sequence, value] : lent_)
+    visit_stored(value, sequence > acknowledged_ && !ended_beyond_.contains(sequence), visit);
 }
 
 void ActorClient::arm_timer(Deadline at) {
@@ -792,8 +876,11 @@ void ActorClient::on_timer() {
   auto now = steady_now();
   const auto expire = [&](const CallPtr& call) {
     if (call->deadline > now) return false;
-    const char* why = link_ == Link::kResolving ? ": the actor is being restarted" : call->blocker() ? ": an argument was not there" : "";
-    section.fail(call, call->late(std::string("the call's time was up before it could be sent") + why));
+    const char* why = link_ == Link::kResolving ? ": the actor is being restarted"
+                      : call->blocker()         ? ": an argument was not there"
+                                                : "";
+    section.fail(call,
+                 call->late(std::string("the call's time was up before it could be sent") + why));
     return true;
   };
   std::erase_if(line_, expire);
@@ -804,8 +891,11 @@ void ActorClient::on_timer() {
   std::erase_if(orphans_, [&](const CallPtr& call) {
     if (call->deadline > now) return false;
     if (call->sequence != 0) acknowledge(call->sequence);
-    section.fail(call, call->late(call->sequence != 0 ? "the connection was lost, and no reply came in time; the call may have run"
-                                                      : "the call's time was up before it could be sent"));
+    section.fail(
+        call,
+        call->late(call->sequence != 0
+                       ? "the connection was lost, and no reply came in time; the call may have run"
+                       : "the call's time was up before it could be sent"));
     return true;
   });
   pump(section);

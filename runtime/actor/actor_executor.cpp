@@ -22,7 +22,9 @@ namespace {
 thread_local ActorExecutor::Current current;
 }  // namespace
 
-ActorExecutor::Current ActorExecutor::exchange_current(Current next) { return std::exchange(current, next); }
+ActorExecutor::Current ActorExecutor::exchange_current(Current next) {
+  return std::exchange(current, next);
+}
 
 ActorExecutor::Blocked::Blocked() : executor_(current.blocked++ == 0 ? current.executor : nullptr) {
   if (!executor_) return;
@@ -63,7 +65,8 @@ bool ActorExecutor::block_until(EventLoop& loop, Event& event, Deadline deadline
   return loop.run_until(event, deadline);
 }
 
-ActorExecutor::ActorExecutor(EventLoop& loop, ActorExecutorOptions options) : loop_(loop), options_(options) {}
+ActorExecutor::ActorExecutor(EventLoop& loop, ActorExecutorOptions options)
+    : loop_(loop), options_(options) {}
 
 ActorExecutor::~ActorExecutor() {
   stop();
@@ -132,7 +135,10 @@ void ActorExecutor::start_thread() {
     thread.join();  // has left the lock for good: at most a moment
   }
   if (threads_.size() >= options_.threads_max) {
-    LOG(warn, "{} threads wait inside of methods of actors of this process; the others wait until one returns", threads_.size());
+    LOG(warn,
+        "{} threads wait inside of methods of actors of this process; the others wait until one "
+        "returns",
+        threads_.size());
     return;
   }
   auto self = threads_.emplace(threads_.end());
@@ -141,12 +147,15 @@ void ActorExecutor::start_thread() {
     Seat seat(loop_);
     serve(seat, false);
     std::lock_guard lock(mutex_);
-    // stop() or run() may have taken it out of the list to join it; splice works on any list, but then it must stay where it is.
+    // stop() or run() may have taken it out of the list to join it; splice works on any list, but
+    // then it must stay where it is.
     if (!stopping_) retired_.splice(retired_.end(), threads_, self);
   });
 }
 
-bool ActorExecutor::surplus() const { return threads_.size() + 1 > wanted_ + blocked_ + options_.spare_threads; }
+bool ActorExecutor::surplus() const {
+  return threads_.size() + 1 > wanted_ + blocked_ + options_.spare_threads;
+}
 
 void ActorExecutor::serve(Seat& seat, bool is_main) {
   current = {this, &seat, 0};

@@ -1,8 +1,10 @@
 // ActorExecutor: the threads that run a process's actors.
 //
-// The threads that have nothing to run drive the event loop (transport/event_loop.h), so that a call that comes in is run by the thread that
-// received it; the others sleep. A process of one actor has one thread, its main one. A process of shared actors has one per CPU, and
-// one more for each that a method blocks by waiting for an object, so that actors which wait for each other do not starve.
+// The threads that have nothing to run drive the event loop (transport/event_loop.h), so that a
+// call that comes in is run by the thread that received it; the others sleep. A process of one
+// actor has one thread, its main one. A process of shared actors has one per CPU, and one more for
+// each that a method blocks by waiting for an object, so that actors which wait for each other do
+// not starve.
 #pragma once
 
 #include <atomic>
@@ -25,7 +27,8 @@ class ActorHost;
 struct ActorExecutorOptions {
   /// Threads that may wait inside of methods at once; beyond it, actors wait for a thread.
   std::size_t threads_max = 1024;
-  /// Idle threads kept beside the wanted ones, so that methods that wait now and then do not start one each time.
+  /// Idle threads kept beside the wanted ones, so that methods that wait now and then do not start
+  /// one each time.
   std::size_t spare_threads = 8;
   /// Calls of one actor before another's turn comes.
   std::size_t calls_per_turn = 64;
@@ -40,7 +43,8 @@ class ActorExecutor {
   /// run() must have returned.
   ~ActorExecutor();
 
-  /// Serves on the calling thread until stop(); then waits for the calls that other threads are running.
+  /// Serves on the calling thread until stop(); then waits for the calls that other threads are
+  /// running.
   void run();
   void stop();
 
@@ -58,14 +62,16 @@ class ActorExecutor {
   };
   static Current exchange_current(Current next);
 
-  /// `waits_long` is called once, when a thread has waited inside of a method for kLongWait, and on that thread.
+  /// `waits_long` is called once, when a thread has waited inside of a method for kLongWait, and on
+  /// that thread.
   static constexpr std::chrono::milliseconds kLongWait{100};
   void set_on_long_wait(std::function<void()> waits_long);
 
   /// As EventLoop::run_until, by a thread of an executor or any other.
   static bool block_until(EventLoop& loop, Event& event, Deadline deadline);
 
-  /// Marks that the calling thread waits inside of a method, if it is an executor's: another may take its place meanwhile.
+  /// Marks that the calling thread waits inside of a method, if it is an executor's: another may
+  /// take its place meanwhile.
   class Blocked {
    public:
     Blocked();
@@ -101,6 +107,8 @@ class ActorExecutor {
 };
 
 /// EventLoop::run_until for code that may be inside of a method.
-inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) { return event.is_set() || ActorExecutor::block_until(loop, event, deadline); }
+inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) {
+  return event.is_set() || ActorExecutor::block_until(loop, event, deadline);
+}
 
 }  // namespace runtime

@@ -12,7 +12,8 @@
 
 namespace runtime {
 
-/// One part per member of a group, in order of rank: `group.call(&Worker::step, split(shards), learning_rate)`. The parts may be ObjectRefs.
+/// One part per member of a group, in order of rank: `group.call(&Worker::step, split(shards),
+/// learning_rate)`. The parts may be ObjectRefs.
 template <class V>
 struct Split {
   std::vector<V> parts;
@@ -22,9 +23,8 @@ Split<V> split(std::vector<V> parts) {
   return {std::move(parts)};
 }
 
-
-/// An argument made for each member: `group.call(&Worker::step, by_rank([&](std::size_t rank) { return shard_of(batch, rank, size); }))`.
-/// The function may return an ObjectRef.
+/// An argument made for each member: `group.call(&Worker::step, by_rank([&](std::size_t rank) {
+/// return shard_of(batch, rank, size); }))`. The function may return an ObjectRef.
 template <class Make>
 struct ByRank {
   Make make;
@@ -34,7 +34,8 @@ ByRank<Make> by_rank(Make make) {
   return {std::move(make)};
 }
 
-/// Contiguous parts of nearly equal size, one per member, the first ones longer by one where it does not divide evenly.
+/// Contiguous parts of nearly equal size, one per member, the first ones longer by one where it
+/// does not divide evenly.
 template <class V>
 Split<std::vector<V>> split_evenly(const std::vector<V>& values, std::size_t parts) {
   Split<std::vector<V>> result;
@@ -51,7 +52,9 @@ Split<std::vector<V>> split_evenly(const std::vector<V>& values, std::size_t par
 template <class V>
 std::vector<V> concatenate(std::vector<std::vector<V>> parts) {
   std::vector<V> all;
-  for (auto& part : parts) all.insert(all.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+  for (auto& part : parts)
+    all.insert(all.end(), std::make_move_iterator(part.begin()),
+               std::make_move_iterator(part.end()));
   return all;
 }
 
@@ -87,7 +90,8 @@ inline constexpr bool kDiffers<Split<V>> = true;
 template <class Make>
 inline constexpr bool kDiffers<ByRank<Make>> = true;
 
-/// The clients of a group whose handles all refer to actors and give calls the same time; else none.
+/// The clients of a group whose handles all refer to actors and give calls the same time; else
+/// none.
 template <class T>
 std::vector<ActorClient*> clients_of(const std::vector<ActorHandle<T>>& members) {
   std::vector<ActorClient*> clients;
@@ -119,10 +123,11 @@ class ActorGroup {
   auto begin() const { return members_.begin(); }
   auto end() const { return members_.end(); }
 
-  /// Calls the method on every member, without waiting in between: one result per rank, for Runtime::gather, collect, as_completed or wait.
-  /// An argument goes to all, unless it is split() or by_rank(): then each member gets its own. Arguments that are the same for all are encoded
-  /// once, and large ones stored once. A split of another size than the group fails all calls with kInvalidArgument. All calls have the
-  /// same deadline.
+  /// Calls the method on every member, without waiting in between: one result per rank, for
+  /// Runtime::gather, collect, as_completed or wait. An argument goes to all, unless it is split()
+  /// or by_rank(): then each member gets its own. Arguments that are the same for all are encoded
+  /// once, and large ones stored once. A split of another size than the group fails all calls with
+  /// kInvalidArgument. All calls have the same deadline.
   template <class M, class... Args>
   auto call(M method, const Args&... args) const {
     return call(CallOptions{}, method, args...);
@@ -132,16 +137,20 @@ class ActorGroup {
   auto call(const CallOptions& options, M method, const Args&... args) const {
     using Traits = MethodTraits<M>;
     static_assert(std::is_base_of_v<typename Traits::Class, T>, "not a method of these actors");
-    static_assert(!Traits::kIsStream, "call a method that yields values on each member: for (const auto& member : group) ...");
+    static_assert(
+        !Traits::kIsStream,
+        "call a method that yields values on each member: for (const auto& member : group) ...");
     std::vector<ObjectRef<typename Traits::Value>> results;
     results.reserve(size());
     if constexpr (!(group_detail::kDiffers<Args> || ...)) {
       if (auto clients = group_detail::clients_of(members_); !clients.empty()) {
         auto timeout = options.timeout_or(members_.front().call_timeout());
-        auto retries = options.max_task_retries.value_or(members_.front().defaults().max_task_retries);
+        auto retries =
+            options.max_task_retries.value_or(members_.front().defaults().max_task_retries);
         with_arguments<typename Traits::Params>(
             [&](Encoder& encoder) {
-              for (auto& state : ActorClient::call_all(clients, typeid(T), MethodKey::of(method), encoder, timeout, retries)) {
+              for (auto& state : ActorClient::call_all(clients, typeid(T), MethodKey::of(method),
+                                                       encoder, timeout, retries)) {
                 results.emplace_back(std::move(state));
               }
             },
@@ -151,8 +160,10 @@ class ActorGroup {
     }
     const bool fits = (group_detail::has_size(args, size()) && ...);
     for (std::size_t rank = 0; rank < size(); ++rank) {
-      if (fits) results.push_back(members_[rank].call(options, method, group_detail::pick(args, rank)...));
-      else results.emplace_back(group_detail::wrong_split(size()));
+      if (fits)
+        results.push_back(members_[rank].call(options, method, group_detail::pick(args, rank)...));
+      else
+        results.emplace_back(group_detail::wrong_split(size()));
     }
     return results;
   }

@@ -9,7 +9,8 @@
 namespace runtime {
 
 std::chrono::milliseconds CallOptions::timeout_or(std::chrono::milliseconds otherwise) const {
-  const std::chrono::milliseconds time = timeout.count() != 0 ? std::max(timeout, std::chrono::milliseconds(0)) : otherwise;
+  const std::chrono::milliseconds time =
+      timeout.count() != 0 ? std::max(timeout, std::chrono::milliseconds(0)) : otherwise;
   if (until == Deadline::max()) return time;
   if (until <= steady_now()) return std::chrono::milliseconds(0);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_now());
@@ -54,20 +55,26 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
   decode_value(decoder, defaults->max_task_retries);
   decode_value(decoder, address.caller_options);
   if (defaults->timeout.count() <= 0) decoder.fail("an actor handle without a time for its calls");
-  if (!decode_caller_options(address.caller_options).ok()) decoder.fail("an actor handle with malformed options");
+  if (!decode_caller_options(address.caller_options).ok())
+    decoder.fail("an actor handle with malformed options");
   if (!decoder.process()) decoder.fail("an actor handle outside of a running program");
   if (!decoder.ok()) return nullptr;
   return decoder.process()->client_for(address);
 }
 
 ObjectStatePtr empty_handle() {
-  return ObjectState::failed(nullptr, invalid_argument("a call through an ActorHandle that refers to no actor"));
+  return ObjectState::failed(
+      nullptr, invalid_argument("a call through an ActorHandle that refers to no actor"));
 }
 
-OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method, Encoder& arguments,
-                       std::chrono::milliseconds timeout, std::uint32_t window) {
+OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method,
+                       Encoder& arguments, std::chrono::milliseconds timeout,
+                       std::uint32_t window) {
   if (!client) return {nullptr, empty_handle()};
-  if (window == 0) return {nullptr, ObjectState::failed(nullptr, invalid_argument("a stream_window of 0: no value could ever come"))};
+  if (window == 0)
+    return {nullptr,
+            ObjectState::failed(
+                nullptr, invalid_argument("a stream_window of 0: no value could ever come"))};
   auto stream = std::make_shared<StreamState>(client->process(), window);
   ObjectStatePtr result = client->call_stream(type, method, arguments, timeout, stream);
   return {std::move(stream), std::move(result)};
@@ -78,8 +85,9 @@ OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKe
 namespace runtime::group_detail {
 
 ObjectStatePtr wrong_split(std::size_t group_size) {
-  return ObjectState::failed(nullptr, invalid_argument("split() needs one part for each of the group's " +
-                                                       std::to_string(group_size) + " members"));
+  return ObjectState::failed(nullptr,
+                             invalid_argument("split() needs one part for each of the group's " +
+                                              std::to_string(group_size) + " members"));
 }
 
 }  // namespace runtime::group_detail

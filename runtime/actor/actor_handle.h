@@ -24,20 +24,23 @@ void encode_handle(Encoder& encoder, const ActorClient* client, const CallDefaul
 std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defaults);
 ObjectStatePtr empty_handle();
 /// Calls a method that yields values. `client` may be null.
-OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method, Encoder& arguments,
-                       std::chrono::milliseconds timeout, std::uint32_t window);
+OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method,
+                       Encoder& arguments, std::chrono::milliseconds timeout, std::uint32_t window);
 }  // namespace handle_detail
 
-/// Copyable and serialisable; any thread may use it. It does not keep the actor alive: an actor lives until it is killed or terminated, its
-/// process dies without a restart left, or its owner ends (the actor or driver that spawned it), unless it is detached.
-/// Calls of one process to one actor run in the order in which they were made, one at a time, each at most once unless it may be retried
-/// (max_task_retries). While the actor is restarted, new calls wait for its next incarnation, within their deadline.
+/// Copyable and serialisable; any thread may use it. It does not keep the actor alive: an actor
+/// lives until it is killed or terminated, its process dies without a restart left, or its owner
+/// ends (the actor or driver that spawned it), unless it is detached. Calls of one process to one
+/// actor run in the order in which they were made, one at a time, each at most once unless it may
+/// be retried (max_task_retries). While the actor is restarted, new calls wait for its next
+/// incarnation, within their deadline.
 template <class T>
 class ActorHandle {
  public:
   /// Refers to no actor; calls fail with kInvalidArgument.
   ActorHandle() = default;
-  explicit ActorHandle(std::shared_ptr<ActorClient> client, handle_detail::CallDefaults defaults = {})
+  explicit ActorHandle(std::shared_ptr<ActorClient> client,
+                       handle_detail::CallDefaults defaults = {})
       : client_(std::move(client)), defaults_(defaults) {}
 
   bool is_valid() const { return client_ != nullptr; }
@@ -45,12 +48,14 @@ class ActorHandle {
   NodeId node() const { return client_ ? client_->worker()->node() : NodeId{}; }
   std::int32_t pid() const { return client_ ? client_->worker()->pid() : 0; }
 
-  /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one may be an ObjectRef to the
-  /// parameter's type, whose value is then passed from where it is, once it is there.
-  /// The result of a method returning R or Result<R> is an R, of one returning Status or void it is void. Failures arrive with the result: the
-  /// method's own Status; kTaskFailed (it threw), kActorDied (with the cause, and whether the actor is being restarted), kDeadlineExceeded, kInvalidArgument (the actor is of a
-  /// program with other methods), kUnavailable (connection lost: it may have run).
-  /// A method that takes a StreamWriter<V> gives a Stream<V>, which is to be kept and read.
+  /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one
+  /// may be an ObjectRef to the parameter's type, whose value is then passed from where it is, once
+  /// it is there. The result of a method returning R or Result<R> is an R, of one returning Status
+  /// or void it is void. Failures arrive with the result: the method's own Status; kTaskFailed (it
+  /// threw), kActorDied (with the cause, and whether the actor is being restarted),
+  /// kDeadlineExceeded, kInvalidArgument (the actor is of a program with other methods),
+  /// kUnavailable (connection lost: it may have run). A method that takes a StreamWriter<V> gives a
+  /// Stream<V>, which is to be kept and read.
   template <class M, class... Args>
   auto call(M method, const Args&... args) const {
     return call(CallOptions{}, method, args...);
@@ -65,10 +70,12 @@ class ActorHandle {
     const auto with = [&](Encoder& encoder) {
       if constexpr (Traits::kIsStream) {
         return Stream<typename Traits::Item>(
-            handle_detail::open_stream(client_.get(), typeid(T), MethodKey::of(method), encoder, timeout, options.stream_window));
+            handle_detail::open_stream(client_.get(), typeid(T), MethodKey::of(method), encoder,
+                                       timeout, options.stream_window));
       } else {
         if (!client_) return ObjectRef<typename Traits::Value>(handle_detail::empty_handle());
-        return ObjectRef<typename Traits::Value>(client_->call(typeid(T), MethodKey::of(method), encoder, timeout, retries));
+        return ObjectRef<typename Traits::Value>(
+            client_->call(typeid(T), MethodKey::of(method), encoder, timeout, retries));
       }
     };
     return with_arguments<typename Traits::Params>(with, args...);

@@ -38,21 +38,22 @@ Result<Buffer> argument_bytes(ObjectValue& arguments, Deadline deadline) {
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
   Result<Buffer> meta = encode_reply({.status = std::move(why), .gone = gone}, {});
   CHECK(meta.ok());
-  (void)job.channel->send(reply_to(job.request, *std::move(meta)), flush);  // not sent: the connection is gone, and the caller knows
+  (void)job.channel->send(reply_to(job.request, *std::move(meta)),
+                          flush);  // not sent: the connection is gone, and the caller knows
 }
 
 /// What a thread does for the actor between run() and its return.
 struct ActorHost::Turn {
   std::unique_ptr<ActorJob> job;
   UniqueFunction<void()> task;  // or this
-  bool busy = false;     // with one of them
-  Lane* lane = nullptr;  // of the job that runs
+  bool busy = false;            // with one of them
+  Lane* lane = nullptr;         // of the job that runs
   Running running{};
   CallContext context;
   bool registered = false;  // in HostContext::active
   bool last = false;        // no more of its lane wait
   bool more = false;
-  bool ran = false;         // a call, which ended
+  bool ran = false;  // a call, which ended
   bool failed = false;
   std::uint64_t took_ns = 0;
 };
@@ -85,10 +86,12 @@ bool ActorHost::run(std::size_t jobs_max) {
     const Deadline now = steady_now();
     const std::uint64_t begun_ns = show_begin(*turn.job, now);
     Status status = execute(*turn.job, turn.context, output, now);
-    // A large result may have to wait for room, and then hears of a cancellation also where the method did not.
+    // A large result may have to wait for room, and then hears of a cancellation also where the
+    // method did not.
     if (!turn.registered && status.ok() && output.encoder.size() >= kLargeArrayBytes) {
       turn.registered = true;
-      turn.context = context_->active.begin(turn.running.channel, id_, turn.running.sequence, turn.job->deadline);
+      turn.context = context_->active.begin(turn.running.channel, id_, turn.running.sequence,
+                                            turn.job->deadline);
     }
     ObjectValue value = store_result(status, output, turn.context);
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
@@ -96,7 +99,8 @@ bool ActorHost::run(std::size_t jobs_max) {
     turn.failed = !status.ok();
     turn.took_ns = show_end(*turn.job, begun_ns, turn.failed);
     // While more calls wait, replies gather; the last one takes them along.
-    send_reply(std::move(turn.job), std::move(status), std::move(value), turn.last ? Flush::kNow : Flush::kSoon);
+    send_reply(std::move(turn.job), std::move(status), std::move(value),
+               turn.last ? Flush::kNow : Flush::kSoon);
   }
 }
 
@@ -137,8 +141,10 @@ void ActorHost::next(Turn& turn, bool take) {
       turn.running = {job.channel.get(), job.call.sequence};
       running_.push_back(turn.running);
       // Here, so that a cancellation finds the call either in line or among the active ones.
-      turn.registered = job.method != nullptr && (job.method->takes_context || job.method->is_stream || job.method->coroutine);
-      turn.context = turn.registered ? context_->active.begin(job.channel.get(), id_, job.call.sequence, job.deadline)
+      turn.registered = job.method != nullptr && (job.method->takes_context ||
+                                                  job.method->is_stream || job.method->coroutine);
+      turn.context = turn.registered ? context_->active.begin(job.channel.get(), id_,
+                                                              job.call.sequence, job.deadline)
                                      : CallContext({}, job.deadline);
       another = wants_turn();
       if (another) ++turns_;
@@ -164,9 +170,10 @@ void ActorHost::park(std::unique_ptr<ActorJob> job, const Lane* lane) {
   Channel& channel = *job->channel;
   if (!parked_->park(std::move(job), lane)) return;
   // Also when the connection ends: then they are dropped as others of a caller that is gone.
-  channel.when_drained(context_->options.unread_bytes_max / 2, [weak = weak_from_this(), raw = &channel] {
-    if (auto self = weak.lock()) self->unpark(raw);
-  });
+  channel.when_drained(context_->options.unread_bytes_max / 2,
+                       [weak = weak_from_this(), raw = &channel] {
+                         if (auto self = weak.lock()) self->unpark(raw);
+                       });
 }
 
 void ActorHost::unpark(const Channel* channel) {
@@ -192,14 +199,17 @@ void ActorHost::save_at_end() {
   ActorScope scope({id_, incarnation_});
   // The head may be away for a moment; a node that is drained can wait for it.
   const std::optional<DrainNotice> drain = context_->process->drain_notice();
-  const Deadline until = std::max(deadline_after(kSaveTime), drain ? drain->deadline : Deadline::min());
+  const Deadline until =
+      std::max(deadline_after(kSaveTime), drain ? drain->deadline : Deadline::min());
   Status saved;
   try {
     saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, until);
   } catch (...) {
     saved = thrown().with_context("save_state");
   }
-  if (!saved.ok()) LOG(warn, "{} {}: its last state is not kept: {}", class_->name(), id_.short_hex(), saved.message());
+  if (!saved.ok())
+    LOG(warn, "{} {}: its last state is not kept: {}", class_->name(), id_.short_hex(),
+        saved.message());
 }
 
 void ActorHost::tell_of_drain() {
@@ -244,7 +254,8 @@ void ActorHost::finish() {
   }
   if (slot) context_->process->activity()->give_back(slot);
   JobLine dropped;
-  std::deque<UniqueFunction<void()>> tasks;  // of coroutines that a process which ends left suspended
+  std::deque<UniqueFunction<void()>>
+      tasks;  // of coroutines that a process which ends left suspended
   std::function<void()> stopped;
   {
     std::lock_guard lock(mutex_);
@@ -255,8 +266,11 @@ void ActorHost::finish() {
   }
   while (auto job = dropped.pop()) {
     if (job->tells_of_drain) continue;
-    if (job->answer) job->answer(cancelled("the actor was ended before it was built"));
-    else refuse_call(*job, not_found("the actor has ended"), true, dropped.empty() ? Flush::kNow : Flush::kSoon);
+    if (job->answer)
+      job->answer(cancelled("the actor was ended before it was built"));
+    else
+      refuse_call(*job, not_found("the actor has ended"), true,
+                  dropped.empty() ? Flush::kNow : Flush::kSoon);
   }
   if (stopped) stopped();
 }
@@ -281,8 +295,10 @@ void ActorHost::stop(std::function<void()> done) {
     }
   }
   if (idle) context_->executor.post(shared_from_this());
-  if (first) context_->active.cancel_all(id_);
-  else if (done) done();
+  if (first)
+    context_->active.cancel_all(id_);
+  else if (done)
+    done();
 }
 
 void ActorHost::drain(std::function<void()> done) {
@@ -317,8 +333,12 @@ void ActorHost::run_in_turn(UniqueFunction<void()> task) {
 std::uint64_t ActorHost::show_begin(const ActorJob& job, Deadline now) const {
   ActivityPage* page = context_->process->activity().get();
   if (!page) return 0;
-  const auto begun_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
-  const std::uint32_t method = !job.method || !class_ ? 0 : class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
+  const auto begun_ns = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  const std::uint32_t method =
+      !job.method || !class_
+          ? 0
+          : class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
   page->begin_call(id_, job.answer ? class_ref_.constructor : method, begun_ns);
   return begun_ns;
 }
@@ -335,7 +355,8 @@ std::uint64_t ActorHost::show_end(const ActorJob& job, std::uint64_t begun_ns, b
     event.flow = call_flow(job.call.session, id_, job.call.sequence);
     std::memcpy(&event.actor, id_.bytes.data(), sizeof event.actor);
     event.tid = ActivityPage::thread_id();
-    event.method = class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
+    event.method =
+        class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
     event.failed = failed;
     page->record(event);
   }
@@ -355,11 +376,14 @@ void ActorHost::begin_coroutine(Turn& turn) {
   const Deadline now = steady_now();
   if (Status status = check_call(job, now); !status.ok()) {
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
-    return send_reply(std::move(turn.job), std::move(status), {}, turn.last ? Flush::kNow : Flush::kSoon);
+    return send_reply(std::move(turn.job), std::move(status), {},
+                      turn.last ? Flush::kNow : Flush::kSoon);
   }
-  auto call = std::make_shared<CoroutineCall>(actor_, job.method->key, job.arguments.refs, turn.context);
+  auto call =
+      std::make_shared<CoroutineCall>(actor_, job.method->key, job.arguments.refs, turn.context);
   call->host = shared_from_this();
-  call->begun_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  call->begun_ns = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
   call->fetches = job.arguments.stored != nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -419,8 +443,13 @@ void ActorHost::push(std::unique_ptr<ActorJob> job) {
   }
   if (another) return context_->executor.post(shared_from_this());
   if (!job) return;
-  if (gone) refuse_call(*job, not_found("the actor has ended"), true, Flush::kSoon);
-  else refuse_call(*job, resource_exhausted(std::to_string(context_->options.calls_max) + " calls wait already"), false, Flush::kSoon);
+  if (gone)
+    refuse_call(*job, not_found("the actor has ended"), true, Flush::kSoon);
+  else
+    refuse_call(
+        *job,
+        resource_exhausted(std::to_string(context_->options.calls_max) + " calls wait already"),
+        false, Flush::kSoon);
 }
 
 void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode) {
@@ -430,9 +459,12 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
     std::lock_guard lock(mutex_);
     waiting = lanes_.take(channel, sequence);
     if (!waiting && parked_) waiting = parked_->take(channel, sequence);
-    runs = std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
+    runs =
+        std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
   }
-  if (waiting) return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false, Flush::kSoon);
+  if (waiting)
+    return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false,
+                       Flush::kSoon);
   if (runs && mode == CancelMode::kForce && !shared_) {
     LOG(error, "a caller cancelled call {} by force: this process ends", sequence);
     end_process(SIGKILL);
@@ -449,7 +481,9 @@ void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
 
 Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) const {
   if (!execution.cpu_affinity.empty()) {
-    if (shared_) return invalid_argument("cpu_affinity needs a process of the actor's own (Isolation::kProcess)");
+    if (shared_)
+      return invalid_argument(
+          "cpu_affinity needs a process of the actor's own (Isolation::kProcess)");
     if (Status status = pin_process(execution.cpu_affinity); !status.ok()) return status;
   }
   std::size_t threads = execution.max_concurrency;
@@ -461,7 +495,8 @@ Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) co
 Status ActorHost::construct(ActorJob& job) {
   auto found = context_->process->registry().find(job.spec->class_name);
   if (!found.ok()) return found.status();
-  if (ActivityPage* page = context_->process->activity().get()) class_ref_ = page->class_of(**found);
+  if (ActivityPage* page = context_->process->activity().get())
+    class_ref_ = page->class_of(**found);
   (void)show_begin(job, steady_now());
   struct AtEnd {
     ActivityPage* page;
@@ -472,12 +507,15 @@ Status ActorHost::construct(ActorJob& job) {
   std::string signature;
   ObjectValue arguments;
   ExecutionOptions execution;
-  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature, &arguments, &execution);
+  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature,
+                                     &arguments, &execution);
   if (!status.ok()) return status;
-  if (status = prepare(execution, (*found)->has_coroutines()); !status.ok()) return status.with_context(job.spec->class_name);
+  if (status = prepare(execution, (*found)->has_coroutines()); !status.ok())
+    return status.with_context(job.spec->class_name);
   const ConstructorEntry* constructor = find_constructor((*found)->type(), signature);
   if (!constructor) {
-    return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
+    return invalid_argument("this program makes no " + job.spec->class_name +
+                            " from such arguments: it is not the program that called spawn");
   }
   Result<Buffer> bytes = argument_bytes(arguments, job.deadline);
   if (!bytes.ok()) return bytes.status();
@@ -488,7 +526,8 @@ Status ActorHost::construct(ActorJob& job) {
     actor_ = *std::move(made);
     if (job.spec->saved_state) {
       try {
-        status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state, context_->process);
+        status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state,
+                                  context_->process);
       } catch (...) {
         status = thrown().with_context("restore_state");
       }
@@ -503,37 +542,46 @@ Status ActorHost::construct(ActorJob& job) {
     if (shown.page) slot_ = shown.page->take_actor(id_, class_ref_);
     class_ = *found;
     lanes_.configure(execution, *class_);
-    if (class_->has_coroutines()) coroutines_ = std::make_unique<Coroutines>();
-    else turns_max_ = lanes_.limit();
+    if (class_->has_coroutines())
+      coroutines_ = std::make_unique<Coroutines>();
+    else
+      turns_max_ = lanes_.limit();
     return {};
   } catch (...) {
     return thrown().with_context("constructor of " + job.spec->class_name);
   }
 }
 
-// A task that waits for others, which may need what it has: it gives its share of the node back, and goes on without one when they are done.
+// A task that waits for others, which may need what it has: it gives its share of the node back,
+// and goes on without one when they are done.
 void ActorHost::give_up_resources_while_waiting() {
   context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
     auto process = weak.lock();
     if (!process) return;
-    process->node().park_actor(id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
-      if (!status.ok()) LOG(debug, "giving back the resources of a task that waits: {}", status.message());
-    });
+    process->node().park_actor(
+        id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
+          if (!status.ok())
+            LOG(debug, "giving back the resources of a task that waits: {}", status.message());
+        });
   });
 }
 
 Status ActorHost::check_call(const ActorJob& job, Deadline now) const {
   if (job.channel->closed()) return cancelled("the caller gave up");
-  if (now >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
+  if (now >= job.deadline)
+    return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
   if (!job.method) {
-    return invalid_argument("class " + class_->name() + " of the actor's program has no method of this name and signature (it has " +
-                            std::to_string(class_->methods().size()) + " others)");
+    return invalid_argument(
+        "class " + class_->name() +
+        " of the actor's program has no method of this name and signature (it has " +
+        std::to_string(class_->methods().size()) + " others)");
   }
   return {};
 }
 
-Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output, Deadline now) {
+Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output,
+                          Deadline now) {
   if (Status status = check_call(job, now); !status.ok()) return status;
   Result<Buffer> bytes = argument_bytes(job.arguments, job.deadline);
   if (!bytes.ok()) return bytes.status().with_context("arguments");
@@ -541,8 +589,10 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
     Decoder decoder(*std::move(bytes), job.arguments.refs, context_->process);
     std::shared_ptr<StreamSender> stream;
     if (job.method->is_stream) {
-      if (job.call.stream_window == 0) return invalid_argument("the method yields values, and the call has no room for them");
-      stream = std::make_shared<StreamSender>(context_->process, context_->held, job.channel, id_, job.call.sequence, job.call.stream_window, context);
+      if (job.call.stream_window == 0)
+        return invalid_argument("the method yields values, and the call has no room for them");
+      stream = std::make_shared<StreamSender>(context_->process, context_->held, job.channel, id_,
+                                              job.call.sequence, job.call.stream_window, context);
       context_->active.set_stream(job.channel.get(), id_, job.call.sequence, stream);
     }
     Invocation invocation{actor_.get(), job.method->key, decoder, context, output, stream.get()};
@@ -554,21 +604,28 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
 
 ObjectValue ActorHost::store_result(Status& status, InvokeOutput& output, const CallContext& call) {
   if (!status.ok()) return {};
-  Result<ObjectValue> stored = context_->process->store(output.encoder, room_deadline(call.deadline()), call.stop_token());
+  Result<ObjectValue> stored =
+      context_->process->store(output.encoder, room_deadline(call.deadline()), call.stop_token());
   if (stored.ok()) return *std::move(stored);
   status = stored.status().with_context("result");
   return {};
 }
 
-void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush) {
-  // What the result refers to must be settled before the caller hears of it; that may take other calls, so nobody waits here.
+void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value,
+                           Flush flush) {
+  // What the result refers to must be settled before the caller hears of it; that may take other
+  // calls, so nobody waits here.
   if (ObjectStatePtr blocker = first_unsettled(value.refs)) {
-    auto later = [self = shared_from_this(), job = std::move(job), value = std::move(value)]() mutable {
+    auto later = [self = shared_from_this(), job = std::move(job),
+                  value = std::move(value)]() mutable {
       self->send_reply(std::move(job), {}, std::move(value), Flush::kNow);
     };
     return blocker->then(std::move(later));
   }
-  CallReply reply{.status = std::move(status), .lends = value.refers(), .actor = id_, .sequence = job->call.sequence};
+  CallReply reply{.status = std::move(status),
+                  .lends = value.refers(),
+                  .actor = id_,
+                  .sequence = job->call.sequence};
   Result<Buffer> meta = encode_reply(reply, value);
   if (!meta.ok()) {
     value = {};
@@ -577,8 +634,10 @@ void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectV
     CHECK(meta.ok());
   }
   Message message = reply_to(job->request, *std::move(meta), Payload(value.bytes));
-  if (reply.lends && !context_->held.hold(*job->channel, id_, job->call.sequence, std::move(value))) return;
-  if (Status sent = job->channel->send(std::move(message), flush); !sent.ok() && !job->channel->closed()) {
+  if (reply.lends && !context_->held.hold(*job->channel, id_, job->call.sequence, std::move(value)))
+    return;
+  if (Status sent = job->channel->send(std::move(message), flush);
+      !sent.ok() && !job->channel->closed()) {
     // Too large, or the caller does not read: let it see a broken connection rather than wait.
     job->channel->close(sent.with_context("reply"));
   }

@@ -1,8 +1,9 @@
-// ActorHost: one actor in its worker process: the calls in line before it, and their running: in order, and one at a time unless the actor
-// was given more.
+// ActorHost: one actor in its worker process: the calls in line before it, and their running: in
+// order, and one at a time unless the actor was given more.
 //
-// A "turn" is the host posted to the executor, or being run by one of its threads. There are as many turns as calls that may run at once, at
-// most; one that finds nothing to run ends. Invariant: when a job is runnable, some turn is not inside of a job.
+// A "turn" is the host posted to the executor, or being run by one of its threads. There are as
+// many turns as calls that may run at once, at most; one that finds nothing to run ends. Invariant:
+// when a job is runnable, some turn is not inside of a job.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct CoroutineCall;
 
 struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
-  /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until half of this is left.
+  /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until
+  /// half of this is left.
   std::size_t unread_bytes_max = 16 << 20;
 };
 
@@ -56,7 +58,8 @@ struct HostContext {
 class ActorHost : public std::enable_shared_from_this<ActorHost> {
  public:
   /// `shared`: other actors run in the process, so that this one may neither pin nor end it.
-  ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation, bool shared)
+  ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation,
+            bool shared)
       : context_(std::move(context)), id_(id), incarnation_(incarnation), shared_(shared) {}
   ActorHost(const ActorHost&) = delete;
   ActorHost& operator=(const ActorHost&) = delete;
@@ -64,28 +67,33 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   ActorId id() const { return id_; }
   std::uint64_t incarnation() const { return incarnation_; }
 
-  /// Puts the constructor in line; `answer` is called on the thread that ran it. Once, before any call.
+  /// Puts the constructor in line; `answer` is called on the thread that ran it. Once, before any
+  /// call.
   void build(ActorSpec spec, std::function<void(Status)> answer);
   /// Puts a call in line, or answers that it cannot be.
   void push(std::unique_ptr<ActorJob> job);
-  /// The caller does not want this call any more: in line it never runs, and is answered at once; running it is told.
+  /// The caller does not want this call any more: in line it never runs, and is answered at once;
+  /// running it is told.
   void cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode);
-  /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in line is answered that it is gone, then `done` runs (at once
-  /// when the actor was stopped before).
+  /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in
+  /// line is answered that it is gone, then `done` runs (at once when the actor was stopped
+  /// before).
   void stop(std::function<void()> done);
   /// Takes no more calls; ends as stop() does once those in line have run.
   void drain(std::function<void()> done);
   /// The same as stop() at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
-  /// The node is about to leave: on_drain() of the actor's class runs before the calls in line, once it is built.
+  /// The node is about to leave: on_drain() of the actor's class runs before the calls in line,
+  /// once it is built.
   void tell_of_drain();
 
   /// For coroutines: runs the task in a turn, also of an actor that is being stopped.
   void run_in_turn(UniqueFunction<void()> task);
   /// In a turn: the coroutine has ended; answers the call and lets the next one go.
   void end_coroutine(CoroutineCall& call, Status status);
-  /// In a turn: the call no longer waits for its arguments' bytes; those of its lane that its caller made after it may go.
+  /// In a turn: the call no longer waits for its arguments' bytes; those of its lane that its
+  /// caller made after it may go.
   void end_fetch(CoroutineCall& call);
 
   /// For the executor: one turn, of at most so many jobs. Whether it goes on.
@@ -125,7 +133,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   Status check_call(const ActorJob& job, Deadline now) const;
   Status construct(ActorJob& job);
   Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output, Deadline now);
-  /// Nothing once the call has failed, or when its result cannot be stored, which the status says then.
+  /// Nothing once the call has failed, or when its result cannot be stored, which the status says
+  /// then.
   ObjectValue store_result(Status& status, InvokeOutput& output, const CallContext& call);
   void send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush);
 
@@ -147,23 +156,24 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   bool saves_ = false;           // whether it will be started again with what it saved
   ActivityPage::ClassRef class_ref_;  // likewise
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                   // guards what follows
   const ActorClass* class_ = nullptr;  // null until the actor is built
   ActorLanes lanes_;
-  std::unique_ptr<ParkedCalls> parked_;  // null: none are
-  std::vector<Running> running_;  // calls inside of turns
+  std::unique_ptr<ParkedCalls> parked_;     // null: none are
+  std::vector<Running> running_;            // calls inside of turns
   std::unique_ptr<Coroutines> coroutines_;  // null: the class has none
   std::function<void()> stopped_;
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
   std::uint32_t turns_max_ = 1;
   activity::ActorSlot* slot_ = nullptr;  // null: nobody looks
-  bool draining_ = false;   // stops when no call is left
+  bool draining_ = false;                // stops when no call is left
   bool stopping_ = false;
   bool finished_ = false;
 };
 
-/// Answers a call with a failure. `gone`: there is no such actor here (any more); the caller asks the head what became of it.
+/// Answers a call with a failure. `gone`: there is no such actor here (any more); the caller asks
+/// the head what became of it.
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush);
 
 }  // namespace runtime

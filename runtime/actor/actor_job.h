@@ -7,8 +7,8 @@
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/object_state.h"
 #include "runtime/actor/registry.h"
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/result.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -30,7 +30,8 @@ struct ActorJob {
   std::unique_ptr<ActorJob> next;  // in the line
 };
 
-/// Jobs in order of arrival. Takes no memory while empty, since a process may have very many of them.
+/// Jobs in order of arrival. Takes no memory while empty, since a process may have very many of
+/// them.
 class JobLine {
  public:
   JobLine() = default;

@@ -60,7 +60,9 @@ std::unique_ptr<ActorJob> ActorLanes::drain() {
 }
 
 std::unique_ptr<ActorJob> ActorLanes::take(const Channel* channel, std::uint64_t sequence) {
-  const auto is_it = [&](const ActorJob& job) { return job.channel.get() == channel && job.call.sequence == sequence; };
+  const auto is_it = [&](const ActorJob& job) {
+    return job.channel.get() == channel && job.call.sequence == sequence;
+  };
   if (auto job = default_.line.take_first(is_it)) return job;
   if (!groups_) return nullptr;
   for (Lane& lane : groups_->lanes) {
@@ -71,7 +73,8 @@ std::unique_ptr<ActorJob> ActorLanes::take(const Channel* channel, std::uint64_t
 
 bool ActorLanes::is_runnable() const {
   if (default_.is_runnable()) return true;
-  return groups_ && std::any_of(groups_->lanes.begin(), groups_->lanes.end(), [](const Lane& lane) { return lane.is_runnable(); });
+  return groups_ && std::any_of(groups_->lanes.begin(), groups_->lanes.end(),
+                                [](const Lane& lane) { return lane.is_runnable(); });
 }
 
 std::size_t ActorLanes::size() const {

@@ -1,4 +1,5 @@
-// ActorLanes: the calls in line before one actor: one lane per concurrency group, and one for all other methods.
+// ActorLanes: the calls in line before one actor: one lane per concurrency group, and one for all
+// other methods.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Lane {
   bool is_runnable() const { return !line.empty() && active < limit; }
 };
 
-/// Not thread-safe: ActorHost's mutex guards it. Without groups it takes little more memory than one lane.
+/// Not thread-safe: ActorHost's mutex guards it. Without groups it takes little more memory than
+/// one lane.
 class ActorLanes {
  public:
   /// Makes the lanes of the groups. Once, before any call of their methods is pushed.
@@ -30,8 +32,8 @@ class ActorLanes {
   void push(std::unique_ptr<ActorJob> job) { lane_of(job->call.method).line.push(std::move(job)); }
   /// Puts jobs of one caller back where they came from: before all others of their lanes.
   void put_back(JobLine& jobs);
-  /// A job that may run now, and its lane, which counts it as active until whoever runs it decrements that. Null: there is none.
-  /// The lanes take turns.
+  /// A job that may run now, and its lane, which counts it as active until whoever runs it
+  /// decrements that. Null: there is none. The lanes take turns.
   std::unique_ptr<ActorJob> pop(Lane** lane);
   /// Any job, runnable or not; null when there is none.
   std::unique_ptr<ActorJob> drain();

@@ -14,7 +14,8 @@ struct ActorInstance {
   std::uint64_t incarnation = 0;
 };
 
-/// While it lives, the thread runs code of that actor. Needed where one process runs several; they nest.
+/// While it lives, the thread runs code of that actor. Needed where one process runs several; they
+/// nest.
 class ActorScope {
  public:
   explicit ActorScope(ActorInstance actor) : outer_(current_) { current_ = actor; }
@@ -25,7 +26,9 @@ class ActorScope {
   /// None outside of any scope.
   static ActorInstance current() { return current_; }
   /// For a simulation, which changes it with its threads.
-  static ActorInstance exchange_current(ActorInstance next) { return std::exchange(current_, next); }
+  static ActorInstance exchange_current(ActorInstance next) {
+    return std::exchange(current_, next);
+  }
 
  private:
   static inline thread_local ActorInstance current_{};

@@ -1,4 +1,5 @@
-// ActorTable: the actors of a worker process, by id. Gives each frame of a caller to the actor it is for.
+// ActorTable: the actors of a worker process, by id. Gives each frame of a caller to the actor it
+// is for.
 #pragma once
 
 #include <functional>
@@ -7,8 +8,8 @@
 #include <unordered_map>
 
 #include "runtime/actor/actor_host.h"
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/result.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -21,10 +22,12 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   ActorTable(const ActorTable&) = delete;
   ActorTable& operator=(const ActorTable&) = delete;
 
-  /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned. One that fails is taken out again. An actor that
-  /// begins anew here does so after its earlier self's destructor, unless a call that does not end holds that up for a second.
+  /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned.
+  /// One that fails is taken out again. An actor that begins anew here does so after its earlier
+  /// self's destructor, unless a call that does not end holds that up for a second.
   void build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
-  /// Takes the actor out and ends it after the call it runs; `done` is called once, from any thread. An actor that is not there has ended.
+  /// Takes the actor out and ends it after the call it runs; `done` is called once, from any
+  /// thread. An actor that is not there has ended.
   void stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
   /// Lets the actor run the calls in line and ends it then; `done` as for stop().
@@ -40,7 +43,8 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
 
   /// A frame of a caller: a call, or a notice.
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
-  /// A caller's connection has ended: its calls still in line will not run, running ones are told, and what it held is released.
+  /// A caller's connection has ended: its calls still in line will not run, running ones are told,
+  /// and what it held is released.
   void on_channel_closed(const Channel* channel);
   /// Tells all running calls that the process is being ended. Any thread.
   void cancel_running() { context_->active.cancel_all(); }

@@ -12,8 +12,9 @@
 
 namespace runtime {
 
-/// An array of arithmetic elements that is not copied: a view into the object store (or into a received message). It pins the
-/// bytes while it or a copy of it lives. As a parameter of a method it takes what a std::vector<T> argument would, and travels like one.
+/// An array of arithmetic elements that is not copied: a view into the object store (or into a
+/// received message). It pins the bytes while it or a copy of it lives. As a parameter of a method
+/// it takes what a std::vector<T> argument would, and travels like one.
 template <class T>
 class ArrayView {
  public:
@@ -21,16 +22,20 @@ class ArrayView {
   using value_type = T;
 
   ArrayView() = default;
-  ArrayView(std::span<const T> values, std::shared_ptr<const void> owner) : values_(values), owner_(std::move(owner)) {}
+  ArrayView(std::span<const T> values, std::shared_ptr<const void> owner)
+      : values_(values), owner_(std::move(owner)) {}
   /// Takes over a vector.
-  ArrayView(std::vector<T> values) {  // NOLINT(google-explicit-constructor): so that a vector can be passed as an argument
+  ArrayView(std::vector<T> values) {  // NOLINT(google-explicit-constructor): so that a vector can
+                                      // be passed as an argument
     auto owned = std::make_shared<const std::vector<T>>(std::move(values));
     values_ = *owned;
     owner_ = std::move(owned);
   }
 
   std::span<const T> span() const { return values_; }
-  operator std::span<const T>() const { return values_; }  // NOLINT(google-explicit-constructor): it is one
+  operator std::span<const T>() const {
+    return values_;
+  }  // NOLINT(google-explicit-constructor): it is one
   const T* data() const { return values_.data(); }
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
@@ -63,7 +68,8 @@ struct Codec<ArrayView<T>> {
     if (raw.empty()) {
       view = {};
     } else if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(T) == 0 && decoder.owner()) {
-      view = ArrayView<T>({reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)}, decoder.owner());
+      view = ArrayView<T>({reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)},
+                          decoder.owner());
     } else {
       std::vector<T> copy(raw.size() / sizeof(T));
       std::memcpy(copy.data(), raw.data(), raw.size());

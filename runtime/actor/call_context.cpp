@@ -6,7 +6,9 @@
 
 namespace runtime {
 
-Status CallContext::status() const { return cancelled() ? runtime::cancelled("the call was cancelled while it ran") : Status(); }
+Status CallContext::status() const {
+  return cancelled() ? runtime::cancelled("the call was cancelled while it ran") : Status();
+}
 
 std::chrono::steady_clock::duration CallContext::remaining() const {
   if (deadline_ == Deadline::max()) return std::chrono::steady_clock::duration::max();

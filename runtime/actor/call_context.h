@@ -17,17 +17,20 @@ namespace runtime {
 ///       if (call.cancelled()) return call.status();
 ///       ...
 ///
-/// Cancelling is a request: the method ends when it looks. A value; copies may outlive the call and be used from any thread.
+/// Cancelling is a request: the method ends when it looks. A value; copies may outlive the call and
+/// be used from any thread.
 class CallContext {
  public:
   /// Never cancelled, no deadline.
   CallContext() = default;
-  CallContext(std::stop_token token, Deadline deadline) : token_(std::move(token)), deadline_(deadline) {}
+  CallContext(std::stop_token token, Deadline deadline)
+      : token_(std::move(token)), deadline_(deadline) {}
 
-  /// Whether nobody waits for the result any more: Runtime::cancel was called, the caller is gone, the call's time is up, or the actor is being
-  /// ended. Cost: an atomic load.
+  /// Whether nobody waits for the result any more: Runtime::cancel was called, the caller is gone,
+  /// the call's time is up, or the actor is being ended. Cost: an atomic load.
   bool cancelled() const { return token_.stop_requested(); }
-  /// kCancelled when cancelled, else ok: `if (Status status = call.status(); !status.ok()) return status;`
+  /// kCancelled when cancelled, else ok: `if (Status status = call.status(); !status.ok()) return
+  /// status;`
   Status status() const;
   /// Sleeps, at most until the call is cancelled. Whether it slept to the end.
   bool sleep_for(std::chrono::steady_clock::duration duration) const;

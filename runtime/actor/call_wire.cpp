@@ -23,14 +23,17 @@ Status write_value(schema::Value::Builder out, const ObjectValue& value, Own own
       out.setMaker(to_text(lineage->maker()));
       out.setKeeper(to_text(lineage->keeper()));
     }
-  } else if (own == Own::kMessage) out.setBytes(to_data(value.bytes.bytes()));
-  else out.setPayload();
+  } else if (own == Own::kMessage)
+    out.setBytes(to_data(value.bytes.bytes()));
+  else
+    out.setPayload();
   return value.refs.empty() ? Status() : write_refs(out, value.refs, depth + 1);
 }
 
 Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>& refs, int depth) {
   if (depth > kRefDepthMax) {
-    return invalid_argument("objects that refer to objects nest deeper than " + std::to_string(kRefDepthMax));
+    return invalid_argument("objects that refer to objects nest deeper than " +
+                            std::to_string(kRefDepthMax));
   }
   auto list = out.initRefs(static_cast<unsigned>(refs.size()));
   for (unsigned i = 0; i < refs.size(); ++i) {
@@ -40,7 +43,9 @@ Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>&
       auto failure = list[i].initFailure();
       failure.setCode(static_cast<std::uint16_t>(state.failure().code()));
       failure.setMessage(to_text(state.failure().message()));
-    } else if (Status status = write_value(list[i].initValue(), state.value(), Own::kMessage, depth); !status.ok()) {
+    } else if (Status status =
+                   write_value(list[i].initValue(), state.value(), Own::kMessage, depth);
+               !status.ok()) {
       return status;
     }
   }
@@ -53,36 +58,35 @@ struct ReadContext {
   const std::shared_ptr<const void>& lease;
 };
 
-Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& context, int depth, ObjectValue* out) {
+Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& context, int depth,
+                  ObjectValue* out) {
   if (depth > kRefDepthMax) return invalid_argument("objects that refer to objects nest too deep");
   switch (in.which()) {
-    case schema::Value::PAYLOAD:
-      out->bytes = std::move(payload);
-      break;
-    case schema::Value::BYTES:
-      out->bytes = Buffer::copy_of(to_bytes(in.getBytes()));
-      break;
+    case schema::Value::PAYLOAD: out->bytes = std::move(payload); break;
+    case schema::Value::BYTES: out->bytes = Buffer::copy_of(to_bytes(in.getBytes())); break;
     case schema::Value::STORED: {
       auto location = ObjectLocation::read(in.getStored());
       if (!location.ok()) return location.status();
       if (!context.process) return invalid_argument("an object in a store where none can be");
       out->stored = context.process->borrow(*location, in.getIndirect());
       if (in.getMaker().size() > 0) {
-        out->stored->set_lineage(std::make_shared<RemoteLineage>(context.process, to_string(in.getMaker()), to_string(in.getKeeper())));
+        out->stored->set_lineage(std::make_shared<RemoteLineage>(
+            context.process, to_string(in.getMaker()), to_string(in.getKeeper())));
       }
       break;
     }
-    default:
-      return unimplemented("a value of a kind that this version does not know");
+    default: return unimplemented("a value of a kind that this version does not know");
   }
   for (schema::Ref::Reader ref : in.getRefs()) {
     if (ref.which() == schema::Ref::FAILURE) {
       auto code = error_code_from_wire(ref.getFailure().getCode());
       if (code == ErrorCode::kOk) return invalid_argument("a failed object without a failure");
-      out->refs.push_back(ObjectState::failed(context.process, Status(code, to_string(ref.getFailure().getMessage()))));
+      out->refs.push_back(ObjectState::failed(
+          context.process, Status(code, to_string(ref.getFailure().getMessage()))));
     } else if (ref.which() == schema::Ref::VALUE) {
       ObjectValue value;
-      if (Status status = read_value(ref.getValue(), {}, context, depth + 1, &value); !status.ok()) return status;
+      if (Status status = read_value(ref.getValue(), {}, context, depth + 1, &value); !status.ok())
+        return status;
       value.lease = context.lease;
       out->refs.push_back(ObjectState::ready(context.process, std::move(value)));
     } else {
@@ -118,7 +122,9 @@ ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs, int dept
 
 }  // namespace
 
-ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs) { return first_unsettled(refs, kRefDepthMax); }
+ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs) {
+  return first_unsettled(refs, kRefDepthMax);
+}
 
 Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments) {
   return encode_or_fail<schema::CallRequest>([&](schema::CallRequest::Builder out) {
@@ -177,8 +183,8 @@ void send_notice(Channel& channel, const CallNotice& notice, Flush flush) {
 }
 
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
-                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease, CallRequest* call,
-                   ObjectValue* arguments) {
+                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease,
+                   CallRequest* call, ObjectValue* arguments) {
   return decode<schema::CallRequest>(meta, "call", [&](schema::CallRequest::Reader in) -> Status {
     auto actor = to_id<ActorId>(in.getActorId());
     if (!actor.ok()) return actor.status();
@@ -202,14 +208,15 @@ std::optional<CallNotice> release_of(const Buffer& reply_meta) {
   std::optional<CallNotice> notice;
   (void)decode<schema::CallReply>(reply_meta, "reply", [&](schema::CallReply::Reader in) -> Status {
     auto actor = to_id<ActorId>(in.getActorId());
-    if (in.getLends() && actor.ok()) notice = CallNotice{*actor, in.getSequence(), CallNotice::Kind::kResultReleased};
+    if (in.getLends() && actor.ok())
+      notice = CallNotice{*actor, in.getSequence(), CallNotice::Kind::kResultReleased};
     return {};
   });
   return notice;
 }
 
-Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process, const MakeLease& make_lease,
-                    CallReply* reply, ObjectValue* value) {
+Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+                    const MakeLease& make_lease, CallReply* reply, ObjectValue* value) {
   return decode<schema::CallReply>(meta, "reply", [&](schema::CallReply::Reader in) -> Status {
     if (in.getCode() != 0) {
       reply->status = Status(error_code_from_wire(in.getCode()), to_string(in.getMessage()));
@@ -225,31 +232,39 @@ Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Pr
 
 Result<CallNotice> decode_notice(const Buffer& meta) {
   CallNotice notice;
-  Status status = decode<schema::CallNotice>(meta, "call notice", [&](schema::CallNotice::Reader in) -> Status {
-    auto actor = to_id<ActorId>(in.getActorId());
-    if (!actor.ok()) return actor.status();
-    notice.actor = *actor;
-    notice.sequence = in.getSequence();
-    switch (in.which()) {
-      case schema::CallNotice::CANCEL: notice.kind = CallNotice::Kind::kCancel; break;
-      case schema::CallNotice::ARGUMENTS_RELEASED: notice.kind = CallNotice::Kind::kArgumentsReleased; break;
-      case schema::CallNotice::RESULT_RELEASED: notice.kind = CallNotice::Kind::kResultReleased; break;
-      case schema::CallNotice::FORCE_CANCEL: notice.kind = CallNotice::Kind::kForceCancel; break;
-      case schema::CallNotice::DRAINED: notice.kind = CallNotice::Kind::kDrained; break;
-      case schema::CallNotice::STREAM_ITEM: notice.kind = CallNotice::Kind::kStreamItem; break;
-      case schema::CallNotice::STREAM_TAKEN:
-        notice.kind = CallNotice::Kind::kStreamTaken;
-        notice.taken = in.getStreamTaken();
-        break;
-      default: return unimplemented("a notice of a kind that this version does not know");
-    }
-    return {};
-  });
+  Status status =
+      decode<schema::CallNotice>(meta, "call notice", [&](schema::CallNotice::Reader in) -> Status {
+        auto actor = to_id<ActorId>(in.getActorId());
+        if (!actor.ok()) return actor.status();
+        notice.actor = *actor;
+        notice.sequence = in.getSequence();
+        switch (in.which()) {
+          case schema::CallNotice::CANCEL: notice.kind = CallNotice::Kind::kCancel; break;
+          case schema::CallNotice::ARGUMENTS_RELEASED:
+            notice.kind = CallNotice::Kind::kArgumentsReleased;
+            break;
+          case schema::CallNotice::RESULT_RELEASED:
+            notice.kind = CallNotice::Kind::kResultReleased;
+            break;
+          case schema::CallNotice::FORCE_CANCEL:
+            notice.kind = CallNotice::Kind::kForceCancel;
+            break;
+          case schema::CallNotice::DRAINED: notice.kind = CallNotice::Kind::kDrained; break;
+          case schema::CallNotice::STREAM_ITEM: notice.kind = CallNotice::Kind::kStreamItem; break;
+          case schema::CallNotice::STREAM_TAKEN:
+            notice.kind = CallNotice::Kind::kStreamTaken;
+            notice.taken = in.getStreamTaken();
+            break;
+          default: return unimplemented("a notice of a kind that this version does not know");
+        }
+        return {};
+      });
   if (!status.ok()) return status;
   return notice;
 }
 
-Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::uint64_t lend_id, const ObjectValue& value) {
+Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::uint64_t lend_id,
+                                  const ObjectValue& value) {
   return encode_or_fail<schema::CallNotice>([&](schema::CallNotice::Builder out) {
     out.setActorId(to_data(actor));
     out.setSequence(sequence);
@@ -259,52 +274,63 @@ Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::ui
   });
 }
 
-Result<ObjectValue> decode_stream_item(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
-                                       const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) {
+Result<ObjectValue> decode_stream_item(
+    const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+    const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) {
   ObjectValue value;
-  Status status = decode<schema::CallNotice>(meta, "stream item", [&](schema::CallNotice::Reader in) -> Status {
-    if (in.which() != schema::CallNotice::STREAM_ITEM) return invalid_argument("no stream item");
-    auto item = in.getStreamItem();
-    std::shared_ptr<const void> lease;
-    if (item.getLendId() != 0) lease = make_lease(item.getLendId());
-    return read_value(item.getValue(), std::move(payload), {process, lease}, 0, &value);
-  });
+  Status status =
+      decode<schema::CallNotice>(meta, "stream item", [&](schema::CallNotice::Reader in) -> Status {
+        if (in.which() != schema::CallNotice::STREAM_ITEM)
+          return invalid_argument("no stream item");
+        auto item = in.getStreamItem();
+        std::shared_ptr<const void> lease;
+        if (item.getLendId() != 0) lease = make_lease(item.getLendId());
+        return read_value(item.getValue(), std::move(payload), {process, lease}, 0, &value);
+      });
   if (!status.ok()) return status;
   return value;
 }
 
-Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments, const ExecutionOptions& execution) {
-  Result<Buffer> meta = encode_or_fail<schema::ConstructorCall>([&](schema::ConstructorCall::Builder out) {
-    out.setSignature(to_text(signature));
-    out.setMaxConcurrency(execution.max_concurrency);
-    auto groups = out.initConcurrencyGroups(static_cast<unsigned>(execution.concurrency_groups.size()));
-    unsigned at = 0;
-    for (const auto& [name, limit] : execution.concurrency_groups) {
-      groups[at].setName(to_text(name));
-      groups[at++].setMaxConcurrency(limit);
-    }
-    auto cores = out.initCpuAffinity(static_cast<unsigned>(execution.cpu_affinity.size()));
-    for (unsigned i = 0; i < cores.size(); ++i) cores.set(i, execution.cpu_affinity[i]);
-    return write_value(out.initArguments(), arguments, Own::kMessage, 0);
-  });
+Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments,
+                                       const ExecutionOptions& execution) {
+  Result<Buffer> meta =
+      encode_or_fail<schema::ConstructorCall>([&](schema::ConstructorCall::Builder out) {
+        out.setSignature(to_text(signature));
+        out.setMaxConcurrency(execution.max_concurrency);
+        auto groups =
+            out.initConcurrencyGroups(static_cast<unsigned>(execution.concurrency_groups.size()));
+        unsigned at = 0;
+        for (const auto& [name, limit] : execution.concurrency_groups) {
+          groups[at].setName(to_text(name));
+          groups[at++].setMaxConcurrency(limit);
+        }
+        auto cores = out.initCpuAffinity(static_cast<unsigned>(execution.cpu_affinity.size()));
+        for (unsigned i = 0; i < cores.size(); ++i) cores.set(i, execution.cpu_affinity[i]);
+        return write_value(out.initArguments(), arguments, Own::kMessage, 0);
+      });
   if (!meta.ok()) return meta.status();
   return std::string(meta->text());
 }
 
-Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process, std::string* signature,
-                          ObjectValue* arguments, ExecutionOptions* execution) {
+Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process,
+                          std::string* signature, ObjectValue* arguments,
+                          ExecutionOptions* execution) {
   return decode<schema::ConstructorCall>(
-      Buffer::copy_of(bytes), "constructor call", [&](schema::ConstructorCall::Reader in) -> Status {
+      Buffer::copy_of(bytes), "constructor call",
+      [&](schema::ConstructorCall::Reader in) -> Status {
         *signature = to_string(in.getSignature());
         execution->max_concurrency = in.getMaxConcurrency();
         for (auto group : in.getConcurrencyGroups()) {
-          if (!execution->concurrency_groups.emplace(to_string(group.getName()), group.getMaxConcurrency()).second) {
+          if (!execution->concurrency_groups
+                   .emplace(to_string(group.getName()), group.getMaxConcurrency())
+                   .second) {
             return invalid_argument("two concurrency groups of one name");
           }
         }
         for (auto core : in.getCpuAffinity()) execution->cpu_affinity.push_back(core);
         if (Status status = execution->check(); !status.ok()) return status;
-        std::shared_ptr<const void> no_lease;  // the creating process holds the objects while the actor lives
+        std::shared_ptr<const void>
+            no_lease;  // the creating process holds the objects while the actor lives
         return read_value(in.getArguments(), {}, {process, no_lease}, 0, arguments);
       });
 }

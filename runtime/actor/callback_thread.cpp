@@ -24,7 +24,8 @@ void CallbackThread::stop() {
     stopping_ = true;
     dropped.swap(waiting_);
     changed_.notify_one();
-    if (thread_.get_id() != std::this_thread::get_id()) ended.swap(thread_);  // else a callback stops its own runtime, and nobody waits for it here
+    if (thread_.get_id() != std::this_thread::get_id())
+      ended.swap(thread_);  // else a callback stops its own runtime, and nobody waits for it here
   }
   if (ended.joinable()) ended.join();
 }

@@ -19,7 +19,8 @@ class CallbackThread {
 
   /// What the callback throws is logged.
   void run(std::function<void()> callback);
-  /// Waits for the callback that runs, unless this is called by it; the others do not run. Idempotent.
+  /// Waits for the callback that runs, unless this is called by it; the others do not run.
+  /// Idempotent.
   void stop();
 
  private:

@@ -28,15 +28,19 @@ std::string encode_caller_options(const CallerOptions& options) {
 Result<CallerOptions> decode_caller_options(const std::string& bytes) {
   CallerOptions options;
   if (bytes.empty()) return options;
-  Status status = decode<schema::CallerOptions>(Buffer::copy_of(bytes), "caller options", [&](schema::CallerOptions::Reader in) -> Status {
-    options.out_of_order = in.getOutOfOrder();
-    if (in.getMethodTimeouts().size() > kMethodTimeoutsMax) return invalid_argument("too many timeouts of methods");
-    for (auto timeout : in.getMethodTimeouts()) {
-      if (timeout.getMs() == 0 || timeout.getMs() > kTimeoutMaxMs) return invalid_argument("a method's timeout out of range");
-      options.method_timeouts[to_string(timeout.getMethod())] = std::chrono::milliseconds(timeout.getMs());
-    }
-    return {};
-  });
+  Status status = decode<schema::CallerOptions>(
+      Buffer::copy_of(bytes), "caller options", [&](schema::CallerOptions::Reader in) -> Status {
+        options.out_of_order = in.getOutOfOrder();
+        if (in.getMethodTimeouts().size() > kMethodTimeoutsMax)
+          return invalid_argument("too many timeouts of methods");
+        for (auto timeout : in.getMethodTimeouts()) {
+          if (timeout.getMs() == 0 || timeout.getMs() > kTimeoutMaxMs)
+            return invalid_argument("a method's timeout out of range");
+          options.method_timeouts[to_string(timeout.getMethod())] =
+              std::chrono::milliseconds(timeout.getMs());
+        }
+        return {};
+      });
   if (!status.ok()) return status;
   return options;
 }

@@ -1,4 +1,5 @@
-// CallerOptions: what everybody who calls an actor needs to know of how it was made. Travels in its addresses.
+// CallerOptions: what everybody who calls an actor needs to know of how it was made. Travels in its
+// addresses.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@ namespace runtime {
 using MethodTimeouts = std::map<std::string, std::chrono::milliseconds>;
 
 struct CallerOptions {
-  bool out_of_order = false;  // a call whose arguments are not there yet does not hold up those made after it
+  bool out_of_order =
+      false;  // a call whose arguments are not there yet does not hold up those made after it
   MethodTimeouts method_timeouts{};
 
   bool is_default() const { return !out_of_order && method_timeouts.empty(); }

@@ -1,7 +1,8 @@
 // Codec<T>: how a type travels as an argument, a result or an object.
 //
-// Ready to use: arithmetic types, enums, std::string, vector, array, pair, tuple, optional, variant, map, set, unordered_map,
-// unordered_set, chrono durations, filesystem::path, Id, Status, ObjectRef, ActorHandle, ArrayView. A struct joins with one line:
+// Ready to use: arithmetic types, enums, std::string, vector, array, pair, tuple, optional,
+// variant, map, set, unordered_map, unordered_set, chrono durations, filesystem::path, Id, Status,
+// ObjectRef, ActorHandle, ArrayView. A struct joins with one line:
 //
 //   struct Sample {
 //     std::string text;
@@ -9,8 +10,9 @@
 //     auto fields() { return std::tie(text, scores); }
 //   };
 //
-// A type that is not yours gets a specialisation of Codec with encode() and decode(). Decoding reads outside bytes: it fails with
-// kInvalidArgument, never with more memory than a small multiple of the bytes that came.
+// A type that is not yours gets a specialisation of Codec with encode() and decode(). Decoding
+// reads outside bytes: it fails with kInvalidArgument, never with more memory than a small multiple
+// of the bytes that came.
 #pragma once
 
 #include <array>
@@ -37,32 +39,42 @@
 
 namespace runtime {
 
-/// A struct that lists its members: `auto fields() { return std::tie(a, b); }`. fields() must not change anything: it is also called on
-/// values that are encoded.
+/// A struct that lists its members: `auto fields() { return std::tie(a, b); }`. fields() must not
+/// change anything: it is also called on values that are encoded.
 template <class T>
-concept HasFields = std::is_class_v<T> && requires(T& value) { std::tuple_size<decltype(value.fields())>::value; };
+concept HasFields = std::is_class_v<T> && requires(T& value) {
+  std::tuple_size<decltype(value.fields())>::value;
+};
 
-/// A type that can be an argument, a result, or put into the object store. It must also be default-constructible.
+/// A type that can be an argument, a result, or put into the object store. It must also be
+/// default-constructible.
 template <class T>
 concept Serializable = requires(Encoder& encoder, Decoder& decoder, const T& in, T& out) {
   Codec<T>::encode(encoder, in);
   Codec<T>::decode(decoder, out);
-} && std::is_default_constructible_v<T>;
+}
+&&std::is_default_constructible_v<T>;
 
 /// Types whose arrays are copied as one block.
 template <class T>
-concept Packable = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, long double>) || std::is_enum_v<T>;
+concept Packable = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool> &&
+                    !std::is_same_v<T, long double>) ||
+                   std::is_enum_v<T>;
 
 /// Encodes one value. Large arrays in it are borrowed until the encoder's bytes are taken.
 template <class T>
 void encode_value(Encoder& encoder, const T& value) {
-  static_assert(Serializable<T>, "give the type `auto fields() { return std::tie(...); }`, or specialise runtime::Codec");
+  static_assert(
+      Serializable<T>,
+      "give the type `auto fields() { return std::tie(...); }`, or specialise runtime::Codec");
   Codec<T>::encode(encoder, value);
 }
 
 template <class T>
 void decode_value(Decoder& decoder, T& value) {
-  static_assert(Serializable<T>, "give the type `auto fields() { return std::tie(...); }`, or specialise runtime::Codec");
+  static_assert(
+      Serializable<T>,
+      "give the type `auto fields() { return std::tie(...); }`, or specialise runtime::Codec");
   Codec<T>::decode(decoder, value);
 }
 
@@ -76,15 +88,16 @@ Result<T> decode_all(Decoder& decoder) {
 }
 
 template <class T>
-  requires(Packable<T> && !std::is_same_v<T, bool>)
-struct Codec<T> {
+requires(Packable<T> && !std::is_same_v<T, bool>) struct Codec<T> {
   static void encode(Encoder& encoder, T value) { encoder.write(value); }
   static void decode(Decoder& decoder, T& value) { value = decoder.read<T>(); }
 };
 
 template <>
 struct Codec<bool> {
-  static void encode(Encoder& encoder, bool value) { encoder.write(static_cast<std::uint8_t>(value)); }
+  static void encode(Encoder& encoder, bool value) {
+    encoder.write(static_cast<std::uint8_t>(value));
+  }
   static void decode(Decoder& decoder, bool& value) { value = decoder.read_bool(); }
 };
 
@@ -110,8 +123,12 @@ struct Codec<std::string> {
 
 template <>
 struct Codec<std::filesystem::path> {
-  static void encode(Encoder& encoder, const std::filesystem::path& value) { encoder.write_text(value.native()); }
-  static void decode(Decoder& decoder, std::filesystem::path& value) { value = std::string(decoder.read_text()); }
+  static void encode(Encoder& encoder, const std::filesystem::path& value) {
+    encoder.write_text(value.native());
+  }
+  static void decode(Decoder& decoder, std::filesystem::path& value) {
+    value = std::string(decoder.read_text());
+  }
 };
 
 namespace codec_detail {
@@ -162,7 +179,8 @@ struct MapCodec {
   }
 };
 
-/// The members of a tuple one after the other; an empty one takes a byte, so that every element of a container takes at least one.
+/// The members of a tuple one after the other; an empty one takes a byte, so that every element of
+/// a container takes at least one.
 template <class Tuple>
 void encode_tuple(Encoder& encoder, const Tuple& values) {
   if constexpr (std::tuple_size_v<Tuple> == 0) encoder.write<std::uint8_t>(0);
@@ -180,8 +198,10 @@ void decode_tuple(Decoder& decoder, Tuple&& values) {
 template <class T>
 struct Codec<std::vector<T>> {
   static void encode(Encoder& encoder, const std::vector<T>& values) {
-    if constexpr (Packable<T>) encoder.write_array(values.data(), values.size(), sizeof(T));
-    else codec_detail::encode_elements(encoder, values);
+    if constexpr (Packable<T>)
+      encoder.write_array(values.data(), values.size(), sizeof(T));
+    else
+      codec_detail::encode_elements(encoder, values);
   }
   static void decode(Decoder& decoder, std::vector<T>& values) {
     if constexpr (Packable<T>) {
@@ -191,7 +211,8 @@ struct Codec<std::vector<T>> {
         values.reserve(raw.size() / sizeof(T));
         prefer_huge_pages(values.data(), raw.size());
       }
-      // Through assign rather than resize and memcpy where the bytes allow it: no zeroing before the copy.
+      // Through assign rather than resize and memcpy where the bytes allow it: no zeroing before
+      // the copy.
       if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(T) == 0) {
         auto first = reinterpret_cast<const T*>(raw.data());
         values.assign(first, first + raw.size() / sizeof(T));
@@ -215,26 +236,39 @@ struct Codec<std::vector<bool>> {
     for (bool value : values) Codec<bool>::encode(encoder, value);
   }
   static void decode(Decoder& decoder, std::vector<bool>& values) {
-    codec_detail::decode_elements(decoder, values, [&](std::vector<bool>& vector) { vector.push_back(decoder.read_bool()); });
+    codec_detail::decode_elements(
+        decoder, values, [&](std::vector<bool>& vector) { vector.push_back(decoder.read_bool()); });
   }
 };
 
 template <class T, std::size_t N>
 struct Codec<std::array<T, N>> {
-  static void encode(Encoder& encoder, const std::array<T, N>& values) { codec_detail::encode_tuple(encoder, values); }
-  static void decode(Decoder& decoder, std::array<T, N>& values) { codec_detail::decode_tuple(decoder, values); }
+  static void encode(Encoder& encoder, const std::array<T, N>& values) {
+    codec_detail::encode_tuple(encoder, values);
+  }
+  static void decode(Decoder& decoder, std::array<T, N>& values) {
+    codec_detail::decode_tuple(decoder, values);
+  }
 };
 
 template <class A, class B>
 struct Codec<std::pair<A, B>> {
-  static void encode(Encoder& encoder, const std::pair<A, B>& value) { codec_detail::encode_tuple(encoder, value); }
-  static void decode(Decoder& decoder, std::pair<A, B>& value) { codec_detail::decode_tuple(decoder, value); }
+  static void encode(Encoder& encoder, const std::pair<A, B>& value) {
+    codec_detail::encode_tuple(encoder, value);
+  }
+  static void decode(Decoder& decoder, std::pair<A, B>& value) {
+    codec_detail::decode_tuple(decoder, value);
+  }
 };
 
 template <class... T>
 struct Codec<std::tuple<T...>> {
-  static void encode(Encoder& encoder, const std::tuple<T...>& value) { codec_detail::encode_tuple(encoder, value); }
-  static void decode(Decoder& decoder, std::tuple<T...>& value) { codec_detail::decode_tuple(decoder, value); }
+  static void encode(Encoder& encoder, const std::tuple<T...>& value) {
+    codec_detail::encode_tuple(encoder, value);
+  }
+  static void decode(Decoder& decoder, std::tuple<T...>& value) {
+    codec_detail::decode_tuple(decoder, value);
+  }
 };
 
 template <class K, class V>
@@ -273,10 +307,12 @@ struct Codec<std::variant<T...>> {
   }
   static void decode(Decoder& decoder, std::variant<T...>& value) {
     auto index = decoder.read<std::uint8_t>();
-    if (index >= sizeof...(T)) return decoder.fail("a variant without alternative " + std::to_string(index));
+    if (index >= sizeof...(T))
+      return decoder.fail("a variant without alternative " + std::to_string(index));
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((I == index ? decode_value(decoder, value.template emplace<I>()) : void()), ...);
-    }(std::index_sequence_for<T...>());
+    }
+    (std::index_sequence_for<T...>());
   }
 };
 
@@ -289,7 +325,9 @@ struct Codec<std::chrono::duration<Rep, Period>> {
 
 template <class Tag>
 struct Codec<Id<Tag>> {
-  static void encode(Encoder& encoder, const Id<Tag>& id) { encoder.write_raw(std::as_bytes(std::span(id.bytes))); }
+  static void encode(Encoder& encoder, const Id<Tag>& id) {
+    encoder.write_raw(std::as_bytes(std::span(id.bytes)));
+  }
   static void decode(Decoder& decoder, Id<Tag>& id) {
     auto raw = decoder.read_raw(id.bytes.size());
     if (!raw.empty()) std::memcpy(id.bytes.data(), raw.data(), raw.size());

@@ -9,13 +9,18 @@
 
 namespace runtime::completion_detail {
 
-std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects) { return std::make_shared<CompletionQueue>(std::move(objects)); }
+std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects) {
+  return std::make_shared<CompletionQueue>(std::move(objects));
+}
 
-std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline) { return queue.next(deadline); }
+std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline) {
+  return queue.next(deadline);
+}
 
 namespace {
 
-/// Settles the object, behind those that this thread is settling already: a long chain of objects, each settled by the one before, is no deep recursion.
+/// Settles the object, behind those that this thread is settling already: a long chain of objects,
+/// each settled by the one before, is no deep recursion.
 void settle_in_turn(ObjectStatePtr object, Status why) {
   using Line = std::deque<std::pair<ObjectStatePtr, Status>>;
   thread_local Line* line = nullptr;
@@ -24,15 +29,18 @@ void settle_in_turn(ObjectStatePtr object, Status why) {
   mine.emplace_back(std::move(object), std::move(why));
   for (line = &mine; !mine.empty(); mine.pop_front()) {
     auto& [next, failure] = mine.front();
-    if (failure.ok()) next->fulfil({});
-    else next->fail(std::move(failure));
+    if (failure.ok())
+      next->fulfil({});
+    else
+      next->fail(std::move(failure));
   }
   line = nullptr;
 }
 
 }  // namespace
 
-ObjectStatePtr when_all(std::shared_ptr<Process> process, const std::vector<ObjectStatePtr>& objects) {
+ObjectStatePtr when_all(std::shared_ptr<Process> process,
+                        const std::vector<ObjectStatePtr>& objects) {
   struct All {
     std::atomic<std::size_t> left;
     ObjectStatePtr result;
@@ -44,8 +52,10 @@ ObjectStatePtr when_all(std::shared_ptr<Process> process, const std::vector<Obje
   for (std::size_t rank = 0; rank < objects.size(); ++rank) {
     // The object runs the action itself, so that it lives then.
     objects[rank]->then([all, rank, object = objects[rank].get()] {
-      if (!object->failure().ok()) settle_in_turn(all->result, object->failure().with_context("rank " + std::to_string(rank)));
-      if (all->left.fetch_sub(1) == 1) settle_in_turn(all->result, {});  // without effect after a failure
+      if (!object->failure().ok())
+        settle_in_turn(all->result, object->failure().with_context("rank " + std::to_string(rank)));
+      if (all->left.fetch_sub(1) == 1)
+        settle_in_turn(all->result, {});  // without effect after a failure
     });
   }
   return all->result;

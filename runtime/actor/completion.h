@@ -15,7 +15,8 @@ namespace runtime {
 
 class CompletionQueue;
 
-/// One of the objects given to as_completed, settled: get() returns at once with its value or failure.
+/// One of the objects given to as_completed, settled: get() returns at once with its value or
+/// failure.
 template <class T>
 struct Completed {
   std::size_t index = 0;  // its position among those given
@@ -27,11 +28,13 @@ namespace completion_detail {
 std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects);
 std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline);
 /// An object that settles with them: see Runtime::when_all. None of `objects` is null.
-ObjectStatePtr when_all(std::shared_ptr<Process> process, const std::vector<ObjectStatePtr>& objects);
+ObjectStatePtr when_all(std::shared_ptr<Process> process,
+                        const std::vector<ObjectStatePtr>& objects);
 }  // namespace completion_detail
 
-/// An input range that blocks in begin() and ++ until the next object settles; it ends when all have come, or at the deadline: then
-/// remaining() says how many are missing. Lets go of each object as it hands it out. For one thread; movable.
+/// An input range that blocks in begin() and ++ until the next object settles; it ends when all
+/// have come, or at the deadline: then remaining() says how many are missing. Lets go of each
+/// object as it hands it out. For one thread; movable.
 ///
 ///   for (const auto& [index, ref] : rt.as_completed(refs, 10s)) { auto value = rt.get(ref); ... }
 template <class T>
@@ -60,7 +63,8 @@ class Completions {
   };
 
   /// Refs that refer to nothing are handed out first: getting them fails with kInvalidArgument.
-  Completions(std::vector<ObjectRef<T>> refs, Deadline deadline) : refs_(std::move(refs)), deadline_(deadline), remaining_(refs_.size()) {
+  Completions(std::vector<ObjectRef<T>> refs, Deadline deadline)
+      : refs_(std::move(refs)), deadline_(deadline), remaining_(refs_.size()) {
     std::vector<ObjectStatePtr> objects;
     for (std::size_t i = 0; i < refs_.size(); ++i) {
       (refs_[i].is_valid() ? watched_ : invalid_).push_back(i);

@@ -4,7 +4,8 @@
 
 namespace runtime {
 
-CompletionQueue::CompletionQueue(std::vector<ObjectStatePtr> objects) : watched_(objects.size()), remaining_(objects.size()) {
+CompletionQueue::CompletionQueue(std::vector<ObjectStatePtr> objects)
+    : watched_(objects.size()), remaining_(objects.size()) {
   for (const ObjectStatePtr& object : objects) {
     if (object->is_settled()) continue;
     process_ = object->process();
@@ -26,7 +27,8 @@ CompletionQueue::~CompletionQueue() {
 
 void CompletionQueue::on_settled(WaitNode& node, const ObjectState&) {
   // The node is the first member of its entry, and entries lie in a vector that does not grow.
-  const auto position = static_cast<std::size_t>(reinterpret_cast<Watched*>(&node) - watched_.data());
+  const auto position =
+      static_cast<std::size_t>(reinterpret_cast<Watched*>(&node) - watched_.data());
   std::lock_guard lock(mutex_);
   settled_.push_back(position);
   if (event_) event_->set();

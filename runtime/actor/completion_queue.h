@@ -13,7 +13,8 @@
 
 namespace runtime {
 
-/// Watches objects from its making on. Not thread-safe but for the objects that settle meanwhile. Cost: constant per object.
+/// Watches objects from its making on. Not thread-safe but for the objects that settle meanwhile.
+/// Cost: constant per object.
 class CompletionQueue final : public WaitSink {
  public:
   explicit CompletionQueue(std::vector<ObjectStatePtr> objects);
@@ -21,8 +22,8 @@ class CompletionQueue final : public WaitSink {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
   ~CompletionQueue();
 
-  /// The position of the next object that has settled, each once; the queue lets go of it. Nothing: the deadline has passed, all have been
-  /// returned, or the process is shutting down.
+  /// The position of the next object that has settled, each once; the queue lets go of it. Nothing:
+  /// the deadline has passed, all have been returned, or the process is shutting down.
   std::optional<std::size_t> next(Deadline deadline);
   /// How many have not been returned.
   std::size_t remaining() const { return remaining_; }
@@ -40,7 +41,8 @@ class CompletionQueue final : public WaitSink {
 
   std::vector<Watched> watched_;
   std::size_t remaining_;
-  std::shared_ptr<Process> process_;  // this and event_ are null when all had settled from the start
+  std::shared_ptr<Process>
+      process_;  // this and event_ are null when all had settled from the start
   std::unique_ptr<Event> event_;
 
   std::mutex mutex_;  // guards what follows

@@ -7,7 +7,8 @@ namespace {
 constinit ConstructorEntry* first = nullptr;
 }  // namespace
 
-ConstructorEntry::ConstructorEntry(std::type_index type, std::string_view signature, Construct construct)
+ConstructorEntry::ConstructorEntry(std::type_index type, std::string_view signature,
+                                   Construct construct)
     : type(type), signature(signature), construct(construct), next(first) {
   first = this;
 }

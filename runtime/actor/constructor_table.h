@@ -1,8 +1,9 @@
 // How a worker finds the constructor that spawn<T>(options, args...) asked for.
 //
-// C++ cannot list a class's constructors, and asking users to repeat their parameters would be one more thing to get wrong. But
-// the worker runs the same program as the driver: each instantiation of spawn() puts an entry for its argument types into this
-// table, before main, in both. The table is constant from then on.
+// C++ cannot list a class's constructors, and asking users to repeat their parameters would be one
+// more thing to get wrong. But the worker runs the same program as the driver: each instantiation
+// of spawn() puts an entry for its argument types into this table, before main, in both. The table
+// is constant from then on.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ class Runtime;
 /// One way to make an actor: from arguments of these types.
 struct ConstructorEntry {
   /// Makes the actor. Exceptions of the constructor pass through. Errors: as Invoker.
-  using Construct = Result<std::shared_ptr<void>> (*)(Runtime& runtime, Decoder& arguments, Deadline deadline);
+  using Construct = Result<std::shared_ptr<void>> (*)(Runtime& runtime, Decoder& arguments,
+                                                      Deadline deadline);
 
   std::type_index type;
   std::string_view signature;  // the mangled parameter types: what travels
@@ -39,10 +41,14 @@ namespace constructor_detail {
 
 /// The type an argument travels as: text as std::string, everything else as itself.
 template <class A>
-using Param = std::conditional_t<std::is_convertible_v<const A&, std::string_view> && !std::is_same_v<A, std::string>, std::string, std::decay_t<A>>;
+using Param = std::conditional_t<std::is_convertible_v<const A&, std::string_view> &&
+                                     !std::is_same_v<A, std::string>,
+                                 std::string, std::decay_t<A>>;
 
 template <class T, class... P>
-concept Creatable = requires(P... params) { { T::create(std::forward<P>(params)...) } -> std::same_as<Result<std::unique_ptr<T>>>; };
+concept Creatable = requires(P... params) {
+  { T::create(std::forward<P>(params)...) } -> std::same_as<Result<std::unique_ptr<T>>>;
+};
 
 template <class T, class... P>
 Result<std::shared_ptr<void>> construct(Runtime& runtime, Decoder& decoder, Deadline deadline) {
@@ -65,7 +71,8 @@ Result<std::shared_ptr<void>> construct(Runtime& runtime, Decoder& decoder, Dead
           return adopt(T::create(runtime, std::move(argument)...));
         } else {
           static_assert(Creatable<T, P...>,
-                        "the actor has neither a constructor nor a `static Result<std::unique_ptr<T>> create` for these arguments "
+                        "the actor has neither a constructor nor a `static "
+                        "Result<std::unique_ptr<T>> create` for these arguments "
                         "(with or without a Runtime& in front)");
           return adopt(T::create(std::move(argument)...));
         }
@@ -78,7 +85,8 @@ Result<std::shared_ptr<void>> construct(Runtime& runtime, Decoder& decoder, Dead
 /// The entry of T made from arguments that travel as P.
 template <class T, class... P>
 struct Constructor {
-  static inline ConstructorEntry entry{typeid(T), typeid(std::tuple<P...>).name(), &constructor_detail::construct<T, P...>};
+  static inline ConstructorEntry entry{typeid(T), typeid(std::tuple<P...>).name(),
+                                       &constructor_detail::construct<T, P...>};
 };
 
 }  // namespace runtime

@@ -17,16 +17,22 @@ void CoroutineCall::OnStop::operator()() const {
   auto held = call.lock();
   if (!held) return;
   ActorHost& host = *held->host;
-  host.run_in_turn([held = std::move(held)] { held->signal.emit(asio::cancellation_type::terminal); });
+  host.run_in_turn(
+      [held = std::move(held)] { held->signal.emit(asio::cancellation_type::terminal); });
 }
 
-void ActorStrand::run_in_turn(UniqueFunction<void()> task) const { host_->run_in_turn(std::move(task)); }
+void ActorStrand::run_in_turn(UniqueFunction<void()> task) const {
+  host_->run_in_turn(std::move(task));
+}
 
 namespace {
 
 /// Arguments in a store, perhaps of another node: other calls of the actor run while they come.
-asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call, std::shared_ptr<Process> process, CoroutineInvoker invoke) {
-  auto waiting = coroutine_detail::opened(ObjectState::ready(process, call->job->arguments), call->context.deadline());
+asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call,
+                                         std::shared_ptr<Process> process,
+                                         CoroutineInvoker invoke) {
+  auto waiting = coroutine_detail::opened(ObjectState::ready(process, call->job->arguments),
+                                          call->context.deadline());
   Result<Buffer> bytes = co_await std::move(waiting);
   call->host->end_fetch(*call);
   if (!bytes.ok()) {
@@ -39,8 +45,10 @@ asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call, st
   co_return status;
 }
 
-/// What co_spawn tells of the coroutine's end. With asio::bind_cancellation_slot() instead, Asio (1.81) would hand each cancellation on by way of the executor, and
-/// touch the spawned coroutine's memory there though it may have ended in between; of a handler without an executor it emits at once, in the same turn.
+/// What co_spawn tells of the coroutine's end. With asio::bind_cancellation_slot() instead, Asio
+/// (1.81) would hand each cancellation on by way of the executor, and touch the spawned coroutine's
+/// memory there though it may have ended in between; of a handler without an executor it emits at
+/// once, in the same turn.
 struct CoroutineEnd {
   using cancellation_slot_type = asio::cancellation_slot;
   cancellation_slot_type get_cancellation_slot() const noexcept { return call->signal.slot(); }
@@ -60,7 +68,8 @@ void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<
   ActorStrand strand(call->host, process->loop().context());
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
   const CoroutineInvoker invoke = call->job->method->coroutine;
-  if (!call->fetches) call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, process);
+  if (!call->fetches)
+    call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, process);
   auto method = call->fetches ? fetch_and_invoke(call, process, invoke) : invoke(call);
   asio::co_spawn(asio::any_io_executor(strand), std::move(method), CoroutineEnd{std::move(call)});
 }
@@ -69,7 +78,8 @@ namespace coroutine_detail {
 
 asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
   auto executor = co_await asio::this_coro::executor;
-  // The timer is the bell: it rings at the deadline, and is cancelled when the object settles or the coroutine is told to end.
+  // The timer is the bell: it rings at the deadline, and is cancelled when the object settles or
+  // the coroutine is told to end.
   auto timer = std::make_shared<Timer>(executor, deadline);
   auto ring = [timer, executor] { asio::post(executor, [timer] { timer->cancel(); }); };
   object->then(std::move(ring));
@@ -77,7 +87,8 @@ asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
     auto token = asio::as_tuple(asio::use_awaitable);
     auto [error] = co_await timer->async_wait(token);
     if (!object->is_settled()) {
-      Status why = error ? cancelled("the call that awaits the object was cancelled") : deadline_exceeded("the object was not there in time");
+      Status why = error ? cancelled("the call that awaits the object was cancelled")
+                         : deadline_exceeded("the object was not there in time");
       co_return why;
     }
   }
@@ -121,8 +132,10 @@ asio::awaitable<Result<Buffer>> opened(ObjectStatePtr object, Deadline deadline)
     auto token = asio::as_tuple(asio::use_awaitable);
     auto [error] = co_await timer->async_wait(token);
     bytes = arrival->take();
-    if (!bytes && error) bytes = Result<Buffer>(cancelled("the call that awaits the object was cancelled"));
-    if (!bytes) bytes = Result<Buffer>(deadline_exceeded("the object's bytes were not here in time"));
+    if (!bytes && error)
+      bytes = Result<Buffer>(cancelled("the call that awaits the object was cancelled"));
+    if (!bytes)
+      bytes = Result<Buffer>(deadline_exceeded("the object's bytes were not here in time"));
   }
   Result<Buffer> result = *std::move(bytes);
   co_return result;

@@ -33,10 +33,12 @@ struct CoroutineCall : CoroutineState {
   std::optional<std::stop_callback<OnStop>> on_stop;
 };
 
-/// The executor of an actor's coroutines: what is given to it runs in one of the actor's turns, so that one thread at a time touches the actor.
+/// The executor of an actor's coroutines: what is given to it runs in one of the actor's turns, so
+/// that one thread at a time touches the actor.
 class ActorStrand {
  public:
-  ActorStrand(std::shared_ptr<ActorHost> host, asio::execution_context& context) : host_(std::move(host)), context_(&context) {}
+  ActorStrand(std::shared_ptr<ActorHost> host, asio::execution_context& context)
+      : host_(std::move(host)), context_(&context) {}
 
   template <class Function>
   void execute(Function function) const {
@@ -44,7 +46,9 @@ class ActorStrand {
   }
   /// Timers and sockets that a coroutine makes belong to the process's loop.
   asio::execution_context& query(asio::execution::context_t) const noexcept { return *context_; }
-  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept { return asio::execution::blocking.never; }
+  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+    return asio::execution::blocking.never;
+  }
   bool operator==(const ActorStrand& other) const noexcept { return host_ == other.host_; }
   bool operator!=(const ActorStrand& other) const noexcept { return host_ != other.host_; }
 
@@ -55,7 +59,8 @@ class ActorStrand {
   asio::execution_context* context_;
 };
 
-/// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls host->end_coroutine(). In a turn.
+/// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls
+/// host->end_coroutine(). In a turn.
 void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process);
 
 }  // namespace runtime

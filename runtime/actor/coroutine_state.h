@@ -11,8 +11,12 @@
 namespace runtime {
 
 struct CoroutineState {
-  CoroutineState(std::shared_ptr<void> actor_, const MethodKey& method_, std::vector<ObjectStatePtr> refs_, CallContext context_)
-      : actor(std::move(actor_)), method(method_), refs(std::move(refs_)), context(std::move(context_)) {}
+  CoroutineState(std::shared_ptr<void> actor_, const MethodKey& method_,
+                 std::vector<ObjectStatePtr> refs_, CallContext context_)
+      : actor(std::move(actor_)),
+        method(method_),
+        refs(std::move(refs_)),
+        context(std::move(context_)) {}
   CoroutineState(const CoroutineState&) = delete;
   CoroutineState& operator=(const CoroutineState&) = delete;
 

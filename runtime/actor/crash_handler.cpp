@@ -113,7 +113,8 @@ void write_frame(int i, bool demangle) {
   _exit(128 + signal);
 }
 
-/// Demangling allocates, which hangs if the crash came from inside of the allocator: go on without it.
+/// Demangling allocates, which hangs if the crash came from inside of the allocator: go on without
+/// it.
 void on_hang(int) {
   for (int i = frames_written; i < frame_count; ++i) write_frame(i, false);
   end(crashed_with);
@@ -127,7 +128,8 @@ void on_crash(int signal, siginfo_t* info, void*) {
   crashed_with = signal;
   Line line;
   line.text(who).text(": ").text(signal_name(signal));
-  if (signal == SIGSEGV || signal == SIGBUS) line.text(" at address 0x").number(reinterpret_cast<std::uintptr_t>(info->si_addr), 16);
+  if (signal == SIGSEGV || signal == SIGBUS)
+    line.text(" at address 0x").number(reinterpret_cast<std::uintptr_t>(info->si_addr), 16);
   line.text(", backtrace:").write();
   ::signal(SIGALRM, on_hang);
   itimerval limit{};

@@ -11,7 +11,8 @@ namespace {
 /// How long one question to the head stays open; then it is asked again, if somebody still waits.
 constexpr std::chrono::minutes kDeathPollTime{10};
 
-/// Asks the head for what is newer until the actor is dead. Kept alive by the question that is open.
+/// Asks the head for what is newer until the actor is dead. Kept alive by the question that is
+/// open.
 class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
  public:
   DeathPoll(const std::shared_ptr<Process>& process, ActorId actor, const ObjectStatePtr& object)
@@ -21,7 +22,9 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
     auto process = process_.lock();
     if (!process || object_.expired()) return;
     process->node().watch_actor(actor_, version_, deadline_after(kDeathPollTime),
-                                [self = shared_from_this()](Result<ActorState> state) { self->on_answer(std::move(state)); });
+                                [self = shared_from_this()](Result<ActorState> state) {
+                                  self->on_answer(std::move(state));
+                                });
   }
 
  private:
@@ -30,7 +33,9 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
     auto process = process_.lock();
     if (!object || !process) return;
     if (state.ok() && state->phase == ActorPhase::kDead) {
-      return settle(*process, *object, {death_status(*state), state->death.exit_code, state->death.signal, state->restarts});
+      return settle(
+          *process, *object,
+          {death_status(*state), state->death.exit_code, state->death.signal, state->restarts});
     }
     if (state.ok()) {
       version_ = state->version;
@@ -39,8 +44,12 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
     switch (state.status().code()) {
       case ErrorCode::kDeadlineExceeded: return ask();
       // The head remembers a bounded number of the dead.
-      case ErrorCode::kNotFound: return settle(*process, *object, {actor_died("actor " + actor_.short_hex() + " has ended")});
-      default: return object->fail(state.status().with_context("waiting for the end of actor " + actor_.short_hex()));
+      case ErrorCode::kNotFound:
+        return settle(*process, *object,
+                      {actor_died("actor " + actor_.short_hex() + " has ended")});
+      default:
+        return object->fail(
+            state.status().with_context("waiting for the end of actor " + actor_.short_hex()));
     }
   }
 

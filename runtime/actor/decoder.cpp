@@ -4,7 +4,8 @@
 
 namespace runtime {
 
-Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs, std::shared_ptr<Process> process)
+Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs,
+                 std::shared_ptr<Process> process)
     : bytes_(std::move(bytes)), refs_(refs), process_(std::move(process)) {}
 
 Decoder::~Decoder() = default;
@@ -50,7 +51,8 @@ std::size_t Decoder::read_length() {
     if (byte < 0x80) break;
   }
   if (length > remaining()) {
-    fail("a count of " + std::to_string(length) + " with " + std::to_string(remaining()) + " bytes left");
+    fail("a count of " + std::to_string(length) + " with " + std::to_string(remaining()) +
+         " bytes left");
     return 0;
   }
   return length;
@@ -70,7 +72,8 @@ std::span<const std::byte> Decoder::read_array(std::size_t element_bytes) {
   auto count = read<std::uint64_t>();
   if (!ok()) return {};
   if (count > remaining() / element_bytes) {
-    fail("an array of " + std::to_string(count) + " elements with " + std::to_string(remaining()) + " bytes left");
+    fail("an array of " + std::to_string(count) + " elements with " + std::to_string(remaining()) +
+         " bytes left");
     return {};
   }
   std::size_t bytes = count * element_bytes;

@@ -1,5 +1,6 @@
-// Decoder: bytes to values. The bytes come from outside and may be anything: every read is bounded by what is there, the first
-// error sticks, and reads after it give zeros, so that a codec needs no check of its own except in loops.
+// Decoder: bytes to values. The bytes come from outside and may be anything: every read is bounded
+// by what is there, the first error sticks, and reads after it give zeros, so that a codec needs no
+// check of its own except in loops.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +25,10 @@ inline constexpr int kDecodeDepthMax = 100;
 
 class Decoder {
  public:
-  /// Decodes `bytes`. `refs` is the table that the encoding's references point into; `process` is what decoded handles and refs
-  /// belong to, and may be null when there are none.
-  explicit Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs = {}, std::shared_ptr<Process> process = nullptr);
+  /// Decodes `bytes`. `refs` is the table that the encoding's references point into; `process` is
+  /// what decoded handles and refs belong to, and may be null when there are none.
+  explicit Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs = {},
+                   std::shared_ptr<Process> process = nullptr);
   ~Decoder();
 
   bool ok() const { return error_.empty(); }
@@ -36,8 +38,7 @@ class Decoder {
   Status finish();
 
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  T read() {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) T read() {
     T value{};
     std::span<const std::byte> raw = read_raw(sizeof value);
     if (!raw.empty()) std::memcpy(&value, raw.data(), sizeof value);
@@ -49,7 +50,8 @@ class Decoder {
   /// Exactly `size` bytes, or none after an error.
   std::span<const std::byte> read_raw(std::size_t size);
   std::string_view read_text();
-  /// The elements of an array written with write_array; a view into the decoded bytes. The start is aligned as it was in the encoding.
+  /// The elements of an array written with write_array; a view into the decoded bytes. The start is
+  /// aligned as it was in the encoding.
   std::span<const std::byte> read_array(std::size_t element_bytes);
   /// Null after an error.
   ObjectStatePtr read_ref();

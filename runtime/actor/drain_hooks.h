@@ -21,15 +21,19 @@ struct DrainNotice {
 };
 
 template <class T>
-concept HearsOfDrains = requires(T& actor, const DrainNotice& notice) { actor.on_drain(notice); };
+concept HearsOfDrains = requires(T& actor, const DrainNotice& notice) {
+  actor.on_drain(notice);
+};
 
 /// Null of a class without on_drain().
 using DrainHook = void (*)(void* actor, const DrainNotice& notice);
 
 template <class T>
 DrainHook drain_hook() {
-  if constexpr (HearsOfDrains<T>) return [](void* actor, const DrainNotice& notice) { static_cast<T*>(actor)->on_drain(notice); };
-  else return nullptr;
+  if constexpr (HearsOfDrains<T>)
+    return [](void* actor, const DrainNotice& notice) { static_cast<T*>(actor)->on_drain(notice); };
+  else
+    return nullptr;
 }
 
 }  // namespace runtime

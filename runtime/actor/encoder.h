@@ -1,5 +1,6 @@
-// Encoder: values to bytes. The format is fixed-width little-endian numbers, variable-length counts, and arrays of arithmetic
-// types aligned so that a reader can use them in place. docs/wire.md has the grammar.
+// Encoder: values to bytes. The format is fixed-width little-endian numbers, variable-length
+// counts, and arrays of arithmetic types aligned so that a reader can use them in place.
+// docs/wire.md has the grammar.
 #pragma once
 
 #include <array>
@@ -18,14 +19,16 @@
 
 namespace runtime {
 
-static_assert(std::endian::native == std::endian::little, "values travel in little-endian order without conversion");
+static_assert(std::endian::native == std::endian::little,
+              "values travel in little-endian order without conversion");
 
-/// Arrays of at least this many bytes are borrowed by the encoder instead of copied, start at a multiple of 64 in the
-/// encoding, and make the whole value worth a place in shared memory.
+/// Arrays of at least this many bytes are borrowed by the encoder instead of copied, start at a
+/// multiple of 64 in the encoding, and make the whole value worth a place in shared memory.
 inline constexpr std::size_t kLargeArrayBytes = 64 << 10;
 
-/// Collects the encoding of one value or argument list. Large arrays are borrowed: what was encoded must live unchanged until
-/// to_buffer() or gather(). References to objects go to a table beside the bytes; the bytes hold their index.
+/// Collects the encoding of one value or argument list. Large arrays are borrowed: what was encoded
+/// must live unchanged until to_buffer() or gather(). References to objects go to a table beside
+/// the bytes; the bytes hold their index.
 class Encoder {
  public:
   Encoder() = default;
@@ -33,15 +36,15 @@ class Encoder {
   Encoder& operator=(const Encoder&) = delete;
 
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void write(T value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void write(T value) {
     std::memcpy(extend(sizeof value), &value, sizeof value);
   }
   /// A count, in one byte when below 128.
   void write_length(std::uint64_t length);
   void write_raw(std::span<const std::byte> bytes);
   void write_text(std::string_view text);
-  /// `count` elements of `element_bytes` each, behind their count; found again by Decoder::read_array.
+  /// `count` elements of `element_bytes` each, behind their count; found again by
+  /// Decoder::read_array.
   void write_array(const void* data, std::size_t count, std::size_t element_bytes);
   void write_ref(ObjectStatePtr ref);
 
@@ -80,7 +83,8 @@ inline std::byte* Encoder::extend(std::size_t bytes) {
   own_size_ += bytes;
   size_ += bytes;
   if (spilled_.empty() && own_size_ <= kInPlaceBytes) return in_place_.data() + at;
-  if (spilled_.empty()) spilled_.assign(in_place_.begin(), in_place_.begin() + static_cast<std::ptrdiff_t>(at));
+  if (spilled_.empty())
+    spilled_.assign(in_place_.begin(), in_place_.begin() + static_cast<std::ptrdiff_t>(at));
   if (spilled_.capacity() < own_size_) spilled_.reserve(2 * own_size_);
   spilled_.resize(own_size_);
   return spilled_.data() + at;

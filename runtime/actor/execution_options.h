@@ -28,7 +28,8 @@ struct ExecutionOptions {
   bool operator==(const ExecutionOptions&) const = default;
 };
 
-/// Pins all threads of this process, and those that they start. Errors: kInvalidArgument (the machine has no such core, or this process may not use it).
+/// Pins all threads of this process, and those that they start. Errors: kInvalidArgument (the
+/// machine has no such core, or this process may not use it).
 Status pin_process(const std::vector<std::uint32_t>& cores);
 
 }  // namespace runtime

@@ -6,7 +6,8 @@
 
 namespace runtime {
 
-bool HeldResults::hold(const Channel& channel, ActorId actor, std::uint64_t sequence, ObjectValue value) {
+bool HeldResults::hold(const Channel& channel, ActorId actor, std::uint64_t sequence,
+                       ObjectValue value) {
   std::lock_guard lock(mutex_);
   // Looked at under the lock, so that release_all() comes after it.
   if (channel.closed()) return false;
@@ -26,7 +27,8 @@ void HeldResults::release(const Channel* channel, ActorId actor, std::uint64_t s
 std::vector<ObjectValue> HeldResults::release_all(const Channel* channel) {
   std::vector<ObjectValue> released;
   std::lock_guard lock(mutex_);
-  for (auto at = held_.lower_bound(Key(channel->serial(), ActorId(), 0)); at != held_.end() && std::get<0>(at->first) == channel->serial();) {
+  for (auto at = held_.lower_bound(Key(channel->serial(), ActorId(), 0));
+       at != held_.end() && std::get<0>(at->first) == channel->serial();) {
     released.push_back(std::move(at->second));
     at = held_.erase(at);
   }

@@ -1,4 +1,5 @@
-// HeldResults: results of this process's actors that refer to objects, kept until their callers hold none of them any more.
+// HeldResults: results of this process's actors that refer to objects, kept until their callers
+// hold none of them any more.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Invoking a method from bytes: decode the arguments, call, encode the result. The templates behind Runtime::register_actor.
+// Invoking a method from bytes: decode the arguments, call, encode the result. The templates behind
+// Runtime::register_actor.
 #pragma once
 
 #include <memory>
@@ -16,10 +17,16 @@
 
 namespace runtime {
 
-/// Each argument is behind a tag: the value itself, or a reference to an object whose value is meant.
-enum class ArgumentTag : std::uint8_t { kValue = 0, kRef = 1, kMissing = 2 /* a default-constructed ObjectRef */ };
+/// Each argument is behind a tag: the value itself, or a reference to an object whose value is
+/// meant.
+enum class ArgumentTag : std::uint8_t {
+  kValue = 0,
+  kRef = 1,
+  kMissing = 2 /* a default-constructed ObjectRef */
+};
 
-/// The result of one invocation. The encoder may borrow arrays of the result, so `result` lives until the bytes are taken.
+/// The result of one invocation. The encoder may borrow arrays of the result, so `result` lives
+/// until the bytes are taken.
 struct InvokeOutput {
   Encoder encoder;
   std::shared_ptr<const void> result;
@@ -35,17 +42,21 @@ struct Invocation {
   StreamSender* stream = nullptr;  // of a method that yields values
 };
 
-/// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments), the failure of an argument that is a
-/// reference, the method's own.
+/// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments),
+/// the failure of an argument that is a reference, the method's own.
 using Invoker = Status (*)(Invocation& call);
-/// The same for a coroutine method, not started yet. The template behind it is in runtime/coroutine.h: where this is undefined, include that.
-using CoroutineInvoker = boost::asio::awaitable<Status, boost::asio::any_io_executor> (*)(std::shared_ptr<CoroutineState> call);
+/// The same for a coroutine method, not started yet. The template behind it is in
+/// runtime/coroutine.h: where this is undefined, include that.
+using CoroutineInvoker = boost::asio::awaitable<Status, boost::asio::any_io_executor> (*)(
+    std::shared_ptr<CoroutineState> call);
 template <class T, class M>
-boost::asio::awaitable<Status, boost::asio::any_io_executor> invoke_coroutine(std::shared_ptr<CoroutineState> call);
+boost::asio::awaitable<Status, boost::asio::any_io_executor> invoke_coroutine(
+    std::shared_ptr<CoroutineState> call);
 
 namespace invoke_detail {
 
-/// One argument for a parameter of type P; an ObjectRef<P> given for a P is awaited and its value passed.
+/// One argument for a parameter of type P; an ObjectRef<P> given for a P is awaited and its value
+/// passed.
 template <class P>
 P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
   P value{};
@@ -56,10 +67,13 @@ P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
     ObjectStatePtr state = decoder.read_ref();
     if (!state) return value;
     Result<P> fetched = fetch<P>(*state, deadline);
-    if (fetched.ok()) value = *std::move(fetched);
-    else if (failure.ok()) failure = fetched.status().with_context("argument");
+    if (fetched.ok())
+      value = *std::move(fetched);
+    else if (failure.ok())
+      failure = fetched.status().with_context("argument");
   } else if (tag == ArgumentTag::kMissing) {
-    if (failure.ok()) failure = invalid_argument("an argument is an ObjectRef that refers to nothing");
+    if (failure.ok())
+      failure = invalid_argument("an argument is an ObjectRef that refers to nothing");
   } else {
     decoder.fail("an unknown argument tag");
   }
@@ -69,8 +83,10 @@ P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
 /// Calls a member function, or (for tasks) a plain one.
 template <class T, class M, class... Args>
 decltype(auto) apply(T& self, M method, Args&&... args) {
-  if constexpr (std::is_member_function_pointer_v<M>) return (self.*method)(std::forward<Args>(args)...);
-  else return method(std::forward<Args>(args)...);
+  if constexpr (std::is_member_function_pointer_v<M>)
+    return (self.*method)(std::forward<Args>(args)...);
+  else
+    return method(std::forward<Args>(args)...);
 }
 
 /// Whether the argument is a reference to an object that can be read as the parameter's type.
@@ -79,14 +95,16 @@ inline constexpr bool kIsRefTo = false;
 template <class P, class T>
 inline constexpr bool kIsRefTo<P, ObjectRef<T>> = kSameEncoding<T, P>;
 
-/// The argument as its parameter's type: itself if it is that already or a reference to it, else converted.
+/// The argument as its parameter's type: itself if it is that already or a reference to it, else
+/// converted.
 template <class P, class A>
 decltype(auto) as_parameter(const A& argument) {
   if constexpr (std::is_same_v<A, P> || kIsRefTo<P, A>) {
     return (argument);
   } else {
     static_assert(std::is_convertible_v<const A&, P>,
-                  "the argument does not convert to the method's parameter (an ObjectRef must hold exactly its type)");
+                  "the argument does not convert to the method's parameter (an ObjectRef must hold "
+                  "exactly its type)");
     return static_cast<P>(argument);
   }
 }
@@ -104,26 +122,35 @@ void encode_argument(Encoder& encoder, const A& argument) {
 
 }  // namespace invoke_detail
 
-/// Encodes arguments for parameters `Params` (a tuple of decayed types), then calls `done(encoder)` while everything that the encoder
-/// borrows still lives.
+/// Encodes arguments for parameters `Params` (a tuple of decayed types), then calls `done(encoder)`
+/// while everything that the encoder borrows still lives.
 template <class Params, class Done, class... Args>
 decltype(auto) with_arguments(Done&& done, const Args&... args) {
-  static_assert(std::tuple_size_v<Params> == sizeof...(Args), "the method takes another number of arguments");
+  static_assert(std::tuple_size_v<Params> == sizeof...(Args),
+                "the method takes another number of arguments");
   return [&]<class... P>(std::type_identity<std::tuple<P...>>) -> decltype(auto) {
     Encoder encoder;
     // References stay references here; only converted arguments are values.
-    std::tuple<decltype(invoke_detail::as_parameter<P>(args))...> held(invoke_detail::as_parameter<P>(args)...);
-    std::apply([&](const auto&... argument) { (invoke_detail::encode_argument<P>(encoder, argument), ...); }, held);
+    std::tuple<decltype(invoke_detail::as_parameter<P>(args))...> held(
+        invoke_detail::as_parameter<P>(args)...);
+    std::apply(
+        [&](const auto&... argument) {
+          (invoke_detail::encode_argument<P>(encoder, argument), ...);
+        },
+        held);
     return done(encoder);
   }(std::type_identity<Params>());
 }
 
-/// Decodes arguments for `Params` in order. `failure` is set when one is a reference without a value.
+/// Decodes arguments for `Params` in order. `failure` is set when one is a reference without a
+/// value.
 template <class Params>
 Params decode_arguments(Decoder& decoder, Deadline deadline, Status& failure) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return Params{invoke_detail::decode_argument<std::tuple_element_t<I, Params>>(decoder, deadline, failure)...};
-  }(std::make_index_sequence<std::tuple_size_v<Params>>());
+    return Params{invoke_detail::decode_argument<std::tuple_element_t<I, Params>>(decoder, deadline,
+                                                                                  failure)...};
+  }
+  (std::make_index_sequence<std::tuple_size_v<Params>>());
 }
 
 /// Encodes a method's result.
@@ -144,21 +171,29 @@ Status invoke_method(Invocation& invocation) {
   using Traits = MethodTraits<M>;
   using Return = std::decay_t<typename Traits::Return>;
   static_assert(std::is_base_of_v<typename Traits::Class, T>);
-  static_assert(!Traits::kMutableReference, "a method's parameter cannot be a mutable reference: arguments are copies");
+  static_assert(!Traits::kMutableReference,
+                "a method's parameter cannot be a mutable reference: arguments are copies");
   Status failure;
-  auto arguments = decode_arguments<typename Traits::Params>(invocation.arguments, invocation.context.deadline(), failure);
+  auto arguments = decode_arguments<typename Traits::Params>(
+      invocation.arguments, invocation.context.deadline(), failure);
   if (Status status = invocation.arguments.finish(); !status.ok()) return status;
   if (!failure.ok()) return failure;
   T& self = *static_cast<T*>(invocation.actor);
   const M method = invocation.method.as<M>();
   auto call_with = [&](auto&... given) -> decltype(auto) {
-    return std::apply([&](auto&... argument) -> decltype(auto) { return invoke_detail::apply(self, method, given..., std::move(argument)...); }, arguments);
+    return std::apply(
+        [&](auto&... argument) -> decltype(auto) {
+          return invoke_detail::apply(self, method, given..., std::move(argument)...);
+        },
+        arguments);
   };
   auto call = [&]() -> decltype(auto) {
     if constexpr (Traits::kIsStream) {
       StreamWriter<typename Traits::Item> writer(*invocation.stream);
-      if constexpr (Traits::kTakesContext) return call_with(invocation.context, writer);
-      else return call_with(writer);
+      if constexpr (Traits::kTakesContext)
+        return call_with(invocation.context, writer);
+      else
+        return call_with(writer);
     } else if constexpr (Traits::kTakesContext) {
       return call_with(invocation.context);
     } else {

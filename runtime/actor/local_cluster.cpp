@@ -37,7 +37,8 @@ void remove_stale_roots() {
   std::string prefix = pattern.filename().string();
   prefix.pop_back();
   std::error_code error;
-  for (fs::directory_iterator at(pattern.parent_path(), error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(pattern.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
     std::string name = at->path().filename().string();
     if (!name.starts_with(prefix)) continue;
     int pid = std::atoi(name.c_str() + prefix.size());
@@ -67,14 +68,18 @@ Result<fs::path> find_starling_program() {
   fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   std::vector<fs::path> places{here / "starling", here / ".." / "bin" / "starling"};
   std::istringstream path(std::getenv("PATH") ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(path, folder, ':');) places.push_back(fs::path(folder) / "starling");
+  for (std::string folder; std::getline(path, folder, ':');)
+    places.push_back(fs::path(folder) / "starling");
   for (const fs::path& place : places) {
     if (::access(place.c_str(), X_OK) == 0 && fs::is_regular_file(place, error)) return place;
   }
-  return not_found("no cluster runs, and to start one the program `starling` is needed: it is neither in " + here.string() + " nor in PATH");
+  return not_found(
+      "no cluster runs, and to start one the program `starling` is needed: it is neither in " +
+      here.string() + " nor in PATH");
 }
 
-/// The child, and a thread that started it and waits for it. The kernel ends the child when that thread goes, so it stays till the end.
+/// The child, and a thread that started it and waits for it. The kernel ends the child when that
+/// thread goes, so it stays till the end.
 struct LocalCluster::Child {
   std::vector<std::string> argv;
   fs::path root;
@@ -82,7 +87,7 @@ struct LocalCluster::Child {
 
   std::mutex mutex;
   std::condition_variable changed;
-  pid_t pid = 0;      // 0: not started
+  pid_t pid = 0;  // 0: not started
   int start_error = 0;
   bool ended = false;
   std::thread keeper;
@@ -92,7 +97,8 @@ struct LocalCluster::Child {
       std::unique_lock lock(mutex);
       if (pid > 0 && !ended) {
         ::kill(pid, SIGTERM);
-        if (!changed.wait_for(lock, std::chrono::seconds(10), [&] { return ended; })) ::kill(pid, SIGKILL);
+        if (!changed.wait_for(lock, std::chrono::seconds(10), [&] { return ended; }))
+          ::kill(pid, SIGKILL);
       }
     }
     if (keeper.joinable()) keeper.join();
@@ -120,11 +126,13 @@ struct LocalCluster::Child {
     std::vector<char*> environment;
     for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
-    FileDescriptor log(::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    FileDescriptor log(
+        ::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 
     pid_t parent = ::getpid();
     pid_t child = ::fork();
-    if (child == 0) {  // only async-signal-safe calls from here: other threads of the parent are gone
+    if (child ==
+        0) {  // only async-signal-safe calls from here: other threads of the parent are gone
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) ::_exit(127);
       ::setpgid(0, 0);  // Ctrl-C is the driver's to handle
@@ -138,8 +146,10 @@ struct LocalCluster::Child {
     }
     {
       std::lock_guard lock(mutex);
-      if (child > 0) pid = child;
-      else start_error = errno;
+      if (child > 0)
+        pid = child;
+      else
+        start_error = errno;
       changed.notify_all();
     }
     write_end.reset();
@@ -157,7 +167,8 @@ struct LocalCluster::Child {
     std::string text;
     for (;;) {
       if (std::string address = find_address(text); !address.empty()) return address;
-      auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd waiting{.fd = output.get(), .events = POLLIN, .revents = 0};
       if (left.count() <= 0 || text.size() > kOutputBytesMax) return "";
       if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
@@ -178,7 +189,8 @@ LocalCluster::~LocalCluster() {
   fs::remove_all(root_, ignored);
 }
 
-Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std::string>& arguments,
+                                                          std::chrono::milliseconds timeout) {
   Result<fs::path> program = find_starling_program();
   if (!program.ok()) return program.status();
   remove_stale_roots();
@@ -190,13 +202,17 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   child->start();
   fs::path root = child->root;
   std::string address;
-  Status why = child->start_error != 0 ? errno_status(child->start_error, "starting " + program->string()) : Status();
+  Status why = child->start_error != 0
+                   ? errno_status(child->start_error, "starting " + program->string())
+                   : Status();
   if (why.ok()) address = child->read_address(deadline_after(timeout));
   if (why.ok() && address.empty()) {
     auto log = read_file(root / "start.log", kOutputBytesMax);
     std::error_code ignored;
     std::string said = log.ok() ? *log : "";
-    if (said.empty()) said = fs::space(root, ignored).available == 0 ? "no space left in " + root.string() : "it wrote nothing";
+    if (said.empty())
+      said = fs::space(root, ignored).available == 0 ? "no space left in " + root.string()
+                                                     : "it wrote nothing";
     why = unavailable("`" + program->string() + " start --head` did not come up: " + said);
   }
   if (!why.ok()) {
@@ -206,7 +222,8 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
     return why;
   }
   ::setenv("STARLING_SESSION_ROOT", root.c_str(), 1);
-  return std::unique_ptr<LocalCluster>(new LocalCluster(std::move(child), std::move(address), std::move(root)));
+  return std::unique_ptr<LocalCluster>(
+      new LocalCluster(std::move(child), std::move(address), std::move(root)));
 }
 
 }  // namespace runtime

@@ -10,13 +10,15 @@
 
 namespace runtime {
 
-/// Runs `starling start --head --private` as a child, in a session folder of its own that no other program looks into. The child dies
-/// with this process, however that ends.
+/// Runs `starling start --head --private` as a child, in a session folder of its own that no other
+/// program looks into. The child dies with this process, however that ends.
 class LocalCluster {
  public:
-  /// Blocks until the node is up. Points STARLING_SESSION_ROOT of this process at the cluster's sessions. Errors: kNotFound (no `starling`
-  /// program beside this one or in PATH), kUnavailable with what it wrote.
-  static Result<std::unique_ptr<LocalCluster>> start(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout);
+  /// Blocks until the node is up. Points STARLING_SESSION_ROOT of this process at the cluster's
+  /// sessions. Errors: kNotFound (no `starling` program beside this one or in PATH), kUnavailable
+  /// with what it wrote.
+  static Result<std::unique_ptr<LocalCluster>> start(const std::vector<std::string>& arguments,
+                                                     std::chrono::milliseconds timeout);
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
   /// Ends it and waits until it is gone.
@@ -33,7 +35,8 @@ class LocalCluster {
   std::filesystem::path root_;
 };
 
-/// The `starling` program: STARLING_PROGRAM, or beside this program, or in ../bin, or in PATH. Errors: kNotFound.
+/// The `starling` program: STARLING_PROGRAM, or beside this program, or in ../bin, or in PATH.
+/// Errors: kNotFound.
 Result<std::filesystem::path> find_starling_program();
 
 }  // namespace runtime

@@ -18,7 +18,8 @@ const void* MethodKey::address() const {
 #endif
 }
 
-MethodId method_id(const std::string& class_name, const std::string& method_name, const std::string& signature) {
+MethodId method_id(const std::string& class_name, const std::string& method_name,
+                   const std::string& signature) {
   // The separator cannot occur in the parts.
   std::string identity = class_name + '\0' + method_name + '\0' + signature;
   MethodId id = XXH3_64bits(identity.data(), identity.size());

@@ -19,28 +19,32 @@ namespace runtime {
 using MethodId = std::uint64_t;
 
 struct MethodOptions {
-  /// The group of ActorOptions::concurrency_groups whose threads run it; empty, or a group that the actor was not given: the default one.
+  /// The group of ActorOptions::concurrency_groups whose threads run it; empty, or a group that the
+  /// actor was not given: the default one.
   std::string concurrency_group{};
-  /// The longest that a call of it may take, in every actor of the class and whoever calls; 0: no limit of its own.
+  /// The longest that a call of it may take, in every actor of the class and whoever calls; 0: no
+  /// limit of its own.
   std::chrono::milliseconds timeout{0};
 };
 
-/// A member function with a name or options of its own. A name is needed for virtual methods and where programs are stripped but should
-/// understand each other's actors; else it comes from the program's symbols.
+/// A member function with a name or options of its own. A name is needed for virtual methods and
+/// where programs are stripped but should understand each other's actors; else it comes from the
+/// program's symbols.
 template <class M>
 struct NamedMethod {
   std::string name;
   M pointer;
   MethodOptions options;
 };
-/// `register_actor<Shape>("Shape", method("area", &Shape::area), method(&Shape::load, {.concurrency_group = "io"}))`
+/// `register_actor<Shape>("Shape", method("area", &Shape::area), method(&Shape::load,
+/// {.concurrency_group = "io"}))`
 template <class M>
 NamedMethod<M> method(std::string name, M pointer, MethodOptions options = {}) {
   return {std::move(name), pointer, std::move(options)};
 }
 template <class M>
-  requires std::is_member_function_pointer_v<M>
-NamedMethod<M> method(M pointer, MethodOptions options = {}) {
+requires std::is_member_function_pointer_v<M> NamedMethod<M> method(M pointer,
+                                                                    MethodOptions options = {}) {
   return {{}, pointer, std::move(options)};
 }
 
@@ -59,7 +63,8 @@ struct Unwrapped<Result<R>> {
   using type = R;
 };
 
-/// A method's parameters without what the runtime gives it: first a CallContext, then a StreamWriter, each or none.
+/// A method's parameters without what the runtime gives it: first a CallContext, then a
+/// StreamWriter, each or none.
 template <class... P>
 struct WithoutWriter {
   using Arguments = std::tuple<P...>;
@@ -106,11 +111,14 @@ struct Traits : Parameters<std::decay_t<P>...> {
   /// What a caller gets: R itself, R of Result<R>, void for Status.
   using Value = typename Unwrapped<std::decay_t<Awaited>>::type;
   static constexpr bool kMutableReference =
-      ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>> && !kIsWriter<std::remove_reference_t<P>>) || ...);
+      ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>> &&
+        !kIsWriter<std::remove_reference_t<P>>) ||
+       ...);
   /// Whether it yields many values, of type Item.
   static constexpr bool kIsStream = !std::is_void_v<typename Parameters<std::decay_t<P>...>::Item>;
   static_assert(!kIsStream || (!kIsCoroutine && std::is_void_v<Value>),
-                "a method that yields values through a StreamWriter returns Status or void, and is no coroutine");
+                "a method that yields values through a StreamWriter returns Status or void, and is "
+                "no coroutine");
 };
 
 }  // namespace method_detail
@@ -140,7 +148,8 @@ struct MethodKey {
 
   template <class M>
   static MethodKey of(M pointer) {
-    static_assert((std::is_member_function_pointer_v<M> || std::is_function_v<std::remove_pointer_t<M>>) && sizeof(M) <= 16);
+    static_assert((std::is_member_function_pointer_v<M> ||
+                   std::is_function_v<std::remove_pointer_t<M>>)&&sizeof(M) <= 16);
     MethodKey key;
     std::memcpy(key.pointer.data(), &pointer, sizeof pointer);
     key.type = typeid(M);
@@ -152,7 +161,8 @@ struct MethodKey {
     std::memcpy(&result, pointer.data(), sizeof result);
     return result;
   }
-  /// The function's address; null for virtual methods, whose pointers only say which one (Itanium C++ ABI, 2.3).
+  /// The function's address; null for virtual methods, whose pointers only say which one (Itanium
+  /// C++ ABI, 2.3).
   const void* address() const;
 };
 
@@ -165,6 +175,7 @@ struct MethodKeyHash {
 };
 
 /// The hash that stands for a method on the wire.
-MethodId method_id(const std::string& class_name, const std::string& method_name, const std::string& signature);
+MethodId method_id(const std::string& class_name, const std::string& method_name,
+                   const std::string& signature);
 
 }  // namespace runtime

@@ -73,8 +73,10 @@ bool ObjectState::add_waiter(WaitNode& node) const {
 
 void ObjectState::remove_waiter(WaitNode& node) const {
   std::lock_guard lock(mutex_);
-  if (node.previous) node.previous->next = node.next;
-  else waiters_ = node.next;
+  if (node.previous)
+    node.previous->next = node.next;
+  else
+    waiters_ = node.next;
   if (node.next) node.next->previous = node.previous;
 }
 
@@ -116,7 +118,8 @@ Buffer with_process(const std::shared_ptr<Process>& process, const Buffer& bytes
 
 Result<Buffer> ObjectState::open(Deadline deadline) const {
   if (!wait(deadline)) {
-    if (process_->is_shut_down()) return cancelled("the runtime was stopped while an object was awaited");
+    if (process_->is_shut_down())
+      return cancelled("the runtime was stopped while an object was awaited");
     return deadline_exceeded("the object was not there in time");
   }
   if (!failure_.ok()) return failure_;
@@ -130,10 +133,13 @@ void ObjectState::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> d
   CHECK(is_settled());
   if (!failure_.ok()) return done(failure_);
   if (!value_.stored) return done(value_.bytes);
-  value_.stored->open(deadline, [process = process_, done = std::move(done)](Result<Buffer> bytes) mutable {
-    if (bytes.ok()) done(with_process(process, *bytes));
-    else done(bytes.status());
-  });
+  value_.stored->open(deadline,
+                      [process = process_, done = std::move(done)](Result<Buffer> bytes) mutable {
+                        if (bytes.ok())
+                          done(with_process(process, *bytes));
+                        else
+                          done(bytes.status());
+                      });
 }
 
 }  // namespace runtime

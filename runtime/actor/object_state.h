@@ -1,4 +1,5 @@
-// ObjectState: one immutable object as this process knows it: still being computed, here, in shared memory, or failed.
+// ObjectState: one immutable object as this process knows it: still being computed, here, in shared
+// memory, or failed.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,8 @@ struct ObjectValue {
   Buffer bytes;                          // the value itself, when it is small
   std::shared_ptr<StoredObject> stored;  // or where it is in a node's store
   std::vector<ObjectStatePtr> refs;
-  /// What keeps the object, and the objects in `refs`, alive at the process they came from; dropped with the state.
+  /// What keeps the object, and the objects in `refs`, alive at the process they came from; dropped
+  /// with the state.
   std::shared_ptr<const void> lease;
 
   /// Whether it depends on objects of some process, which then must be told of every holder.
@@ -39,21 +41,24 @@ class Producer {
 /// Told of objects as they settle.
 class WaitSink {
  public:
-  /// On the thread that settles `object`, under the object's mutex: short, and without calls into any object.
+  /// On the thread that settles `object`, under the object's mutex: short, and without calls into
+  /// any object.
   virtual void on_settled(WaitNode& node, const ObjectState& object) = 0;
 
  protected:
   ~WaitSink() = default;
 };
 
-/// A sink's place in the list of an object. It stays put from add_waiter() to remove_waiter(), settled or not.
+/// A sink's place in the list of an object. It stays put from add_waiter() to remove_waiter(),
+/// settled or not.
 struct WaitNode {
   WaitSink* sink = nullptr;
   WaitNode* next = nullptr;
   WaitNode* previous = nullptr;
 };
 
-/// Shared by all ObjectRefs to the object in this process. Settled once, by a value or a failure; any thread may wait.
+/// Shared by all ObjectRefs to the object in this process. Settled once, by a value or a failure;
+/// any thread may wait.
 class ObjectState {
  public:
   /// Pending.
@@ -76,13 +81,14 @@ class ObjectState {
 
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
 
-  /// Blocks until settled: false at the deadline, or when the process is shutting down. Not from a handler of the event loop.
+  /// Blocks until settled: false at the deadline, or when the process is shutting down. Not from a
+  /// handler of the event loop.
   bool wait(Deadline deadline) const;
   /// Runs `action` once settled: at once if it is, else on the thread that settles it.
   void then(UniqueFunction<void()> action) const;
 
-  /// For waiting on several: false (and nothing added) if it is settled already. What was added must be removed; after that the sink
-  /// is not called any more.
+  /// For waiting on several: false (and nothing added) if it is settled already. What was added
+  /// must be removed; after that the sink is not called any more.
   bool add_waiter(WaitNode& node) const;
   void remove_waiter(WaitNode& node) const;
 
@@ -91,8 +97,9 @@ class ObjectState {
   /// Of a settled object without failure.
   const ObjectValue& value() const { return value_; }
 
-  /// The object's bytes: the inline ones, or a pinned view of shared memory, which blocks while they come from another node.
-  /// Waits for the object to settle. Errors: the object's own; kDeadlineExceeded; kObjectLost.
+  /// The object's bytes: the inline ones, or a pinned view of shared memory, which blocks while
+  /// they come from another node. Waits for the object to settle. Errors: the object's own;
+  /// kDeadlineExceeded; kObjectLost.
   Result<Buffer> open(Deadline deadline) const;
 
   /// The same of a settled object without blocking: `done` once, at once or on the event loop.
@@ -109,7 +116,7 @@ class ObjectState {
   mutable std::vector<UniqueFunction<void()>> actions_;
   mutable WaitNode* waiters_ = nullptr;
   std::weak_ptr<Producer> producer_;  // forgotten once settled
-  ObjectValue value_;  // this and failure_ are constant once settled
+  ObjectValue value_;                 // this and failure_ are constant once settled
   Status failure_;
 };
 

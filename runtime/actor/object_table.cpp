@@ -13,7 +13,8 @@ namespace runtime {
 namespace {
 
 std::uint64_t ms_since(std::chrono::steady_clock::time_point then) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - then).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - then).count());
 }
 
 }  // namespace
@@ -43,7 +44,9 @@ std::vector<std::shared_ptr<StoredObject>> ObjectTable::borrowed_from(NodeId nod
     }
   }
   // Outside of the lock: an object's own is taken before this one.
-  std::erase_if(found, [&](const std::shared_ptr<StoredObject>& object) { return object->location().node != node; });
+  std::erase_if(found, [&](const std::shared_ptr<StoredObject>& object) {
+    return object->location().node != node;
+  });
   return found;
 }
 
@@ -65,24 +68,29 @@ std::shared_ptr<StoredObject> ObjectTable::find_remakeable(ObjectId id) const {
 void ObjectTable::remove(const ObjectLocation& location, bool owned) {
   std::lock_guard lock(mutex_);
   auto [first, last] = remakeable_.equal_range(location.id);
-  while (first != last) first = first->second.expired() ? remakeable_.erase(first) : std::next(first);
+  while (first != last)
+    first = first->second.expired() ? remakeable_.erase(first) : std::next(first);
   if (owned) {
     owned_.erase(location.id);
   } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end()) {
-    if (--borrowed->second.handles == 0) borrowed_.erase(borrowed);
-    else std::erase_if(borrowed->second.objects, [](const auto& weak) { return weak.expired(); });
+    if (--borrowed->second.handles == 0)
+      borrowed_.erase(borrowed);
+    else
+      std::erase_if(borrowed->second.objects, [](const auto& weak) { return weak.expired(); });
   }
 }
 
 void ObjectTable::hold(const ObjectLocation& location) {
   std::lock_guard lock(mutex_);
-  if (auto owned = owned_.find(location.id); owned != owned_.end()) owned->second.held = owned->second.object.lock();
+  if (auto owned = owned_.find(location.id); owned != owned_.end())
+    owned->second.held = owned->second.object.lock();
 }
 
 void ObjectTable::unhold(const ObjectLocation& location) {
   std::shared_ptr<StoredObject> dropped;
   std::lock_guard lock(mutex_);
-  if (auto owned = owned_.find(location.id); owned != owned_.end()) dropped = std::move(owned->second.held);
+  if (auto owned = owned_.find(location.id); owned != owned_.end())
+    dropped = std::move(owned->second.held);
   // `dropped` goes after the lock: its destructor comes back here.
 }
 
@@ -112,12 +120,14 @@ object_wire::ProcessReport ObjectTable::report(const VisitLent& lent) const {
     const auto uses = static_cast<std::uint32_t>(object.use_count()) - 1;
     const std::uint32_t held = owned.held ? 1 : 0;
     const Lent count = counts[id];
-    report.objects.push_back({object->location(), true, uses - std::min(uses, held), count.all, count.in_flight, held, ms_since(owned.made)});
+    report.objects.push_back({object->location(), true, uses - std::min(uses, held), count.all,
+                              count.in_flight, held, ms_since(owned.made)});
     alive.push_back(std::move(object));
   }
   for (const auto& [id, borrowed] : borrowed_) {
     const Lent count = counts[id];
-    report.objects.push_back({borrowed.location, false, borrowed.handles, count.all, count.in_flight, 0, ms_since(borrowed.since)});
+    report.objects.push_back({borrowed.location, false, borrowed.handles, count.all,
+                              count.in_flight, 0, ms_since(borrowed.since)});
   }
   return report;
 }

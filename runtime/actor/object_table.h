@@ -1,4 +1,5 @@
-// ObjectTable: the stored objects that a process owns or borrows. It holds what others borrow without this process's having lent it to them.
+// ObjectTable: the stored objects that a process owns or borrows. It holds what others borrow
+// without this process's having lent it to them.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ class ObjectTable {
   /// For the destructor of a StoredObject.
   void remove(const ObjectLocation& location, bool owned);
 
-  /// Somebody in the cluster borrows an object of this process; unknown ones (freed just before) are ignored.
+  /// Somebody in the cluster borrows an object of this process; unknown ones (freed just before)
+  /// are ignored.
   void hold(const ObjectLocation& location);
   void unhold(const ObjectLocation& location);
   /// Nobody is left to borrow from.
@@ -53,7 +55,8 @@ class ObjectTable {
   mutable std::mutex mutex_;
   std::unordered_map<ObjectId, Owned> owned_;
   std::unordered_map<ObjectId, Borrowed> borrowed_;
-  // Several of one object: a process that finds a published version twice has two, either of which may go first.
+  // Several of one object: a process that finds a published version twice has two, either of which
+  // may go first.
   std::unordered_multimap<ObjectId, std::weak_ptr<StoredObject>> remakeable_;
 };
 

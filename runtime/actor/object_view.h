@@ -1,4 +1,5 @@
-// ObjectView<T>: an object's value read in place. T may be, or have members that are, spans and string views into the object's bytes.
+// ObjectView<T>: an object's value read in place. T may be, or have members that are, spans and
+// string views into the object's bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,17 @@
 
 namespace runtime {
 
-/// A value whose spans and string views point into an object: read-only memory, each span aligned to 64 bytes, nothing copied when the object lies in a node's
-/// store. The view pins the bytes: they stay when every reference is gone and when the maker has died. Copies of the value are only as good as the view.
+/// A value whose spans and string views point into an object: read-only memory, each span aligned
+/// to 64 bytes, nothing copied when the object lies in a node's store. The view pins the bytes:
+/// they stay when every reference is gone and when the maker has died. Copies of the value are only
+/// as good as the view.
 template <class T>
 class ObjectView {
  public:
   ObjectView() = default;
   /// Private to the runtime: see Runtime::view.
-  ObjectView(T value, std::shared_ptr<const void> owner) : value_(std::move(value)), owner_(std::move(owner)) {}
+  ObjectView(T value, std::shared_ptr<const void> owner)
+      : value_(std::move(value)), owner_(std::move(owner)) {}
 
   const T& operator*() const { return value_; }
   const T* operator->() const { return &value_; }
@@ -35,7 +39,8 @@ namespace view_detail {
 
 inline constexpr std::size_t kAlignment = 64;
 
-/// The same bytes at an address that is a multiple of 64: as they are if they lie so, which those in a node's store do.
+/// The same bytes at an address that is a multiple of 64: as they are if they lie so, which those
+/// in a node's store do.
 Buffer aligned(Buffer bytes);
 
 /// Whether a decoded T points into the bytes that it was decoded from.
@@ -68,7 +73,9 @@ constexpr bool any_borrows(std::type_identity<std::tuple<T&...>>) {
   return (kBorrows<T> || ...);
 }
 template <HasFields T>
-struct Borrows<T> : std::bool_constant<any_borrows(std::type_identity<decltype(std::declval<T&>().fields())>{})> {};
+struct Borrows<T>
+    : std::bool_constant<any_borrows(std::type_identity<decltype(std::declval<T&>().fields())>{})> {
+};
 
 /// What a T is seen as.
 template <class T>
@@ -76,7 +83,7 @@ struct Seen {
   using Type = T;
 };
 template <class E>
-  requires Packable<E>
+requires Packable<E>
 struct Seen<std::vector<E>> {
   using Type = std::span<const E>;
 };
@@ -87,8 +94,9 @@ struct Seen<ArrayView<E>> {
 
 }  // namespace view_detail
 
-/// An array that its owner keeps; read with Runtime::view, or taken by a method, where it is good until the method has ended. Its bytes begin at a multiple of
-/// 64 of the encoding, however few they are.
+/// An array that its owner keeps; read with Runtime::view, or taken by a method, where it is good
+/// until the method has ended. Its bytes begin at a multiple of 64 of the encoding, however few
+/// they are.
 template <class E>
 struct Codec<std::span<const E>> {
   static_assert(Packable<E>);
@@ -101,7 +109,9 @@ struct Codec<std::span<const E>> {
     constexpr std::byte kZeros[view_detail::kAlignment] = {};
     encoder.write(std::uint8_t{0});
     encoder.write_length(values.size());
-    const std::size_t padding = (view_detail::kAlignment - (encoder.size() + 1) % view_detail::kAlignment) % view_detail::kAlignment;
+    const std::size_t padding =
+        (view_detail::kAlignment - (encoder.size() + 1) % view_detail::kAlignment) %
+        view_detail::kAlignment;
     encoder.write(static_cast<std::uint8_t>(padding));
     encoder.write_raw({kZeros, padding});
     encoder.write_raw(std::as_bytes(values));
@@ -118,8 +128,11 @@ struct Codec<std::span<const E>> {
     } else {
       decoder.fail("an array that is neither short nor long");
     }
-    if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(E) != 0) decoder.fail("an array at an address that is no multiple of its alignment");
-    values = decoder.ok() ? std::span(reinterpret_cast<const E*>(raw.data()), raw.size() / sizeof(E)) : std::span<const E>();
+    if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(E) != 0)
+      decoder.fail("an array at an address that is no multiple of its alignment");
+    values = decoder.ok()
+                 ? std::span(reinterpret_cast<const E*>(raw.data()), raw.size() / sizeof(E))
+                 : std::span<const E>();
   }
 };
 
@@ -137,7 +150,8 @@ struct Codec<std::string_view> {
 
 /// Waits for the object and decodes it in place. What Runtime::view does.
 template <class T>
-Result<ObjectView<typename view_detail::Seen<T>::Type>> view_of(const ObjectState& state, Deadline deadline) {
+Result<ObjectView<typename view_detail::Seen<T>::Type>> view_of(const ObjectState& state,
+                                                                Deadline deadline) {
   using View = typename view_detail::Seen<T>::Type;
   Result<Buffer> opened = state.open(deadline);
   if (!opened.ok()) return opened.status();
@@ -152,9 +166,12 @@ Result<ObjectView<typename view_detail::Seen<T>::Type>> view_of(const ObjectStat
     const std::span<const std::byte> raw = decoder.read_array(sizeof(E));
     if (Status status = decoder.finish(); !status.ok()) return status;
     if (raw.empty()) return ObjectView<View>();
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(raw.data()) % view_detail::kAlignment == 0;
-    const Buffer array = is_aligned ? Buffer(raw, bytes.owner()) : view_detail::aligned(Buffer(raw, bytes.owner()));
-    return ObjectView<View>({reinterpret_cast<const E*>(array.data()), raw.size() / sizeof(E)}, array.owner());
+    const bool is_aligned =
+        reinterpret_cast<std::uintptr_t>(raw.data()) % view_detail::kAlignment == 0;
+    const Buffer array =
+        is_aligned ? Buffer(raw, bytes.owner()) : view_detail::aligned(Buffer(raw, bytes.owner()));
+    return ObjectView<View>({reinterpret_cast<const E*>(array.data()), raw.size() / sizeof(E)},
+                            array.owner());
   }
 }
 

@@ -1,5 +1,6 @@
-// ParkedCalls: calls in line whose callers do not read what they were answered, and those behind a call that waits for its arguments' bytes. They wait
-// outside of the actor's lanes, so that replies nobody takes do not pile up here and other callers are served meanwhile.
+// ParkedCalls: calls in line whose callers do not read what they were answered, and those behind a
+// call that waits for its arguments' bytes. They wait outside of the actor's lanes, so that replies
+// nobody takes do not pile up here and other callers are served meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,14 @@ namespace runtime {
 
 struct Lane;
 
-/// By connection, each in its order; those held in one lane apart. Not thread-safe: ActorHost's mutex guards it. Few callers are ever here at once.
+/// By connection, each in its order; those held in one lane apart. Not thread-safe: ActorHost's
+/// mutex guards it. Few callers are ever here at once.
 class ParkedCalls {
  public:
   /// Whether a call of that connection and lane has to wait here too.
-  bool has(const Channel* channel, const Lane* lane) const { return find(channel, lane) != lines_.end(); }
+  bool has(const Channel* channel, const Lane* lane) const {
+    return find(channel, lane) != lines_.end();
+  }
   bool empty() const { return lines_.empty(); }
   std::size_t size() const {
     std::size_t total = 0;
@@ -27,18 +31,24 @@ class ParkedCalls {
   }
 
   /// From now on all calls of that connection in that lane wait here.
-  void hold(const Channel* channel, const Lane* lane) { lines_.push_back({channel, lane, std::make_unique<JobLine>()}); }
-  /// Puts a call of `lane` where its connection's wait; if there are none, all of that connection in any lane do from now on, and the answer is true.
+  void hold(const Channel* channel, const Lane* lane) {
+    lines_.push_back({channel, lane, std::make_unique<JobLine>()});
+  }
+  /// Puts a call of `lane` where its connection's wait; if there are none, all of that connection
+  /// in any lane do from now on, and the answer is true.
   bool park(std::unique_ptr<ActorJob> job, const Lane* lane) {
     auto found = find(job->channel.get(), lane);
     const bool first = found == lines_.end();
-    if (first) found = lines_.insert(found, Entry{job->channel.get(), nullptr, std::make_unique<JobLine>()});
+    if (first)
+      found = lines_.insert(found, Entry{job->channel.get(), nullptr, std::make_unique<JobLine>()});
     found->line->push(std::move(job));
     return first;
   }
   /// What hold(), or with a null lane park(), began; in order. Null when there is none.
   std::unique_ptr<JobLine> release(const Channel* channel, const Lane* lane) {
-    auto found = std::find_if(lines_.begin(), lines_.end(), [&](const Entry& entry) { return entry.channel == channel && entry.lane == lane; });
+    auto found = std::find_if(lines_.begin(), lines_.end(), [&](const Entry& entry) {
+      return entry.channel == channel && entry.lane == lane;
+    });
     if (found == lines_.end()) return nullptr;
     std::unique_ptr<JobLine> line = std::move(found->line);
     lines_.erase(found);
@@ -48,7 +58,9 @@ class ParkedCalls {
   std::unique_ptr<ActorJob> take(const Channel* channel, std::uint64_t sequence) {
     for (Entry& entry : lines_) {
       if (entry.channel != channel) continue;
-      if (auto job = entry.line->take_first([&](const ActorJob& each) { return each.call.sequence == sequence; })) return job;
+      if (auto job = entry.line->take_first(
+              [&](const ActorJob& each) { return each.call.sequence == sequence; }))
+        return job;
     }
     return nullptr;
   }
@@ -68,7 +80,8 @@ class ParkedCalls {
     std::unique_ptr<JobLine> line;
   };
 
-  /// That of the lane before that of all lanes: what is put back from the one may have to wait in the other, and must come behind nothing younger.
+  /// That of the lane before that of all lanes: what is put back from the one may have to wait in
+  /// the other, and must come behind nothing younger.
   std::vector<Entry>::const_iterator find(const Channel* channel, const Lane* lane) const {
     auto best = lines_.end();
     for (auto entry = lines_.begin(); entry != lines_.end(); ++entry) {

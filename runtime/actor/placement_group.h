@@ -8,10 +8,12 @@
 
 namespace runtime {
 
-/// What Runtime::begin_placement_group() returns: many can be under way at once. A value; dropping it changes nothing.
+/// What Runtime::begin_placement_group() returns: many can be under way at once. A value; dropping
+/// it changes nothing.
 class PendingGroup {
  public:
-  PendingGroup(GroupId group, ObjectStatePtr placed, std::shared_ptr<GroupState> state) : group_(group), placed_(std::move(placed)), state_(std::move(state)) {}
+  PendingGroup(GroupId group, ObjectStatePtr placed, std::shared_ptr<GroupState> state)
+      : group_(group), placed_(std::move(placed)), state_(std::move(state)) {}
 
   /// Known at once: actors can be spawned into its bundles, and wait for it.
   GroupId id() const { return group_; }

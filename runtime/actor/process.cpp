@@ -16,9 +16,11 @@ namespace runtime {
 
 namespace {
 
-/// Enough for a process that has just got a reference to say so, also on a machine that is very busy.
+/// Enough for a process that has just got a reference to say so, also on a machine that is very
+/// busy.
 constexpr std::chrono::seconds kLinger{2};
-/// How long making a lost object again may take on behalf of another process, which has a deadline of its own.
+/// How long making a lost object again may take on behalf of another process, which has a deadline
+/// of its own.
 constexpr std::chrono::minutes kRecoverPatience{10};
 // Objects of a node that leaves.
 constexpr std::size_t kDrainingMax = 1000;
@@ -33,10 +35,14 @@ std::uint64_t random_process_session() {
 }
 }  // namespace
 
-Deadline bounded(Deadline deadline) { return std::min(deadline, deadline_after(std::chrono::hours(24 * 7))); }
+Deadline bounded(Deadline deadline) {
+  return std::min(deadline, deadline_after(std::chrono::hours(24 * 7)));
+}
 
 Process::Process(std::shared_ptr<const Registry> registry)
-    : registry_(std::move(registry)), session_(random_process_session()), object_table_(std::make_shared<ObjectTable>()) {}
+    : registry_(std::move(registry)),
+      session_(random_process_session()),
+      object_table_(std::make_shared<ObjectTable>()) {}
 
 Process::~Process() { shut_down(); }
 
@@ -44,11 +50,13 @@ void Process::show_activity() {
   if (simulation() || !node_->channel()->is_unix()) return;
   auto page = ActivityPage::create();
   Result<FileDescriptor> copy = page.ok() ? (*page)->duplicate() : page.status();
-  if (!copy.ok()) return LOG(warn, "what this process does will not be seen: {}", copy.status().message());
+  if (!copy.ok())
+    return LOG(warn, "what this process does will not be seen: {}", copy.status().message());
   Message message;
   message.kind = FrameKind::kActivity;
   message.fds.push_back(*std::move(copy));
-  if (node_->channel()->send(std::move(message)).ok()) activity_ = *std::move(page);  // else the connection has ended, and the process will
+  if (node_->channel()->send(std::move(message)).ok())
+    activity_ = *std::move(page);  // else the connection has ended, and the process will
 }
 
 void Process::attach(std::unique_ptr<NodeClient> node) {
@@ -58,23 +66,32 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   objects_ = std::make_shared<ObjectClient>(node_->channel());
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
-  hooks.unhold = [table = object_table_](const ObjectLocation& location) { table->unhold(location); };
-  hooks.remake = [table = object_table_, here = node_->node_id()](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  hooks.unhold = [table = object_table_](const ObjectLocation& location) {
+    table->unhold(location);
+  };
+  hooks.remake = [table = object_table_, here = node_->node_id()](
+                     const ObjectLocation& lost,
+                     UniqueFunction<void(Result<ObjectLocation>)> done) {
     auto object = table->find_remakeable(lost.id);
     if (!object) return done(not_found("this process did not have it made"));
-    if (lost.node == here) return object->recover(deadline_after(kRecoverPatience), std::move(done));
+    if (lost.node == here)
+      return object->recover(deadline_after(kRecoverPatience), std::move(done));
     object->replace(lost, object_lost("its copies are gone"), std::move(done));
   };
-  hooks.evacuate = [weak = weak_from_this()](NodeId leaving, UniqueFunction<void(std::uint64_t)> done) {
-    if (auto self = weak.lock()) self->evacuate(leaving, std::move(done));
-    else done(0);
+  hooks.evacuate = [weak = weak_from_this()](NodeId leaving,
+                                             UniqueFunction<void(std::uint64_t)> done) {
+    if (auto self = weak.lock())
+      self->evacuate(leaving, std::move(done));
+    else
+      done(0);
   };
   hooks.report = [weak = weak_from_this()] {
     auto self = weak.lock();
     return self ? self->report() : object_wire::ProcessReport{};
   };
   objects_->set_owner_hooks(std::move(hooks));
-  node_->set_on_message([weak = std::weak_ptr<ObjectClient>(objects_)](const std::shared_ptr<Channel>& channel, Message message) {
+  node_->set_on_message([weak = std::weak_ptr<ObjectClient>(objects_)](
+                            const std::shared_ptr<Channel>& channel, Message message) {
     if (auto objects = weak.lock()) objects->handle(channel, message);
   });
   node_->set_on_node_drains([weak = weak_from_this()](NodeId leaving, const NodeDrain& drain) {
@@ -88,8 +105,10 @@ void Process::on_node_drains(NodeId node, const NodeDrain& drain) {
   std::vector<std::function<void(NodeId)>> handlers;
   {
     std::lock_guard lock(mutex_);
-    if (node == node_->node_id()) drain_notice_ = DrainNotice{drain.reason, deadline_after(drain.left)};
-    if (std::find(draining_.begin(), draining_.end(), node) == draining_.end()) draining_.push_back(node);
+    if (node == node_->node_id())
+      drain_notice_ = DrainNotice{drain.reason, deadline_after(drain.left)};
+    if (std::find(draining_.begin(), draining_.end(), node) == draining_.end())
+      draining_.push_back(node);
     if (draining_.size() > kDrainingMax) draining_.erase(draining_.begin());
     handlers = drain_handlers_;
   }
@@ -125,15 +144,18 @@ void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
         const std::shared_ptr<StoredObject> object = std::move(objects.back());
         objects.pop_back();
         ++under_way;
-        object->move_to_own_node(self, deadline_after(kEvacuateTime), [all = shared_from_this(), id = object->location().id](Status status) {
-          --all->under_way;
-          // One that has ended is of no use to anybody.
-          if (!status.ok() && status.code() != ErrorCode::kObjectLost) {
-            ++all->failed;
-            LOG(warn, "object {} cannot be moved off the node that is about to leave: {}", id.hex(), status.message());
-          }
-          all->go_on();
-        });
+        object->move_to_own_node(
+            self, deadline_after(kEvacuateTime),
+            [all = shared_from_this(), id = object->location().id](Status status) {
+              --all->under_way;
+              // One that has ended is of no use to anybody.
+              if (!status.ok() && status.code() != ErrorCode::kObjectLost) {
+                ++all->failed;
+                LOG(warn, "object {} cannot be moved off the node that is about to leave: {}",
+                    id.hex(), status.message());
+              }
+              all->go_on();
+            });
       }
       if (under_way == 0 && done) std::exchange(done, nullptr)(failed);
     }
@@ -152,7 +174,8 @@ void Process::shut_down() {
   if (objects_ && drain_notice()) objects_->keep_all();
   std::vector<std::shared_ptr<ActorClient>> clients;
   std::vector<std::shared_ptr<WorkerLink>> links;
-  std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering;  // dropped outside of the lock
+  std::unordered_map<std::uint64_t, std::vector<ObjectValue>>
+      lingering;  // dropped outside of the lock
   {
     std::lock_guard lock(mutex_);
     for (auto& [id, weak] : clients_) {
@@ -181,7 +204,8 @@ std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
   std::shared_ptr<ActorClient> known;  // dropped outside of the lock
   {
     std::lock_guard lock(mutex_);
-    if (auto found = clients_.find(address.actor); found != clients_.end()) known = found->second.lock();
+    if (auto found = clients_.find(address.actor); found != clients_.end())
+      known = found->second.lock();
   }
   if (known) {
     known->adopt(address);
@@ -213,24 +237,29 @@ std::shared_ptr<WorkerLink> Process::link_for(const ActorAddress& address) {
 
 void Process::forget_client(ActorId actor) {
   std::lock_guard lock(mutex_);
-  if (auto found = clients_.find(actor); found != clients_.end() && found->second.expired()) clients_.erase(found);
+  if (auto found = clients_.find(actor); found != clients_.end() && found->second.expired())
+    clients_.erase(found);
 }
 
 void Process::forget_link(WorkerId worker) {
   std::lock_guard lock(mutex_);
-  if (auto found = links_.find(worker); found != links_.end() && found->second.expired()) links_.erase(found);
+  if (auto found = links_.find(worker); found != links_.end() && found->second.expired())
+    links_.erase(found);
 }
 
-Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline, const std::stop_token& stop) {
+Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline,
+                                   const std::stop_token& stop) {
   ObjectValue value;
   if (encoder.size() < kLargeArrayBytes) {
     value.bytes = encoder.to_buffer();
   } else {
-    if (!objects_) return unavailable("the runtime is not started: call start() or run() before making objects");
+    if (!objects_)
+      return unavailable("the runtime is not started: call start() or run() before making objects");
     Result<WritableObject> object = objects_->create(encoder.size(), {}, deadline, stop);
     if (!object.ok()) return object.status();
     encoder.gather(object->data());
-    value.stored = StoredObject::make(objects_, object_table_, objects_->seal(*std::move(object)), StoredObject::Kind::kOwned);
+    value.stored = StoredObject::make(objects_, object_table_, objects_->seal(*std::move(object)),
+                                      StoredObject::Kind::kOwned);
   }
   value.refs = encoder.take_refs();
   return value;
@@ -255,11 +284,14 @@ ActorInstance Process::current_actor() const {
 }
 
 std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location, bool indirect) {
-  return StoredObject::make(objects_, object_table_, std::move(location), indirect ? StoredObject::Kind::kPassedOn : StoredObject::Kind::kBorrowed);
+  return StoredObject::make(
+      objects_, object_table_, std::move(location),
+      indirect ? StoredObject::Kind::kPassedOn : StoredObject::Kind::kBorrowed);
 }
 
 std::shared_ptr<StoredObject> Process::adopt_borrow(ObjectLocation location) {
-  return StoredObject::make(objects_, object_table_, std::move(location), StoredObject::Kind::kConfirmed);
+  return StoredObject::make(objects_, object_table_, std::move(location),
+                            StoredObject::Kind::kConfirmed);
 }
 
 void Process::linger(std::vector<ObjectValue> lent) {
@@ -282,7 +314,8 @@ void Process::linger(std::vector<ObjectValue> lent) {
       if (!self) return;
       std::vector<ObjectValue> dropped;  // outside of the lock
       std::lock_guard lock(self->mutex_);
-      if (auto found = self->lingering_values_.find(number); found != self->lingering_values_.end()) {
+      if (auto found = self->lingering_values_.find(number);
+          found != self->lingering_values_.end()) {
         dropped = std::move(found->second);
         self->lingering_values_.erase(found);
       }
@@ -298,41 +331,47 @@ object_wire::ProcessReport Process::report() const {
       if (auto client = weak.lock()) clients.push_back(std::move(client));
     }
   }
-  object_wire::ProcessReport report = object_table_->report([&](const std::function<void(const ObjectLocation&, bool)>& visit) {
-    for (const auto& client : clients) client->visit_lent(visit);
-  });
+  object_wire::ProcessReport report =
+      object_table_->report([&](const std::function<void(const ObjectLocation&, bool)>& visit) {
+        for (const auto& client : clients) client->visit_lent(visit);
+      });
   report.inline_objects = inline_objects_.load(std::memory_order_relaxed);
   return report;
 }
 
-PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout) {
+PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
+                                  std::chrono::milliseconds timeout) {
   auto self = shared_from_this();
-  PendingActor pending{spec.actor, std::make_shared<ObjectState>(self), std::make_shared<ActorAddress>()};
+  PendingActor pending{spec.actor, std::make_shared<ObjectState>(self),
+                       std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
   if (!lent.empty()) {
     std::lock_guard lock(mutex_);
     lent_to_constructors_[actor] = std::move(lent);
   }
-  node_->create_actor(std::move(spec), deadline_after(timeout), [self, pending, actor](Result<ActorAddress> address) {
-    if (address.ok()) {
-      std::vector<ObjectStatePtr> unused;  // get_if_exists found another; dropped outside of the lock
-      if (address->actor != actor) {
-        std::lock_guard lock(self->mutex_);
-        if (auto found = self->lent_to_constructors_.find(actor); found != self->lent_to_constructors_.end()) {
-          unused = std::move(found->second);
-          self->lent_to_constructors_.erase(found);
-        }
-      }
-      *pending.address = *std::move(address);
-      pending.created->fulfil({});
-    } else {
-      {
-        std::lock_guard lock(self->mutex_);
-        self->lent_to_constructors_.erase(actor);
-      }
-      pending.created->fail(address.status());
-    }
-  });
+  node_->create_actor(std::move(spec), deadline_after(timeout),
+                      [self, pending, actor](Result<ActorAddress> address) {
+                        if (address.ok()) {
+                          std::vector<ObjectStatePtr>
+                              unused;  // get_if_exists found another; dropped outside of the lock
+                          if (address->actor != actor) {
+                            std::lock_guard lock(self->mutex_);
+                            if (auto found = self->lent_to_constructors_.find(actor);
+                                found != self->lent_to_constructors_.end()) {
+                              unused = std::move(found->second);
+                              self->lent_to_constructors_.erase(found);
+                            }
+                          }
+                          *pending.address = *std::move(address);
+                          pending.created->fulfil({});
+                        } else {
+                          {
+                            std::lock_guard lock(self->mutex_);
+                            self->lent_to_constructors_.erase(actor);
+                          }
+                          pending.created->fail(address.status());
+                        }
+                      });
   return pending;
 }
 
@@ -350,7 +389,8 @@ void Process::on_actor_died(ActorId actor) {
   linger(std::move(values));
 }
 
-void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure) {
+void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline,
+                   OnFailure on_failure) {
   std::size_t settled = 0;
   for (const auto& object : objects) {
     if (!object->is_settled()) continue;

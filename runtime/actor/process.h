@@ -1,6 +1,7 @@
-// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the object store, its sides of actors.
-// Private to the runtime; users see Runtime. Shared by handles and refs, so that these may outlive the Runtime and then fail
-// with kCancelled instead of dangling.
+// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the
+// object store, its sides of actors. Private to the runtime; users see Runtime. Shared by handles
+// and refs, so that these may outlive the Runtime and then fail with kCancelled instead of
+// dangling.
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,8 @@
 #include "runtime/actor/object_state.h"
 #include "runtime/actor/pending_actor.h"
 #include "runtime/actor/registry.h"
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/result.h"
 #include "runtime/node/node_client.h"
 #include "runtime/object/object_client.h"
 #include "runtime/observe/activity_page.h"
@@ -33,7 +34,8 @@
 
 namespace runtime {
 
-/// How long a value that someone waits for (an argument, a result) waits for room in a full store, if its call has so long.
+/// How long a value that someone waits for (an argument, a result) waits for room in a full store,
+/// if its call has so long.
 inline constexpr std::chrono::seconds kStoreWait{30};
 inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
 
@@ -53,7 +55,8 @@ class Process : public std::enable_shared_from_this<Process> {
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
   NodeClient& node() { return *node_; }
-  /// What this process says of itself to its node; null when the node is elsewhere, or this is a simulation.
+  /// What this process says of itself to its node; null when the node is elsewhere, or this is a
+  /// simulation.
   const std::shared_ptr<ActivityPage>& activity() const { return activity_; }
   const Registry& registry() const { return *registry_; }
   /// What this process's calls carry to tell them from another's with the same sequence.
@@ -69,8 +72,9 @@ class Process : public std::enable_shared_from_this<Process> {
   void forget_client(ActorId actor);
   void forget_link(WorkerId worker);
 
-  /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
-  /// Errors: kResourceExhausted (no room by the deadline), kCancelled (told to stop while it waited for room), kUnavailable.
+  /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's
+  /// shared memory. Errors: kResourceExhausted (no room by the deadline), kCancelled (told to stop
+  /// while it waited for room), kUnavailable.
   Result<ObjectValue> store(Encoder& encoder, Deadline deadline, const std::stop_token& stop = {});
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
@@ -78,38 +82,48 @@ class Process : public std::enable_shared_from_this<Process> {
   std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
   /// The same of one that ObjectClient::borrow_and_confirm has told the owner of.
   std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
-  /// Keeps for a moment what was lent to a process that has died: those that it passed the objects on to are about to say that they have them.
+  /// Keeps for a moment what was lent to a process that has died: those that it passed the objects
+  /// on to are about to say that they have them.
   void linger(std::vector<ObjectValue> lent);
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
   /// Objects that lie in this process itself, or have no value yet.
-  void count_inline(int change) { inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed); }
+  void count_inline(int change) {
+    inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+  }
 
   /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
-  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
+  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
+                           std::chrono::milliseconds timeout);
   void on_actor_died(ActorId actor);
 
   /// A node is about to leave, as NodeClient::set_on_node_drains. On the loop.
   void on_node_drains(NodeId node, const NodeDrain& drain);
   /// That this process's own node is about to leave; nothing while it is not. Any thread.
   std::optional<DrainNotice> drain_notice() const;
-  /// Called on the loop for each node that is about to leave; for those that are already before it returns. Not from within a handler.
+  /// Called on the loop for each node that is about to leave; for those that are already before it
+  /// returns. Not from within a handler.
   void hear_of_drains(std::function<void(NodeId node)> handler);
 
-  /// The one actor that this process runs, whose children what it spawns are; none when it runs several.
+  /// The one actor that this process runs, whose children what it spawns are; none when it runs
+  /// several.
   void set_resident(ActorInstance actor);
-  /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's resident. None in a driver.
+  /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's
+  /// resident. None in a driver.
   ActorInstance current_actor() const;
 
   /// Runs a user's callback on a thread of its own, after those before it; not once shut down.
   void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
 
-  /// Blocks until `count` of the objects are settled or the deadline passes; with OnFailure::kReturn also when one has failed.
-  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure = OnFailure::kCount);
+  /// Blocks until `count` of the objects are settled or the deadline passes; with
+  /// OnFailure::kReturn also when one has failed.
+  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline,
+            OnFailure on_failure = OnFailure::kCount);
 
   /// Makes an asynchronous request of the node and blocks for its answer: `make(callback)`.
   template <class T>
-  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make, const std::function<void()>& when_slow = {});
+  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make,
+                const std::function<void()>& when_slow = {});
   Status ask(const std::function<void(NodeClient::Done)>& make);
 
  private:
@@ -147,7 +161,8 @@ inline constexpr std::chrono::seconds kSilentWait{2};
 Deadline bounded(Deadline deadline);
 
 template <class T>
-Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make, const std::function<void()>& when_slow) {
+Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make,
+                       const std::function<void()>& when_slow) {
   struct Answer {
     explicit Answer(EventLoop& loop) : event(loop) {}
     Event event;
@@ -160,7 +175,8 @@ Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make,
     answer->event.set();
   });
   if (when_slow && !block_until(loop_, answer->event, deadline_after(kSilentWait))) when_slow();
-  if (!block_until(loop_, answer->event, Deadline::max())) return cancelled("the runtime was stopped");
+  if (!block_until(loop_, answer->event, Deadline::max()))
+    return cancelled("the runtime was stopped");
   return *std::move(answer->result);
 }
 

@@ -1,4 +1,5 @@
-// Published objects: values with a name and a version, which belong to the cluster rather than to the process that made them.
+// Published objects: values with a name and a version, which belong to the cluster rather than to
+// the process that made them.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,11 @@ namespace runtime {
 struct PublishOptions {
   /// Where the name lies. Empty: the job's namespace.
   std::string name_space{};
-  /// Versions of the name that stay, this one included; older ones are dropped, and their memory goes when nobody holds them any more.
+  /// Versions of the name that stay, this one included; older ones are dropped, and their memory
+  /// goes when nobody holds them any more.
   std::uint32_t keep_last = 2;
-  /// Nodes that keep the bytes, so that the loss of all but one of them loses nothing. Small values are kept by the head and by no node.
+  /// Nodes that keep the bytes, so that the loss of all but one of them loses nothing. Small values
+  /// are kept by the head and by no node.
   std::uint32_t copies = 1;
 };
 
@@ -31,7 +34,8 @@ struct PublishedQuery {
   std::string name_space{};
 };
 
-/// A version of a published object. The reference keeps it, also when the name has gone on or is dropped.
+/// A version of a published object. The reference keeps it, also when the name has gone on or is
+/// dropped.
 template <class T>
 struct Published {
   std::uint64_t version = 0;
@@ -66,11 +70,13 @@ struct Found {
 };
 
 /// What Runtime::publish does. Blocks. `type`: of the value.
-Status publish(const std::shared_ptr<Process>& process, const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
+Status publish(const std::shared_ptr<Process>& process, const std::string& name,
+               std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
                const PublishOptions& options, Deadline deadline);
-/// `done` once, on the event loop: with a reference that keeps the version. Refused with kInvalidArgument when it was published as another type.
-void find(const std::shared_ptr<Process>& process, const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline,
-          std::function<void(Result<Found>)> done);
+/// `done` once, on the event loop: with a reference that keeps the version. Refused with
+/// kInvalidArgument when it was published as another type.
+void find(const std::shared_ptr<Process>& process, const std::string& name, std::type_index type,
+          const PublishedQuery& query, Deadline deadline, std::function<void(Result<Found>)> done);
 
 }  // namespace published_detail
 

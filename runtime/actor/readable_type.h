@@ -5,7 +5,8 @@
 
 namespace runtime {
 
-/// "std::vector<float, std::allocator<float> >" of "St6vectorIfSaIfEE"; what cannot be read stays as it is.
+/// "std::vector<float, std::allocator<float> >" of "St6vectorIfSaIfEE"; what cannot be read stays
+/// as it is.
 std::string readable_type(const std::string& mangled);
 
 }  // namespace runtime

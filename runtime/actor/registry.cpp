@@ -35,8 +35,8 @@ std::string plain_name(const std::string& symbol) {
   return name.substr(start, end - start);
 }
 
-/// The text a method has on the wire instead of a name that cannot be found: it fits this very program only, so that methods of
-/// different programs are never mistaken for each other.
+/// The text a method has on the wire instead of a name that cannot be found: it fits this very
+/// program only, so that methods of different programs are never mistaken for each other.
 std::string nameless(std::size_t position) {
   static const std::uint64_t fingerprint = program_fingerprint();
   return "#" + std::to_string(position) + "@" + std::to_string(fingerprint);
@@ -55,15 +55,18 @@ const MethodEntry* ActorClass::find(MethodId id) const {
 }
 
 bool ActorClass::has_group(const std::string& group) const {
-  return std::any_of(methods_.begin(), methods_.end(), [&](const MethodEntry& method) { return method.concurrency_group == group; });
+  return std::any_of(methods_.begin(), methods_.end(),
+                     [&](const MethodEntry& method) { return method.concurrency_group == group; });
 }
 
 bool ActorClass::has_method(const std::string& name) const {
-  return std::any_of(methods_.begin(), methods_.end(), [&](const MethodEntry& method) { return method.name == name; });
+  return std::any_of(methods_.begin(), methods_.end(),
+                     [&](const MethodEntry& method) { return method.name == name; });
 }
 
 bool ActorClass::has_coroutines() const {
-  return std::any_of(methods_.begin(), methods_.end(), [](const MethodEntry& method) { return method.coroutine != nullptr; });
+  return std::any_of(methods_.begin(), methods_.end(),
+                     [](const MethodEntry& method) { return method.coroutine != nullptr; });
 }
 
 void ActorClass::add(MethodEntry entry) {
@@ -119,7 +122,8 @@ Result<const ActorClass*> Registry::find(std::type_index type) const {
     if (known->type() == type) return static_cast<const ActorClass*>(known.get());
   }
   const std::string name = readable_type(type.name());
-  return invalid_argument("class " + name + " is not registered: call register_actor<" + name + ">(\"" + name + "\", ...) in main");
+  return invalid_argument("class " + name + " is not registered: call register_actor<" + name +
+                          ">(\"" + name + "\", ...) in main");
 }
 
 Result<const ActorClass*> Registry::find(const std::string& name) const {
@@ -128,7 +132,8 @@ Result<const ActorClass*> Registry::find(const std::string& name) const {
   }
   std::string names;
   for (const auto& known : classes_) names += (names.empty() ? "" : ", ") + known->name();
-  return invalid_argument("this program has no actor class \"" + name + "\"; it has " + (names.empty() ? "none" : names));
+  return invalid_argument("this program has no actor class \"" + name + "\"; it has " +
+                          (names.empty() ? "none" : names));
 }
 
 }  // namespace runtime

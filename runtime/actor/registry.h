@@ -21,18 +21,19 @@ namespace runtime {
 /// One method of a registered class.
 struct MethodEntry {
   MethodKey key;
-  std::string name;       // "add"; empty until names are resolved
-  std::string symbol;     // what identifies it beside the signature
+  std::string name;    // "add"; empty until names are resolved
+  std::string symbol;  // what identifies it beside the signature
   MethodId id = 0;
   Invoker invoke = nullptr;
   CoroutineInvoker coroutine = nullptr;  // instead of invoke
-  std::string concurrency_group;  // empty: the default one
+  std::string concurrency_group;         // empty: the default one
   std::chrono::milliseconds timeout{0};  // 0: none
   bool takes_context = false;
   bool is_stream = false;  // yields values through a StreamWriter
 };
 
-/// A registered class: its wire name and its methods. Immutable after registration, apart from the lazily resolved names.
+/// A registered class: its wire name and its methods. Immutable after registration, apart from the
+/// lazily resolved names.
 class ActorClass {
  public:
   ActorClass(std::string name, std::type_index type) : name_(std::move(name)), type_(type) {}
@@ -72,7 +73,8 @@ class ActorClass {
   std::unordered_map<MethodId, std::size_t> by_id_;
 };
 
-/// Filled before the runtime starts, then sealed: names are looked up and ids computed; after that it is only read, from any thread.
+/// Filled before the runtime starts, then sealed: names are looked up and ids computed; after that
+/// it is only read, from any thread.
 class Registry {
  public:
   /// CHECKs that neither name nor type is registered yet and that it is not sealed.

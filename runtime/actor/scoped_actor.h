@@ -8,13 +8,15 @@
 
 namespace runtime {
 
-/// Made by Runtime::spawn_scoped, which must outlive it. Its destructor terminates the actor: the calls that wait are run, and it blocks until the
-/// actor is gone, at most half a minute.
+/// Made by Runtime::spawn_scoped, which must outlive it. Its destructor terminates the actor: the
+/// calls that wait are run, and it blocks until the actor is gone, at most half a minute.
 template <class T>
 class ScopedActor {
  public:
-  ScopedActor(ActorHandle<T> handle, UniqueFunction<void()> end) : handle_(std::move(handle)), end_(std::move(end)) {}
-  ScopedActor(ScopedActor&& other) noexcept : handle_(std::exchange(other.handle_, {})), end_(std::exchange(other.end_, {})) {}
+  ScopedActor(ActorHandle<T> handle, UniqueFunction<void()> end)
+      : handle_(std::move(handle)), end_(std::move(end)) {}
+  ScopedActor(ScopedActor&& other) noexcept
+      : handle_(std::exchange(other.handle_, {})), end_(std::exchange(other.end_, {})) {}
   ScopedActor& operator=(ScopedActor&& other) noexcept {
     if (this != &other) {
       finish();

@@ -5,7 +5,9 @@
 
 namespace runtime::stream_detail {
 
-Result<ObjectStatePtr> next(StreamState& stream, Deadline deadline) { return stream.next(deadline); }
+Result<ObjectStatePtr> next(StreamState& stream, Deadline deadline) {
+  return stream.next(deadline);
+}
 bool ended(const StreamState& stream) { return stream.ended(); }
 void abandon(StreamState& stream) { stream.abandon(); }
 Status write(StreamSender& sender, Encoder& value) { return sender.write(value); }

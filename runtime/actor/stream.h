@@ -2,7 +2,8 @@
 //
 //   Status generate(StreamWriter<std::string>& out, std::string prompt) {     // a method
 //     while (...) {
-//       if (Status status = out.write(token); !status.ok()) return status;    // waits while the caller is behind
+//       if (Status status = out.write(token); !status.ok()) return status;    // waits while the
+//       caller is behind
 //     }
 //     return {};
 //   }
@@ -39,8 +40,9 @@ void abandon(StreamState& stream);
 Status write(StreamSender& sender, Encoder& value);
 }  // namespace stream_detail
 
-/// The parameter of a method that yields values of type T, before its arguments (and behind a CallContext). The method returns Status or void, and is
-/// no coroutine. The caller's window (CallOptions::stream_window) bounds how far it may run ahead.
+/// The parameter of a method that yields values of type T, before its arguments (and behind a
+/// CallContext). The method returns Status or void, and is no coroutine. The caller's window
+/// (CallOptions::stream_window) bounds how far it may run ahead.
 template <class T>
 class StreamWriter {
  public:
@@ -48,8 +50,9 @@ class StreamWriter {
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
 
-  /// Sends a copy; large arrays through shared memory. Blocks while the window is full. Errors: kCancelled (the caller has dropped the stream, cancelled
-  /// the call or died: return), kDeadlineExceeded (of the call), kResourceExhausted (no room in the store).
+  /// Sends a copy; large arrays through shared memory. Blocks while the window is full. Errors:
+  /// kCancelled (the caller has dropped the stream, cancelled the call or died: return),
+  /// kDeadlineExceeded (of the call), kResourceExhausted (no room in the store).
   Status write(const T& value) {
     Encoder encoder;
     encode_value(encoder, value);
@@ -60,8 +63,8 @@ class StreamWriter {
   StreamSender* sender_;
 };
 
-/// The values of one call, in order. For one thread; movable. Dropping it before its end cancels the call: the method's next write fails
-/// with kCancelled.
+/// The values of one call, in order. For one thread; movable. Dropping it before its end cancels
+/// the call: the method's next write fails with kCancelled.
 template <class T>
 class Stream {
  public:
@@ -90,7 +93,8 @@ class Stream {
 
   /// Refers to no call; next() fails with kInvalidArgument.
   Stream() = default;
-  explicit Stream(OpenStream opened) : state_(std::move(opened.state)), result_(std::move(opened.result)) {}
+  explicit Stream(OpenStream opened)
+      : state_(std::move(opened.state)), result_(std::move(opened.result)) {}
   Stream(Stream&& other) noexcept = default;
   Stream& operator=(Stream&& other) noexcept {
     if (this != &other) {
@@ -103,11 +107,15 @@ class Stream {
   }
   ~Stream() { close(); }
 
-  /// Waits for the next value; nothing at the end. Failures come after the values that were sent before them: the method's own Status; kActorDied;
-  /// kDeadlineExceeded of the call, or of `deadline`, after which the stream goes on (done() is false). A large value (64 KiB and more) is an object of the
-  /// actor's process until it is read, and kObjectLost when that has ended before.
+  /// Waits for the next value; nothing at the end. Failures come after the values that were sent
+  /// before them: the method's own Status; kActorDied; kDeadlineExceeded of the call, or of
+  /// `deadline`, after which the stream goes on (done() is false). A large value (64 KiB and more)
+  /// is an object of the actor's process until it is read, and kObjectLost when that has ended
+  /// before.
   Result<std::optional<T>> next(Deadline deadline = Deadline::max()) {
-    if (!state_) return keep(result_.is_valid() ? result_.state()->failure() : invalid_argument("a Stream that belongs to no call"));
+    if (!state_)
+      return keep(result_.is_valid() ? result_.state()->failure()
+                                     : invalid_argument("a Stream that belongs to no call"));
     Result<ObjectStatePtr> object = stream_detail::next(*state_, deadline);
     if (!object.ok()) return keep(object.status());
     status_ = {};
@@ -123,9 +131,11 @@ class Stream {
 
   /// Whether all values were taken and the call has ended.
   bool done() const { return !state_ || stream_detail::ended(*state_); }
-  /// Of the last next(): why it gave no value; ok at the regular end. What to look at behind a loop.
+  /// Of the last next(): why it gave no value; ok at the regular end. What to look at behind a
+  /// loop.
   const Status& status() const { return status_; }
-  /// Settles when the method has returned, whether its values were taken or not: to cancel, or to wait for.
+  /// Settles when the method has returned, whether its values were taken or not: to cancel, or to
+  /// wait for.
   const ObjectRef<void>& result() const { return result_; }
 
   /// Values until the end or a failure; see status().

@@ -11,7 +11,8 @@ namespace runtime {
 
 namespace {
 
-/// What a stream's value lends is released under a number of its own; calls' sequences stay far below.
+/// What a stream's value lends is released under a number of its own; calls' sequences stay far
+/// below.
 std::uint64_t next_lend_id() {
   static std::atomic<std::uint64_t> last{std::uint64_t{1} << 63};
   return last.fetch_add(1) + 1;
@@ -19,8 +20,9 @@ std::uint64_t next_lend_id() {
 
 }  // namespace
 
-StreamSender::StreamSender(std::shared_ptr<Process> process, HeldResults& held, std::shared_ptr<Channel> channel, ActorId actor,
-                           std::uint64_t sequence, std::uint32_t window, CallContext context)
+StreamSender::StreamSender(std::shared_ptr<Process> process, HeldResults& held,
+                           std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
+                           std::uint32_t window, CallContext context)
     : process_(std::move(process)),
       held_(held),
       channel_(std::move(channel)),
@@ -52,11 +54,13 @@ Status StreamSender::wait_for_room(bool* consumer_waits) {
 Status StreamSender::write(Encoder& encoder) {
   bool consumer_waits = false;
   if (Status status = wait_for_room(&consumer_waits); !status.ok()) return status;
-  Result<ObjectValue> value = process_->store(encoder, room_deadline(context_.deadline()), context_.stop_token());
+  Result<ObjectValue> value =
+      process_->store(encoder, room_deadline(context_.deadline()), context_.stop_token());
   if (Status status = context_.status(); !status.ok()) return status;
   if (!value.ok()) return value.status();
   while (ObjectStatePtr ref = first_unsettled(value->refs)) {
-    if (!ref->wait(context_.deadline())) return deadline_exceeded("an object in a value of the stream was not there in time");
+    if (!ref->wait(context_.deadline()))
+      return deadline_exceeded("an object in a value of the stream was not there in time");
   }
   const std::uint64_t lend_id = value->refers() ? next_lend_id() : 0;
   Message message;
@@ -65,7 +69,8 @@ Status StreamSender::write(Encoder& encoder) {
   if (!meta.ok()) return meta.status();
   message.meta = *std::move(meta);
   message.payload = Payload(value->bytes);
-  if (lend_id != 0 && !held_.hold(*channel_, actor_, lend_id, *std::move(value))) return cancelled("the caller is gone");
+  if (lend_id != 0 && !held_.hold(*channel_, actor_, lend_id, *std::move(value)))
+    return cancelled("the caller is gone");
   // A consumer that has nothing wants this at once; else it may as well travel with the next.
   Status sent = channel_->send(std::move(message), consumer_waits ? Flush::kNow : Flush::kSoon);
   if (!sent.ok() && channel_->closed()) return cancelled("the caller is gone");

@@ -20,13 +20,14 @@ class HeldResults;
 /// Used by the thread that runs the method; the event loop tells how far the consumer is.
 class StreamSender {
  public:
-  StreamSender(std::shared_ptr<Process> process, HeldResults& held, std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
+  StreamSender(std::shared_ptr<Process> process, HeldResults& held,
+               std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
                std::uint32_t window, CallContext context);
   StreamSender(const StreamSender&) = delete;
   StreamSender& operator=(const StreamSender&) = delete;
 
-  /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (nobody reads any more), kDeadlineExceeded,
-  /// kResourceExhausted (no room in the store).
+  /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (nobody reads
+  /// any more), kDeadlineExceeded, kResourceExhausted (no room in the store).
   Status write(Encoder& value);
   /// The consumer has taken so many values in all.
   void on_taken(std::uint64_t count);

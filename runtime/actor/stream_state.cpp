@@ -8,7 +8,9 @@
 namespace runtime {
 
 StreamState::StreamState(std::shared_ptr<Process> process, std::uint32_t window)
-    : process_(std::move(process)), window_(window), event_(std::make_unique<Event>(process_->loop())) {}
+    : process_(std::move(process)),
+      window_(window),
+      event_(std::make_unique<Event>(process_->loop())) {}
 
 StreamState::~StreamState() = default;
 
@@ -25,7 +27,8 @@ Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
         // Half a window at a time: the producer never waits for a consumer that keeps up.
         if (taken_ - told_ >= std::max(window_ / 2, 1u)) tell = told_ = taken_;
       } else if (end_) {
-        return end_->ok() ? Result<ObjectStatePtr>(ObjectStatePtr()) : Result<ObjectStatePtr>(*end_);
+        return end_->ok() ? Result<ObjectStatePtr>(ObjectStatePtr())
+                          : Result<ObjectStatePtr>(*end_);
       } else {
         event_->reset();
       }
@@ -36,7 +39,8 @@ Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
       return ObjectState::ready(process_, *std::move(value));
     }
     if (block_until(process_->loop(), *event_, deadline)) continue;
-    if (process_->is_shut_down()) return cancelled("the runtime was stopped while a stream was read");
+    if (process_->is_shut_down())
+      return cancelled("the runtime was stopped while a stream was read");
     return deadline_exceeded("the next value of the stream was not there in time");
   }
 }
@@ -55,14 +59,16 @@ void StreamState::abandon() {
     dropped.swap(values_);
     if (!end_) call = call_.lock();
   }
-  if (call) (void)ActorClient::cancel(call, CancelMode::kCooperative);  // the actor stops or it is gone
+  if (call)
+    (void)ActorClient::cancel(call, CancelMode::kCooperative);  // the actor stops or it is gone
 }
 
 void StreamState::put(ObjectValue value) {
   std::lock_guard lock(mutex_);
   if (abandoned_ || end_) return;  // the parameter goes after the lock
   if (values_.size() >= window_) {
-    end_ = internal_error("the actor sent more values of a stream than its window of " + std::to_string(window_));
+    end_ = internal_error("the actor sent more values of a stream than its window of " +
+                          std::to_string(window_));
   } else {
     values_.push_back(std::move(value));
   }

@@ -1,4 +1,5 @@
-// StreamState: the caller's side of a call that yields many values: those that have come and were not taken yet.
+// StreamState: the caller's side of a call that yields many values: those that have come and were
+// not taken yet.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace runtime {
 
-/// One thread takes; the event loop puts. The producer may be at most `window` values ahead of what was taken.
+/// One thread takes; the event loop puts. The producer may be at most `window` values ahead of what
+/// was taken.
 class StreamState {
  public:
   StreamState(std::shared_ptr<Process> process, std::uint32_t window);
@@ -23,7 +25,8 @@ class StreamState {
 
   std::uint32_t window() const { return window_; }
 
-  /// The next value, settled; null at the end. Errors: kDeadlineExceeded (ask again), and once all values are taken why the call ended.
+  /// The next value, settled; null at the end. Errors: kDeadlineExceeded (ask again), and once all
+  /// values are taken why the call ended.
   Result<ObjectStatePtr> next(Deadline deadline);
   /// Whether next() has nothing more to give.
   bool ended() const;

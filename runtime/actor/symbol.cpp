@@ -27,7 +27,9 @@ int match_module(dl_phdr_info* info, std::size_t, void* into) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     std::uintptr_t start = info->dlpi_addr + segment.p_vaddr;
-    if (segment.p_type != PT_LOAD || module.wanted < start || module.wanted >= start + segment.p_memsz) continue;
+    if (segment.p_type != PT_LOAD || module.wanted < start ||
+        module.wanted >= start + segment.p_memsz)
+      continue;
     module.path = info->dlpi_name[0] != '\0' ? info->dlpi_name : "/proc/self/exe";
     module.base = info->dlpi_addr;
     module.found = true;
@@ -45,14 +47,15 @@ Symbol symbol_at(std::uintptr_t address) {
   Symbol result{.offset = address - module.base, .module = module.path};
   std::uintptr_t file_address = address - module.base;
   SymbolTable table(module.path);
-  table.for_each_function([&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
-    if (file_address < start || file_address >= start + std::max<std::size_t>(size, 1)) return;
-    char name[sizeof result.name];
-    table.copy_name(place, name);
-    if (result.name[0] != '\0' && std::strcmp(result.name, name) <= 0) return;
-    std::memcpy(result.name, name, sizeof name);
-    result.offset = file_address - start;
-  });
+  table.for_each_function(
+      [&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
+        if (file_address < start || file_address >= start + std::max<std::size_t>(size, 1)) return;
+        char name[sizeof result.name];
+        table.copy_name(place, name);
+        if (result.name[0] != '\0' && std::strcmp(result.name, name) <= 0) return;
+        std::memcpy(result.name, name, sizeof name);
+        result.offset = file_address - start;
+      });
   return result;
 }
 
@@ -94,7 +97,9 @@ std::uint64_t program_fingerprint() {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const ElfW(Phdr)& segment = info->dlpi_phdr[i];
           if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
-          result = XXH3_64bits_withSeed(reinterpret_cast<const void*>(info->dlpi_addr + segment.p_vaddr), segment.p_memsz, result);
+          result =
+              XXH3_64bits_withSeed(reinterpret_cast<const void*>(info->dlpi_addr + segment.p_vaddr),
+                                   segment.p_memsz, result);
         }
         return 1;  // the first entry is the program
       },

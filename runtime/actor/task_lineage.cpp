@@ -25,10 +25,12 @@ TaskLineage::TaskLineage(const TaskSource& source, std::string keeper, Submit su
     Input input;
     const bool is_stored = ref->failure().ok() && ref->value().stored != nullptr;
     input.object = ref;
-    if (is_stored) input.lineage = std::dynamic_pointer_cast<TaskLineage>(ref->value().stored->lineage());
+    if (is_stored)
+      input.lineage = std::dynamic_pointer_cast<TaskLineage>(ref->value().stored->lineage());
     if (!input.lineage) {
       input.kept = ref;
-      if (ref->failure().ok()) bytes_ += is_stored ? ref->value().stored->size() : ref->value().bytes.size();
+      if (ref->failure().ok())
+        bytes_ += is_stored ? ref->value().stored->size() : ref->value().bytes.size();
     }
     bytes_ += sizeof(Input);
     inputs_.push_back(std::move(input));
@@ -57,7 +59,9 @@ Result<ObjectStatePtr> TaskLineage::obtain(Input& input, std::size_t position) {
   if (input.kept) return input.kept;
   if (ObjectStatePtr there = input.object.lock()) return there;
   Result<ObjectStatePtr> made = input.lineage->run_again();
-  if (!made.ok()) return made.status().with_context("its argument by reference number " + std::to_string(position + 1));
+  if (!made.ok())
+    return made.status().with_context("its argument by reference number " +
+                                      std::to_string(position + 1));
   input.object = *made;
   return made;
 }
@@ -95,7 +99,8 @@ void LineageTable::add(const std::shared_ptr<TaskLineage>& lineage) {
     }
   }
   for (const auto& old : too_much) {
-    old->forget("what it was made from was forgotten: this process may keep " + std::to_string(bytes_max_) + " bytes for that (RuntimeOptions::lineage_bytes_max)");
+    old->forget("what it was made from was forgotten: this process may keep " +
+                std::to_string(bytes_max_) + " bytes for that (RuntimeOptions::lineage_bytes_max)");
   }
 }
 

@@ -1,4 +1,5 @@
-// TaskLineage: everything to run a task again for its result. LineageTable: bounds what a process keeps for that.
+// TaskLineage: everything to run a task again for its result. LineageTable: bounds what a process
+// keeps for that.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,14 @@ struct TaskSource {
 
 class LineageTable;
 
-/// Of the large result of a task. Keeps the task's small and encoded arguments, and of its arguments by reference those that cannot be made again
-/// themselves; of the others only their lineage, so that a chain of results keeps none of its links in memory. Any thread.
+/// Of the large result of a task. Keeps the task's small and encoded arguments, and of its
+/// arguments by reference those that cannot be made again themselves; of the others only their
+/// lineage, so that a chain of results keeps none of its links in memory. Any thread.
 class TaskLineage final : public Lineage, public std::enable_shared_from_this<TaskLineage> {
  public:
   /// Submits the task anew; its result has this lineage again.
-  using Submit = std::function<Result<ObjectStatePtr>(ObjectValue arguments, std::shared_ptr<TaskLineage> lineage)>;
+  using Submit = std::function<Result<ObjectStatePtr>(ObjectValue arguments,
+                                                      std::shared_ptr<TaskLineage> lineage)>;
 
   /// `keeper`: the node of this process.
   TaskLineage(const TaskSource& source, std::string keeper, Submit submit);
@@ -46,9 +49,9 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
  private:
   friend class LineageTable;
   struct Input {
-    ObjectStatePtr kept;                     // the object itself, or
-    std::weak_ptr<ObjectState> object;       // while somebody else keeps it,
-    std::shared_ptr<TaskLineage> lineage;    // or how to make it again
+    ObjectStatePtr kept;                   // the object itself, or
+    std::weak_ptr<ObjectState> object;     // while somebody else keeps it,
+    std::shared_ptr<TaskLineage> lineage;  // or how to make it again
   };
   void forget(std::string why);
   static Result<ObjectStatePtr> obtain(Input& input, std::size_t position);
@@ -68,7 +71,8 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   std::string forgotten_;  // why
 };
 
-/// The lineages of a process. Those that are too much are forgotten, oldest first; their objects are then lost for good when their copies are.
+/// The lineages of a process. Those that are too much are forgotten, oldest first; their objects
+/// are then lost for good when their copies are.
 class LineageTable : public std::enable_shared_from_this<LineageTable> {
  public:
   explicit LineageTable(std::size_t bytes_max) : bytes_max_(bytes_max) {}

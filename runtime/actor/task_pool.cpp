@@ -14,7 +14,8 @@
 namespace runtime {
 
 namespace {
-// An ask for a lease ends a little before the first task that needs it, so that the task's failure can say what was missing.
+// An ask for a lease ends a little before the first task that needs it, so that the task's failure
+// can say what was missing.
 constexpr std::chrono::milliseconds kAskMargin{50};
 }  // namespace
 
@@ -46,10 +47,11 @@ struct TaskPool::Task final : Producer {
 struct TaskPool::Lease {
   std::shared_ptr<ActorClient> client;
   std::size_t in_flight = 0;
-  bool alone = false;            // runs a task whose last worker died: nothing else is sent along
-  bool lost = false;             // not to be used any more
-  bool leaving = false;          // with its node: lost, and given back after the tasks that it has
-  Deadline last_event;  // when its first task in flight began, as far as is known, or when it fell idle
+  bool alone = false;    // runs a task whose last worker died: nothing else is sent along
+  bool lost = false;     // not to be used any more
+  bool leaving = false;  // with its node: lost, and given back after the tasks that it has
+  Deadline
+      last_event;  // when its first task in flight began, as far as is known, or when it fell idle
 };
 
 /// Tasks that ask for the same resources.
@@ -91,12 +93,17 @@ class TaskPool::Section {
       ActorScope scope(ask.submitter);  // the worker is its child
       pool_->ask(*ask.queue, ask.deadline);
     }
-    for (auto& [task, why] : failures_) task->result->fail(why.with_context("task " + task->function->name));
+    for (auto& [task, why] : failures_)
+      task->result->fail(why.with_context("task " + task->function->name));
   }
 
-  void send(TaskPtr task, LeasePtr lease) { sends_.emplace_back(std::move(task), std::move(lease)); }
+  void send(TaskPtr task, LeasePtr lease) {
+    sends_.emplace_back(std::move(task), std::move(lease));
+  }
   void fail(TaskPtr task, Status why) { failures_.emplace_back(std::move(task), std::move(why)); }
-  void ask(Queue& queue, Deadline deadline, ActorInstance submitter) { asks_.push_back({&queue, deadline, submitter}); }
+  void ask(Queue& queue, Deadline deadline, ActorInstance submitter) {
+    asks_.push_back({&queue, deadline, submitter});
+  }
   void give_back(ActorId actor) { given_back_.push_back(actor); }
   void park(ActorId actor) { parked_.push_back(actor); }
 
@@ -116,7 +123,10 @@ class TaskPool::Section {
 };
 
 TaskPool::TaskPool(std::shared_ptr<Process> process, Leases leases, TaskPoolOptions options)
-    : process_(std::move(process)), options_(options), lineages_(std::make_shared<LineageTable>(options.lineage_bytes_max)), leases_(std::move(leases)) {}
+    : process_(std::move(process)),
+      options_(options),
+      lineages_(std::make_shared<LineageTable>(options.lineage_bytes_max)),
+      leases_(std::move(leases)) {}
 
 TaskPool::~TaskPool() = default;
 
@@ -130,7 +140,8 @@ TaskPool::Queue* TaskPool::queue_for(ResourceMap resources) {
   return queue.get();
 }
 
-TaskPool::TaskPtr TaskPool::make_task(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options) {
+TaskPool::TaskPtr TaskPool::make_task(const MethodEntry* function, ObjectValue arguments,
+                                      const TaskOptions& options) {
   auto task = std::make_shared<Task>();
   task->pool = shared_from_this();
   task->function = function;
@@ -148,7 +159,8 @@ TaskPool::TaskPtr TaskPool::make_task(const MethodEntry* function, ObjectValue a
   return task;
 }
 
-ObjectStatePtr TaskPool::submit(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options) {
+ObjectStatePtr TaskPool::submit(const MethodEntry* function, ObjectValue arguments,
+                                const TaskOptions& options) {
   TaskPtr task = make_task(function, std::move(arguments), options);
   enqueue(task);
   return task->result;
@@ -186,8 +198,10 @@ Status TaskPool::cancel(const TaskPtr& task, CancelMode mode) {
 }
 
 void TaskPool::pump(Queue& queue, Section& section) {
-  const double ahead = std::chrono::duration<double>(options_.ahead).count() / std::max(queue.seconds_per_task, 1e-9);
-  const auto depth = static_cast<std::size_t>(std::clamp(ahead, 1.0, static_cast<double>(options_.tasks_ahead_max)));
+  const double ahead = std::chrono::duration<double>(options_.ahead).count() /
+                       std::max(queue.seconds_per_task, 1e-9);
+  const auto depth = static_cast<std::size_t>(
+      std::clamp(ahead, 1.0, static_cast<double>(options_.tasks_ahead_max)));
   const auto now = steady_now();
   while (!queue.line.empty()) {
     const bool again = queue.line.front()->runs > 0;
@@ -206,10 +220,14 @@ void TaskPool::pump(Queue& queue, Section& section) {
     section.send(std::move(task), std::move(best));
   }
   if (queue.line.empty()) return;
-  if (now < queue.ask_after) return arm_timer(std::min(queue.ask_after, queue.line.front()->deadline));
-  const std::size_t wanted = std::min({queue.line.size(), options_.asks_max, options_.leases_max - std::min(options_.leases_max, queue.leases.size())});
+  if (now < queue.ask_after)
+    return arm_timer(std::min(queue.ask_after, queue.line.front()->deadline));
+  const std::size_t wanted =
+      std::min({queue.line.size(), options_.asks_max,
+                options_.leases_max - std::min(options_.leases_max, queue.leases.size())});
   Deadline deadline = queue.line.front()->deadline;
-  for (; queue.asks < wanted; ++queue.asks) section.ask(queue, deadline, queue.line.front()->submitter);
+  for (; queue.asks < wanted; ++queue.asks)
+    section.ask(queue, deadline, queue.line.front()->submitter);
   arm_timer(deadline);
 }
 
@@ -223,7 +241,9 @@ void TaskPool::send(const TaskPtr& task, const LeasePtr& lease) {
   }
   if (is_cancelled) (void)cancel(task, CancelMode::kCooperative);
   ObjectStatePtr watched = result;
-  watched->then([self = shared_from_this(), task, lease, result = std::move(result)] { self->on_done(task, lease, *result); });
+  watched->then([self = shared_from_this(), task, lease, result = std::move(result)] {
+    self->on_done(task, lease, *result);
+  });
 }
 
 void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectState& result) {
@@ -231,7 +251,8 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
   const auto now = steady_now();
   const Status& failure = result.failure();
   // Whether the worker is gone, not whether the function's own result speaks of some other that is.
-  const bool died = !failure.ok() && (lease->client->is_closed() || failure.code() == ErrorCode::kUnavailable);
+  const bool died =
+      !failure.ok() && (lease->client->is_closed() || failure.code() == ErrorCode::kUnavailable);
   bool settle = true;
   {
     Section section(*this);
@@ -241,15 +262,18 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
     if (died) {
       task->last_death = failure.message();
       drop(queue, lease);
-      if (!lease->client->is_closed()) section.give_back(lease->client->id());  // it cannot be reached: nobody needs it
+      if (!lease->client->is_closed())
+        section.give_back(lease->client->id());  // it cannot be reached: nobody needs it
     } else if (!lease->lost) {
       const double seconds = std::chrono::duration<double>(now - lease->last_event).count();
       queue.seconds_per_task += 0.2 * (seconds - queue.seconds_per_task);
-      if (queue.seconds_per_task > 4 * seconds) queue.seconds_per_task = seconds;  // the first guess is far off
+      if (queue.seconds_per_task > 4 * seconds)
+        queue.seconds_per_task = seconds;  // the first guess is far off
       lease->last_event = now;
     }
     if (lease->leaving && lease->in_flight == 0 && !died) section.give_back(lease->client->id());
-    const bool failed = !failure.ok() && failure.code() != ErrorCode::kCancelled && failure.code() != ErrorCode::kDeadlineExceeded;
+    const bool failed = !failure.ok() && failure.code() != ErrorCode::kCancelled &&
+                        failure.code() != ErrorCode::kDeadlineExceeded;
     const bool again = died || (failed && task->options.retry_failures);
     if (again && !task->cancelled && !closed_ && task->retries_left > 0 && now < task->deadline) {
       --task->retries_left;
@@ -266,7 +290,8 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
   } else if (failure.code() == ErrorCode::kObjectLost) {
     restore_arguments(task, failure);
   } else if (died && task->runs > 1) {
-    task->result->fail(failure.with_context("the last of " + std::to_string(task->runs) + " workers that ran the task"));
+    task->result->fail(failure.with_context("the last of " + std::to_string(task->runs) +
+                                            " workers that ran the task"));
   } else {
     task->result->fail(failure);
   }
@@ -277,7 +302,9 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
   if (!result.stored || !result.refs.empty()) return;
   if (!task->lineage) {
     TaskSource source{task->function, task->arguments, task->options.max_retries};
-    auto submit = [weak = weak_from_this(), function = task->function, options = task->options](ObjectValue arguments, std::shared_ptr<TaskLineage> lineage) -> Result<ObjectStatePtr> {
+    auto submit = [weak = weak_from_this(), function = task->function, options = task->options](
+                      ObjectValue arguments,
+                      std::shared_ptr<TaskLineage> lineage) -> Result<ObjectStatePtr> {
       auto pool = weak.lock();
       if (!pool) return runtime::cancelled("the runtime was stopped");
       TaskPtr again = pool->make_task(function, std::move(arguments), options);
@@ -286,7 +313,8 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
       pool->process_->loop().post([pool, again] { pool->enqueue(again); });
       return again->result;
     };
-    task->lineage = std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
+    task->lineage =
+        std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
     lineages_->add(task->lineage);
   }
   result.stored->set_lineage(task->lineage);
@@ -300,7 +328,8 @@ void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {
   };
   std::vector<std::shared_ptr<StoredObject>> inputs;
   for (const ObjectStatePtr& ref : task->arguments.refs) {
-    if (ref->failure().ok() && ref->value().stored && ref->value().stored->lineage()) inputs.push_back(ref->value().stored);
+    if (ref->failure().ok() && ref->value().stored && ref->value().stored->lineage())
+      inputs.push_back(ref->value().stored);
   }
   {
     std::lock_guard lock(mutex_);
@@ -310,12 +339,15 @@ void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {
   auto restoring = std::make_shared<Restoring>();
   restoring->left = inputs.size();
   for (const auto& input : inputs) {
-    input->restore(task->deadline, [self = shared_from_this(), task, restoring, failure](bool made_again) {
-      if (made_again) restoring->made_again = true;
-      if (--restoring->left > 0) return;
-      if (restoring->made_again) self->enqueue(task);
-      else task->result->fail(failure);
-    });
+    input->restore(task->deadline,
+                   [self = shared_from_this(), task, restoring, failure](bool made_again) {
+                     if (made_again) restoring->made_again = true;
+                     if (--restoring->left > 0) return;
+                     if (restoring->made_again)
+                       self->enqueue(task);
+                     else
+                       task->result->fail(failure);
+                   });
   }
 }
 
@@ -340,24 +372,29 @@ void TaskPool::drop(Queue& queue, const LeasePtr& lease) {
 }
 
 void TaskPool::ask(Queue& queue, Deadline deadline) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()) - kAskMargin;
+  auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()) - kAskMargin;
   Leases leases;
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
     leases = leases_;
   }
-  Result<PendingActor> pending = leases.ask(queue.resources, std::max(left, std::chrono::milliseconds(1)));
+  Result<PendingActor> pending =
+      leases.ask(queue.resources, std::max(left, std::chrono::milliseconds(1)));
   if (!pending.ok()) {
     pending = PendingActor{ActorId(), ObjectState::failed(process_, pending.status()), nullptr};
   }
   ObjectStatePtr created = pending->created;
-  created->then([self = shared_from_this(), &queue, pending = *std::move(pending)] { self->on_lease(queue, pending); });
+  created->then([self = shared_from_this(), &queue, pending = *std::move(pending)] {
+    self->on_lease(queue, pending);
+  });
 }
 
 void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   const Status& failure = pending.created->failure();
-  std::shared_ptr<ActorClient> client = failure.ok() ? process_->client_for(*pending.address) : nullptr;
+  std::shared_ptr<ActorClient> client =
+      failure.ok() ? process_->client_for(*pending.address) : nullptr;
   Section section(*this);
   --queue.asks;
   if (client) {
@@ -370,12 +407,15 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
     pump(queue, section);
     return arm_timer(steady_now() + options_.idle_max);
   }
-  const bool passing = failure.code() == ErrorCode::kResourceExhausted || failure.code() == ErrorCode::kDeadlineExceeded ||
-                       failure.code() == ErrorCode::kActorDied || failure.code() == ErrorCode::kUnavailable;
+  const bool passing = failure.code() == ErrorCode::kResourceExhausted ||
+                       failure.code() == ErrorCode::kDeadlineExceeded ||
+                       failure.code() == ErrorCode::kActorDied ||
+                       failure.code() == ErrorCode::kUnavailable;
   const Deadline now = steady_now();
   // The way to the node may be broken: asking at full speed would help nobody.
   queue.ask_after = now + queue.backoff.next();
-  // What can never be had fails all that wait for it; else those whose time is up, and the others ask again.
+  // What can never be had fails all that wait for it; else those whose time is up, and the others
+  // ask again.
   std::erase_if(queue.line, [&](const TaskPtr& task) {
     if (passing && task->deadline > now + 2 * kAskMargin) return false;
     section.fail(task, with_deaths(*task, failure));
@@ -399,7 +439,10 @@ void TaskPool::arm_timer(Deadline at) {
 
 Status TaskPool::with_deaths(const Task& task, const Status& why) {
   if (task.last_death.empty()) return why;
-  return Status(why.code(), why.message() + "; " + std::to_string(task.runs) + (task.runs == 1 ? " worker that ran it died: " : " workers that ran it died, the last: ") + task.last_death);
+  return Status(why.code(), why.message() + "; " + std::to_string(task.runs) +
+                                (task.runs == 1 ? " worker that ran it died: "
+                                                : " workers that ran it died, the last: ") +
+                                task.last_death);
 }
 
 void TaskPool::on_timer() {
@@ -409,8 +452,13 @@ void TaskPool::on_timer() {
   Deadline next = Deadline::max();
   for (auto& [resources, queue] : queues_) {
     std::erase_if(queue->line, [&](const TaskPtr& task) {
-      if (task->deadline <= now) section.fail(task, with_deaths(*task, deadline_exceeded("no worker was free for it in time (of " + std::to_string(task->options.timeout.count()) + " ms)")));
-      else next = std::min(next, task->deadline);
+      if (task->deadline <= now)
+        section.fail(
+            task, with_deaths(*task, deadline_exceeded(
+                                         "no worker was free for it in time (of " +
+                                         std::to_string(task->options.timeout.count()) + " ms)")));
+      else
+        next = std::min(next, task->deadline);
       return task->deadline <= now;
     });
     std::erase_if(queue->leases, [&, &queue = queue](const LeasePtr& lease) {
@@ -451,7 +499,8 @@ void TaskPool::close() {
   closed_ = true;
   leases_ = {};
   for (auto& [resources, queue] : queues_) {
-    for (TaskPtr& task : std::exchange(queue->line, {})) section.fail(std::move(task), runtime::cancelled("the runtime was stopped"));
+    for (TaskPtr& task : std::exchange(queue->line, {}))
+      section.fail(std::move(task), runtime::cancelled("the runtime was stopped"));
     queue->parked.clear();
   }
 }

@@ -1,10 +1,12 @@
 // TaskPool: runs a process's tasks on workers that it leases from the cluster.
 //
-// A lease is a worker process that holds the resources of one kind of task. It is asked for when tasks wait, kept while they come, and given
-// back when it has been idle for a while, so that a task costs one message to a worker and no question to the head. Short tasks are sent ahead
-// of their turn, long ones are not, so that they spread over the workers.
+// A lease is a worker process that holds the resources of one kind of task. It is asked for when
+// tasks wait, kept while they come, and given back when it has been idle for a while, so that a
+// task costs one message to a worker and no question to the head. Short tasks are sent ahead of
+// their turn, long ones are not, so that they spread over the workers.
 //
-// A worker's process owns the large results that it made: while some are held here, an idle worker gives back its resources only, and its process stays.
+// A worker's process owns the large results that it made: while some are held here, an idle worker
+// gives back its resources only, and its process stays.
 #pragma once
 
 #include <chrono>
@@ -25,21 +27,24 @@
 namespace runtime {
 
 struct TaskPoolOptions {
-  std::size_t leases_max = 256;        // per kind of resources
-  std::size_t asks_max = 4;            // leases that are being waited for
-  std::size_t tasks_ahead_max = 128;   // sent to one worker
-  std::chrono::microseconds ahead{1000};  // as much work as that is sent ahead
+  std::size_t leases_max = 256;             // per kind of resources
+  std::size_t asks_max = 4;                 // leases that are being waited for
+  std::size_t tasks_ahead_max = 128;        // sent to one worker
+  std::chrono::microseconds ahead{1000};    // as much work as that is sent ahead
   std::chrono::milliseconds idle_max{500};  // then a lease is given back
   std::size_t lineage_bytes_max = 256 << 20;
-  int restores_max = 5;                // of one task's arguments, one after another
+  int restores_max = 5;  // of one task's arguments, one after another
 };
 
 /// Any thread. Owned by a shared_ptr, since what is under way holds on to it.
 class TaskPool : public std::enable_shared_from_this<TaskPool> {
  public:
-  /// How leases come and go: an actor of class TaskRunner with these resources, or why none can be asked for.
+  /// How leases come and go: an actor of class TaskRunner with these resources, or why none can be
+  /// asked for.
   struct Leases {
-    std::function<Result<PendingActor>(const ResourceMap& resources, std::chrono::milliseconds timeout)> ask;
+    std::function<Result<PendingActor>(const ResourceMap& resources,
+                                       std::chrono::milliseconds timeout)>
+        ask;
     std::function<void(ActorId actor)> give_back;
     /// Gives back its resources alone.
     std::function<void(ActorId actor)> park;
@@ -50,14 +55,18 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   TaskPool& operator=(const TaskPool&) = delete;
   ~TaskPool();
 
-  /// Runs the function once its arguments are there. What goes wrong ends up in the returned object: the function's own failure;
-  /// kActorDied when worker after worker died; kResourceExhausted (what is missing where) or kDeadlineExceeded when the time is up.
-  ObjectStatePtr submit(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options);
+  /// Runs the function once its arguments are there. What goes wrong ends up in the returned
+  /// object: the function's own failure; kActorDied when worker after worker died;
+  /// kResourceExhausted (what is missing where) or kDeadlineExceeded when the time is up.
+  ObjectStatePtr submit(const MethodEntry* function, ObjectValue arguments,
+                        const TaskOptions& options);
 
-  /// The node is about to leave: its workers get no more tasks, and are given back when they have run those that they have. What they made stays readable.
+  /// The node is about to leave: its workers get no more tasks, and are given back when they have
+  /// run those that they have. What they made stays readable.
   void on_node_drains(NodeId node);
 
-  /// Fails what waits and everything later; leases are left to the end of the job. Before the process is shut down.
+  /// Fails what waits and everything later; leases are left to the end of the job. Before the
+  /// process is shut down.
   void close();
 
  private:
@@ -72,7 +81,8 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   Queue* queue_for(ResourceMap resources);
   TaskPtr make_task(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options);
   Status cancel(const TaskPtr& task, CancelMode mode);
-  /// Makes the lost ones of its arguments again, and then runs it again; settles it with `failure` if none was.
+  /// Makes the lost ones of its arguments again, and then runs it again; settles it with `failure`
+  /// if none was.
   void restore_arguments(const TaskPtr& task, Status failure);
   void keep_lineage(const TaskPtr& task, const ObjectValue& result);
   void enqueue(const TaskPtr& task);
@@ -93,7 +103,8 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
 
   std::mutex mutex_;  // guards what follows; nothing is called with it held that may call back
   Leases leases_;
-  std::map<ResourceMap, std::unique_ptr<Queue>> queues_;  // never erased: as many as there are kinds of tasks in the program
+  std::map<ResourceMap, std::unique_ptr<Queue>>
+      queues_;  // never erased: as many as there are kinds of tasks in the program
   std::shared_ptr<Timer> timer_;
   Deadline timer_at_ = Deadline::max();
   bool closed_ = false;

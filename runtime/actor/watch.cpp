@@ -15,12 +15,14 @@
 namespace runtime {
 
 namespace {
-/// How long one question to the head stays open; then it is asked again, so that a head forgets those who went away.
+/// How long one question to the head stays open; then it is asked again, so that a head forgets
+/// those who went away.
 constexpr std::chrono::minutes kWatchPollTime{10};
 constexpr std::chrono::seconds kPause{1};  // after a failure
 }  // namespace
 
-/// Asks the head again and again for what is newer than what is known. Kept alive by its Watch alone.
+/// Asks the head again and again for what is newer than what is known. Kept alive by its Watch
+/// alone.
 class Watch::State : public std::enable_shared_from_this<State> {
  public:
   explicit State(const std::shared_ptr<Process>& process) : process_(process) {}
@@ -63,7 +65,9 @@ class Watch::State : public std::enable_shared_from_this<State> {
   }
 
   /// Whether to ask again after this failure: time passed without news.
-  static bool is_no_news(const Status& status) { return status.code() == ErrorCode::kDeadlineExceeded; }
+  static bool is_no_news(const Status& status) {
+    return status.code() == ErrorCode::kDeadlineExceeded;
+  }
 
  private:
   struct Called {
@@ -84,14 +88,16 @@ class Watch::State : public std::enable_shared_from_this<State> {
 
 class Watch::OfActor final : public State {
  public:
-  OfActor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback)
+  OfActor(const std::shared_ptr<Process>& process, ActorId actor,
+          std::function<void(const ActorEvent&)> callback)
       : State(process), actor_(actor), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_actor(actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
-                               [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
-                                 if (auto self = weak.lock()) static_cast<OfActor&>(*self).on_answer(std::move(state));
-                               });
+    process.node().watch_actor(
+        actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
+        [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
+          if (auto self = weak.lock()) static_cast<OfActor&>(*self).on_answer(std::move(state));
+        });
   }
 
  private:
@@ -99,7 +105,8 @@ class Watch::OfActor final : public State {
     if (!answer.ok() && is_no_news(answer.status())) return poll();
     if (!answer.ok()) {
       // The head remembers a bounded number of the dead.
-      if (answer.status().code() != ErrorCode::kNotFound) return LOG(debug, "watching actor {}: {}", actor_.short_hex(), answer.status().message());
+      if (answer.status().code() != ErrorCode::kNotFound)
+        return LOG(debug, "watching actor {}: {}", actor_.short_hex(), answer.status().message());
       ActorState gone = known_.value_or(ActorState{});
       gone.actor = actor_;
       gone.phase = ActorPhase::kDead;
@@ -131,9 +138,11 @@ class Watch::OfNodes final : public State {
       : State(process), loop_(process->loop()), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_nodes(version_, deadline_after(kWatchPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
-      if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
-    });
+    process.node().watch_nodes(
+        version_, deadline_after(kWatchPollTime),
+        [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
+          if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
+        });
   }
 
  private:
@@ -153,7 +162,8 @@ class Watch::OfNodes final : public State {
     std::map<NodeId, NodeInfo> now;
     for (NodeInfo& node : answer->nodes) now.emplace(node.node, std::move(node));
     for (const auto& [id, node] : known_) {
-      if (!now.contains(id) && !told_gone_.contains(id)) events.emplace(answer->version, gone(node, "it is not in the cluster any more", false));
+      if (!now.contains(id) && !told_gone_.contains(id))
+        events.emplace(answer->version, gone(node, "it is not in the cluster any more", false));
     }
     for (const auto& [id, node] : now) add_changes(events, node);
     for (auto& [version, event] : events) tell(std::move(event));
@@ -165,21 +175,30 @@ class Watch::OfNodes final : public State {
 
   static NodeEvent gone(NodeInfo node, std::string why, bool drained) {
     node.alive = false;
-    return {drained ? NodeEvent::Kind::kLeft : NodeEvent::Kind::kLost, std::move(node), std::move(why), {}};
+    return {drained ? NodeEvent::Kind::kLeft : NodeEvent::Kind::kLost,
+            std::move(node),
+            std::move(why),
+            {}};
   }
 
   void add_departure(Events& events, NodeDeparture& departure) {
     // Of one that has come and gone between two looks too.
     add_changes(events, departure.node);
     told_gone_.insert(departure.node.node);
-    events.emplace(departure.version, gone(std::move(departure.node), std::move(departure.why), departure.drained));
+    events.emplace(departure.version,
+                   gone(std::move(departure.node), std::move(departure.why), departure.drained));
   }
 
   void add_changes(Events& events, const NodeInfo& node) {
     const auto known = known_.find(node.node);
-    if (known == known_.end()) events.emplace(node.joined_as, NodeEvent{NodeEvent::Kind::kJoined, node, {}, {}});
-    const bool is_news = node.drain && (known == known_.end() || !known->second.drain || known->second.drain->version != node.drain->version);
-    if (is_news) events.emplace(node.drain->version, NodeEvent{NodeEvent::Kind::kDraining, node, node.drain->reason, deadline_after(node.drain->left)});
+    if (known == known_.end())
+      events.emplace(node.joined_as, NodeEvent{NodeEvent::Kind::kJoined, node, {}, {}});
+    const bool is_news = node.drain && (known == known_.end() || !known->second.drain ||
+                                        known->second.drain->version != node.drain->version);
+    if (is_news)
+      events.emplace(node.drain->version,
+                     NodeEvent{NodeEvent::Kind::kDraining, node, node.drain->reason,
+                               deadline_after(node.drain->left)});
   }
 
   void tell(NodeEvent event) {
@@ -196,14 +215,21 @@ class Watch::OfNodes final : public State {
 
 class Watch::OfPublished final : public State {
  public:
-  OfPublished(const std::shared_ptr<Process>& process, std::string name, std::string name_space, std::function<void(const PublishedEvent&)> callback)
-      : State(process), loop_(process->loop()), name_(std::move(name)), name_space_(std::move(name_space)), callback_(std::move(callback)) {}
+  OfPublished(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+              std::function<void(const PublishedEvent&)> callback)
+      : State(process),
+        loop_(process->loop()),
+        name_(std::move(name)),
+        name_space_(std::move(name_space)),
+        callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
     control::FindPublished next{name_space_, name_, version_ + 1, false, true};
-    process.node().find_published(std::move(next), deadline_after(kWatchPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
-      if (auto self = weak.lock()) static_cast<OfPublished&>(*self).on_answer(std::move(found));
-    });
+    process.node().find_published(
+        std::move(next), deadline_after(kWatchPollTime),
+        [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
+          if (auto self = weak.lock()) static_cast<OfPublished&>(*self).on_answer(std::move(found));
+        });
   }
 
  private:
@@ -226,9 +252,11 @@ class Watch::OfPublished final : public State {
   std::uint64_t version_ = 0;  // touched on the loop
 };
 
-Watch Watch::on_published(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+Watch Watch::on_published(const std::shared_ptr<Process>& process, std::string name,
+                          std::string name_space,
                           std::function<void(const PublishedEvent&)> callback) {
-  auto state = std::make_shared<OfPublished>(process, std::move(name), std::move(name_space), std::move(callback));
+  auto state = std::make_shared<OfPublished>(process, std::move(name), std::move(name_space),
+                                             std::move(callback));
   state->poll();
   return Watch(std::move(state));
 }
@@ -245,13 +273,15 @@ void Watch::stop() {
   if (state_) std::exchange(state_, nullptr)->stop();
 }
 
-Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback) {
+Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor,
+                      std::function<void(const ActorEvent&)> callback) {
   auto state = std::make_shared<OfActor>(process, actor, std::move(callback));
   state->poll();
   return Watch(std::move(state));
 }
 
-Watch Watch::on_nodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback) {
+Watch Watch::on_nodes(const std::shared_ptr<Process>& process,
+                      std::function<void(const NodeEvent&)> callback) {
   auto state = std::make_shared<OfNodes>(process, std::move(callback));
   state->poll();
   return Watch(std::move(state));

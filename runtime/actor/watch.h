@@ -6,8 +6,8 @@
 
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/published.h"
-#include "runtime/core/status.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/status.h"
 
 namespace runtime {
 
@@ -32,12 +32,14 @@ struct NodeEvent {
     kLost,      // it has gone without that: it died, was stopped, or could not be reached
   };
   Kind kind = Kind::kJoined;
-  NodeInfo node{};      // with its resources and labels
-  std::string why{};    // of kDraining the reason as it was given; of kLeft and kLost what became of the node
+  NodeInfo node{};  // with its resources and labels
+  std::string
+      why{};  // of kDraining the reason as it was given; of kLeft and kLost what became of the node
   Deadline deadline{};  // of kDraining: it is gone then
 };
 
-/// Calls back as long as it lives. When its destructor or stop() has returned no callback runs or will run, unless it was called from within one.
+/// Calls back as long as it lives. When its destructor or stop() has returned no callback runs or
+/// will run, unless it was called from within one.
 class Watch {
  public:
   /// Watches nothing.
@@ -50,10 +52,13 @@ class Watch {
   void stop();
 
   /// Private to the runtime: see Runtime::watch.
-  static Watch on_actor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback);
-  static Watch on_published(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+  static Watch on_actor(const std::shared_ptr<Process>& process, ActorId actor,
+                        std::function<void(const ActorEvent&)> callback);
+  static Watch on_published(const std::shared_ptr<Process>& process, std::string name,
+                            std::string name_space,
                             std::function<void(const PublishedEvent&)> callback);
-  static Watch on_nodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback);
+  static Watch on_nodes(const std::shared_ptr<Process>& process,
+                        std::function<void(const NodeEvent&)> callback);
 
  private:
   class State;

@@ -16,13 +16,15 @@ namespace runtime {
 /// Connects to the node, listens for callers, runs what the node asks for.
 class Worker {
  public:
-  /// Reads the environment that the node gave. Errors: those of NodeClient::connect_worker and Listener::listen.
+  /// Reads the environment that the node gave. Errors: those of NodeClient::connect_worker and
+  /// Listener::listen.
   static Result<std::unique_ptr<Worker>> start(std::shared_ptr<Process> process, Runtime& runtime);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Serves until the node says to end or is gone. On the thread that is to run the actor of a process of its own.
+  /// Serves until the node says to end or is gone. On the thread that is to run the actor of a
+  /// process of its own.
   void run();
 
  private:

@@ -27,7 +27,9 @@ WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& add
       is_local_(address.node == process_->node().node_id() && !address.unix_path.empty()) {}
 
 WorkerLink::~WorkerLink() {
-  if (channel_) channel_->close(cancelled("the caller has no handle to an actor of worker " + worker_.short_hex() + " any more"));
+  if (channel_)
+    channel_->close(cancelled("the caller has no handle to an actor of worker " +
+                              worker_.short_hex() + " any more"));
   process_->forget_link(worker_);
 }
 
@@ -49,7 +51,8 @@ void WorkerLink::describe(ActorAddress& address) const {
   address.shared = is_shared_;
 }
 
-std::shared_ptr<Channel> WorkerLink::attach(ActorId actor, const std::shared_ptr<ActorClient>& client) {
+std::shared_ptr<Channel> WorkerLink::attach(ActorId actor,
+                                            const std::shared_ptr<ActorClient>& client) {
   std::lock_guard lock(mutex_);
   if (channel_) {
     users_[actor] = client;
@@ -64,22 +67,27 @@ void WorkerLink::detach(ActorId actor) {
   std::lock_guard lock(mutex_);
   // Unless a newer client of the actor has taken the place.
   for (Users* users : {&users_, &waiting_}) {
-    if (auto found = users->find(actor); found != users->end() && found->second.expired()) users->erase(found);
+    if (auto found = users->find(actor); found != users->end() && found->second.expired())
+      users->erase(found);
   }
 }
 
 void WorkerLink::connect() {
   auto done = [weak = weak_from_this()](Result<std::shared_ptr<Channel>> channel) {
-    if (auto self = weak.lock()) self->on_connected(std::move(channel));
-    else if (channel.ok()) (*channel)->close(cancelled("the caller has no handle any more"));
+    if (auto self = weak.lock())
+      self->on_connected(std::move(channel));
+    else if (channel.ok())
+      (*channel)->close(cancelled("the caller has no handle any more"));
   };
-  Result<Endpoint> endpoint = is_local_ ? Endpoint::unix_socket(unix_path_) : Endpoint::parse(node_address_);
+  Result<Endpoint> endpoint =
+      is_local_ ? Endpoint::unix_socket(unix_path_) : Endpoint::parse(node_address_);
   if (!endpoint.ok()) {
     process_->loop().post([done, why = endpoint.status()] { done(why); });
     return;
   }
   if (!is_local_) endpoint = endpoint->for_worker(worker_);
-  // Which start of an actor a call is for is checked with every call: a worker process may outlive an actor.
+  // Which start of an actor a call is for is checked with every call: a worker process may outlive
+  // an actor.
   ConnectOptions options;
   options.lasting = true;  // over TCP: calls, replies and streams survive a lost socket
   runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
@@ -87,16 +95,18 @@ void WorkerLink::connect() {
 
 void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   if (channel.ok()) {
-    (*channel)->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
-      if (auto self = weak.lock()) self->on_message(from, message);
-    });
+    (*channel)->set_handler(
+        [weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
+          if (auto self = weak.lock()) self->on_message(from, message);
+        });
     // Its caller has given up and knows of no result; the process that holds it must hear that.
     (*channel)->set_on_late_reply([](const std::shared_ptr<Channel>& from, Message reply) {
       if (std::optional<CallNotice> release = release_of(reply.meta)) send_notice(*from, *release);
     });
-    (*channel)->set_on_interrupt([weak = weak_from_this(), connection = std::weak_ptr<Channel>(*channel)] {
-      if (auto self = weak.lock()) self->watch_interrupted(connection);
-    });
+    (*channel)->set_on_interrupt(
+        [weak = weak_from_this(), connection = std::weak_ptr<Channel>(*channel)] {
+          if (auto self = weak.lock()) self->watch_interrupted(connection);
+        });
     (*channel)->set_on_close([weak = weak_from_this(), raw = channel->get()](Status reason) {
       if (auto self = weak.lock()) self->on_closed(raw, reason);
     });
@@ -115,7 +125,8 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
     }
     waiting_.clear();
   }
-  for (const auto& client : clients) client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
+  for (const auto& client : clients)
+    client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
 }
 
 void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message& message) {
@@ -125,7 +136,8 @@ void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message&
   std::shared_ptr<ActorClient> client;
   {
     std::lock_guard lock(mutex_);
-    if (auto found = users_.find(notice->actor); found != users_.end()) client = found->second.lock();
+    if (auto found = users_.find(notice->actor); found != users_.end())
+      client = found->second.lock();
   }
   if (client) client->on_notice(from, *notice, message);
 }
@@ -133,7 +145,8 @@ void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message&
 void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
   // Most come back before that.
   auto timer = std::make_shared<Timer>(process_->loop().executor(), kAskAfter);
-  timer->async_wait([weak = weak_from_this(), channel = std::move(channel), timer](const boost::system::error_code& ec) {
+  timer->async_wait([weak = weak_from_this(), channel = std::move(channel),
+                     timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
     if (self && !ec) self->ask_whether_it_lives(channel);
   });
@@ -152,16 +165,18 @@ void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
   if (!client) return;
   // The head waits a moment for news before it answers that all is well.
   const std::uint64_t incarnation = client->address().incarnation;
-  process_->node().actor_state(client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
-                               [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
-                                 auto self = weak.lock();
-                                 auto interrupted = channel.lock();
-                                 if (!self || !interrupted || !interrupted->is_interrupted()) return;
-                                 if (!state.ok()) return self->watch_interrupted(channel);
-                                 const bool lives = state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
-                                 if (lives) return self->watch_interrupted(channel);
-                                 interrupted->close(unavailable("the process at the other end of the interrupted connection has ended"));
-                               });
+  process_->node().actor_state(
+      client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
+      [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
+        auto self = weak.lock();
+        auto interrupted = channel.lock();
+        if (!self || !interrupted || !interrupted->is_interrupted()) return;
+        if (!state.ok()) return self->watch_interrupted(channel);
+        const bool lives = state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
+        if (lives) return self->watch_interrupted(channel);
+        interrupted->close(
+            unavailable("the process at the other end of the interrupted connection has ended"));
+      });
 }
 
 void WorkerLink::on_closed(const Channel* channel, const Status& reason) {

@@ -1,4 +1,5 @@
-// WorkerLink: the one connection of this process to a worker process, shared by the clients of all actors there.
+// WorkerLink: the one connection of this process to a worker process, shared by the clients of all
+// actors there.
 #pragma once
 
 #include <memory>
@@ -7,14 +8,14 @@
 #include <unordered_map>
 
 #include "runtime/actor/fwd.h"
+#include "runtime/control/membership.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
-#include "runtime/control/membership.h"
 
 namespace runtime {
 
-/// Lives as long as some client uses it; the connection ends with it. Any thread. Lock order: a client's mutex, then this one's;
-/// clients are never called with it held.
+/// Lives as long as some client uses it; the connection ends with it. Any thread. Lock order: a
+/// client's mutex, then this one's; clients are never called with it held.
 class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
  public:
   /// `address` of any actor there: what is of the process counts.
@@ -33,8 +34,9 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   /// On this process's node: objects need not be carried to it.
   bool is_local() const { return is_local_; }
 
-  /// The connection, if it is open. Else null: it is made, and client->on_connected() is called once. From now on the client also hears of notices for
-  /// its actor and of the connection's end, until that or detach().
+  /// The connection, if it is open. Else null: it is made, and client->on_connected() is called
+  /// once. From now on the client also hears of notices for its actor and of the connection's end,
+  /// until that or detach().
   std::shared_ptr<Channel> attach(ActorId actor, const std::shared_ptr<ActorClient>& client);
   /// For the client's destructor.
   void detach(ActorId actor);
@@ -48,7 +50,8 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   void on_connected(Result<std::shared_ptr<Channel>> channel);
   void on_message(const std::shared_ptr<Channel>& from, const Message& message);
   void on_closed(const Channel* channel, const Status& reason);
-  /// Sees to it that the end of the process behind an interrupted connection is noticed before the connection is given up.
+  /// Sees to it that the end of the process behind an interrupted connection is noticed before the
+  /// connection is given up.
   void watch_interrupted(std::weak_ptr<Channel> channel);
   void ask_whether_it_lives(const std::weak_ptr<Channel>& channel);
 

@@ -1,14 +1,15 @@
-// The control plane's messages as plain values, one struct per request. control_codec.h puts them on the wire.
+// The control plane's messages as plain values, one struct per request. control_codec.h puts them
+// on the wire.
 #pragma once
 
 #include <chrono>
 #include <variant>
 
-#include "runtime/core/result.h"
 #include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/control/observe.h"
+#include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -42,7 +43,8 @@ struct ResolveActor {
   std::string name_space;  // empty: the job's
   bool operator==(const ResolveActor&) const = default;
 };
-/// Waits up to a second for the end of that incarnation to be known; of incarnation 0: of the present one.
+/// Waits up to a second for the end of that incarnation to be known; of incarnation 0: of the
+/// present one.
 struct QueryActor {
   ActorId actor;
   std::uint64_t incarnation = 0;
@@ -83,10 +85,12 @@ struct RemoveGroup {
   GroupId group;
   bool operator==(const RemoveGroup&) const = default;
 };
-/// A job that reserves something waits for a place, as a placement group of one bundle does, before it is submitted. Answered with that group once it has one:
-/// the job is then submitted to its node. It is over if the connection ends before that.
+/// A job that reserves something waits for a place, as a placement group of one bundle does, before
+/// it is submitted. Answered with that group once it has one: the job is then submitted to its
+/// node. It is over if the connection ends before that.
 struct QueueJob {
-  JobId job;      // the ids are chosen by whoever submits, who can ask meanwhile what the group waits for
+  JobId
+      job;  // the ids are chosen by whoever submits, who can ask meanwhile what the group waits for
   GroupId place;
   std::vector<std::string> argv;
   ResourceMap resources;
@@ -97,10 +101,11 @@ struct SubmitJob {
   std::vector<std::string> argv;
   std::string working_dir;  // on the node; empty: a folder of the job's own, with these files in it
   Environment env;
-  bool detached = false;    // nobody takes its output, nor does it end with who submitted it
+  bool detached = false;  // nobody takes its output, nor does it end with who submitted it
   std::vector<JobFile> files = {};
-  JobFile program = {};     // unless its path is empty: argv[0], shipped beside the folder; the path is its name
-  JobId job = {};           // one that was queued, and has its place on this node; none: a new one
+  JobFile program =
+      {};  // unless its path is empty: argv[0], shipped beside the folder; the path is its name
+  JobId job = {};  // one that was queued, and has its place on this node; none: a new one
   GroupId place = {};
   bool operator==(const SubmitJob&) const = default;
 };
@@ -121,14 +126,18 @@ struct StopNode {
 
 // From a node to the head.
 
-/// Answered with whether another head may go on with the cluster should this one be lost (a number). A node joins; or one that has joined comes back, to a head that was restarted or over a new connection. Refused with kCancelled when it was declared
-/// dead meanwhile: then it has to end what it runs, and join as a new one.
+/// Answered with whether another head may go on with the cluster should this one be lost (a
+/// number). A node joins; or one that has joined comes back, to a head that was restarted or over a
+/// new connection. Refused with kCancelled when it was declared dead meanwhile: then it has to end
+/// what it runs, and join as a new one.
 struct RegisterNode {
   NodeInfo info;
   bool returns = false;
-  NodeId replaces = {};  // an earlier node of the same machine that is known to be dead; none: there is none
-  std::vector<ActorInstance> actors = {};  // that run here or are being started, or whose ends the head has not confirmed
-  std::vector<JobId> jobs = {};            // whose drivers run here
+  NodeId replaces =
+      {};  // an earlier node of the same machine that is known to be dead; none: there is none
+  std::vector<ActorInstance> actors =
+      {};  // that run here or are being started, or whose ends the head has not confirmed
+  std::vector<JobId> jobs = {};  // whose drivers run here
   bool operator==(const RegisterNode&) const = default;
 };
 /// Also once the job's process runs, and when it has got its driver.
@@ -143,8 +152,10 @@ struct EndJob {
   JobOutcome outcome = JobOutcome::kFailed;
   DeathCause cause = {};
   std::uint64_t ended_ms = 0;
-  bool goes_on = false;       // to the head: a driver of it has ended, but not the program that was submitted
-  bool files_needed = false;  // from the head: what outlives the job may start again, from its files
+  bool goes_on =
+      false;  // to the head: a driver of it has ended, but not the program that was submitted
+  bool files_needed =
+      false;  // from the head: what outlives the job may start again, from its files
   bool operator==(const EndJob&) const = default;
 };
 struct ActorExited {
@@ -166,7 +177,7 @@ struct StartActor {
   ActorSpec spec;
   std::uint64_t incarnation = 0;
   DriverInfo driver;
-  std::string driver_node;  // HOST:PORT: has the driver's files
+  std::string driver_node;               // HOST:PORT: has the driver's files
   std::vector<std::uint32_t> gpus = {};  // of the node's, by number, that are the actor's
   bool operator==(const StartActor&) const = default;
 };
@@ -197,7 +208,8 @@ struct FetchFile {
 
 // From drivers and workers, for the head.
 
-/// Ends an actor once it has served the calls that wait; at the request's deadline by force. Answered when it is gone.
+/// Ends an actor once it has served the calls that wait; at the request's deadline by force.
+/// Answered when it is gone.
 struct TerminateActor {
   ActorId actor;
   bool restart = false;  // it is started again then, with the state it saved at its end
@@ -214,7 +226,8 @@ struct WatchNodes {
   std::uint64_t version = 0;
   bool operator==(const WatchNodes&) const = default;
 };
-/// What the actor's next incarnation is to begin with. Refused from an incarnation that is not the present one.
+/// What the actor's next incarnation is to begin with. Refused from an incarnation that is not the
+/// present one.
 struct SaveState {
   ActorId actor;
   std::uint64_t incarnation = 0;
@@ -252,11 +265,13 @@ struct QueryGroup {
   bool operator==(const QueryGroup&) const = default;
 };
 
-// Nodes that are about to leave: from drivers and the command line, and from the node itself, to the head.
+// Nodes that are about to leave: from drivers and the command line, and from the node itself, to
+// the head.
 
-/// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves when it is empty, or after `time`. Of one that is drained
-/// already, the earlier end counts. Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time), kResourceExhausted naming what runs there
-/// (it is not idle, and was to be).
+/// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves
+/// when it is empty, or after `time`. Of one that is drained already, the earlier end counts.
+/// Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time),
+/// kResourceExhausted naming what runs there (it is not idle, and was to be).
 struct DrainNode {
   NodeId node;
   std::chrono::milliseconds time{0};
@@ -273,8 +288,9 @@ struct Holding {
   ResourceMap resources;
   bool operator==(const Holding&) const = default;
 };
-/// The two phases of a group's reservation, for many groups at once; in the order of the members. What was prepared and not committed when the connection
-/// to the head ends is dropped. Answered with Refusals.
+/// The two phases of a group's reservation, for many groups at once; in the order of the members.
+/// What was prepared and not committed when the connection to the head ends is dropped. Answered
+/// with Refusals.
 struct Reserve {
   bool reset = false;  // drop everything first: the rest is all that there is
   std::vector<GroupId> release;
@@ -291,7 +307,8 @@ struct QueryJob {
   JobId job;
   bool operator==(const QueryJob&) const = default;
 };
-/// Before a folder is shipped: whether it may be (kResourceExhausted: it is too large), and which of its files are not in the node's cache.
+/// Before a folder is shipped: whether it may be (kResourceExhausted: it is too large), and which
+/// of its files are not in the node's cache.
 struct OfferFiles {
   std::uint64_t bytes = 0;  // of all files
   std::uint64_t count = 0;
@@ -312,7 +329,8 @@ struct DriverDone {
   std::int32_t exit_code = 0;
   bool operator==(const DriverDone&) const = default;
 };
-/// Its processes are to hold themselves what they refer to of that other node's objects. Answered with how many could not be had.
+/// Its processes are to hold themselves what they refer to of that other node's objects. Answered
+/// with how many could not be had.
 struct TakeOver {
   NodeId node;
   bool operator==(const TakeOver&) const = default;
@@ -325,7 +343,8 @@ struct Leave {
 
 // Answers and events.
 
-/// Of what was to be prepared, that for which the node has no room, or no time left. The rest is held.
+/// Of what was to be prepared, that for which the node has no room, or no time left. The rest is
+/// held.
 struct Refusal {
   GroupId group;
   std::string reason;
@@ -351,8 +370,9 @@ struct NodeList {
 struct LogChunk {
   std::string text;
   std::uint64_t next_offset = 0;
-  std::uint64_t file = 0;  // which of the files that a log consists of, as they are rotated
-  std::uint64_t position = 0;  // of the text's first byte in all that was ever written to the log, also to files that are gone; 0: not known
+  std::uint64_t file = 0;      // which of the files that a log consists of, as they are rotated
+  std::uint64_t position = 0;  // of the text's first byte in all that was ever written to the log,
+                               // also to files that are gone; 0: not known
   bool operator==(const LogChunk&) const = default;
 };
 struct JobOutput {
@@ -374,7 +394,8 @@ struct ActorsDied {
 };
 struct Shutdown {
   Status reason;
-  std::string left = {};  // what was to end with the cluster and could not be ended, in words; empty: nothing
+  std::string left =
+      {};  // what was to end with the cluster and could not be ended, in words; empty: nothing
   bool operator==(const Shutdown&) const = default;
 };
 /// To all nodes, and from each to its processes.
@@ -387,16 +408,18 @@ struct NodeDrains {
 }  // namespace control
 
 struct ControlRequest {
-  using Body = std::variant<control::Heartbeat, control::RegisterDriver, control::CreateActor, control::ResolveActor,
-                            control::QueryActor, control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
-                            control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
-                            control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
-                            control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
-                            control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
-                            control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
-                            control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
-                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand, ObserveControl, control::QueueJob>;
+  using Body = std::variant<
+      control::Heartbeat, control::RegisterDriver, control::CreateActor, control::ResolveActor,
+      control::QueryActor, control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
+      control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
+      control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
+      control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
+      control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
+      control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
+      control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
+      control::QueryGroup, control::Reserve, control::QueryJob, control::OfferFiles,
+      control::StoreFile, control::DriverDone, control::DrainNode, control::TakeOver,
+      control::Leave, control::QueryDemand, ObserveControl, control::QueueJob>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -404,14 +427,15 @@ struct ControlRequest {
 };
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
-using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals, JobInfo, control::FilesWanted,
-                                   Demand, ObserveAnswer>;
+using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string,
+                                   std::int64_t, ClusterState, GroupState, control::LogChunk,
+                                   control::NodeList, ObjectControlAnswer, control::Refusals,
+                                   JobInfo, control::FilesWanted, Demand, ObserveAnswer>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
-using ControlEvent =
-    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown, control::NodeDrains>;
+using ControlEvent = std::variant<LogLines, control::JobOutput, control::JobExited,
+                                  control::ActorsDied, control::Shutdown, control::NodeDrains>;
 
 }  // namespace runtime

@@ -1,8 +1,8 @@
 #include "runtime/control/control_channel.h"
 
+#include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/control_codec.h"
 
 namespace runtime {
 
@@ -17,13 +17,16 @@ void send_request(Channel& channel, const ControlRequest& request, ControlAnswer
   message.meta = encode(request);
   channel.request(std::move(message), deadline_after(request.timeout + kControlGrace),
                   [answer = std::move(answer)](Result<Message> reply) mutable {
-                    if (reply.ok()) answer(decode_control_reply(reply->meta));
-                    else answer(reply.status());
+                    if (reply.ok())
+                      answer(decode_control_reply(reply->meta));
+                    else
+                      answer(reply.status());
                   });
 }
 
 ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Message& request) {
-  return [weak = std::weak_ptr<Channel>(channel), kind = reply_kind(request.kind), id = request.id](Result<ControlAnswer> answer) {
+  return [weak = std::weak_ptr<Channel>(channel), kind = reply_kind(request.kind),
+          id = request.id](Result<ControlAnswer> answer) {
     std::shared_ptr<Channel> peer = weak.lock();
     if (!peer || peer->closed()) return;
     Message reply;
@@ -60,7 +63,8 @@ void send_event(Channel& channel, const ControlEvent& event) {
   message.kind = FrameKind::kControlEvent;
   message.meta = encode(event);
   Status status = channel.send(std::move(message), Flush::kSoon);
-  if (!status.ok() && !channel.closed()) LOG(warn, "event for {}: {}", channel.describe_peer(), status.message());
+  if (!status.ok() && !channel.closed())
+    LOG(warn, "event for {}: {}", channel.describe_peer(), status.message());
 }
 
 }  // namespace runtime

@@ -36,17 +36,20 @@ Result<T> read_message(const Buffer& meta, const char* what, Read read) {
   return std::move(*result);
 }
 
-void store_instances(const std::vector<control::ActorInstance>& from, capnp::List<schema::ActorInstance>::Builder to) {
+void store_instances(const std::vector<control::ActorInstance>& from,
+                     capnp::List<schema::ActorInstance>::Builder to) {
   for (unsigned i = 0; i < to.size(); ++i) {
     to[i].setActor(data(from[i].actor));
     to[i].setIncarnation(from[i].incarnation);
   }
 }
 
-std::vector<control::ActorInstance> load_instances(capnp::List<schema::ActorInstance>::Reader from) {
+std::vector<control::ActorInstance> load_instances(
+    capnp::List<schema::ActorInstance>::Reader from) {
   std::vector<control::ActorInstance> to;
   to.reserve(from.size());
-  for (auto instance : from) to.push_back({load_id<ActorId>(instance.getActor()), instance.getIncarnation()});
+  for (auto instance : from)
+    to.push_back({load_id<ActorId>(instance.getActor()), instance.getIncarnation()});
   return to;
 }
 
@@ -62,14 +65,16 @@ control::Reserve load_reserve(schema::ControlRequest::Reserve::Reader from) {
   control::Reserve to;
   to.reset = from.getReset();
   to.release = load_ids<GroupId>(from.getRelease());
-  for (auto holding : from.getPrepare()) to.prepare.push_back({load_id<GroupId>(holding.getGroup()), load(holding.getResources())});
+  for (auto holding : from.getPrepare())
+    to.prepare.push_back({load_id<GroupId>(holding.getGroup()), load(holding.getResources())});
   to.commit = load_ids<GroupId>(from.getCommit());
   return to;
 }
 
 control::Refusals load_refusals(capnp::List<schema::Refusal>::Reader from) {
   control::Refusals to;
-  for (auto refusal : from) to.refused.push_back({load_id<GroupId>(refusal.getGroup()), load_text(refusal.getReason())});
+  for (auto refusal : from)
+    to.refused.push_back({load_id<GroupId>(refusal.getGroup()), load_text(refusal.getReason())});
   return to;
 }
 
@@ -78,8 +83,12 @@ struct BodyWriter {
   schema::ControlRequest::Builder to;
 
   void operator()(const control::Heartbeat&) { to.setHeartbeat(); }
-  void operator()(const control::RegisterDriver& body) { store(body.info, to.initRegisterDriver().initInfo()); }
-  void operator()(const control::CreateActor& body) { store(body.spec, to.initCreateActor().initSpec()); }
+  void operator()(const control::RegisterDriver& body) {
+    store(body.info, to.initRegisterDriver().initInfo());
+  }
+  void operator()(const control::CreateActor& body) {
+    store(body.spec, to.initCreateActor().initSpec());
+  }
   void operator()(const control::ResolveActor& body) {
     auto resolve = to.initResolveActor();
     resolve.setActor(data(body.actor));
@@ -113,8 +122,12 @@ struct BodyWriter {
   }
   void operator()(const control::KvDelete& body) { to.initKvDelete().setKey(text(body.key)); }
   void operator()(const control::QueryCluster&) { to.setQueryCluster(); }
-  void operator()(const control::CreateGroup& body) { store(body.spec, to.initCreateGroup().initSpec()); }
-  void operator()(const control::RemoveGroup& body) { to.initRemoveGroup().setGroup(data(body.group)); }
+  void operator()(const control::CreateGroup& body) {
+    store(body.spec, to.initCreateGroup().initSpec());
+  }
+  void operator()(const control::RemoveGroup& body) {
+    to.initRemoveGroup().setGroup(data(body.group));
+  }
   void operator()(const control::SubmitJob& body) {
     auto submit = to.initSubmitJob();
     store(body.argv, submit.initArgv(static_cast<unsigned>(body.argv.size())));
@@ -147,7 +160,8 @@ struct BodyWriter {
     store(body.info, registration.initInfo());
     registration.setReturns(body.returns);
     if (!body.replaces.is_none()) registration.setReplaces(data(body.replaces));
-    store_instances(body.actors, registration.initActors(static_cast<unsigned>(body.actors.size())));
+    store_instances(body.actors,
+                    registration.initActors(static_cast<unsigned>(body.actors.size())));
     auto jobs = registration.initJobs(static_cast<unsigned>(body.jobs.size()));
     for (unsigned i = 0; i < jobs.size(); ++i) jobs.set(i, data(body.jobs[i]));
   }
@@ -241,7 +255,8 @@ struct BodyWriter {
     auto prepare = reserve.initPrepare(static_cast<unsigned>(body.prepare.size()));
     for (unsigned i = 0; i < prepare.size(); ++i) {
       prepare[i].setGroup(data(body.prepare[i].group));
-      store(body.prepare[i].resources, prepare[i].initResources(static_cast<unsigned>(body.prepare[i].resources.size())));
+      store(body.prepare[i].resources,
+            prepare[i].initResources(static_cast<unsigned>(body.prepare[i].resources.size())));
     }
     store_ids(body.commit, reserve.initCommit(static_cast<unsigned>(body.commit.size())));
   }
@@ -259,7 +274,9 @@ struct BodyWriter {
     part.setOffset(body.offset);
     part.setData(data(body.data));
   }
-  void operator()(const control::DriverDone& body) { to.initDriverDone().setExitCode(body.exit_code); }
+  void operator()(const control::DriverDone& body) {
+    to.initDriverDone().setExitCode(body.exit_code);
+  }
   void operator()(const control::DrainNode& body) {
     auto drain = to.initDrainNode();
     drain.setNode(data(body.node));
@@ -283,31 +300,51 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
   using Kind = schema::ControlRequest;
   switch (from.which()) {
     case Kind::HEARTBEAT: to.body = control::Heartbeat{}; return to;
-    case Kind::REGISTER_DRIVER: to.body = control::RegisterDriver{load(from.getRegisterDriver().getInfo())}; return to;
-    case Kind::CREATE_ACTOR: to.body = control::CreateActor{load(from.getCreateActor().getSpec())}; return to;
+    case Kind::REGISTER_DRIVER:
+      to.body = control::RegisterDriver{load(from.getRegisterDriver().getInfo())};
+      return to;
+    case Kind::CREATE_ACTOR:
+      to.body = control::CreateActor{load(from.getCreateActor().getSpec())};
+      return to;
     case Kind::RESOLVE_ACTOR: {
       auto body = from.getResolveActor();
-      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName()), load_text(body.getNameSpace())};
+      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName()),
+                                      load_text(body.getNameSpace())};
       return to;
     }
     case Kind::QUERY_ACTOR:
-      to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor()), from.getQueryActor().getIncarnation()};
+      to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor()),
+                                    from.getQueryActor().getIncarnation()};
       return to;
     case Kind::KILL_ACTOR:
-      to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor()), from.getKillActor().getMayRestart()};
+      to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor()),
+                                   from.getKillActor().getMayRestart()};
       return to;
     case Kind::KV_PUT:
-      to.body = control::KvPut{load_text(from.getKvPut().getKey()), load_bytes(from.getKvPut().getValue())};
+      to.body = control::KvPut{load_text(from.getKvPut().getKey()),
+                               load_bytes(from.getKvPut().getValue())};
       return to;
-    case Kind::KV_GET: to.body = control::KvGet{load_text(from.getKvGet().getKey()), from.getKvGet().getWait()}; return to;
-    case Kind::KV_ADD: to.body = control::KvAdd{load_text(from.getKvAdd().getKey()), from.getKvAdd().getAmount()}; return to;
-    case Kind::KV_DELETE: to.body = control::KvDelete{load_text(from.getKvDelete().getKey())}; return to;
+    case Kind::KV_GET:
+      to.body = control::KvGet{load_text(from.getKvGet().getKey()), from.getKvGet().getWait()};
+      return to;
+    case Kind::KV_ADD:
+      to.body = control::KvAdd{load_text(from.getKvAdd().getKey()), from.getKvAdd().getAmount()};
+      return to;
+    case Kind::KV_DELETE:
+      to.body = control::KvDelete{load_text(from.getKvDelete().getKey())};
+      return to;
     case Kind::QUERY_CLUSTER: to.body = control::QueryCluster{}; return to;
-    case Kind::CREATE_GROUP: to.body = control::CreateGroup{load(from.getCreateGroup().getSpec())}; return to;
-    case Kind::REMOVE_GROUP: to.body = control::RemoveGroup{load_id<GroupId>(from.getRemoveGroup().getGroup())}; return to;
+    case Kind::CREATE_GROUP:
+      to.body = control::CreateGroup{load(from.getCreateGroup().getSpec())};
+      return to;
+    case Kind::REMOVE_GROUP:
+      to.body = control::RemoveGroup{load_id<GroupId>(from.getRemoveGroup().getGroup())};
+      return to;
     case Kind::SUBMIT_JOB: {
       auto body = from.getSubmitJob();
-      control::SubmitJob submit{load(body.getArgv()), load_text(body.getWorkingDir()), load(body.getEnv()), body.getDetached(), load_list<JobFile>(body.getFiles())};
+      control::SubmitJob submit{load(body.getArgv()), load_text(body.getWorkingDir()),
+                                load(body.getEnv()), body.getDetached(),
+                                load_list<JobFile>(body.getFiles())};
       if (body.hasProgram()) submit.program = load(body.getProgram());
       submit.job = load_id<JobId>(body.getJob());
       submit.place = load_id<GroupId>(body.getPlace());
@@ -316,67 +353,97 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     }
     case Kind::QUEUE_JOB: {
       auto body = from.getQueueJob();
-      to.body = control::QueueJob{load_id<JobId>(body.getJob()), load_id<GroupId>(body.getPlace()), load(body.getArgv()), load(body.getResources()), load(body.getLabels())};
+      to.body = control::QueueJob{load_id<JobId>(body.getJob()), load_id<GroupId>(body.getPlace()),
+                                  load(body.getArgv()), load(body.getResources()),
+                                  load(body.getLabels())};
       return to;
     }
-    case Kind::CANCEL_JOB: to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())}; return to;
+    case Kind::CANCEL_JOB:
+      to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())};
+      return to;
     case Kind::READ_LOG:
-      to.body = control::ReadLog{load_text(from.getReadLog().getName()), from.getReadLog().getOffset(), from.getReadLog().getFile()};
+      to.body = control::ReadLog{load_text(from.getReadLog().getName()),
+                                 from.getReadLog().getOffset(), from.getReadLog().getFile()};
       return to;
     case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
     case Kind::REGISTER_NODE: {
       auto registration = from.getRegisterNode();
-      control::RegisterNode body{load(registration.getInfo()), registration.getReturns(), load_id<NodeId>(registration.getReplaces()), load_instances(registration.getActors()), {}};
+      control::RegisterNode body{load(registration.getInfo()),
+                                 registration.getReturns(),
+                                 load_id<NodeId>(registration.getReplaces()),
+                                 load_instances(registration.getActors()),
+                                 {}};
       for (auto job : registration.getJobs()) body.jobs.push_back(load_id<JobId>(job));
       to.body = std::move(body);
       return to;
     }
     case Kind::START_JOB:
-      to.body = control::StartJob{load(from.getStartJob().getInfo()), load(from.getStartJob().getDriver())};
+      to.body = control::StartJob{load(from.getStartJob().getInfo()),
+                                  load(from.getStartJob().getDriver())};
       return to;
     case Kind::END_JOB: {
       auto body = from.getEndJob();
-      to.body = control::EndJob{load_id<JobId>(body.getJob()), schema_values::load_outcome(body.getOutcome()), load(body.getCause()), body.getEndedMs(),
-                                body.getGoesOn(),              body.getFilesNeeded()};
+      to.body = control::EndJob{load_id<JobId>(body.getJob()),
+                                schema_values::load_outcome(body.getOutcome()),
+                                load(body.getCause()),
+                                body.getEndedMs(),
+                                body.getGoesOn(),
+                                body.getFilesNeeded()};
       return to;
     }
     case Kind::ACTOR_EXITED: {
       auto body = from.getActorExited();
-      to.body = control::ActorExited{load_id<ActorId>(body.getActor()), body.getIncarnation(), load(body.getCause())};
+      to.body = control::ActorExited{load_id<ActorId>(body.getActor()), body.getIncarnation(),
+                                     load(body.getCause())};
       return to;
     }
     case Kind::START_ACTOR: {
       auto body = from.getStartActor();
-      to.body = control::StartActor{load(body.getSpec()), body.getIncarnation(), load(body.getDriver()),
-                                    load_text(body.getDriverNode()), load(body.getGpus())};
+      to.body =
+          control::StartActor{load(body.getSpec()), body.getIncarnation(), load(body.getDriver()),
+                              load_text(body.getDriverNode()), load(body.getGpus())};
       return to;
     }
     case Kind::STOP_ACTOR: {
       auto body = from.getStopActor();
-      to.body = control::StopActor{load_id<ActorId>(body.getActor()), body.getIncarnation(),
-                                   std::chrono::milliseconds(std::min(body.getGraceMs(), kTimeoutMaxMs)), body.getDrain(), load_text(body.getReason())};
+      to.body =
+          control::StopActor{load_id<ActorId>(body.getActor()), body.getIncarnation(),
+                             std::chrono::milliseconds(std::min(body.getGraceMs(), kTimeoutMaxMs)),
+                             body.getDrain(), load_text(body.getReason())};
       return to;
     }
     case Kind::BUILD_ACTOR:
-      to.body = control::BuildActor{load(from.getBuildActor().getSpec()), from.getBuildActor().getIncarnation()};
+      to.body = control::BuildActor{load(from.getBuildActor().getSpec()),
+                                    from.getBuildActor().getIncarnation()};
       return to;
     case Kind::FETCH_FILE:
-      to.body = control::FetchFile{load_text(from.getFetchFile().getHash()), from.getFetchFile().getOffset()};
+      to.body = control::FetchFile{load_text(from.getFetchFile().getHash()),
+                                   from.getFetchFile().getOffset()};
       return to;
-    case Kind::TERMINATE_ACTOR: to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor()), from.getTerminateActor().getRestart()}; return to;
+    case Kind::TERMINATE_ACTOR:
+      to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor()),
+                                        from.getTerminateActor().getRestart()};
+      return to;
     case Kind::WATCH_ACTOR:
-      to.body = control::WatchActor{load_id<ActorId>(from.getWatchActor().getActor()), from.getWatchActor().getVersion()};
+      to.body = control::WatchActor{load_id<ActorId>(from.getWatchActor().getActor()),
+                                    from.getWatchActor().getVersion()};
       return to;
-    case Kind::WATCH_NODES: to.body = control::WatchNodes{from.getWatchNodes().getVersion()}; return to;
+    case Kind::WATCH_NODES:
+      to.body = control::WatchNodes{from.getWatchNodes().getVersion()};
+      return to;
     case Kind::SAVE_STATE: {
       auto body = from.getSaveState();
-      to.body = control::SaveState{load_id<ActorId>(body.getActor()), body.getIncarnation(), load_bytes(body.getState())};
+      to.body = control::SaveState{load_id<ActorId>(body.getActor()), body.getIncarnation(),
+                                   load_bytes(body.getState())};
       return to;
     }
     case Kind::DRAIN_ACTOR:
-      to.body = control::DrainActor{load_id<ActorId>(from.getDrainActor().getActor()), from.getDrainActor().getIncarnation()};
+      to.body = control::DrainActor{load_id<ActorId>(from.getDrainActor().getActor()),
+                                    from.getDrainActor().getIncarnation()};
       return to;
-    case Kind::PARK_ACTOR: to.body = control::ParkActor{load_id<ActorId>(from.getParkActor().getActor())}; return to;
+    case Kind::PARK_ACTOR:
+      to.body = control::ParkActor{load_id<ActorId>(from.getParkActor().getActor())};
+      return to;
     case Kind::ACTORS_EXITED: {
       control::ActorsExited body;
       body.actors = load_instances(from.getActorsExited().getActors());
@@ -387,11 +454,14 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
     case Kind::QUERY_GROUP: {
       auto body = from.getQueryGroup();
-      to.body = control::QueryGroup{load_id<GroupId>(body.getGroup()), load_text(body.getName()), load_text(body.getNameSpace()), body.getWait()};
+      to.body = control::QueryGroup{load_id<GroupId>(body.getGroup()), load_text(body.getName()),
+                                    load_text(body.getNameSpace()), body.getWait()};
       return to;
     }
     case Kind::RESERVE: to.body = load_reserve(from.getReserve()); return to;
-    case Kind::QUERY_JOB: to.body = control::QueryJob{load_id<JobId>(from.getQueryJob().getJob())}; return to;
+    case Kind::QUERY_JOB:
+      to.body = control::QueryJob{load_id<JobId>(from.getQueryJob().getJob())};
+      return to;
     case Kind::OFFER_FILES: {
       auto body = from.getOfferFiles();
       to.body = control::OfferFiles{body.getBytes(), body.getCount(), load(body.getHashes())};
@@ -399,22 +469,30 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     }
     case Kind::STORE_FILE: {
       auto body = from.getStoreFile();
-      to.body = control::StoreFile{load_text(body.getHash()), body.getBytes(), body.getOffset(), load_bytes(body.getData())};
+      to.body = control::StoreFile{load_text(body.getHash()), body.getBytes(), body.getOffset(),
+                                   load_bytes(body.getData())};
       return to;
     }
-    case Kind::DRIVER_DONE: to.body = control::DriverDone{from.getDriverDone().getExitCode()}; return to;
+    case Kind::DRIVER_DONE:
+      to.body = control::DriverDone{from.getDriverDone().getExitCode()};
+      return to;
     case Kind::DRAIN_NODE: {
       auto body = from.getDrainNode();
-      to.body = control::DrainNode{load_id<NodeId>(body.getNode()), std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)), load_text(body.getReason()),
-                                   body.getIfIdle()};
+      to.body =
+          control::DrainNode{load_id<NodeId>(body.getNode()),
+                             std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)),
+                             load_text(body.getReason()), body.getIfIdle()};
       return to;
     }
-    case Kind::TAKE_OVER: to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())}; return to;
+    case Kind::TAKE_OVER:
+      to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())};
+      return to;
     case Kind::LEAVE: to.body = control::Leave{load_text(from.getLeave().getReason())}; return to;
     case Kind::QUERY_DEMAND: to.body = control::QueryDemand{}; return to;
     case Kind::OBSERVE: to.body = load(from.getObserve()); return to;
   }
-  return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
+  return unimplemented("a control request of kind " +
+                       std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
 }
 
@@ -467,7 +545,8 @@ struct ControlAnswerWriter {
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
-  if (from.getCode() != 0) return Status(error_code_from_wire(from.getCode()), load_text(from.getMessage()));
+  if (from.getCode() != 0)
+    return Status(error_code_from_wire(from.getCode()), load_text(from.getMessage()));
   using Kind = schema::ControlReply;
   switch (from.which()) {
     case Kind::NONE: return ControlAnswer(std::monostate{});
@@ -478,7 +557,10 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::NUMBER: return ControlAnswer(from.getNumber());
     case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
-    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset(), from.getLog().getFile(), from.getLog().getPosition()});
+    case Kind::LOG:
+      return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()),
+                                             from.getLog().getNextOffset(), from.getLog().getFile(),
+                                             from.getLog().getPosition()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
     case Kind::REFUSALS: return ControlAnswer(load_refusals(from.getRefusals()));
     case Kind::JOB_INFO: return ControlAnswer(load(from.getJobInfo()));
@@ -489,11 +571,14 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     }
     case Kind::OBSERVE: return ControlAnswer(load(from.getObserve()));
     case Kind::ACTOR_PAGE: {
-      ActorPage page{load_list<ActorState>(from.getActorPage().getActors()), load_id<ActorId>(from.getActorPage().getNext())};
+      ActorPage page{load_list<ActorState>(from.getActorPage().getActors()),
+                     load_id<ActorId>(from.getActorPage().getNext())};
       return ControlAnswer(ObserveAnswer(std::move(page)));
     }
-    case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes()),
-                                                                  load_list<NodeDeparture>(from.getNodes().getDeparted())});
+    case Kind::NODES:
+      return ControlAnswer(control::NodeList{
+          from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes()),
+          load_list<NodeDeparture>(from.getNodes().getDeparted())});
     case Kind::DEMAND: return ControlAnswer(load(from.getDemand()));
   }
   return unimplemented("a control reply of a newer version");
@@ -539,22 +624,27 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
     case Kind::LOG_LINES: return ControlEvent(load(from.getLogLines()));
     case Kind::JOB_OUTPUT: {
       auto event = from.getJobOutput();
-      return ControlEvent(control::JobOutput{load_id<JobId>(event.getJob()), event.getIsStderr(), load_bytes(event.getBytes())});
+      return ControlEvent(control::JobOutput{load_id<JobId>(event.getJob()), event.getIsStderr(),
+                                             load_bytes(event.getBytes())});
     }
     case Kind::JOB_EXITED:
-      return ControlEvent(
-          control::JobExited{load_id<JobId>(from.getJobExited().getJob()), load(from.getJobExited().getCause())});
+      return ControlEvent(control::JobExited{load_id<JobId>(from.getJobExited().getJob()),
+                                             load(from.getJobExited().getCause())});
     case Kind::OBSOLETE_ACTOR_DIED: break;
     case Kind::ACTORS_DIED: {
       control::ActorsDied died{load_id<JobId>(from.getActorsDied().getJob()), {}};
-      for (auto actor : from.getActorsDied().getActors()) died.actors.push_back(load_id<ActorId>(actor));
+      for (auto actor : from.getActorsDied().getActors())
+        died.actors.push_back(load_id<ActorId>(actor));
       return ControlEvent(std::move(died));
     }
     case Kind::NODE_DRAINS:
-      return ControlEvent(control::NodeDrains{load_id<NodeId>(from.getNodeDrains().getNode()), load(from.getNodeDrains().getDrain())});
+      return ControlEvent(control::NodeDrains{load_id<NodeId>(from.getNodeDrains().getNode()),
+                                              load(from.getNodeDrains().getDrain())});
     case Kind::SHUTDOWN: {
       auto event = from.getShutdown();
-      Status reason = event.getCode() == 0 ? Status() : Status(error_code_from_wire(event.getCode()), load_text(event.getMessage()));
+      Status reason = event.getCode() == 0 ? Status()
+                                           : Status(error_code_from_wire(event.getCode()),
+                                                    load_text(event.getMessage()));
       return ControlEvent(control::Shutdown{std::move(reason), load_text(event.getLeft())});
     }
   }
@@ -566,7 +656,8 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
 Buffer encode(const ControlRequest& request) {
   return encode<schema::ControlRequest>([&](schema::ControlRequest::Builder to) {
     to.setJob(data(request.job));
-    to.setDeadlineMs(static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
+    to.setDeadlineMs(
+        static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
     std::visit(BodyWriter{to}, request.body);
   });
 }
@@ -583,11 +674,13 @@ Buffer encode(const Result<ControlAnswer>& reply) {
 }
 
 Buffer encode(const ControlEvent& event) {
-  return encode<schema::ControlEvent>([&](schema::ControlEvent::Builder to) { std::visit(EventWriter{to}, event); });
+  return encode<schema::ControlEvent>(
+      [&](schema::ControlEvent::Builder to) { std::visit(EventWriter{to}, event); });
 }
 
 Result<ControlRequest> decode_control_request(const Buffer& meta) {
-  return read_message<schema::ControlRequest, ControlRequest>(meta, "control request", load_request);
+  return read_message<schema::ControlRequest, ControlRequest>(meta, "control request",
+                                                              load_request);
 }
 
 Result<ControlAnswer> decode_control_reply(const Buffer& meta) {

@@ -1,9 +1,9 @@
-// The control plane's messages on the wire (schema/membership.capnp). Decoders take outside bytes: they never throw, bound
-// what they read, and refuse malformed input with kInvalidArgument.
+// The control plane's messages on the wire (schema/membership.capnp). Decoders take outside bytes:
+// they never throw, bound what they read, and refuse malformed input with kInvalidArgument.
 #pragma once
 
-#include "runtime/core/result.h"
 #include "runtime/control/control.h"
+#include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"
 
 namespace runtime {

@@ -6,7 +6,8 @@
 
 namespace runtime {
 
-/// How a process ended. `text` is for people: "killed by SIGKILL", "exited with code 3", "node 7f3a left".
+/// How a process ended. `text` is for people: "killed by SIGKILL", "exited with code 3", "node 7f3a
+/// left".
 struct DeathCause {
   std::string text;
   std::int32_t pid = 0;

@@ -1,4 +1,5 @@
-// What waits for a place, and what the nodes are used for: what whoever adds and removes nodes asks the head.
+// What waits for a place, and what the nodes are used for: what whoever adds and removes nodes asks
+// the head.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ struct NodeUse {
   std::uint64_t bundles = 0;      // of placement groups
   std::uint64_t jobs = 0;         // whose drivers run there
   std::uint64_t sole_copies = 0;  // of published objects which no other node has
-  std::uint64_t last_placed = 0;  // incarnation of the actor that was placed there last: it grows with every one
+  std::uint64_t last_placed =
+      0;  // incarnation of the actor that was placed there last: it grows with every one
 
   bool is_leaving() const { return info.drain.has_value(); }
   bool is_idle() const { return actors == 0 && bundles == 0 && jobs == 0 && sole_copies == 0; }
@@ -49,7 +51,8 @@ struct Demand {
   std::vector<PlaceShape> jobs;  // whose drivers wait for a place
   std::vector<GroupShape> groups;
   std::uint64_t unlisted = 0;  // what waits beyond these limits
-  std::uint64_t bound = 0;     // actors that no new node would help: they wait for one node, or for room in a bundle
+  std::uint64_t bound =
+      0;  // actors that no new node would help: they wait for one node, or for room in a bundle
   std::vector<NodeUse> nodes;
   bool operator==(const Demand&) const = default;
 };

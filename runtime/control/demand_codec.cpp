@@ -4,9 +4,7 @@
 
 namespace runtime::schema_values {
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 void store(const PlaceShape& from, schema::Demand::Place::Builder to) {
   store(from.resources, to.initResources(count(from.resources)));
@@ -16,7 +14,8 @@ void store(const PlaceShape& from, schema::Demand::Place::Builder to) {
 }
 
 PlaceShape load(schema::Demand::Place::Reader from) {
-  return {load(from.getResources()), load(from.getLabels()), from.getCount(), load_text(from.getExample())};
+  return {load(from.getResources()), load(from.getLabels()), from.getCount(),
+          load_text(from.getExample())};
 }
 
 void store(const GroupShape& from, schema::Demand::Group::Builder to) {
@@ -24,7 +23,9 @@ void store(const GroupShape& from, schema::Demand::Group::Builder to) {
   to.setCount(from.count);
 }
 
-GroupShape load(schema::Demand::Group::Reader from) { return {load(from.getSpec()), from.getCount()}; }
+GroupShape load(schema::Demand::Group::Reader from) {
+  return {load(from.getSpec()), from.getCount()};
+}
 
 void store(const NodeUse& from, schema::Demand::Node::Builder to) {
   store(from.info, to.initInfo());
@@ -36,7 +37,8 @@ void store(const NodeUse& from, schema::Demand::Node::Builder to) {
 }
 
 NodeUse load(schema::Demand::Node::Reader from) {
-  return {load(from.getInfo()), from.getActors(), from.getBundles(), from.getJobs(), from.getSoleCopies(), from.getLastPlaced()};
+  return {load(from.getInfo()), from.getActors(),     from.getBundles(),
+          from.getJobs(),       from.getSoleCopies(), from.getLastPlaced()};
 }
 
 void store(const Demand& from, schema::Demand::Builder to) {

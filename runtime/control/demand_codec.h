@@ -1,4 +1,5 @@
-// Demand to and from its Cap'n Proto form. As schema_values.h: load() throws kj::Exception on malformed input.
+// Demand to and from its Cap'n Proto form. As schema_values.h: load() throws kj::Exception on
+// malformed input.
 #pragma once
 
 #include "runtime/control/demand.h"

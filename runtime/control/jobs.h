@@ -21,15 +21,17 @@ struct JobInfo {
   JobId job;
   NodeId node;  // where its driver runs
   std::string command;
-  std::int32_t pid = 0;      // 0: not started yet
-  bool running = true;       // or about to
-  bool submitted = false;    // by `starling submit`: the node started it; else its driver was simply run
-  std::string user;          // whom it runs as; empty: not known
+  std::int32_t pid = 0;  // 0: not started yet
+  bool running = true;   // or about to
+  bool submitted =
+      false;         // by `starling submit`: the node started it; else its driver was simply run
+  std::string user;  // whom it runs as; empty: not known
   std::uint64_t started_ms = 0;  // Unix time
   std::uint64_t ended_ms = 0;
   JobOutcome outcome = JobOutcome::kNone;  // unless it is running
-  DeathCause end;            // with the tail of its output, when that is not what was hoped for
-  GroupId place = {};        // the placement group of what it reserves, of one bundle; none: it reserves nothing
+  DeathCause end;  // with the tail of its output, when that is not what was hoped for
+  GroupId place =
+      {};  // the placement group of what it reserves, of one bundle; none: it reserves nothing
   bool operator==(const JobInfo&) const = default;
 };
 

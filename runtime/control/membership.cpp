@@ -26,15 +26,18 @@ Status death_status(const ActorState& state) {
   std::string text = "actor " + state.class_name;
   if (!state.name.empty()) text += " '" + state.name + "'";
   text += " " + state.actor.short_hex();
-  if (state.death.pid != 0) text += " (pid " + std::to_string(state.death.pid) + " on node " + state.node.short_hex() + ")";
+  if (state.death.pid != 0)
+    text += " (pid " + std::to_string(state.death.pid) + " on node " + state.node.short_hex() + ")";
   text += " died: " + (state.death.text.empty() ? std::string("cause unknown") : state.death.text);
-  if (state.phase != ActorPhase::kDead) text += "; it is being restarted (restart " + std::to_string(state.restarts) + ")";
+  if (state.phase != ActorPhase::kDead)
+    text += "; it is being restarted (restart " + std::to_string(state.restarts) + ")";
   if (!state.death.output_tail.empty()) text += "\n" + state.death.output_tail;
   return actor_died(std::move(text));
 }
 
 std::string LogLines::prefix() const {
-  return "(" + (class_name.empty() ? std::string("worker") : class_name) + " pid=" + std::to_string(pid) + ", node=" + node.short_hex() + ") ";
+  return "(" + (class_name.empty() ? std::string("worker") : class_name) +
+         " pid=" + std::to_string(pid) + ", node=" + node.short_hex() + ") ";
 }
 
 }  // namespace runtime

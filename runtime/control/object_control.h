@@ -1,4 +1,5 @@
-// What the control plane asks and answers about objects: published ones, and lists of all. runtime/schema/published.capnp is the format.
+// What the control plane asks and answers about objects: published ones, and lists of all.
+// runtime/schema/published.capnp is the format.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +19,22 @@ struct PublishedObject {
   std::string name;
   std::uint64_t version = 0;
   PublishedValue value;
-  std::string type = {};   // as Publish gave it
+  std::string type = {};  // as Publish gave it
   bool operator==(const PublishedObject&) const = default;
 };
 
 namespace control {
 
-/// Answered once the cluster keeps it. Refused with kInvalidArgument unless the version is larger than the latest.
+/// Answered once the cluster keeps it. Refused with kInvalidArgument unless the version is larger
+/// than the latest.
 struct Publish {
   std::string name_space;  // empty: the job's
   std::string name;
   std::uint64_t version = 0;
   std::uint32_t keep_last = 1;
   std::uint32_t copies = 1;
-  PublishedValue value;    // of stored ones exactly one location, on any node
-  std::string type = {};   // of the value, as its program's compiler names it; empty: not said
+  PublishedValue value;   // of stored ones exactly one location, on any node
+  std::string type = {};  // of the value, as its program's compiler names it; empty: not said
   bool operator==(const Publish&) const = default;
 };
 struct FindPublished {
@@ -56,7 +58,8 @@ struct ListObjects {
 
 // From the head to a node.
 
-/// Keep the object in the store's own name: the very bytes if they are here, else a copy. Answered with where they are then.
+/// Keep the object in the store's own name: the very bytes if they are here, else a copy. Answered
+/// with where they are then.
 struct AdoptObject {
   ObjectLocation location;
   bool operator==(const AdoptObject&) const = default;
@@ -66,7 +69,8 @@ struct DropObject {
   bool operator==(const DropObject&) const = default;
 };
 
-/// Of an object whose node was drained and has left: from a node to the head, and from the head to the nodes. Answered with where it is now; kNotFound.
+/// Of an object whose node was drained and has left: from a node to the head, and from the head to
+/// the nodes. Answered with where it is now; kNotFound.
 struct FindObject {
   ObjectId object;
   NodeId node;  // where it was
@@ -76,8 +80,8 @@ struct FindObject {
 }  // namespace control
 
 using ObjectControl =
-    std::variant<control::Publish, control::FindPublished, control::Unpublish, control::ListObjects, control::AdoptObject, control::DropObject,
-                 control::FindObject>;
+    std::variant<control::Publish, control::FindPublished, control::Unpublish, control::ListObjects,
+                 control::AdoptObject, control::DropObject, control::FindObject>;
 using ObjectControlAnswer = std::variant<PublishedObject, ObjectLocation, ObjectList>;
 
 }  // namespace runtime

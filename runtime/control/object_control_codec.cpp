@@ -44,7 +44,9 @@ ObjectInfo load_object(schema::ObjectInfo::Reader from) {
   to.id = load_id<ObjectId>(from.getObjectId());
   to.node = load_id<NodeId>(from.getNode());
   to.size = from.getSize();
-  to.place = from.getPlace() <= static_cast<std::uint16_t>(ObjectPlace::kHead) ? static_cast<ObjectPlace>(from.getPlace()) : ObjectPlace::kUnknown;
+  to.place = from.getPlace() <= static_cast<std::uint16_t>(ObjectPlace::kHead)
+                 ? static_cast<ObjectPlace>(from.getPlace())
+                 : ObjectPlace::kUnknown;
   to.owner_node = load_id<NodeId>(from.getOwnerNode());
   to.owner_pid = from.getOwnerPid();
   to.owner = load_text(from.getOwner());
@@ -55,7 +57,8 @@ ObjectInfo load_object(schema::ObjectInfo::Reader from) {
   to.held = from.getHeld();
   to.readers = from.getReaders();
   for (auto borrower : from.getBorrowers()) {
-    to.borrowers.push_back({load_id<NodeId>(borrower.getNode()), borrower.getPid(), borrower.getHandles(), load_text(borrower.getName())});
+    to.borrowers.push_back({load_id<NodeId>(borrower.getNode()), borrower.getPid(),
+                            borrower.getHandles(), load_text(borrower.getName())});
   }
   to.published = load(from.getPublished());
   for (capnp::Data::Reader copy : from.getCopies()) to.copies.push_back(load_id<NodeId>(copy));
@@ -166,36 +169,50 @@ void store_value(const PublishedValue& from, schema::PublishedValue::Builder to)
 
 PublishedValue load_value(schema::PublishedValue::Reader from) {
   if (from.which() == schema::PublishedValue::BYTES) return load_bytes(from.getBytes());
-  KJ_REQUIRE(from.which() == schema::PublishedValue::COPIES, "a published value of a newer version");
+  KJ_REQUIRE(from.which() == schema::PublishedValue::COPIES,
+             "a published value of a newer version");
   std::vector<ObjectLocation> copies;
   for (auto copy : from.getCopies()) copies.push_back(load_location(copy));
   return copies;
 }
 
-void store(const ObjectControl& from, schema::ObjectControl::Builder to) { std::visit(ObjectRequestWriter{to}, from); }
+void store(const ObjectControl& from, schema::ObjectControl::Builder to) {
+  std::visit(ObjectRequestWriter{to}, from);
+}
 
-void store(const ObjectControlAnswer& from, schema::ObjectControlReply::Builder to) { std::visit(ObjectAnswerWriter{to}, from); }
+void store(const ObjectControlAnswer& from, schema::ObjectControlReply::Builder to) {
+  std::visit(ObjectAnswerWriter{to}, from);
+}
 
 ObjectControl load(schema::ObjectControl::Reader from) {
   using Kind = schema::ObjectControl;
   switch (from.which()) {
     case Kind::PUBLISH: {
       auto body = from.getPublish();
-      return control::Publish{load_text(body.getNameSpace()), load_text(body.getName()), body.getVersion(),
-                              body.getKeepLast(),             body.getCopies(),          load_value(body.getValue()), load_text(body.getType())};
+      return control::Publish{load_text(body.getNameSpace()),
+                              load_text(body.getName()),
+                              body.getVersion(),
+                              body.getKeepLast(),
+                              body.getCopies(),
+                              load_value(body.getValue()),
+                              load_text(body.getType())};
     }
     case Kind::FIND_PUBLISHED: {
       auto body = from.getFindPublished();
-      return control::FindPublished{load_text(body.getNameSpace()), load_text(body.getName()), body.getVersion(), body.getExactly(), body.getWait()};
+      return control::FindPublished{load_text(body.getNameSpace()), load_text(body.getName()),
+                                    body.getVersion(), body.getExactly(), body.getWait()};
     }
     case Kind::UNPUBLISH: {
       auto body = from.getUnpublish();
-      return control::Unpublish{load_text(body.getNameSpace()), load_text(body.getName()), body.getVersion()};
+      return control::Unpublish{load_text(body.getNameSpace()), load_text(body.getName()),
+                                body.getVersion()};
     }
     case Kind::LIST_OBJECTS: return control::ListObjects{};
     case Kind::ADOPT: return control::AdoptObject{load_location(from.getAdopt())};
     case Kind::DROP: return control::DropObject{load_location(from.getDrop())};
-    case Kind::FIND_OBJECT: return control::FindObject{load_id<ObjectId>(from.getFindObject().getObject()), load_id<NodeId>(from.getFindObject().getNode())};
+    case Kind::FIND_OBJECT:
+      return control::FindObject{load_id<ObjectId>(from.getFindObject().getObject()),
+                                 load_id<NodeId>(from.getFindObject().getNode())};
   }
   KJ_FAIL_REQUIRE("an object request of a newer version");
 }
@@ -205,7 +222,8 @@ ObjectControlAnswer load(schema::ObjectControlReply::Reader from) {
   switch (from.which()) {
     case Kind::PUBLISHED: {
       auto body = from.getPublished();
-      return PublishedObject{load_text(body.getName()), body.getVersion(), load_value(body.getValue()), load_text(body.getType())};
+      return PublishedObject{load_text(body.getName()), body.getVersion(),
+                             load_value(body.getValue()), load_text(body.getType())};
     }
     case Kind::LOCATION: return load_location(from.getLocation());
     case Kind::LIST: {

@@ -1,5 +1,5 @@
-// ObjectControl and its answers to and from their Cap'n Proto form. Private to the codec: load() throws kj::Exception on malformed input, which
-// control_codec.cpp turns into a Status.
+// ObjectControl and its answers to and from their Cap'n Proto form. Private to the codec: load()
+// throws kj::Exception on malformed input, which control_codec.cpp turns into a Status.
 #pragma once
 
 #include "runtime/control/object_control.h"

@@ -40,7 +40,9 @@ std::string_view to_string(ObjectPlace place) {
   return "unknown";
 }
 
-bool lacks_owner(const ObjectInfo& object) { return object.owner.empty() && !object.borrowers.empty(); }
+bool lacks_owner(const ObjectInfo& object) {
+  return object.owner.empty() && !object.borrowers.empty();
+}
 
 void settle_owners(ObjectList& now, const ObjectList& before) {
   std::map<ObjectId, const ObjectInfo*> known;
@@ -61,8 +63,10 @@ void merge(ObjectList& into, ObjectList from) {
   for (ObjectList* list : {&into, &from}) {
     for (ObjectInfo& object : list->objects) {
       auto [known, fresh] = all.try_emplace(object.id);
-      if (fresh) known->second = std::move(object);
-      else merge(known->second, std::move(object));
+      if (fresh)
+        known->second = std::move(object);
+      else
+        merge(known->second, std::move(object));
     }
   }
   into.objects.clear();

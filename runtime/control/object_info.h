@@ -1,4 +1,5 @@
-// What the cluster knows of its objects: those that are published, and for people who look for what keeps memory, all of them.
+// What the cluster knows of its objects: those that are published, and for people who look for what
+// keeps memory, all of them.
 #pragma once
 
 #include <chrono>
@@ -37,14 +38,17 @@ struct ObjectInfo {
   std::uint64_t size = 0;
   ObjectPlace place = ObjectPlace::kUnknown;
   NodeId owner_node;
-  std::int32_t owner_pid = 0;  // 0: the cluster owns it (published), or nobody (any more)
-  std::string owner;           // "Counter 7f3a0011", "driver", "cluster"
+  std::int32_t owner_pid = 0;        // 0: the cluster owns it (published), or nobody (any more)
+  std::string owner;                 // "Counter 7f3a0011", "driver", "cluster"
   std::chrono::milliseconds age{0};  // since it was made
-  std::uint32_t handles = 0;    // values in its owner that refer to it: references, arguments and results that are kept for others
-  std::uint32_t lent = 0;       // calls of its owner with it in their arguments, whose callee has not let go
+  std::uint32_t handles = 0;  // values in its owner that refer to it: references, arguments and
+                              // results that are kept for others
+  std::uint32_t lent =
+      0;  // calls of its owner with it in their arguments, whose callee has not let go
   std::uint32_t in_flight = 0;  // of these, calls without an answer yet
   std::uint32_t held = 0;       // kept by its owner for borrowers that got it from others
-  std::uint32_t readers = 0;    // pins of processes and nodes that read it now (of a small one: its neighbours too)
+  std::uint32_t readers =
+      0;  // pins of processes and nodes that read it now (of a small one: its neighbours too)
   std::vector<ObjectBorrower> borrowers;
   std::vector<std::string> published;  // "namespace/name@version"
   std::vector<NodeId> copies;          // other nodes that have the bytes too
@@ -64,8 +68,8 @@ struct StoreInfo {
   std::uint64_t sent_bytes = 0;       // to other nodes, ever
   std::uint64_t fetched_bytes = 0;    // from other nodes, ever
   std::uint64_t pins = 0;
-  std::uint64_t borrows = 0;          // objects that were lent on and whose owners were told
-  std::uint64_t inline_objects = 0;   // small values that lie in the node's processes themselves
+  std::uint64_t borrows = 0;         // objects that were lent on and whose owners were told
+  std::uint64_t inline_objects = 0;  // small values that lie in the node's processes themselves
 
   bool operator==(const StoreInfo&) const = default;
 };
@@ -75,16 +79,19 @@ struct ObjectList {
 
   std::vector<ObjectInfo> objects;  // ordered by id
   std::vector<StoreInfo> stores;
-  bool truncated = false;  // there are more
-  std::vector<std::string> troubles;  // nodes and processes that have not answered: what they own and refer to may be missing
+  bool truncated = false;             // there are more
+  std::vector<std::string> troubles;  // nodes and processes that have not answered: what they own
+                                      // and refer to may be missing
 
   bool operator==(const ObjectList&) const = default;
 };
 
 /// Somebody refers to it, and no process has said that it owns it.
 bool lacks_owner(const ObjectInfo& object);
-/// Processes answer at different moments: an object may have been made after its owner had answered, or let go before. `before` is another list, taken earlier:
-/// what lacks an owner in both has lost it; of the others, those that are new are left out, and the rest have the owner that they had.
+/// Processes answer at different moments: an object may have been made after its owner had
+/// answered, or let go before. `before` is another list, taken earlier: what lacks an owner in both
+/// has lost it; of the others, those that are new are left out, and the rest have the owner that
+/// they had.
 void settle_owners(ObjectList& now, const ObjectList& before);
 
 /// Puts together what several have said about the same objects.

@@ -1,4 +1,5 @@
-// What people and tools ask to see what a cluster does, and what they are told. runtime/schema/observe.capnp is the format.
+// What people and tools ask to see what a cluster does, and what they are told.
+// runtime/schema/observe.capnp is the format.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,8 @@ struct ClassLoad {
   std::uint64_t calls = 0;  // ended, those that failed included
   std::uint64_t failed = 0;
   std::uint64_t sum_ns = 0;
-  std::vector<std::uint64_t> buckets;  // by how long they took: kLatencyBounds of observe/activity_page.h, and one more for all above
+  std::vector<std::uint64_t> buckets;  // by how long they took: kLatencyBounds of
+                                       // observe/activity_page.h, and one more for all above
   std::uint64_t waiting = 0;
   std::uint64_t actors = 0;
   bool operator==(const ClassLoad&) const = default;
@@ -78,10 +80,11 @@ using WorkerList = std::vector<WorkerInfo>;
 struct ThreadStack {
   std::int32_t tid = 0;
   std::string name;
-  std::string state;     // as WorkerInfo::process
-  std::string waits_in;  // the kernel function that it waits in; empty: none, or the kernel does not say
+  std::string state;  // as WorkerInfo::process
+  std::string
+      waits_in;  // the kernel function that it waits in; empty: none, or the kernel does not say
   ActorId actor;
-  std::string running;   // the method that it runs; empty: none
+  std::string running;  // the method that it runs; empty: none
   std::uint64_t running_ns = 0;
   std::vector<std::string> frames;  // innermost first; none: it did not answer
   bool operator==(const ThreadStack&) const = default;
@@ -113,7 +116,8 @@ struct TraceChunk {
 
 namespace control {
 
-/// Which actors: all of these hold. Keys: id, node and job (first digits are enough), name, namespace, class, state, pid.
+/// Which actors: all of these hold. Keys: id, node and job (first digits are enough), name,
+/// namespace, class, state, pid.
 struct ListActors {
   static constexpr std::uint32_t kLimitMax = 5'000;
   std::vector<std::pair<std::string, std::string>> filters;
@@ -168,8 +172,11 @@ struct Sink {
 
 }  // namespace control
 
-using ObserveControl = std::variant<control::ListActors, control::ReadHead, control::ReadLoad, control::ListWorkers, control::ReadStack, control::ReadMetrics,
-                                    control::Trace, control::ReadClock, control::MeasurePeer, control::Sink>;
-using ObserveAnswer = std::variant<ActorPage, NodeLoad, WorkerList, StackReport, std::string, TraceChunk, Numbers>;
+using ObserveControl =
+    std::variant<control::ListActors, control::ReadHead, control::ReadLoad, control::ListWorkers,
+                 control::ReadStack, control::ReadMetrics, control::Trace, control::ReadClock,
+                 control::MeasurePeer, control::Sink>;
+using ObserveAnswer =
+    std::variant<ActorPage, NodeLoad, WorkerList, StackReport, std::string, TraceChunk, Numbers>;
 
 }  // namespace runtime

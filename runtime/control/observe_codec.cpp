@@ -22,7 +22,9 @@ Numbers load_numbers(capnp::List<schema::Number>::Reader from) {
   return to;
 }
 
-std::uint64_t milliseconds(std::chrono::milliseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count())); }
+std::uint64_t milliseconds(std::chrono::milliseconds time) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count()));
+}
 
 // -- Loads
 
@@ -38,7 +40,8 @@ void store_class(const ClassLoad& from, schema::ClassLoad::Builder to) {
 }
 
 ClassLoad load_class(schema::ClassLoad::Reader from) {
-  ClassLoad to{load_text(from.getName()), from.getCalls(), from.getFailed(), from.getSumNs(), {}, from.getWaiting(), from.getActors()};
+  ClassLoad to{load_text(from.getName()), from.getCalls(), from.getFailed(), from.getSumNs(), {},
+               from.getWaiting(),         from.getActors()};
   for (std::uint64_t bucket : from.getBuckets()) to.buckets.push_back(bucket);
   return to;
 }
@@ -56,8 +59,15 @@ void store_actor(const ActorLoad& from, schema::ActorLoad::Builder to) {
 }
 
 ActorLoad load_actor(schema::ActorLoad::Reader from) {
-  return {load_id<ActorId>(from.getActor()), load_text(from.getClassName()), from.getPid(),     from.getCalls(),
-          from.getFailed(),                  from.getBusyNs(),               from.getWaiting(), load_text(from.getRunning()), from.getRunningNs()};
+  return {load_id<ActorId>(from.getActor()),
+          load_text(from.getClassName()),
+          from.getPid(),
+          from.getCalls(),
+          from.getFailed(),
+          from.getBusyNs(),
+          from.getWaiting(),
+          load_text(from.getRunning()),
+          from.getRunningNs()};
 }
 
 void store_worker(const WorkerInfo& from, schema::WorkerInfo::Builder to) {
@@ -141,7 +151,9 @@ struct ObserveRequestWriter {
     list.setLimit(body.limit);
   }
   void operator()(const control::ReadHead&) { to.setReadHead(); }
-  void operator()(const control::ReadLoad& body) { to.initReadLoad().setActorsMax(body.actors_max); }
+  void operator()(const control::ReadLoad& body) {
+    to.initReadLoad().setActorsMax(body.actors_max);
+  }
   void operator()(const control::ListWorkers&) { to.setListWorkers(); }
   void operator()(const control::ReadStack& body) { to.initReadStack().setActor(data(body.actor)); }
   void operator()(const control::ReadMetrics&) { to.setReadMetrics(); }
@@ -162,7 +174,9 @@ struct ObserveRequestWriter {
 struct ObserveAnswerWriter {
   schema::ObserveReply::Builder to;
 
-  void operator()(const ActorPage&) { KJ_FAIL_REQUIRE("a page of actors is not an ObserveReply"); }  // control_codec.cpp stores it
+  void operator()(const ActorPage&) {
+    KJ_FAIL_REQUIRE("a page of actors is not an ObserveReply");
+  }  // control_codec.cpp stores it
   void operator()(const NodeLoad& load) {
     auto out = to.initLoad();
     out.setNode(data(load.node));
@@ -194,21 +208,28 @@ struct ObserveAnswerWriter {
     auto processes = trace.initProcesses(count(chunk.processes));
     for (unsigned i = 0; i < processes.size(); ++i) store_trace(chunk.processes[i], processes[i]);
   }
-  void operator()(const Numbers& numbers) { store_numbers(numbers, to.initNumbers(count(numbers))); }
+  void operator()(const Numbers& numbers) {
+    store_numbers(numbers, to.initNumbers(count(numbers)));
+  }
 };
 
 }  // namespace
 
-void store(const ObserveControl& from, schema::ObserveRequest::Builder to) { std::visit(ObserveRequestWriter{to}, from); }
+void store(const ObserveControl& from, schema::ObserveRequest::Builder to) {
+  std::visit(ObserveRequestWriter{to}, from);
+}
 
-void store(const ObserveAnswer& from, schema::ObserveReply::Builder to) { std::visit(ObserveAnswerWriter{to}, from); }
+void store(const ObserveAnswer& from, schema::ObserveReply::Builder to) {
+  std::visit(ObserveAnswerWriter{to}, from);
+}
 
 ObserveControl load(schema::ObserveRequest::Reader from) {
   using Kind = schema::ObserveRequest;
   switch (from.which()) {
     case Kind::LIST_ACTORS: {
       control::ListActors body;
-      for (auto filter : from.getListActors().getFilters()) body.filters.emplace_back(load_text(filter.getKey()), load_text(filter.getValue()));
+      for (auto filter : from.getListActors().getFilters())
+        body.filters.emplace_back(load_text(filter.getKey()), load_text(filter.getValue()));
       body.after = load_id<ActorId>(from.getListActors().getAfter());
       body.limit = std::clamp(from.getListActors().getLimit(), 1u, control::ListActors::kLimitMax);
       return body;
@@ -216,14 +237,19 @@ ObserveControl load(schema::ObserveRequest::Reader from) {
     case Kind::READ_HEAD: return control::ReadHead{};
     case Kind::READ_LOAD: return control::ReadLoad{from.getReadLoad().getActorsMax()};
     case Kind::LIST_WORKERS: return control::ListWorkers{};
-    case Kind::READ_STACK: return control::ReadStack{load_id<ActorId>(from.getReadStack().getActor())};
+    case Kind::READ_STACK:
+      return control::ReadStack{load_id<ActorId>(from.getReadStack().getActor())};
     case Kind::READ_METRICS: return control::ReadMetrics{};
     case Kind::TRACE: {
       const auto longest = static_cast<std::uint64_t>(control::Trace::kForMax.count());
-      return control::Trace{std::chrono::milliseconds(std::min(from.getTrace().getForMs(), longest)), from.getTrace().getRead()};
+      return control::Trace{
+          std::chrono::milliseconds(std::min(from.getTrace().getForMs(), longest)),
+          from.getTrace().getRead()};
     }
     case Kind::READ_CLOCK: return control::ReadClock{};
-    case Kind::MEASURE_PEER: return control::MeasurePeer{load_text(from.getMeasurePeer().getAddress()), from.getMeasurePeer().getBytes()};
+    case Kind::MEASURE_PEER:
+      return control::MeasurePeer{load_text(from.getMeasurePeer().getAddress()),
+                                  from.getMeasurePeer().getBytes()};
     case Kind::SINK: return control::Sink{load_bytes(from.getSink())};
   }
   KJ_FAIL_REQUIRE("an observing request of a newer version");
@@ -250,7 +276,11 @@ ObserveAnswer load(schema::ObserveReply::Reader from) {
     }
     case Kind::STACK: {
       auto in = from.getStack();
-      StackReport report{in.getPid(), load_text(in.getClassName()), load_text(in.getProcess()), load_text(in.getNote()), {}};
+      StackReport report{in.getPid(),
+                         load_text(in.getClassName()),
+                         load_text(in.getProcess()),
+                         load_text(in.getNote()),
+                         {}};
       for (auto thread : in.getThreads()) report.threads.push_back(load_thread(thread));
       return report;
     }
@@ -259,7 +289,9 @@ ObserveAnswer load(schema::ObserveReply::Reader from) {
       TraceChunk chunk;
       chunk.at_ns = from.getTrace().getAtNs();
       for (auto process : from.getTrace().getProcesses()) {
-        chunk.processes.push_back({process.getPid(), load_text(process.getName()), load(process.getNames()), load_bytes(process.getEvents()), process.getLost()});
+        chunk.processes.push_back({process.getPid(), load_text(process.getName()),
+                                   load(process.getNames()), load_bytes(process.getEvents()),
+                                   process.getLost()});
       }
       return chunk;
     }

@@ -1,5 +1,5 @@
-// ObserveControl and its answers to and from their Cap'n Proto form. Private to the codec: load() throws kj::Exception on malformed input, which
-// control_codec.cpp turns into a Status.
+// ObserveControl and its answers to and from their Cap'n Proto form. Private to the codec: load()
+// throws kj::Exception on malformed input, which control_codec.cpp turns into a Status.
 #pragma once
 
 #include "runtime/control/observe.h"

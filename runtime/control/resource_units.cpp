@@ -16,20 +16,27 @@ Status bad_amount(const std::string& name, double amount, const std::string& why
 }  // namespace
 
 Status check_amount(const std::string& name, double amount) {
-  if (!std::isfinite(amount) || amount < 0 || amount > kResourceAmountMax) return bad_amount(name, amount, "; it must be a number from 0 to 1e14");
-  if (amount > 0 && resource_units(amount) == 0) return bad_amount(name, amount, ", below the smallest share, 0.0001");
+  if (!std::isfinite(amount) || amount < 0 || amount > kResourceAmountMax)
+    return bad_amount(name, amount, "; it must be a number from 0 to 1e14");
+  if (amount > 0 && resource_units(amount) == 0)
+    return bad_amount(name, amount, ", below the smallest share, 0.0001");
   return {};
 }
 
 Status check_resource_names(const ResourceMap& amounts) {
-  if (amounts.size() > kResourceNamesMax) return invalid_argument(std::to_string(amounts.size()) + " resources are named; at most " + std::to_string(kResourceNamesMax) + " may be");
+  if (amounts.size() > kResourceNamesMax)
+    return invalid_argument(std::to_string(amounts.size()) + " resources are named; at most " +
+                            std::to_string(kResourceNamesMax) + " may be");
   for (const auto& entry : amounts) {
     const std::string& name = entry.first;
     if (name.empty()) return invalid_argument("a resource needs a name");
     if (name.size() > kResourceNameBytesMax) {
-      return invalid_argument("a resource's name has " + std::to_string(name.size()) + " bytes, of at most " + std::to_string(kResourceNameBytesMax) + ": " + name.substr(0, 40) + "...");
+      return invalid_argument("a resource's name has " + std::to_string(name.size()) +
+                              " bytes, of at most " + std::to_string(kResourceNameBytesMax) + ": " +
+                              name.substr(0, 40) + "...");
     }
-    if (std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; })) {
+    if (std::any_of(name.begin(), name.end(),
+                    [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; })) {
       return invalid_argument("the name of a resource has control characters in it");
     }
   }

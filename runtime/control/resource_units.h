@@ -1,4 +1,5 @@
-// How amounts of resources are counted by all who keep account of them: the scheduler at the head, and each node of what it holds for placement groups.
+// How amounts of resources are counted by all who keep account of them: the scheduler at the head,
+// and each node of what it holds for placement groups.
 #pragma once
 
 #include <cmath>
@@ -16,19 +17,24 @@ inline constexpr std::int64_t kResourceUnitsPerOne = 10000;
 inline constexpr double kResourceAmountMax = 1e14;
 
 /// Of an amount from zero to kResourceAmountMax.
-inline std::int64_t resource_units(double amount) { return std::llround(amount * static_cast<double>(kResourceUnitsPerOne)); }
+inline std::int64_t resource_units(double amount) {
+  return std::llround(amount * static_cast<double>(kResourceUnitsPerOne));
+}
 
 /// Of what one node, actor, job or bundle says about itself.
 inline constexpr std::size_t kResourceNamesMax = 256;
 inline constexpr std::size_t kResourceNameBytesMax = 256;
 
-/// Whether it can be counted. Errors: kInvalidArgument naming the resource: no number from 0 to kResourceAmountMax, or below the smallest share.
+/// Whether it can be counted. Errors: kInvalidArgument naming the resource: no number from 0 to
+/// kResourceAmountMax, or below the smallest share.
 Status check_amount(const std::string& name, double amount);
 
-/// Errors: kInvalidArgument: a name that is empty, too long or has control characters in it; too many of them.
+/// Errors: kInvalidArgument: a name that is empty, too long or has control characters in it; too
+/// many of them.
 Status check_resource_names(const ResourceMap& amounts);
 
-/// Whether that is what a node may have, or somebody ask for. Errors: those of check_resource_names() and check_amount().
+/// Whether that is what a node may have, or somebody ask for. Errors: those of
+/// check_resource_names() and check_amount().
 Status check_resources(const ResourceMap& amounts);
 
 /// "2.5"

@@ -19,7 +19,9 @@ FileSpec load(schema::FileSpec::Reader from) {
 
 }  // namespace
 
-std::string load_text(capnp::Text::Reader reader) { return std::string(reader.begin(), reader.size()); }
+std::string load_text(capnp::Text::Reader reader) {
+  return std::string(reader.begin(), reader.size());
+}
 
 std::string load_bytes(capnp::Data::Reader reader) {
   return std::string(reinterpret_cast<const char*>(reader.begin()), reader.size());
@@ -120,7 +122,8 @@ void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
   to.setDetached(from.detached);
   to.setOutlivesJob(from.outlives_job);
   to.setMaxRestarts(from.max_restarts);
-  to.setCreateTimeoutMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, from.create_timeout.count())));
+  to.setCreateTimeoutMs(
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, from.create_timeout.count())));
   if (!from.owner.is_none()) to.setOwner(data(from.owner));
   to.setOwnerIncarnation(from.owner_incarnation);
   to.setLogPrefix(text(from.log_prefix));
@@ -140,7 +143,8 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   to.resources = load(from.getResources());
   to.env = load(from.getEnv());
   to.threads = from.getThreads();
-  if (from.getGroup().size() > 0) to.bundle = BundleSlot{load_id<GroupId>(from.getGroup()), from.getBundle()};
+  if (from.getGroup().size() > 0)
+    to.bundle = BundleSlot{load_id<GroupId>(from.getGroup()), from.getBundle()};
   if (from.getNode().size() > 0) to.node = load_id<NodeId>(from.getNode());
   to.labels = load(from.getLabels());
   to.constructor_args = load_bytes(from.getConstructorArgs());
@@ -150,7 +154,8 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   to.outlives_job = from.getOutlivesJob();
   to.max_restarts = from.getMaxRestarts();
   constexpr std::uint64_t kCreateTimeoutMaxMs = 7ull * 24 * 3600 * 1000;
-  if (std::uint64_t ms = from.getCreateTimeoutMs(); ms > 0) to.create_timeout = std::chrono::milliseconds(std::min(ms, kCreateTimeoutMaxMs));
+  if (std::uint64_t ms = from.getCreateTimeoutMs(); ms > 0)
+    to.create_timeout = std::chrono::milliseconds(std::min(ms, kCreateTimeoutMaxMs));
   to.owner = load_id<ActorId>(from.getOwner());
   to.owner_incarnation = from.getOwnerIncarnation();
   to.log_prefix = load_text(from.getLogPrefix());
@@ -158,7 +163,8 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   to.caller_options = load_bytes(from.getCallerOptions());
   to.shared = from.getShared();
   to.node_is_preferred = from.getNodeIsPreferred();
-  KJ_REQUIRE(from.getScheduling() <= static_cast<std::uint16_t>(ActorScheduling::kSpread), "an unknown way to place an actor");
+  KJ_REQUIRE(from.getScheduling() <= static_cast<std::uint16_t>(ActorScheduling::kSpread),
+             "an unknown way to place an actor");
   to.scheduling = static_cast<ActorScheduling>(from.getScheduling());
   return to;
 }
@@ -200,7 +206,8 @@ void store(const DeathCause& from, schema::DeathCause::Builder to) {
 }
 
 DeathCause load(schema::DeathCause::Reader from) {
-  return {load_text(from.getText()), from.getPid(), from.getExitCode(), from.getSignal(), load_text(from.getOutputTail())};
+  return {load_text(from.getText()), from.getPid(), from.getExitCode(), from.getSignal(),
+          load_text(from.getOutputTail())};
 }
 
 void store(const ActorState& from, schema::ActorState::Builder to) {
@@ -254,7 +261,8 @@ void store(const GroupSpec& from, schema::GroupSpec::Builder to) {
   auto bundles = to.initBundles(count(from.bundles));
   for (unsigned i = 0; i < from.bundles.size(); ++i) {
     store(from.bundles[i], bundles[i].initResources(count(from.bundles[i])));
-    if (i < from.bundle_labels.size()) store(from.bundle_labels[i], bundles[i].initLabels(count(from.bundle_labels[i])));
+    if (i < from.bundle_labels.size())
+      store(from.bundle_labels[i], bundles[i].initLabels(count(from.bundle_labels[i])));
   }
   to.setNameSpace(text(from.name_space));
   to.setDetached(from.detached);
@@ -285,7 +293,8 @@ void store(const GroupState& from, schema::GroupState::Builder to) {
   auto nodes = to.initNodes(count(from.nodes));
   for (unsigned i = 0; i < from.nodes.size(); ++i) nodes.set(i, data(from.nodes[i]));
   auto gpus = to.initGpus(count(from.gpus));
-  for (unsigned i = 0; i < from.gpus.size(); ++i) store(from.gpus[i], gpus.init(i, count(from.gpus[i])));
+  for (unsigned i = 0; i < from.gpus.size(); ++i)
+    store(from.gpus[i], gpus.init(i, count(from.gpus[i])));
   to.setPlacements(from.placements);
 }
 
@@ -342,8 +351,10 @@ void store(const NodeDrain& from, schema::NodeDrain::Builder to) {
 NodeDrain load(schema::NodeDrain::Reader from) {
   // Sums of what comes in must not overflow.
   constexpr std::uint64_t kMostMs = 1ull << 50;
-  return {load_text(from.getReason()), std::chrono::milliseconds(std::min(from.getLeftMs(), kMostMs)),
-          std::chrono::milliseconds(std::min(from.getDeadlineMs(), kMostMs)), from.getVersion(), load_text(from.getWaitsFor())};
+  return {load_text(from.getReason()),
+          std::chrono::milliseconds(std::min(from.getLeftMs(), kMostMs)),
+          std::chrono::milliseconds(std::min(from.getDeadlineMs(), kMostMs)), from.getVersion(),
+          load_text(from.getWaitsFor())};
 }
 
 void store(const NodeDeparture& from, schema::NodeDeparture::Builder to) {
@@ -390,7 +401,8 @@ JobInfo load(schema::JobInfo::Reader from) {
 }
 
 JobOutcome load_outcome(std::uint16_t from) {
-  KJ_REQUIRE(from <= static_cast<std::uint16_t>(JobOutcome::kStopped), "an unknown outcome of a job");
+  KJ_REQUIRE(from <= static_cast<std::uint16_t>(JobOutcome::kStopped),
+             "an unknown outcome of a job");
   return static_cast<JobOutcome>(from);
 }
 
@@ -404,9 +416,11 @@ void store(const JobFile& from, schema::JobFile::Builder to) {
 }
 
 JobFile load(schema::JobFile::Reader from) {
-  KJ_REQUIRE(from.getKind() <= static_cast<std::uint16_t>(JobFile::Kind::kLink), "an unknown kind of file");
-  return {load_text(from.getPath()), static_cast<JobFile::Kind>(from.getKind()), from.getExecutable(), from.getBytes(), load_text(from.getHash()),
-          load_text(from.getTarget())};
+  KJ_REQUIRE(from.getKind() <= static_cast<std::uint16_t>(JobFile::Kind::kLink),
+             "an unknown kind of file");
+  return {load_text(from.getPath()), static_cast<JobFile::Kind>(from.getKind()),
+          from.getExecutable(),      from.getBytes(),
+          load_text(from.getHash()), load_text(from.getTarget())};
 }
 
 void store(const ClusterState& from, schema::ClusterState::Builder to) {

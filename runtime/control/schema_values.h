@@ -1,5 +1,5 @@
-// The cluster's values to and from their Cap'n Proto form. Private to the codec: load() throws kj::Exception on malformed
-// input, which control_codec.cpp turns into a Status.
+// The cluster's values to and from their Cap'n Proto form. Private to the codec: load() throws
+// kj::Exception on malformed input, which control_codec.cpp turns into a Status.
 #pragma once
 
 #include <capnp/message.h>
@@ -19,7 +19,9 @@ inline capnp::Data::Reader data(const std::string& bytes) {
 /// A container's size as Cap'n Proto's builders take it.
 unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
 
-inline capnp::Text::Reader text(const std::string& value) { return capnp::Text::Reader(value.c_str(), value.size()); }
+inline capnp::Text::Reader text(const std::string& value) {
+  return capnp::Text::Reader(value.c_str(), value.size());
+}
 
 template <class Tag>
 void store_ids(const std::vector<Id<Tag>>& from, capnp::List<capnp::Data>::Builder to) {

@@ -7,7 +7,8 @@ namespace runtime {
 Status from_asio(const boost::system::error_code& ec, std::string_view what) {
   if (!ec) return {};
   if (ec == asio::error::operation_aborted) return cancelled(std::string(what) + ": cancelled");
-  if (ec == asio::error::eof) return unavailable(std::string(what) + ": peer closed the connection");
+  if (ec == asio::error::eof)
+    return unavailable(std::string(what) + ": peer closed the connection");
   if (ec.category() == boost::system::system_category()) return errno_status(ec.value(), what);
   return unavailable(std::string(what) + ": " + ec.message());
 }

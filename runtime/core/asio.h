@@ -10,7 +10,8 @@ namespace runtime {
 
 namespace asio = boost::asio;
 
-/// Translates a socket error: end of file and resets give kUnavailable, aborted operations kCancelled.
+/// Translates a socket error: end of file and resets give kUnavailable, aborted operations
+/// kCancelled.
 Status from_asio(const boost::system::error_code& ec, std::string_view what);
 
 }  // namespace runtime

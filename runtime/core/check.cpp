@@ -6,7 +6,8 @@
 namespace runtime {
 
 void check_failed(const char* file, int line, std::string_view what) {
-  std::fprintf(stderr, "%s:%d: check failed: %.*s\n", file, line, static_cast<int>(what.size()), what.data());
+  std::fprintf(stderr, "%s:%d: check failed: %.*s\n", file, line, static_cast<int>(what.size()),
+               what.data());
   std::fflush(stderr);
   std::abort();
 }

@@ -1,4 +1,5 @@
-// CHECK: a bug crashes, in release builds too. Never use it on input from the wire, a file or a user.
+// CHECK: a bug crashes, in release builds too. Never use it on input from the wire, a file or a
+// user.
 #pragma once
 
 #include <string_view>

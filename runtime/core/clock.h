@@ -8,18 +8,21 @@ namespace runtime {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// The machine's steady clock; in a simulation (core/simulation.h) its clock. Measuring how long something really took is not its business.
+/// The machine's steady clock; in a simulation (core/simulation.h) its clock. Measuring how long
+/// something really took is not its business.
 Deadline steady_now();
 
 /// Milliseconds since 1970, for people; in a simulation of its clock.
 std::uint64_t unix_milliseconds();
 
-/// `duration` from now, saturating, whatever it is counted in: `deadline_after(hours(1))`, `deadline_after(seconds::max())`.
+/// `duration` from now, saturating, whatever it is counted in: `deadline_after(hours(1))`,
+/// `deadline_after(seconds::max())`.
 template <class Rep, class Period>
 Deadline deadline_after(std::chrono::duration<Rep, Period> duration) {
   using Seconds = std::chrono::duration<double>;
   const Deadline now = steady_now();
-  // Compared as seconds, since the conversion to nanoseconds might not fit; so a second short of the end counts as the end.
+  // Compared as seconds, since the conversion to nanoseconds might not fit; so a second short of
+  // the end counts as the end.
   const Seconds most = Seconds(Deadline::max() - now) - Seconds(1);
   if (Seconds(duration) < -most) return Deadline::min();
   if (!(Seconds(duration) < most)) return Deadline::max();

@@ -16,8 +16,10 @@ constexpr std::size_t kWorthwhileBytes = 4 * kHugePageBytes;
 
 void prefer_huge_pages(void* data, std::size_t bytes) {
   if (bytes < kWorthwhileBytes) return;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePageBytes * kHugePageBytes;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + kHugePageBytes - 1) /
+                     kHugePageBytes * kHugePageBytes;
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePageBytes * kHugePageBytes;
   if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 

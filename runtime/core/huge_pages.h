@@ -5,8 +5,9 @@
 
 namespace runtime {
 
-/// Asks the system to back `data` with huge pages, which makes first touching it several times cheaper. For fresh memory about to be written in whole.
-/// Ranges below a few megabytes are left alone. Only a hint: never fails, changes no bytes.
+/// Asks the system to back `data` with huge pages, which makes first touching it several times
+/// cheaper. For fresh memory about to be written in whole. Ranges below a few megabytes are left
+/// alone. Only a hint: never fails, changes no bytes.
 void prefer_huge_pages(void* data, std::size_t bytes);
 
 }  // namespace runtime

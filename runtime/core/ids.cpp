@@ -24,12 +24,17 @@ std::array<std::uint8_t, 16> random_bytes() {
 }
 
 Result<std::array<std::uint8_t, 16>> parse_hex(std::string_view text) {
-  if (text.size() != 32) return invalid_argument("id '" + std::string(text) + "': expected 32 hex digits");
+  if (text.size() != 32)
+    return invalid_argument("id '" + std::string(text) + "': expected 32 hex digits");
   std::array<std::uint8_t, 16> bytes{};
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-    if (digit < 0) return invalid_argument("id '" + std::string(text) + "': expected 32 hex digits");
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
+    if (digit < 0)
+      return invalid_argument("id '" + std::string(text) + "': expected 32 hex digits");
     bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] << 4 | digit);
   }
   return bytes;
@@ -37,7 +42,8 @@ Result<std::array<std::uint8_t, 16>> parse_hex(std::string_view text) {
 
 Result<std::array<std::uint8_t, 16>> copy_raw(std::span<const std::uint8_t> raw) {
   std::array<std::uint8_t, 16> bytes{};
-  if (raw.size() != bytes.size()) return invalid_argument("id of " + std::to_string(raw.size()) + " bytes: expected 16");
+  if (raw.size() != bytes.size())
+    return invalid_argument("id of " + std::to_string(raw.size()) + " bytes: expected 16");
   std::copy(raw.begin(), raw.end(), bytes.begin());
   return bytes;
 }

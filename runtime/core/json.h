@@ -7,10 +7,13 @@
 
 namespace runtime {
 
-/// What nlohmann's values are copied, compared and written by is recursive: a megabyte of brackets would exhaust the stack. Rows of data files, which have a lower limit, fit in with what they are sent in.
+/// What nlohmann's values are copied, compared and written by is recursive: a megabyte of brackets
+/// would exhaust the stack. Rows of data files, which have a lower limit, fit in with what they are
+/// sent in.
 inline constexpr int kJsonDepthMax = 500;
 
-/// Whether lists and objects stand in each other deeper than `depth`. Of a text that is no JSON, anything.
+/// Whether lists and objects stand in each other deeper than `depth`. Of a text that is no JSON,
+/// anything.
 inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   int open = 0;
   bool quoted = false;
@@ -30,10 +33,13 @@ inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   return false;
 }
 
-/// Discarded (`is_discarded()`) where the text is malformed, nested deeper than kJsonDepthMax, or has a NUL byte, which the parser takes for the end. Throws nothing.
+/// Discarded (`is_discarded()`) where the text is malformed, nested deeper than kJsonDepthMax, or
+/// has a NUL byte, which the parser takes for the end. Throws nothing.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
-  return nests_deeper(text) || text.find('\0') != std::string_view::npos ? Json(nlohmann::json::value_t::discarded) : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return nests_deeper(text) || text.find('\0') != std::string_view::npos
+             ? Json(nlohmann::json::value_t::discarded)
+             : Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace runtime

@@ -27,16 +27,20 @@ class JsonFormatter final : public spdlog::formatter {
     std::tm parts{};
     ::gmtime_r(&seconds, &parts);
     char time[64];
-    std::snprintf(time, sizeof time, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                  parts.tm_sec, static_cast<int>(since % 1000));
+    std::snprintf(time, sizeof time, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
+                  parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                  static_cast<int>(since % 1000));
     std::string line = "{\"time\":\"" + std::string(time) + "\",\"level\":\"";
     const auto level = spdlog::level::to_string_view(message.level);
     line.append(level.data(), level.size());
-    line += "\",\"role\":" + quoted(role_) + ",\"pid\":" + std::to_string(::getpid()) + ",\"thread\":" + std::to_string(message.thread_id) +
-            ",\"text\":" + quoted(std::string_view(message.payload.data(), message.payload.size())) + "}\n";
+    line += "\",\"role\":" + quoted(role_) + ",\"pid\":" + std::to_string(::getpid()) +
+            ",\"thread\":" + std::to_string(message.thread_id) + ",\"text\":" +
+            quoted(std::string_view(message.payload.data(), message.payload.size())) + "}\n";
     to.append(line.data(), line.data() + line.size());
   }
-  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(role_); }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>(role_);
+  }
 
  private:
   /// Bytes from 0x80 on as they are: text is UTF-8.
@@ -63,12 +67,15 @@ class JsonFormatter final : public spdlog::formatter {
 }  // namespace
 
 void start_log(const std::string& role) {
-  auto logger = std::make_shared<spdlog::logger>("starling", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("starling",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   std::string escaped;  // '%' starts a spdlog flag
   for (char c : role) escaped += c == '%' ? "%%" : std::string(1, c);
   const char* format = std::getenv("STARLING_LOG_FORMAT");
-  if (format && std::string_view(format) == "json") logger->set_formatter(std::make_unique<JsonFormatter>(role));
-  else logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %L " + escaped + ": %v");
+  if (format && std::string_view(format) == "json")
+    logger->set_formatter(std::make_unique<JsonFormatter>(role));
+  else
+    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %L " + escaped + ": %v");
   const char* level = std::getenv("STARLING_LOG");
   logger->set_level(level ? spdlog::level::from_str(level) : spdlog::level::info);
   logger->flush_on(spdlog::level::warn);

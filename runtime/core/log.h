@@ -8,9 +8,10 @@
 namespace runtime {
 
 /// Sets the process's log to stderr with lines "2026-01-31 12:00:00.123 I node 7f3a: text".
-/// `role` names the process ("head", "node 7f3a", "worker 12"); level from STARLING_LOG (trace, debug, info, warn, error), default info.
-/// STARLING_LOG_FORMAT=json: lines like {"time":"2026-01-31T12:00:00.123Z","level":"info","role":"node 7f3a","pid":12,"thread":12,"text":"..."} instead.
-/// Call once in main, before any thread starts.
+/// `role` names the process ("head", "node 7f3a", "worker 12"); level from STARLING_LOG (trace,
+/// debug, info, warn, error), default info. STARLING_LOG_FORMAT=json: lines like
+/// {"time":"2026-01-31T12:00:00.123Z","level":"info","role":"node
+/// 7f3a","pid":12,"thread":12,"text":"..."} instead. Call once in main, before any thread starts.
 void start_log(const std::string& role);
 
 namespace log_detail {
@@ -18,7 +19,8 @@ namespace log_detail {
 enum class Level { kDebug, kInfo, kWarn, kError };
 
 bool is_enabled(Level level);
-/// Formats and writes. Not a template: spdlog and the formatting code are compiled once, not in every file that logs.
+/// Formats and writes. Not a template: spdlog and the formatting code are compiled once, not in
+/// every file that logs.
 void write(Level level, fmt::string_view format, fmt::format_args arguments);
 
 template <class... Args>

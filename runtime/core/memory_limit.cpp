@@ -24,23 +24,29 @@ std::uint64_t least_limit(const fs::path& hierarchy, const std::string& group, c
 }
 
 /// Whether `controllers`, as in "cpu,memory", has memory among them.
-bool controls_memory(const std::string& controllers) { return ("," + controllers + ",").find(",memory,") != std::string::npos; }
+bool controls_memory(const std::string& controllers) {
+  return ("," + controllers + ",").find(",memory,") != std::string::npos;
+}
 
 }  // namespace
 
 std::uint64_t memory_limit_bytes(const fs::path& root) {
-  std::uint64_t bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  std::uint64_t bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
   const fs::path cgroups = root / "sys/fs/cgroup";
-  // In a container the path that /proc tells may be the host's; the container's own limit is then at the top.
+  // In a container the path that /proc tells may be the host's; the container's own limit is then
+  // at the top.
   bytes = std::min(bytes, least_limit(cgroups, "", "memory.max"));
   bytes = std::min(bytes, least_limit(cgroups / "memory", "", "memory.limit_in_bytes"));
   std::ifstream own(root / "proc/self/cgroup");
   for (std::string line; std::getline(own, line);) {  // "0::/a/b", "4:cpu,memory:/a/b"
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      group = line.substr(second + 1);
     if (controllers.empty()) bytes = std::min(bytes, least_limit(cgroups, group, "memory.max"));
-    if (controls_memory(controllers)) bytes = std::min(bytes, least_limit(cgroups / "memory", group, "memory.limit_in_bytes"));
+    if (controls_memory(controllers))
+      bytes = std::min(bytes, least_limit(cgroups / "memory", group, "memory.limit_in_bytes"));
   }
   return bytes;
 }

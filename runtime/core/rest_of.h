@@ -7,7 +7,8 @@
 
 namespace runtime {
 
-/// What is left of `in`; after a read that failed (of a folder, of a process that has ended) what came before, and `in.bad()`. An iterator over the stream's buffer would throw then.
+/// What is left of `in`; after a read that failed (of a folder, of a process that has ended) what
+/// came before, and `in.bad()`. An iterator over the stream's buffer would throw then.
 inline std::string rest_of(std::istream& in) {
   std::string text;
   std::array<char, 1 << 14> part;

@@ -16,8 +16,12 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): `return value;` must work
-  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor): so must `return status;`
+  Result(T value)
+      : value_(std::move(value)) {
+  }  // NOLINT(google-explicit-constructor): `return value;` must work
+  Result(Status status)
+      : status_(
+            std::move(status)) {  // NOLINT(google-explicit-constructor): so must `return status;`
     CHECK(!status_.ok());
   }
 

@@ -3,10 +3,12 @@
 
 namespace runtime {
 
-/// First in main(): opens those that are closed on /dev/null, so that no file or socket of the program's own takes their numbers.
+/// First in main(): opens those that are closed on /dev/null, so that no file or socket of the
+/// program's own takes their numbers.
 void open_standard_streams();
 
-/// Last in main(): the exit code, which is 1 where a success could not be written to standard output (a full disk), and says so on standard error.
+/// Last in main(): the exit code, which is 1 where a success could not be written to standard
+/// output (a full disk), and says so on standard error.
 int finish_standard_output(int exit_code);
 
 }  // namespace runtime

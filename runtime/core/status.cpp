@@ -24,7 +24,8 @@ std::string_view to_string(ErrorCode code) {
 }
 
 ErrorCode error_code_from_wire(std::uint16_t value) {
-  return value <= static_cast<std::uint16_t>(ErrorCode::kInternal) ? static_cast<ErrorCode>(value) : ErrorCode::kInternal;
+  return value <= static_cast<std::uint16_t>(ErrorCode::kInternal) ? static_cast<ErrorCode>(value)
+                                                                   : ErrorCode::kInternal;
 }
 
 Status Status::with_context(std::string_view context) const {
@@ -44,12 +45,20 @@ std::string Status::to_string() const {
   return std::string(runtime::to_string(code_)) + ": " + message_;
 }
 
-Status invalid_argument(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+Status invalid_argument(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
 Status not_found(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
-Status unimplemented(std::string message) { return {ErrorCode::kUnimplemented, std::move(message)}; }
+Status unimplemented(std::string message) {
+  return {ErrorCode::kUnimplemented, std::move(message)};
+}
 Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
-Status deadline_exceeded(std::string message) { return {ErrorCode::kDeadlineExceeded, std::move(message)}; }
-Status resource_exhausted(std::string message) { return {ErrorCode::kResourceExhausted, std::move(message)}; }
+Status deadline_exceeded(std::string message) {
+  return {ErrorCode::kDeadlineExceeded, std::move(message)};
+}
+Status resource_exhausted(std::string message) {
+  return {ErrorCode::kResourceExhausted, std::move(message)};
+}
 Status cancelled(std::string message) { return {ErrorCode::kCancelled, std::move(message)}; }
 Status actor_died(std::string message) { return {ErrorCode::kActorDied, std::move(message)}; }
 Status object_lost(std::string message) { return {ErrorCode::kObjectLost, std::move(message)}; }
@@ -59,16 +68,15 @@ Status internal_error(std::string message) { return {ErrorCode::kInternal, std::
 Status errno_status(int error, std::string_view what) {
   std::string message = std::string(what) + ": " + std::generic_category().message(error);
   switch (error) {
-    case ENOENT:
-      return not_found(std::move(message));
+    case ENOENT: return not_found(std::move(message));
     case EFBIG:
-      return resource_exhausted(std::move(message) + " (the process's limit, ulimit -f, or the file system's)");
+      return resource_exhausted(std::move(message) +
+                                " (the process's limit, ulimit -f, or the file system's)");
     case ENOSPC:
     case EDQUOT:
     case EMFILE:
     case ENFILE:
-    case ENOMEM:
-      return resource_exhausted(std::move(message));
+    case ENOMEM: return resource_exhausted(std::move(message));
     case ECONNREFUSED:
     case ECONNRESET:
     case ECONNABORTED:
@@ -76,12 +84,9 @@ Status errno_status(int error, std::string_view what) {
     case EHOSTUNREACH:
     case ENETUNREACH:
     case EADDRINUSE:
-    case EAGAIN:
-      return unavailable(std::move(message));
-    case ETIMEDOUT:
-      return deadline_exceeded(std::move(message));
-    default:
-      return invalid_argument(std::move(message));
+    case EAGAIN: return unavailable(std::move(message));
+    case ETIMEDOUT: return deadline_exceeded(std::move(message));
+    default: return invalid_argument(std::move(message));
   }
 }
 

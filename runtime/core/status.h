@@ -1,5 +1,5 @@
-// Status: how an expected failure travels. Invariant: the code is kOk exactly when the message is empty.
-// Codes are few on purpose: one exists only if a caller acts differently on it.
+// Status: how an expected failure travels. Invariant: the code is kOk exactly when the message is
+// empty. Codes are few on purpose: one exists only if a caller acts differently on it.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ std::string_view to_string(ErrorCode code);
 ErrorCode error_code_from_wire(std::uint16_t value);
 
 /// Success, or a code with a message. A value: copy it freely.
-/// Messages are lower case without a full stop, and name the ids: "actor 7f3a: peer closed during call 91".
+/// Messages are lower case without a full stop, and name the ids: "actor 7f3a: peer closed during
+/// call 91".
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -42,8 +43,9 @@ class [[nodiscard]] Status {
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same failure seen from further out: "loading model: <message>". Success stays success. Of what grows beyond 4 KiB, as a failure that went through
-  /// thousands of calls does, the beginning and the end stay.
+  /// The same failure seen from further out: "loading model: <message>". Success stays success. Of
+  /// what grows beyond 4 KiB, as a failure that went through thousands of calls does, the beginning
+  /// and the end stay.
   Status with_context(std::string_view context) const;
 
   /// "ok", or "not found: <message>".
@@ -68,8 +70,8 @@ Status object_lost(std::string message);
 Status task_failed(std::string message);
 Status internal_error(std::string message);
 
-/// The failure in `errno`: "<what>: No such file or directory". ENOENT gives kNotFound, ENOSPC and EMFILE kResourceExhausted,
-/// connection errors kUnavailable, the rest kInvalidArgument.
+/// The failure in `errno`: "<what>: No such file or directory". ENOENT gives kNotFound, ENOSPC and
+/// EMFILE kResourceExhausted, connection errors kUnavailable, the rest kInvalidArgument.
 Status errno_status(int error, std::string_view what);
 
 }  // namespace runtime

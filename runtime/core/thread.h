@@ -8,12 +8,14 @@
 
 namespace runtime {
 
-/// std::thread; in a simulation one of its threads, of which one runs at a time. Join it before it is destroyed.
+/// std::thread; in a simulation one of its threads, of which one runs at a time. Join it before it
+/// is destroyed.
 class Thread {
  public:
   Thread() = default;
   explicit Thread(std::function<void()> body);
-  Thread(Thread&& other) noexcept : thread_(std::move(other.thread_)), simulated_(std::exchange(other.simulated_, 0)) {}
+  Thread(Thread&& other) noexcept
+      : thread_(std::move(other.thread_)), simulated_(std::exchange(other.simulated_, 0)) {}
   Thread& operator=(Thread&& other) noexcept {
     thread_ = std::move(other.thread_);
     simulated_ = std::exchange(other.simulated_, 0);

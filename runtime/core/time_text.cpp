@@ -13,7 +13,8 @@ std::string time_text(std::uint64_t unix_milliseconds) {
   char text[40];
   const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
   char fraction[16];
-  std::snprintf(fraction, sizeof fraction, ".%03uZ", static_cast<unsigned>(unix_milliseconds % 1000));
+  std::snprintf(fraction, sizeof fraction, ".%03uZ",
+                static_cast<unsigned>(unix_milliseconds % 1000));
   return std::string(text, size) + fraction;
 }
 

@@ -12,7 +12,8 @@
 
 namespace runtime {
 
-/// In a simulation the simulation's clock rings it, and nothing else differs. One wait at a time. Not thread-safe.
+/// In a simulation the simulation's clock rings it, and nothing else differs. One wait at a time.
+/// Not thread-safe.
 class Timer {
  public:
   /// `place`: an io_context or an executor.
@@ -23,7 +24,8 @@ class Timer {
     expires_at(at);
   }
   template <class Place>
-  Timer(Place&& place, Deadline::duration after) : Timer(std::forward<Place>(place), deadline_after(after)) {}
+  Timer(Place&& place, Deadline::duration after)
+      : Timer(std::forward<Place>(place), deadline_after(after)) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer() { forget(); }
@@ -66,11 +68,13 @@ class Timer {
     });
     auto executor = asio::get_associated_executor(handler, timer_.get_executor());
     auto slot = asio::get_associated_cancellation_slot(handler);
-    auto ended = [alarm = alarm_, handler = std::move(handler)](boost::system::error_code ec) mutable {
+    auto ended = [alarm = alarm_,
+                  handler = std::move(handler)](boost::system::error_code ec) mutable {
       if (alarm->rang) ec = {};
       std::move(handler)(ec);
     };
-    timer_.async_wait(asio::bind_cancellation_slot(slot, asio::bind_executor(executor, std::move(ended))));
+    timer_.async_wait(
+        asio::bind_cancellation_slot(slot, asio::bind_executor(executor, std::move(ended))));
   }
 
   void forget() {

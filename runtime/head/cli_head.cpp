@@ -12,10 +12,12 @@
 
 namespace runtime {
 
-int head_command(const HeadCommandOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
+int head_command(const HeadCommandOptions& options,
+                 const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  ::signal(SIGINT, SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
+  ::signal(SIGINT,
+           SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
   start_log("head");
   const auto fail = [](const Status& why) {
     std::fprintf(stderr, "%s\n", why.message().c_str());
@@ -24,14 +26,16 @@ int head_command(const HeadCommandOptions& options, const std::function<std::uni
   auto cluster = ClusterId::from_hex(options.cluster);
   auto node = NodeId::from_hex(options.node);
   auto token = token_from_environment();
-  if (!cluster.ok() || !node.ok() || !token.ok() || token->empty()) return fail(invalid_argument("starling head is started by a node, not by hand"));
+  if (!cluster.ok() || !node.ok() || !token.ok() || token->empty())
+    return fail(invalid_argument("starling head is started by a node, not by hand"));
   HeadProcessOptions process;
   process.cluster = *cluster;
   process.node = *node;
   process.token = *token;
   process.socket = options.socket;
   if (!options.journal.empty()) {
-    process.open_journal = [folder = options.journal](EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
+    process.open_journal =
+        [folder = options.journal](EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
       auto journal = SqliteJournal::open(loop, folder);
       if (!journal.ok()) return journal.status();
       return std::unique_ptr<Journal>(std::move(*journal));

@@ -10,14 +10,16 @@
 namespace runtime {
 
 struct HeadCommandOptions {
-  std::string cluster;  // id
-  std::string node;     // id
-  std::string socket;   // path
-  std::string journal;  // folder; empty: none
+  std::string cluster;   // id
+  std::string node;      // id
+  std::string socket;    // path
+  std::string journal;   // folder; empty: none
   bool durable = false;  // it outlives the node beside the head
 };
 
-/// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code: HeadChild::kExitUnusable when it cannot start.
-int head_command(const HeadCommandOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler);
+/// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code:
+/// HeadChild::kExitUnusable when it cannot start.
+int head_command(const HeadCommandOptions& options,
+                 const std::function<std::unique_ptr<Scheduler>()>& make_scheduler);
 
 }  // namespace runtime

@@ -55,7 +55,8 @@ void ClusterTables::apply(const HeadCommand& command) {
 
 const ActorRecord* ClusterTables::actor(ActorId id) const { return lookup(actors_, id); }
 
-const ActorRecord* ClusterTables::actor_named(const std::string& name_space, const std::string& name) const {
+const ActorRecord* ClusterTables::actor_named(const std::string& name_space,
+                                              const std::string& name) const {
   const ActorId* id = lookup(names_, std::pair(name_space, name));
   return id ? actor(*id) : nullptr;
 }
@@ -67,7 +68,8 @@ std::vector<ActorId> ClusterTables::owned_by(ActorId owner) const {
 
 std::string ClusterTables::name_space(JobId id) const {
   const JobRecord* record = job(id);
-  return record && !record->driver.name_space.empty() ? record->driver.name_space : private_name_space(id);
+  return record && !record->driver.name_space.empty() ? record->driver.name_space
+                                                      : private_name_space(id);
 }
 
 const JobRecord* ClusterTables::job(JobId id) const { return lookup(jobs_, id); }
@@ -81,7 +83,8 @@ bool ClusterTables::job_serves(JobId id) const { return job_runs(id) || outlivin
 
 const GroupState* ClusterTables::group(GroupId id) const { return lookup(groups_, id); }
 
-const GroupState* ClusterTables::group_named(const std::string& name_space, const std::string& name) const {
+const GroupState* ClusterTables::group_named(const std::string& name_space,
+                                             const std::string& name) const {
   const GroupId* id = lookup(group_names_, std::pair(name_space, name));
   return id ? group(*id) : nullptr;
 }
@@ -104,7 +107,9 @@ const std::set<GroupId>& ClusterTables::placed_on(NodeId node) const {
   return found ? *found : kNone;
 }
 
-void ClusterTables::leave_node(const ActorRecord& record) { remove_from(started_on_, record.node, record.spec.actor); }
+void ClusterTables::leave_node(const ActorRecord& record) {
+  remove_from(started_on_, record.node, record.spec.actor);
+}
 
 void ClusterTables::leave_nodes(const GroupState& group) {
   for (const NodeId& node : group.nodes) remove_from(placed_on_, node, group.spec.group);
@@ -137,7 +142,8 @@ void ClusterTables::on(const command::AddNode& c) {
 void ClusterTables::on(const command::RemoveNode& c) {
   auto gone = nodes_.extract(c.node);
   CHECK(!gone.empty());
-  for (const auto& [name, version] : published_.remove_node(c.node, c.why)) changed(OfPublished{name, version});
+  for (const auto& [name, version] : published_.remove_node(c.node, c.why))
+    changed(OfPublished{name, version});
   ++nodes_version_;
   const bool drained = gone.mapped().drain.has_value();
   departures_.push_back({std::move(gone.mapped()), c.why, drained, nodes_version_});
@@ -159,7 +165,9 @@ void ClusterTables::on(const command::NodeDrains& c) {
 }
 
 const NodeDeparture* ClusterTables::departure(NodeId id) const {
-  auto found = std::find_if(departures_.rbegin(), departures_.rend(), [&](const NodeDeparture& departure) { return departure.node.node == id; });
+  auto found =
+      std::find_if(departures_.rbegin(), departures_.rend(),
+                   [&](const NodeDeparture& departure) { return departure.node.node == id; });
   return found == departures_.rend() ? nullptr : &*found;
 }
 
@@ -205,7 +213,8 @@ std::uint64_t ClusterTables::next_order() {
 
 void ClusterTables::forget_ended_jobs() {
   // What outlives a job is restarted from the job's program, which therefore stays known.
-  for (auto job = ended_jobs_.begin(); job != ended_jobs_.end() && ended_jobs_.size() > kEndedJobsKept;) {
+  for (auto job = ended_jobs_.begin();
+       job != ended_jobs_.end() && ended_jobs_.size() > kEndedJobsKept;) {
     if (outliving_.contains(*job)) {
       ++job;
       continue;
@@ -222,7 +231,8 @@ void ClusterTables::on(const command::AddActor& c) {
   record.spec = c.spec;
   record.job = c.job;
   if (!c.spec.name.empty()) {
-    const bool added = names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.actor).second;
+    const bool added =
+        names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.actor).second;
     CHECK(added);
   }
   if (!c.spec.owner.is_none()) owned_[c.spec.owner].insert(c.spec.actor);
@@ -232,7 +242,9 @@ void ClusterTables::on(const command::AddActor& c) {
   changed(c.spec.actor);
 }
 
-void ClusterTables::on(const command::ActorWaits& c) { existing(c.actor).pending_reason = c.reason; }
+void ClusterTables::on(const command::ActorWaits& c) {
+  existing(c.actor).pending_reason = c.reason;
+}
 
 void ClusterTables::on(const command::ActorPlaced& c) {
   ActorRecord& record = existing(c.actor);
@@ -356,13 +368,16 @@ void ClusterTables::on(const command::AddGroup& c) {
   group.spec = c.spec;
   group.job = c.job;
   if (!c.spec.name.empty()) {
-    const bool added = group_names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.group).second;
+    const bool added =
+        group_names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.group).second;
     CHECK(added);
   }
   changed(c.spec.group);
 }
 
-void ClusterTables::on(const command::GroupWaits& c) { groups_.at(c.group).pending_reason = c.reason; }
+void ClusterTables::on(const command::GroupWaits& c) {
+  groups_.at(c.group).pending_reason = c.reason;
+}
 
 void ClusterTables::on(const command::GroupPlaced& c) {
   GroupState& group = groups_.at(c.group);

@@ -1,5 +1,6 @@
-// What the head knows: nodes, jobs, actors, names, groups, key-value pairs. Every change is one of the commands below, applied
-// in one place, which also notes what it changed, so that a journal can follow.
+// What the head knows: nodes, jobs, actors, names, groups, key-value pairs. Every change is one of
+// the commands below, applied in one place, which also notes what it changed, so that a journal can
+// follow.
 #pragma once
 
 #include <deque>
@@ -34,7 +35,8 @@ struct StartJob {
   JobInfo info;
   DriverInfo driver;
 };
-/// Its actors die one by one as their processes end; its key-value pairs go at once, or with the last actor that outlives it.
+/// Its actors die one by one as their processes end; its key-value pairs go at once, or with the
+/// last actor that outlives it.
 struct EndJob {
   JobId job;
   JobOutcome outcome = JobOutcome::kFailed;
@@ -142,11 +144,14 @@ struct MoveCopy {
 }  // namespace command
 
 using HeadCommand =
-    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::ReleaseJob, command::AddActor,
-                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
-                 command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
-                 command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup,
-                 command::Publish, command::Unpublish, command::GroupTorn, command::NodeDrains, command::ActorMoves, command::MoveCopy>;
+    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob,
+                 command::ReleaseJob, command::AddActor, command::ActorWaits, command::ActorPlaced,
+                 command::ActorAlive, command::ActorEnds, command::ActorParked,
+                 command::ActorRestarts, command::ActorStateSaved, command::ActorDead,
+                 command::ForgetDead, command::PutKey, command::DeleteKey, command::AddGroup,
+                 command::GroupWaits, command::GroupPlaced, command::RemoveGroup, command::Publish,
+                 command::Unpublish, command::GroupTorn, command::NodeDrains, command::ActorMoves,
+                 command::MoveCopy>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -161,8 +166,8 @@ struct ActorRecord {
   std::uint32_t moves = 0;    // of the restarts those that were for that
   std::uint64_t version = 1;  // grows with every change of the phase
   ActorAddress address;
-  DeathCause death;           // of the last incarnation that ended
-  std::uint64_t died_as = 0;  // the order of its death; 0: it lives
+  DeathCause death;                      // of the last incarnation that ended
+  std::uint64_t died_as = 0;             // the order of its death; 0: it lives
   std::vector<std::uint32_t> gpus = {};  // of its node, while it is there
 
   ActorState state() const;
@@ -176,7 +181,8 @@ struct JobRecord {
   bool operator==(const JobRecord&) const = default;
 };
 
-/// Plain data with one way to change it. Commands must fit the tables (the head checks first): one that does not is a bug.
+/// Plain data with one way to change it. Commands must fit the tables (the head checks first): one
+/// that does not is a bug.
 class ClusterTables {
  public:
   // Ended jobs are remembered for questions about them, up to this number.
@@ -188,10 +194,12 @@ class ClusterTables {
 
   /// From now on changes() has something to give.
   void follow() { follows_ = true; }
-  /// What has changed since the last call, each thing once, as it is now. Reasons for waiting are not kept.
+  /// What has changed since the last call, each thing once, as it is now. Reasons for waiting are
+  /// not kept.
   std::vector<JournalWrite> changes();
-  /// Takes over an entry that changes() gave to a journal, in the order of the keys; into empty tables. Entries about the cluster itself are not
-  /// the tables'. Errors: kInvalidArgument when it does not fit the others.
+  /// Takes over an entry that changes() gave to a journal, in the order of the keys; into empty
+  /// tables. Entries about the cluster itself are not the tables'. Errors: kInvalidArgument when it
+  /// does not fit the others.
   Status restore(const journal::Entry& entry);
   /// After the last one: rebuilds what follows from the rest.
   Status end_restore();
@@ -300,7 +308,8 @@ class ClusterTables {
     NodeId node;
     auto operator<=>(const OfDeparture&) const = default;
   };
-  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair, OfPublished, OfDeparture>;
+  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair,
+                               OfPublished, OfDeparture>;
   void changed(Changed what) {
     if (follows_) changed_.insert(std::move(what));
   }
@@ -339,9 +348,9 @@ class ClusterTables {
   std::map<NodeId, std::set<GroupId>> placed_on_;
   PublishedTable published_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
-  std::deque<ActorId> dead_;        // oldest first
+  std::deque<ActorId> dead_;  // oldest first
   std::deque<NodeDeparture> departures_;
-  std::vector<JobId> ended_jobs_;   // oldest first
+  std::vector<JobId> ended_jobs_;  // oldest first
   std::uint64_t incarnation_ = 0;
   std::uint64_t nodes_version_ = 1;
   std::uint64_t order_ = 0;

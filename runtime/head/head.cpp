@@ -20,28 +20,37 @@ constexpr auto kRefreshTogether = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Head::Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links, std::function<Deadline()> now,
-           HeadOptions options)
-    : cluster_(cluster), scheduler_(std::move(scheduler)), links_(links), now_(std::move(now)), options_(options) {}
+Head::Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links,
+           std::function<Deadline()> now, HeadOptions options)
+    : cluster_(cluster),
+      scheduler_(std::move(scheduler)),
+      links_(links),
+      now_(std::move(now)),
+      options_(options) {}
 
 // The journal's place: a command is applied once it is recorded.
 void Head::commit(const HeadCommand& command) { tables_.apply(command); }
 
 void Head::handle(NodeId from, ControlRequest request, ControlAnswerer answer) {
   Call call{from, request.job, now_() + request.timeout};
-  bool known = tables_.nodes().contains(from) || std::holds_alternative<control::RegisterNode>(request.body);
-  if (!known) return answer(unavailable("node " + from.short_hex() + " is not in the cluster (any more)"));
+  bool known =
+      tables_.nodes().contains(from) || std::holds_alternative<control::RegisterNode>(request.body);
+  if (!known)
+    return answer(unavailable("node " + from.short_hex() + " is not in the cluster (any more)"));
   std::visit([&](auto& body) { on(call, body, std::move(answer)); }, request.body);
 }
 
 template <class Other>
 void Head::on(const Call& call, Other&, ControlAnswerer answer) {
-  answer(unimplemented("node " + call.from.short_hex() + " sent the head a request that is not the head's to serve"));
+  answer(unimplemented("node " + call.from.short_hex() +
+                       " sent the head a request that is not the head's to serve"));
 }
 
 void Head::on(const Call&, control::Heartbeat&, ControlAnswerer answer) { answer(ControlAnswer{}); }
 
-void Head::on(const Call&, control::QueryCluster&, ControlAnswerer answer) { answer(ControlAnswer{cluster_state()}); }
+void Head::on(const Call&, control::QueryCluster&, ControlAnswerer answer) {
+  answer(ControlAnswer{cluster_state()});
+}
 
 // -- Nodes
 
@@ -49,7 +58,9 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   if (body.info.node != call.from) return answer(invalid_argument("a node registers itself only"));
   const bool known = tables_.nodes().contains(call.from);
   if (body.returns && !known) {
-    return answer(cancelled("node " + call.from.short_hex() + " has been declared dead meanwhile; what it runs has been replaced, and it has to join as a new node"));
+    return answer(cancelled("node " + call.from.short_hex() +
+                            " has been declared dead meanwhile; what it runs has been replaced, "
+                            "and it has to join as a new node"));
   }
   if (body.returns) {
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
@@ -81,24 +92,35 @@ void Head::reconcile(const control::RegisterNode& body) {
   for (const ActorId& id : tables_.started_on(node)) {
     const ActorRecord& record = *tables_.actor(id);
     expected.insert({id, record.incarnation});
-    // Whether the node was ever asked, an earlier head has taken with it. The node knows an incarnation that it has, or had.
-    const GroupState* group = record.spec.bundle ? tables_.group(record.spec.bundle->group) : nullptr;
-    if (group && !group->placed) torn.push_back(id);
-    else if (record.ending) stopping.push_back(id);
-    if (record.phase == ActorPhase::kStarting) unanswered.push_back(id);
-    else if (!running.contains({id, record.incarnation})) missing.push_back(id);
+    // Whether the node was ever asked, an earlier head has taken with it. The node knows an
+    // incarnation that it has, or had.
+    const GroupState* group =
+        record.spec.bundle ? tables_.group(record.spec.bundle->group) : nullptr;
+    if (group && !group->placed)
+      torn.push_back(id);
+    else if (record.ending)
+      stopping.push_back(id);
+    if (record.phase == ActorPhase::kStarting)
+      unanswered.push_back(id);
+    else if (!running.contains({id, record.incarnation}))
+      missing.push_back(id);
   }
   for (const control::ActorInstance& actor : running) {
     if (expected.contains(actor)) continue;
-    control::StopActor stop{actor.actor, actor.incarnation, std::chrono::milliseconds(0), false, "the cluster goes on without it"};
-    links_.request(node, ControlRequest{{}, std::chrono::seconds(30), std::move(stop)}, [](Result<ControlAnswer>) {});
+    control::StopActor stop{actor.actor, actor.incarnation, std::chrono::milliseconds(0), false,
+                            "the cluster goes on without it"};
+    links_.request(node, ControlRequest{{}, std::chrono::seconds(30), std::move(stop)},
+                   [](Result<ControlAnswer>) {});
   }
-  for (ActorId actor : stopping) stop_actor(*tables_.actor(actor), std::chrono::seconds(1), "killed on request", true);
+  for (ActorId actor : stopping)
+    stop_actor(*tables_.actor(actor), std::chrono::seconds(1), "killed on request", true);
   for (ActorId actor : torn) stop_torn(*tables_.actor(actor), "it had lost a node", kEndGrace);
-  for (ActorId actor : unanswered) start_actor(actor, now_() + tables_.actor(actor)->spec.create_timeout);
+  for (ActorId actor : unanswered)
+    start_actor(actor, now_() + tables_.actor(actor)->spec.create_timeout);
   for (ActorId actor : missing) {
     const ActorRecord* record = tables_.actor(actor);
-    if (!record || record->node != node || record->phase != ActorPhase::kAlive) continue;  // its owner's end has ended it
+    if (!record || record->node != node || record->phase != ActorPhase::kAlive)
+      continue;  // its owner's end has ended it
     DeathCause cause;
     cause.text = "it was gone when its node came back to the head";
     cause.pid = record->address.pid;
@@ -109,7 +131,9 @@ void Head::reconcile(const control::RegisterNode& body) {
     const bool is_there = std::find(body.jobs.begin(), body.jobs.end(), id) != body.jobs.end();
     if (record.info.running && record.info.node == node && !is_there) over.push_back(id);
   }
-  for (JobId job : over) end_job({job, JobOutcome::kFailed, cause_of("it was gone when its node came back to the head"), unix_milliseconds()});
+  for (JobId job : over)
+    end_job({job, JobOutcome::kFailed, cause_of("it was gone when its node came back to the head"),
+             unix_milliseconds()});
   // Whether the node was told of the others' ends, an earlier head has taken with it.
   for (const auto& [id, record] : tables_.jobs()) {
     if (!record.info.running) tell_of_end(id, node);
@@ -123,8 +147,10 @@ Status Head::end_restore() {
   }
   const Deadline now = now_();
   for (const auto& [id, group] : tables_.groups()) {
-    if (group.placed) scheduler_->restore_group(group.spec, {group.nodes, group.gpus});
-    else queue_group(id, group.is_torn() ? Deadline::max() : now + options_.restored_wait);
+    if (group.placed)
+      scheduler_->restore_group(group.spec, {group.nodes, group.gpus});
+    else
+      queue_group(id, group.is_torn() ? Deadline::max() : now + options_.restored_wait);
   }
   for (const auto& [id, record] : tables_.actors()) {
     switch (record.phase) {
@@ -146,7 +172,8 @@ Status Head::end_restore() {
 }
 
 void Head::tell_node_watchers() {
-  for (NodeWatcher& watcher : node_watchers_.take({})) watcher.answer(ControlAnswer{node_list(watcher.version)});
+  for (NodeWatcher& watcher : node_watchers_.take({}))
+    watcher.answer(ControlAnswer{node_list(watcher.version)});
 }
 
 control::NodeList Head::node_list(std::uint64_t known) const {
@@ -159,7 +186,8 @@ control::NodeList Head::node_list(std::uint64_t known) const {
 }
 
 void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answer) {
-  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list(body.version)});
+  if (body.version != tables_.nodes_version())
+    return answer(ControlAnswer{node_list(body.version)});
   node_watchers_.add({}, call.deadline, NodeWatcher{body.version, std::move(answer)});
 }
 
@@ -168,14 +196,18 @@ void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answe
 void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer) {
   if (body.info.job.is_none()) return answer(invalid_argument("a job needs an id"));
   const JobRecord* known = tables_.job(body.info.job);
-  if (known && !known->info.running && !body.info.place.is_none()) {  // it was stopped while it waited
-    return answer(cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
+  if (known && !known->info.running &&
+      !body.info.place.is_none()) {  // it was stopped while it waited
+    return answer(
+        cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
   }
   if (known && known->info.running && known->info.place != body.info.place) {
     return answer(invalid_argument("job " + body.info.job.short_hex() + " is another job already"));
   }
-  if (known && known->info.running && known->info.node != call.from && !has_place_on(known->info, body.info.place, call.from)) {
-    return answer(invalid_argument("job " + body.info.job.short_hex() + " runs on another node already"));
+  if (known && known->info.running && known->info.node != call.from &&
+      !has_place_on(known->info, body.info.place, call.from)) {
+    return answer(
+        invalid_argument("job " + body.info.job.short_hex() + " runs on another node already"));
   }
   body.info.node = call.from;
   body.info.running = true;
@@ -194,7 +226,8 @@ void Head::place_pending() {
   without_room_.clear();
   const Deadline now = now_();
   for (const PendingActor& pending : actors) {
-    // Those like one that has no room have none either: within one look at all of them, there is only less.
+    // Those like one that has no room have none either: within one look at all of them, there is
+    // only less.
     const bool like_another = without_room_.contains(pending.shape);
     if (pending.not_before <= now && !like_another) {
       if (try_place_actor(pending.actor, pending.deadline)) continue;
@@ -210,15 +243,19 @@ void Head::place_pending() {
 }
 
 Head::ActorShape Head::shape_of(const ActorSpec& spec) {
-  ActorShape shape(spec.class_name, spec.resources, spec.labels, spec.node, spec.node_is_preferred, {});
+  ActorShape shape(spec.class_name, spec.resources, spec.labels, spec.node, spec.node_is_preferred,
+                   {});
   if (spec.bundle) std::get<5>(shape) = std::pair(spec.bundle->group, spec.bundle->index);
   return shape;
 }
 
 void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
   ActorShape shape = shape_of(tables_.actor(actor)->spec);
-  pending_actors_.push_back({actor, deadline, not_before, actor_shapes_.try_emplace(std::move(shape), actor_shapes_.size()).first->second});
-  earliest_pending_ = std::min(earliest_pending_, not_before == Deadline::min() ? deadline : std::min(deadline, not_before));
+  pending_actors_.push_back(
+      {actor, deadline, not_before,
+       actor_shapes_.try_emplace(std::move(shape), actor_shapes_.size()).first->second});
+  earliest_pending_ = std::min(
+      earliest_pending_, not_before == Deadline::min() ? deadline : std::min(deadline, not_before));
 }
 
 /// Of actors that were not looked at, since others like them had no room.
@@ -227,37 +264,46 @@ void Head::refresh_reasons() {
   for (const PendingActor& pending : pending_actors_) {
     auto like = without_room_.find(pending.shape);
     const ActorRecord* other = like == without_room_.end() ? nullptr : tables_.actor(like->second);
-    if (other && other->phase == ActorPhase::kPending && pending.actor != like->second) commit(command::ActorWaits{pending.actor, other->pending_reason});
+    if (other && other->phase == ActorPhase::kPending && pending.actor != like->second)
+      commit(command::ActorWaits{pending.actor, other->pending_reason});
   }
 }
 
 // -- Key-value pairs
 
 Status Head::put_value(JobId job, const std::string& key, std::string value) {
-  if (!job.is_none() && !tables_.job_serves(job)) return cancelled("job " + job.short_hex() + " has ended");
+  if (!job.is_none() && !tables_.job_serves(job))
+    return cancelled("job " + job.short_hex() + " has ended");
   if (key.empty() || key.size() > options_.key_bytes_max) {
-    return invalid_argument("a key has 1 to " + std::to_string(options_.key_bytes_max) + " bytes, not " + std::to_string(key.size()));
+    return invalid_argument("a key has 1 to " + std::to_string(options_.key_bytes_max) +
+                            " bytes, not " + std::to_string(key.size()));
   }
   if (value.size() > options_.value_bytes_max) {
-    return invalid_argument("the value of '" + key + "' has " + std::to_string(value.size()) + " bytes; at most " +
-                            std::to_string(options_.value_bytes_max) + " fit (put larger data into an object)");
+    return invalid_argument("the value of '" + key + "' has " + std::to_string(value.size()) +
+                            " bytes; at most " + std::to_string(options_.value_bytes_max) +
+                            " fit (put larger data into an object)");
   }
   if (!tables_.value(job, key) && tables_.keys(job) >= options_.keys_per_job_max) {
-    return resource_exhausted("job " + job.short_hex() + " has " + std::to_string(tables_.keys(job)) + " keys, the most there may be");
+    return resource_exhausted("job " + job.short_hex() + " has " +
+                              std::to_string(tables_.keys(job)) + " keys, the most there may be");
   }
   commit(command::PutKey{job, key, std::move(value)});
-  for (ControlAnswerer& waiting : key_waiters_.take({job, key})) waiting(ControlAnswer{*tables_.value(job, key)});
+  for (ControlAnswerer& waiting : key_waiters_.take({job, key}))
+    waiting(ControlAnswer{*tables_.value(job, key)});
   return {};
 }
 
 void Head::on(const Call& call, control::KvPut& body, ControlAnswerer answer) {
   Status status = put_value(call.job, body.key, std::move(body.value));
-  if (status.ok()) answer(ControlAnswer{});
-  else answer(status);
+  if (status.ok())
+    answer(ControlAnswer{});
+  else
+    answer(status);
 }
 
 void Head::on(const Call& call, control::KvGet& body, ControlAnswerer answer) {
-  if (const std::string* value = tables_.value(call.job, body.key)) return answer(ControlAnswer{*value});
+  if (const std::string* value = tables_.value(call.job, body.key))
+    return answer(ControlAnswer{*value});
   if (!body.wait) return answer(not_found("no key '" + body.key + "'"));
   key_waiters_.add({call.job, body.key}, call.deadline, std::move(answer));
 }
@@ -271,10 +317,13 @@ void Head::on(const Call& call, control::KvAdd& body, ControlAnswerer answer) {
     }
   }
   std::int64_t sum;
-  if (__builtin_add_overflow(number, body.amount, &sum)) return answer(invalid_argument("adding to '" + body.key + "' overflows"));
+  if (__builtin_add_overflow(number, body.amount, &sum))
+    return answer(invalid_argument("adding to '" + body.key + "' overflows"));
   Status status = put_value(call.job, body.key, std::to_string(sum));
-  if (status.ok()) answer(ControlAnswer{sum});
-  else answer(status);
+  if (status.ok())
+    answer(ControlAnswer{sum});
+  else
+    answer(status);
 }
 
 void Head::on(const Call& call, control::KvDelete& body, ControlAnswerer answer) {
@@ -293,7 +342,9 @@ void Head::handle_event(NodeId from, const ControlEvent& event) {
 }
 
 void Head::tick_pending(Deadline now) {
-  const auto is_due = [&](const PendingActor& pending) { return pending.not_before != Deadline::min() && pending.not_before <= now; };
+  const auto is_due = [&](const PendingActor& pending) {
+    return pending.not_before != Deadline::min() && pending.not_before <= now;
+  };
   if (std::any_of(pending_actors_.begin(), pending_actors_.end(), is_due)) {
     for (PendingActor& pending : pending_actors_) {
       if (is_due(pending)) pending.not_before = Deadline::min();
@@ -305,7 +356,8 @@ void Head::tick_pending(Deadline now) {
     if (pending.deadline <= now) late.push_back(pending.group);
   }
   for (GroupId id : late) {
-    if (const GroupState* group = tables_.group(id)) drop_group(id, resource_exhausted(group->pending_reason));
+    if (const GroupState* group = tables_.group(id))
+      drop_group(id, resource_exhausted(group->pending_reason));
   }
   for (std::size_t i = 0; i < pending_actors_.size();) {
     if (pending_actors_[i].deadline > now) {
@@ -321,9 +373,11 @@ void Head::tick_pending(Deadline now) {
   earliest_pending_ = Deadline::max();
   for (const PendingActor& pending : pending_actors_) {
     earliest_pending_ = std::min(earliest_pending_, pending.deadline);
-    if (pending.not_before != Deadline::min()) earliest_pending_ = std::min(earliest_pending_, pending.not_before);
+    if (pending.not_before != Deadline::min())
+      earliest_pending_ = std::min(earliest_pending_, pending.not_before);
   }
-  for (const auto& [number, pending] : pending_groups_) earliest_pending_ = std::min(earliest_pending_, pending.deadline);
+  for (const auto& [number, pending] : pending_groups_)
+    earliest_pending_ = std::min(earliest_pending_, pending.deadline);
 }
 
 void Head::place_no_more() {
@@ -342,29 +396,39 @@ void Head::tick() {
   for (auto& [actor, answer] : address_waiters_.expire(now)) {
     const ActorRecord* record = tables_.actor(actor);
     std::string phase = record ? std::string(to_string(record->phase)) : "gone";
-    answer(deadline_exceeded("actor " + actor.short_hex() + " is still " + phase +
-                             (record && !record->pending_reason.empty() ? ": " + record->pending_reason : "")));
+    answer(deadline_exceeded(
+        "actor " + actor.short_hex() + " is still " + phase +
+        (record && !record->pending_reason.empty() ? ": " + record->pending_reason : "")));
   }
   for (auto& [actor, answer] : end_waiters_.expire(now)) answer(nullptr);
-  for (auto& [actor, answer] : actor_watchers_.expire(now)) answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
-  for (auto& [none, watcher] : node_watchers_.expire(now)) watcher.answer(deadline_exceeded("no node has come or gone"));
+  for (auto& [actor, answer] : actor_watchers_.expire(now))
+    answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
+  for (auto& [none, watcher] : node_watchers_.expire(now))
+    watcher.answer(deadline_exceeded("no node has come or gone"));
   for (auto& [group, answer] : group_waiters_.expire(now)) {
     const GroupState* state = tables_.group(group);
-    answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" + (state ? ": " + state->pending_reason : "")));
+    answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" +
+                             (state ? ": " + state->pending_reason : "")));
   }
   for (auto& [name, waiter] : published_waiters_.expire(now)) {
-    waiter.answer(deadline_exceeded("nobody has published '" + name.second + "' in namespace " + name.first +
-                                    (waiter.request.version > 1 ? " in version " + std::to_string(waiter.request.version) : "")));
+    waiter.answer(deadline_exceeded(
+        "nobody has published '" + name.second + "' in namespace " + name.first +
+        (waiter.request.version > 1 ? " in version " + std::to_string(waiter.request.version)
+                                    : "")));
   }
-  for (auto& [key, answer] : key_waiters_.expire(now)) answer(deadline_exceeded("nobody has set the key '" + key.second + "'"));
+  for (auto& [key, answer] : key_waiters_.expire(now))
+    answer(deadline_exceeded("nobody has set the key '" + key.second + "'"));
 }
 
 Deadline Head::next_tick() const {
-  Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
-                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest(), next_drain_tick()});
+  Deadline next =
+      std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(),
+                node_watchers_.earliest(), group_waiters_.earliest(), key_waiters_.earliest(),
+                published_waiters_.earliest(), next_drain_tick()});
   for (const auto& [node, until] : closed_nodes_) next = std::min(next, until);
   next = std::min({next, send_at_, refresh_at_, earliest_pending_});
-  if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty()) next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
+  if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty())
+    next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
   return next;
 }
 

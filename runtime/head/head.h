@@ -1,5 +1,6 @@
-// The head: the cluster's state machine. It owns no socket and no thread: requests come in through handle(), what it wants of
-// nodes goes out through HeadLinks, time comes from a function; so that tests and simulations drive it by hand.
+// The head: the cluster's state machine. It owns no socket and no thread: requests come in through
+// handle(), what it wants of nodes goes out through HeadLinks, time comes from a function; so that
+// tests and simulations drive it by hand.
 #pragma once
 
 #include <deque>
@@ -11,23 +12,24 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/head/cluster_tables.h"
-#include "runtime/control/control.h"
 #include "runtime/head/scheduler.h"
 #include "runtime/head/waiters.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
-/// How the head reaches its nodes. Answers come later, never from inside the call, and in the order in which the node gave
-/// them relative to its own requests.
+/// How the head reaches its nodes. Answers come later, never from inside the call, and in the order
+/// in which the node gave them relative to its own requests.
 class HeadLinks {
  public:
   virtual ~HeadLinks() = default;
   virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
   virtual void event(NodeId node, const ControlEvent& event) = 0;
-  /// Whether requests reach it now. A member that is away comes back, or is lost when its lease ends.
+  /// Whether requests reach it now. A member that is away comes back, or is lost when its lease
+  /// ends.
   virtual bool is_connected(NodeId node) const = 0;
 };
 
@@ -39,16 +41,18 @@ struct HeadOptions {
   /// How long a question about an actor waits for its death to be known.
   std::chrono::milliseconds death_wait{1000};
   std::size_t state_bytes_max = kActorStateBytesMax;  // of one actor's saved state
-  /// Dead actors are remembered for questions about them: the last ones for good, others for as long as callers take to ask.
+  /// Dead actors are remembered for questions about them: the last ones for good, others for as
+  /// long as callers take to ask.
   std::size_t dead_kept = 1000;
   std::size_t dead_kept_max = 200'000;
   std::chrono::milliseconds dead_kept_for{5'000};
-  /// Between the end of an actor's process and its next start: nothing after the first end, then from this, doubling with every
-  /// incarnation that lived for less than `restart_calm`.
+  /// Between the end of an actor's process and its next start: nothing after the first end, then
+  /// from this, doubling with every incarnation that lived for less than `restart_calm`.
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{10'000};
   std::chrono::milliseconds restart_calm{60'000};
-  /// The journal outlives this machine's processes, and another head may go on with it: nodes that lose this one wait for that.
+  /// The journal outlives this machine's processes, and another head may go on with it: nodes that
+  /// lose this one wait for that.
   bool durable = false;
   /// How long what an earlier head had promised a place to waits for its creator to ask again.
   std::chrono::milliseconds restored_wait{60'000};
@@ -57,12 +61,13 @@ struct HeadOptions {
 /// Call it from one thread.
 class Head {
  public:
-  Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links, std::function<Deadline()> now,
-       HeadOptions options = {});
+  Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links,
+       std::function<Deadline()> now, HeadOptions options = {});
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
 
-  /// A request of node `from`, on behalf of one of its clients or its own. Requests that are a node's business are refused.
+  /// A request of node `from`, on behalf of one of its clients or its own. Requests that are a
+  /// node's business are refused.
   void handle(NodeId from, ControlRequest request, ControlAnswerer answer);
   void handle_event(NodeId from, const ControlEvent& event);
   /// The node's connection broke or its lease ended: its actors are dead, the jobs it drove end.
@@ -72,13 +77,15 @@ class Head {
   void tick();
   Deadline next_tick() const;
 
-  /// Takes over what an earlier head knew (ClusterTables::restore), before the first request. Nodes that were members are, until node_lost() says
-  /// otherwise; what waited for a place looks for one again, once a node comes.
+  /// Takes over what an earlier head knew (ClusterTables::restore), before the first request. Nodes
+  /// that were members are, until node_lost() says otherwise; what waited for a place looks for one
+  /// again, once a node comes.
   Status restore(const journal::Entry& entry) { return tables_.restore(entry); }
   Status end_restore();
   /// For a journal: from now on changes() says what has changed since it was last asked.
   void follow() { tables_.follow(); }
-  /// The cluster ends: whatever looks for a place from now on waits, for a head that goes on with the journal.
+  /// The cluster ends: whatever looks for a place from now on waits, for a head that goes on with
+  /// the journal.
   void place_no_more();
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
@@ -142,14 +149,16 @@ class Head {
   void serve(const Call& call, control::Unpublish& body, ControlAnswerer answer);
   void serve(const Call& call, control::ListObjects& body, ControlAnswerer answer);
   /// `before`: a list that was taken before, of which not all objects had an owner.
-  void list_objects(Deadline deadline, std::shared_ptr<const ObjectList> before, ControlAnswerer answer);
+  void list_objects(Deadline deadline, std::shared_ptr<const ObjectList> before,
+                    ControlAnswerer answer);
   void serve(const Call& call, control::AdoptObject& body, ControlAnswerer answer);
   void serve(const Call& call, control::DropObject& body, ControlAnswerer answer);
   void serve(const Call& call, control::FindObject& body, ControlAnswerer answer);
   /// Errors: kInvalidArgument, naming both, unless it is larger than the latest.
   Status check_version(const PublishedTable::Name& name, std::uint64_t version) const;
   void on_adopted(Publishing& publishing, Result<ControlAnswer> adopted);
-  void add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value, std::string type);
+  void add_published(const PublishedTable::Name& name, std::uint64_t version,
+                     std::uint32_t keep_last, PublishedValue value, std::string type);
   void drop_published(const PublishedTable::Name& name, std::uint64_t version);
   void drop_copies(const std::vector<ObjectLocation>& copies);
   void drop_private_names(JobId job);
@@ -159,20 +168,24 @@ class Head {
   // Nodes that are about to leave: head_drain.cpp.
   struct Drain {
     Deadline deadline;
-    Deadline last_call;         // before it everything is asked for once more
-    bool told = false;          // to leave
-    bool emptied = false;       // nothing ran there when objects were asked for last
-    bool called_last = false;     // that was done
-    std::uint64_t round = 0;      // the last one's number, of all drains'
-    std::size_t outstanding = 0;  // nodes that are asked to take objects over, and have not answered
-    std::uint64_t failed = 0;     // objects that they could not
+    Deadline last_call;        // before it everything is asked for once more
+    bool told = false;         // to leave
+    bool emptied = false;      // nothing ran there when objects were asked for last
+    bool called_last = false;  // that was done
+    std::uint64_t round = 0;   // the last one's number, of all drains'
+    std::size_t outstanding =
+        0;                     // nodes that are asked to take objects over, and have not answered
+    std::uint64_t failed = 0;  // objects that they could not
     Deadline next_round = Deadline::min();
     std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
-    Deadline next_publishing = Deadline::min();  // the last attempt failed
-    std::map<std::pair<PublishedTable::Name, std::uint64_t>, std::set<NodeId>> refused;  // who could not take which version
-    std::map<ActorId, NodeId> moves_to;          // actors that are ending here, and where their places are kept
-    std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
-    std::map<GroupId, std::uint32_t> gangs_moving;  // that were torn for it, and of which placement each was
+    Deadline next_publishing = Deadline::min();                           // the last attempt failed
+    std::map<std::pair<PublishedTable::Name, std::uint64_t>, std::set<NodeId>>
+        refused;  // who could not take which version
+    std::map<ActorId, NodeId>
+        moves_to;  // actors that are ending here, and where their places are kept
+    std::map<GroupId, std::string> gangs_stay;  // with a bundle there, and why they cannot move now
+    std::map<GroupId, std::uint32_t>
+        gangs_moving;  // that were torn for it, and of which placement each was
   };
   void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);
   void resume_drain(NodeId node, std::chrono::milliseconds left);
@@ -192,7 +205,8 @@ class Head {
   std::chrono::milliseconds time_to_move(NodeId node) const;
   /// "node 7f3a0011 is drained (preemption)"
   std::string drain_text(NodeId node) const;
-  /// Whether its actors may all be started again, and there is a place for the whole of it elsewhere. Errors: why not.
+  /// Whether its actors may all be started again, and there is a place for the whole of it
+  /// elsewhere. Errors: why not.
   Status check_group_move(GroupId group) const;
   /// The job that the group is what it reserves for itself; null: it is a group like others.
   const JobRecord* job_in(const GroupState& group) const;
@@ -213,8 +227,10 @@ class Head {
   bool is_sole(const std::vector<ObjectLocation>& copies, NodeId node) const;
   bool has_sole_copies(NodeId node) const;
   void move_published(NodeId node);
-  void move_copy(const PublishedTable::Name& name, std::uint64_t version, const ObjectLocation& copy, const std::vector<ObjectLocation>& copies);
-  void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, NodeId target, Result<ControlAnswer> adopted);
+  void move_copy(const PublishedTable::Name& name, std::uint64_t version,
+                 const ObjectLocation& copy, const std::vector<ObjectLocation>& copies);
+  void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from,
+                     NodeId target, Result<ControlAnswer> adopted);
   void leave(NodeId node, const std::string& how);
   /// What ends there now uses up no restart.
   void mark_moving(NodeId node);
@@ -226,7 +242,8 @@ class Head {
   void reconcile(const control::RegisterNode& body);
   Status put_value(JobId job, const std::string& key, std::string value);
   Status check_new_actor(const Call& call, const ActorSpec& spec) const;
-  /// Fills in what the head decides: namespace, owner, whether it outlives the job. Errors: its owner has ended.
+  /// Fills in what the head decides: namespace, owner, whether it outlives the job. Errors: its
+  /// owner has ended.
   Status complete(const Call& call, ActorSpec& spec) const;
   std::string name_space(const Call& call, const std::string& wanted) const;
   void place_pending();
@@ -236,7 +253,8 @@ class Head {
   void on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started);
   void start_failed(const ActorRecord& record, const Status& why);
   /// Without a grace: kills it.
-  void stop_actor(const ActorRecord& record, std::chrono::milliseconds grace = {}, std::string reason = "killed on request", bool drain = false);
+  void stop_actor(const ActorRecord& record, std::chrono::milliseconds grace = {},
+                  std::string reason = "killed on request", bool drain = false);
   /// Ends it for good, if it has not ended yet.
   void end_actor(ActorId actor, const std::string& reason);
   /// What it owns ends; it is started again if its options allow that, else it is dead.
@@ -249,7 +267,8 @@ class Head {
   /// For one who knows that version (0: nothing).
   control::NodeList node_list(std::uint64_t known) const;
   void actor_dead(ActorId actor, const DeathCause& cause, const Status& why);
-  /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice together, at its end.
+  /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice
+  /// together, at its end.
   void announce_death(const ActorRecord& record);
   class DeathNotice;
   void end_job(const command::EndJob& end);
@@ -272,24 +291,29 @@ class Head {
   void unqueue_group(GroupId group);
   void place_pending_groups();
   Placing try_place_group(GroupId group);
-  /// What the node is to be told goes out now, unless the last message is not answered yet; then what gathers meanwhile is the next.
+  /// What the node is to be told goes out now, unless the last message is not answered yet; then
+  /// what gathers meanwhile is the next.
   void send_reservations(NodeId node);
   void send_later(NodeId node);
   void send_waiting_reservations();
   void release_on(NodeId node, GroupId group);
   void release_everywhere(GroupId group, const std::vector<NodeId>& nodes);
-  void on_reserved(NodeId node, std::uint64_t number, const std::vector<std::pair<GroupId, std::uint64_t>>& asked, Result<ControlAnswer> answer);
+  void on_reserved(NodeId node, std::uint64_t number,
+                   const std::vector<std::pair<GroupId, std::uint64_t>>& asked,
+                   Result<ControlAnswer> answer);
   void on_refused(GroupId group, NodeId node, const std::string& why);
   void on_prepared(GroupId group);
   void stop_preparing(GroupId group);
   void open_nodes();
   void renew_reservations(NodeId node);
   void drop_group(GroupId group, const Status& why);
-  /// Those that had a bundle on that node, which is gone: they give everything back, and are placed again as a whole once their actors have ended.
+  /// Those that had a bundle on that node, which is gone: they give everything back, and are placed
+  /// again as a whole once their actors have ended.
   std::set<GroupId> tear_groups(NodeId lost, const std::string& text);
   void tear_group(GroupId group, const std::string& text, std::chrono::milliseconds grace);
   /// `grace`: for what is started again, to serve the calls that wait and to save its state.
-  void stop_torn(const ActorRecord& record, const std::string& text, std::chrono::milliseconds grace);
+  void stop_torn(const ActorRecord& record, const std::string& text,
+                 std::chrono::milliseconds grace);
 
   void queue_actor(ActorId actor, Deadline deadline, Deadline not_before = Deadline::min());
   void refresh_reasons();
@@ -303,8 +327,10 @@ class Head {
     std::size_t shape = 0;                  // equal for those that ask for the same
   };
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
-  using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
-  using GroupWish = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
+  using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool,
+                                std::optional<std::pair<GroupId, std::uint32_t>>>;
+  using GroupWish =
+      std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
   static ActorShape shape_of(const ActorSpec& spec);
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
@@ -325,8 +351,9 @@ class Head {
   /// What one node is to be told of groups.
   struct Reserving {
     control::Reserve next;
-    std::vector<std::pair<GroupId, std::uint64_t>> asked;  // what `next` prepares, and for which attempt
-    std::uint64_t under_way = 0;                           // the number of the message that it has not answered
+    std::vector<std::pair<GroupId, std::uint64_t>>
+        asked;                    // what `next` prepares, and for which attempt
+    std::uint64_t under_way = 0;  // the number of the message that it has not answered
   };
 
   const ClusterId cluster_;
@@ -337,11 +364,12 @@ class Head {
 
   ClusterTables tables_;
   // What follows is about requests under way; a restarted head begins without.
-  std::vector<PendingActor> pending_actors_;  // in order of arrival
+  std::vector<PendingActor> pending_actors_;        // in order of arrival
   std::map<ActorShape, std::size_t> actor_shapes_;  // of those
   std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
   Deadline refresh_at_ = Deadline::max();           // of the others' reasons
-  Deadline earliest_pending_ = Deadline::max();     // never later than the first deadline, or end of a pause, of what waits for a place
+  Deadline earliest_pending_ = Deadline::max();  // never later than the first deadline, or end of a
+                                                 // pause, of what waits for a place
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> pending_group_at_;
@@ -367,8 +395,8 @@ class Head {
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
   Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
   std::map<NodeId, Drain> drains_;
-  std::uint64_t rounds_ = 0;  // of taking objects over
-  std::uint64_t drains_begun_ = 0;  // or gone on with
+  std::uint64_t rounds_ = 0;                                  // of taking objects over
+  std::uint64_t drains_begun_ = 0;                            // or gone on with
   std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };
 

@@ -17,13 +17,15 @@ class Shapes {
   explicit Shapes(Demand& demand) : demand_(demand) {}
 
   void add(const ActorSpec& actor) {
-    add_place(actors_, demand_.actors, actor.resources, actor.labels, [&] { return describe(actor); });
+    add_place(actors_, demand_.actors, actor.resources, actor.labels,
+              [&] { return describe(actor); });
   }
 
   /// One that waits for what it reserves.
   void add(const JobInfo& job, const GroupSpec& place) {
     const Labels labels = place.bundle_labels.empty() ? Labels() : place.bundle_labels.front();
-    add_place(jobs_, demand_.jobs, place.bundles.front(), labels, [&] { return "job " + job.job.short_hex(); });
+    add_place(jobs_, demand_.jobs, place.bundles.front(), labels,
+              [&] { return "job " + job.job.short_hex(); });
   }
 
   void add(const GroupSpec& group) {
@@ -38,7 +40,8 @@ class Shapes {
       last_ = at;
       return;
     }
-    if (shapes_.size() >= Demand::kShapesMax || bundles_ + group.bundles.size() > Demand::kBundlesMax) {
+    if (shapes_.size() >= Demand::kShapesMax ||
+        bundles_ + group.bundles.size() > Demand::kBundlesMax) {
       ++demand_.unlisted;
       return;
     }
@@ -52,7 +55,8 @@ class Shapes {
   using Known = std::map<std::pair<ResourceMap, Labels>, std::size_t>;  // where each is in its list
 
   template <class Describe>
-  void add_place(Known& known, std::vector<PlaceShape>& list, const ResourceMap& resources, const Labels& labels, Describe description) {
+  void add_place(Known& known, std::vector<PlaceShape>& list, const ResourceMap& resources,
+                 const Labels& labels, Describe description) {
     auto [at, is_new] = known.try_emplace({resources, labels}, list.size());
     if (!is_new) {
       ++list[at->second].count;
@@ -98,13 +102,16 @@ Demand Head::demand() const {
     }
   }
   const auto add = [&](const ActorSpec& actor) {
-    if (actor.bundle || (actor.node && !actor.node_is_preferred)) ++demand.bound;
-    else shapes.add(actor);
+    if (actor.bundle || (actor.node && !actor.node_is_preferred))
+      ++demand.bound;
+    else
+      shapes.add(actor);
   };
   for (const PendingActor& pending : pending_actors_) {
     const ActorRecord* record = tables_.actor(pending.actor);
     if (!record) continue;
-    const GroupState* group = record->spec.bundle ? tables_.group(record->spec.bundle->group) : nullptr;
+    const GroupState* group =
+        record->spec.bundle ? tables_.group(record->spec.bundle->group) : nullptr;
     if (group && !group->placed) continue;  // it is the group that waits
     add(record->spec);
   }
@@ -112,13 +119,16 @@ Demand Head::demand() const {
     // What is to move off it, and finds no room.
     for (const ActorId& actor : tables_.started_on(node)) {
       const ActorRecord& record = *tables_.actor(actor);
-      if (record.phase == ActorPhase::kAlive && !record.moving && !record.spec.bundle && may_move(record)) add(record.spec);
+      if (record.phase == ActorPhase::kAlive && !record.moving && !record.spec.bundle &&
+          may_move(record))
+        add(record.spec);
     }
   }
   for (GroupId id : stranded_groups()) {
     const GroupState& group = *tables_.group(id);
     shapes.add(group.spec);
-    for (std::size_t b = 0; b < group.nodes.size(); ++b) give_back(group.nodes[b], group.spec.bundles[b]);
+    for (std::size_t b = 0; b < group.nodes.size(); ++b)
+      give_back(group.nodes[b], group.spec.bundles[b]);
   }
   for (auto& [id, use] : uses) demand.nodes.push_back(std::move(use));
   return demand;
@@ -129,7 +139,8 @@ std::set<GroupId> Head::stranded_groups() const {
   for (const auto& [node, drain] : drains_) {
     for (const auto& [id, why] : drain.gangs_stay) {
       const GroupState* group = tables_.group(id);
-      if (group && group->placed && check_group_move(id).code() == ErrorCode::kResourceExhausted) stranded.insert(id);
+      if (group && group->placed && check_group_move(id).code() == ErrorCode::kResourceExhausted)
+        stranded.insert(id);
     }
   }
   return stranded;
@@ -151,7 +162,9 @@ std::map<NodeId, NodeUse> Head::node_uses() const {
   for (const auto& [node, drain] : drains_) {
     for (const auto& [id, to] : drain.moves_to) {
       const ActorRecord* record = tables_.actor(id);
-      NodeUse* use = record && record->moving && record->node == node && is_started(record->phase) ? use_of(to) : nullptr;
+      NodeUse* use = record && record->moving && record->node == node && is_started(record->phase)
+                         ? use_of(to)
+                         : nullptr;
       if (use) ++use->actors;
     }
   }
@@ -178,6 +191,8 @@ std::map<NodeId, NodeUse> Head::node_uses() const {
   return nodes;
 }
 
-void Head::on(const Call&, control::QueryDemand&, ControlAnswerer answer) { answer(ControlAnswer{demand()}); }
+void Head::on(const Call&, control::QueryDemand&, ControlAnswerer answer) {
+  answer(ControlAnswer{demand()});
+}
 
 }  // namespace runtime

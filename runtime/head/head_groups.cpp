@@ -1,4 +1,5 @@
-// The head's part about placement groups: their two-phase reservation, and what becomes of them when a node is lost (docs/adr/0022).
+// The head's part about placement groups: their two-phase reservation, and what becomes of them
+// when a node is lost (docs/adr/0022).
 #include <algorithm>
 #include <utility>
 
@@ -37,29 +38,41 @@ std::map<NodeId, ResourceMap> holdings_of(const GroupSpec& spec, const std::vect
 
 Status Head::check_new_group(const Call& call, GroupSpec& spec) const {
   if (spec.group.is_none()) return invalid_argument("a placement group needs an id");
-  const bool may_create = tables_.job_runs(call.job) || (spec.detached && tables_.job_serves(call.job));
+  const bool may_create =
+      tables_.job_runs(call.job) || (spec.detached && tables_.job_serves(call.job));
   if (!may_create) return invalid_argument("job " + call.job.short_hex() + " is not running");
-  if (spec.name.size() > kNameBytesMax) return invalid_argument("the name of a placement group has " + std::to_string(spec.name.size()) + " bytes, of at most 1024");
+  if (spec.name.size() > kNameBytesMax)
+    return invalid_argument("the name of a placement group has " +
+                            std::to_string(spec.name.size()) + " bytes, of at most 1024");
   if (spec.detached && spec.name.empty()) {
-    return invalid_argument(describe(spec) + " is to be detached: give it a name, so that others can find and remove it");
+    return invalid_argument(
+        describe(spec) +
+        " is to be detached: give it a name, so that others can find and remove it");
   }
   const JobRecord* job = tables_.job(call.job);
   if (spec.detached && spec.name_space.empty() && job && job->driver.name_space.empty()) {
-    return invalid_argument(describe(spec) + " is to be detached: give it or its driver a namespace, so that other drivers can name it "
-                            "(GroupSpec::name_space, RuntimeOptions::name_space)");
+    return invalid_argument(
+        describe(spec) +
+        " is to be detached: give it or its driver a namespace, so that other drivers can name it "
+        "(GroupSpec::name_space, RuntimeOptions::name_space)");
   }
   spec.name_space = spec.name.empty() ? "" : name_space(call, spec.name_space);
-  if (const GroupState* other = spec.name.empty() ? nullptr : tables_.group_named(spec.name_space, spec.name)) {
-    return invalid_argument("the name '" + spec.name + "' is taken by placement group " + other->spec.group.short_hex() + " of job " + other->job.short_hex() +
+  if (const GroupState* other =
+          spec.name.empty() ? nullptr : tables_.group_named(spec.name_space, spec.name)) {
+    return invalid_argument("the name '" + spec.name + "' is taken by placement group " +
+                            other->spec.group.short_hex() + " of job " + other->job.short_hex() +
                             " in namespace '" + spec.name_space + "'");
   }
-  if (pending_groups_.size() >= options_.pending_max) return resource_exhausted(std::to_string(pending_groups_.size()) + " placement groups wait already");
+  if (pending_groups_.size() >= options_.pending_max)
+    return resource_exhausted(std::to_string(pending_groups_.size()) +
+                              " placement groups wait already");
   return {};
 }
 
 void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answer) {
   const GroupId id = body.spec.group;
-  if (const GroupState* known = tables_.group(id)) {  // the same request again: its first answer was lost
+  if (const GroupState* known =
+          tables_.group(id)) {  // the same request again: its first answer was lost
     if (known->placed) return answer(ControlAnswer{*known});
     PendingGroup& pending = pending_groups_.at(pending_group_at_.at(id));
     pending.deadline = std::max(pending.deadline, call.deadline);
@@ -74,7 +87,9 @@ void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answ
 
 void Head::on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer) {
   const GroupState* group = tables_.group(body.group);
-  if (!group) return answer(not_found("no placement group has the id " + body.group.hex() + did_you_mean(body.group.hex(), group_ids())));
+  if (!group)
+    return answer(not_found("no placement group has the id " + body.group.hex() +
+                            did_you_mean(body.group.hex(), group_ids())));
   drop_group(body.group, cancelled(describe(group->spec) + " was removed"));
   answer(ControlAnswer{});
   place_pending();
@@ -82,14 +97,19 @@ void Head::on(const Call& call, control::RemoveGroup& body, ControlAnswerer answ
 
 void Head::on(const Call& call, control::QueryGroup& body, ControlAnswerer answer) {
   const std::string space = name_space(call, body.name_space);
-  const GroupState* group = body.group.is_none() ? tables_.group_named(space, body.name) : tables_.group(body.group);
-  if (!group && !body.group.is_none()) return answer(not_found("no placement group has the id " + body.group.hex() + did_you_mean(body.group.hex(), group_ids())));
+  const GroupState* group =
+      body.group.is_none() ? tables_.group_named(space, body.name) : tables_.group(body.group);
+  if (!group && !body.group.is_none())
+    return answer(not_found("no placement group has the id " + body.group.hex() +
+                            did_you_mean(body.group.hex(), group_ids())));
   if (!group) {
     std::vector<std::string> names;
     for (const auto& [id, other] : tables_.groups()) {
-      if (other.spec.name_space == space && !other.spec.name.empty()) names.push_back(other.spec.name);
+      if (other.spec.name_space == space && !other.spec.name.empty())
+        names.push_back(other.spec.name);
     }
-    return answer(not_found("no placement group is named '" + body.name + "' in namespace '" + space + "'" + did_you_mean(body.name, names)));
+    return answer(not_found("no placement group is named '" + body.name + "' in namespace '" +
+                            space + "'" + did_you_mean(body.name, names)));
   }
   if (group->placed || !body.wait) return answer(ControlAnswer{*group});
   group_waiters_.add(group->spec.group, call.deadline, std::move(answer));
@@ -115,8 +135,10 @@ std::vector<GroupId> Head::groups_prepared_on(NodeId node) const {
 void Head::queue_group(GroupId id, Deadline deadline) {
   const GroupState& group = *tables_.group(id);
   if (pending_groups_.empty()) group_shapes_.clear();
-  GroupWish wanted(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels, group.is_torn());
-  const std::size_t shape = group_shapes_.try_emplace(std::move(wanted), group_shapes_.size()).first->second;
+  GroupWish wanted(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels,
+                   group.is_torn());
+  const std::size_t shape =
+      group_shapes_.try_emplace(std::move(wanted), group_shapes_.size()).first->second;
   const std::uint64_t number = ++arrivals_;
   pending_groups_.emplace(number, PendingGroup{id, deadline, shape});
   pending_group_at_[id] = number;
@@ -135,7 +157,8 @@ void Head::place_pending_groups() {
   for (const auto& [number, pending] : pending_groups_) {
     if (!preparations_.contains(pending.group)) waiting.emplace_back(pending.group, pending.shape);
   }
-  // Those like one that has no room have none either: within one look at all of them, there is only less.
+  // Those like one that has no room have none either: within one look at all of them, there is only
+  // less.
   std::map<std::size_t, GroupId> without_room;
   for (const auto& [id, shape] : waiting) {
     const GroupState* group = tables_.group(id);
@@ -147,7 +170,8 @@ void Head::place_pending_groups() {
     } else {
       std::string reason = other->pending_reason;
       const std::string its_name = describe(other->spec);
-      if (const std::size_t at = reason.find(its_name); at != std::string::npos) reason.replace(at, its_name.size(), describe(group->spec));
+      if (const std::size_t at = reason.find(its_name); at != std::string::npos)
+        reason.replace(at, its_name.size(), describe(group->spec));
       if (reason != group->pending_reason) commit(command::GroupWaits{id, std::move(reason)});
     }
   }
@@ -158,10 +182,12 @@ void Head::place_pending_groups() {
 Head::Placing Head::try_place_group(GroupId id) {
   const GroupState* group = tables_.group(id);
   if (!group || group->placed || preparations_.contains(id)) return Placing::kUnderWay;
-  const std::string before = group->is_torn() ? "it has lost its place and is placed anew as a whole: " : "";
+  const std::string before =
+      group->is_torn() ? "it has lost its place and is placed anew as a whole: " : "";
   for (ActorId member : tables_.members(id)) {
     if (!is_started(tables_.actor(member)->phase)) continue;
-    commit(command::GroupWaits{id, before + "its actors are ending where it was, " + describe(tables_.actor(member)->spec) + " for one"});
+    commit(command::GroupWaits{id, before + "its actors are ending where it was, " +
+                                       describe(tables_.actor(member)->spec) + " for one"});
     return Placing::kUnderWay;
   }
   auto place = scheduler_->place_group(group->spec);
@@ -193,9 +219,10 @@ void Head::send_reservations(NodeId node) {
   if (to.under_way != 0 || to.next.empty()) return;
   to.under_way = ++arrivals_;
   ControlRequest request{{}, kPrepareTime, std::exchange(to.next, {})};
-  links_.request(node, std::move(request), [this, node, number = to.under_way, asked = std::exchange(to.asked, {})](Result<ControlAnswer> answer) {
-    on_reserved(node, number, asked, std::move(answer));
-  });
+  links_.request(
+      node, std::move(request),
+      [this, node, number = to.under_way, asked = std::exchange(to.asked, {})](
+          Result<ControlAnswer> answer) { on_reserved(node, number, asked, std::move(answer)); });
 }
 
 void Head::send_later(NodeId node) {
@@ -215,7 +242,8 @@ void Head::release_on(NodeId node, GroupId id) {
   control::Reserve& next = reserving_[node].next;
   std::erase(next.commit, id);
   // A message first releases: what it would prepare after that is not to be held either.
-  if (std::erase_if(next.prepare, [&](const control::Holding& holding) { return holding.group == id; }) > 0) {
+  if (std::erase_if(next.prepare,
+                    [&](const control::Holding& holding) { return holding.group == id; }) > 0) {
     std::erase_if(reserving_[node].asked, [&](const auto& asked) { return asked.first == id; });
     return;
   }
@@ -227,13 +255,17 @@ void Head::release_everywhere(GroupId id, const std::vector<NodeId>& nodes) {
   for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) release_on(node, id);
 }
 
-void Head::on_reserved(NodeId node, std::uint64_t number, const std::vector<std::pair<GroupId, std::uint64_t>>& asked, Result<ControlAnswer> answer) {
+void Head::on_reserved(NodeId node, std::uint64_t number,
+                       const std::vector<std::pair<GroupId, std::uint64_t>>& asked,
+                       Result<ControlAnswer> answer) {
   auto to = reserving_.find(node);
   if (to != reserving_.end() && to->second.under_way == number) to->second.under_way = 0;
-  if (answer.ok() && !std::holds_alternative<control::Refusals>(*answer)) answer = internal_error("it did not say what it holds");
+  if (answer.ok() && !std::holds_alternative<control::Refusals>(*answer))
+    answer = internal_error("it did not say what it holds");
   std::map<GroupId, std::string> refused;
   if (answer.ok()) {
-    for (control::Refusal& refusal : std::get<control::Refusals>(*answer).refused) refused[refusal.group] = std::move(refusal.reason);
+    for (control::Refusal& refusal : std::get<control::Refusals>(*answer).refused)
+      refused[refusal.group] = std::move(refusal.reason);
   }
   bool again = false;
   for (const auto& [group, attempt] : asked) {
@@ -251,8 +283,10 @@ void Head::on_reserved(NodeId node, std::uint64_t number, const std::vector<std:
     again = again || !tables_.members(group).empty();
   }
   to = reserving_.find(node);
-  if (to != reserving_.end() && (to->second.next.reset || !to->second.next.prepare.empty())) send_reservations(node);
-  else if (to != reserving_.end() && !to->second.next.empty()) send_later(node);
+  if (to != reserving_.end() && (to->second.next.reset || !to->second.next.prepare.empty()))
+    send_reservations(node);
+  else if (to != reserving_.end() && !to->second.next.empty())
+    send_later(node);
   if (again) place_pending();
 }
 
@@ -299,7 +333,8 @@ void Head::on_prepared(GroupId id) {
   for (ControlAnswerer& answer : group_waiters_.take(id)) answer(ControlAnswer{*tables_.group(id)});
 }
 
-/// A node has come back over a new connection, and has dropped what was not committed: it is told all that it is to hold.
+/// A node has come back over a new connection, and has dropped what was not committed: it is told
+/// all that it is to hold.
 void Head::renew_reservations(NodeId node) {
   for (GroupId id : groups_prepared_on(node)) stop_preparing(id);
   Reserving renewed;
@@ -319,12 +354,15 @@ void Head::drop_group(GroupId id, const Status& why) {
   std::vector<ActorId> waiting;
   std::vector<ActorId> standing;
   for (ActorId actor : tables_.members(id)) {
-    if (tables_.actor(actor)->phase == ActorPhase::kPending) waiting.push_back(actor);
-    else standing.push_back(actor);  // what it stands on is given to others once it has ended
+    if (tables_.actor(actor)->phase == ActorPhase::kPending)
+      waiting.push_back(actor);
+    else
+      standing.push_back(actor);  // what it stands on is given to others once it has ended
   }
   for (ActorId actor : standing) {
     commit(command::ActorEnds{actor});
-    stop_actor(*tables_.actor(actor), std::chrono::milliseconds(0), "its placement group is gone: " + why.message());
+    stop_actor(*tables_.actor(actor), std::chrono::milliseconds(0),
+               "its placement group is gone: " + why.message());
   }
   stop_preparing(id);
   release_everywhere(id, std::vector<NodeId>(tables_.group(id)->nodes));
@@ -359,16 +397,19 @@ void Head::tear_group(GroupId id, const std::string& text, std::chrono::millisec
   for (ActorId actor : tables_.members(id)) {
     const ActorRecord& record = *tables_.actor(actor);
     // Those of the lost node have no process to stop.
-    if (is_started(record.phase) && tables_.nodes().contains(record.node)) stop_torn(record, text, grace);
+    if (is_started(record.phase) && tables_.nodes().contains(record.node))
+      stop_torn(record, text, grace);
   }
 }
 
 /// It goes with its gang.
-void Head::stop_torn(const ActorRecord& record, const std::string& text, std::chrono::milliseconds grace) {
+void Head::stop_torn(const ActorRecord& record, const std::string& text,
+                     std::chrono::milliseconds grace) {
   std::string reason = "its placement group is placed anew as a whole: " + text;
   if (may_restart(record)) return stop_actor(record, grace, std::move(reason), true);
   const bool is_first_start = record.phase == ActorPhase::kStarting && record.restarts == 0;
-  reason += is_first_start ? "; the actor was being built, and its creator may ask again" : "; the actor has no restart left (ActorOptions::max_restarts)";
+  reason += is_first_start ? "; the actor was being built, and its creator may ask again"
+                           : "; the actor has no restart left (ActorOptions::max_restarts)";
   stop_actor(record, std::chrono::milliseconds(0), std::move(reason));
 }
 

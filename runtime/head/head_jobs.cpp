@@ -11,7 +11,10 @@ constexpr auto kTellTimeout = std::chrono::seconds(30);
 
 void ignore(Result<ControlAnswer>) {}
 
-Status no_such_job(JobId job) { return not_found("no job has the id " + job.hex() + " (any more): the last " + std::to_string(ClusterTables::kEndedJobsKept) + " that ended are remembered"); }
+Status no_such_job(JobId job) {
+  return not_found("no job has the id " + job.hex() + " (any more): the last " +
+                   std::to_string(ClusterTables::kEndedJobsKept) + " that ended are remembered");
+}
 
 }  // namespace
 
@@ -22,26 +25,32 @@ const JobRecord* Head::job_in(const GroupState& group) const {
 
 bool Head::has_place_on(const JobInfo& job, GroupId place, NodeId node) const {
   const GroupState* group = place.is_none() || place != job.place ? nullptr : tables_.group(place);
-  return group && group->job == job.job && group->placed && group->nodes.front() == node && job.pid == 0;
+  return group && group->job == job.job && group->placed && group->nodes.front() == node &&
+         job.pid == 0;
 }
 
 void Head::on(const Call& call, control::EndJob& body, ControlAnswerer answer) {
   // A job that waited for its place is no longer that of the node where it waited.
   const JobRecord* record = tables_.job(body.job);
-  if (record && record->info.running && !record->info.place.is_none() && record->info.node != call.from) return answer(ControlAnswer{});
+  if (record && record->info.running && !record->info.place.is_none() &&
+      record->info.node != call.from)
+    return answer(ControlAnswer{});
   if (body.goes_on && tables_.job_runs(body.job)) {
     commit(command::ReleaseJob{body.job});
     end_cluster_side(body.job);
   } else if (!body.goes_on) {
-    end_job({body.job, body.outcome == JobOutcome::kNone ? JobOutcome::kFailed : body.outcome, std::move(body.cause), body.ended_ms});
+    end_job({body.job, body.outcome == JobOutcome::kNone ? JobOutcome::kFailed : body.outcome,
+             std::move(body.cause), body.ended_ms});
   }
   answer(ControlAnswer{});
 }
 
 void Head::on(const Call&, control::QueryJob& body, ControlAnswerer answer) {
   const JobRecord* record = tables_.job(body.job);
-  if (record) answer(ControlAnswer{record->info});
-  else answer(no_such_job(body.job));
+  if (record)
+    answer(ControlAnswer{record->info});
+  else
+    answer(no_such_job(body.job));
 }
 
 void Head::on(const Call& call, control::CancelJob& body, ControlAnswerer answer) {
@@ -49,7 +58,9 @@ void Head::on(const Call& call, control::CancelJob& body, ControlAnswerer answer
   if (!record) return answer(no_such_job(body.job));
   if (!record->info.running) return answer(ControlAnswer{});
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline - now_());
-  links_.request(record->info.node, ControlRequest{body.job, std::max(left, std::chrono::milliseconds(1)), body}, std::move(answer));
+  links_.request(record->info.node,
+                 ControlRequest{body.job, std::max(left, std::chrono::milliseconds(1)), body},
+                 std::move(answer));
 }
 
 void Head::tell_of_end(JobId job) {
@@ -66,7 +77,8 @@ void Head::tell_of_end(JobId job, NodeId node) {
 void Head::end_job(const command::EndJob& end) {
   if (!tables_.job_runs(end.job)) return;
   commit(end);
-  LOG(info, "job {} {}: {}", end.job.short_hex(), job_state(tables_.job(end.job)->info), end.cause.text);
+  LOG(info, "job {} {}: {}", end.job.short_hex(), job_state(tables_.job(end.job)->info),
+      end.cause.text);
   end_cluster_side(end.job);
 }
 
@@ -76,11 +88,15 @@ void Head::end_cluster_side(JobId job) {
   std::vector<ActorId> unplaced;
   std::vector<ActorId> started;
   for (const auto& [id, record] : tables_.actors()) {
-    if (record.job != job || record.phase == ActorPhase::kDead || record.spec.outlives_job) continue;
-    if (record.phase == ActorPhase::kPending) unplaced.push_back(id);
-    else if (goes_on) started.push_back(id);
+    if (record.job != job || record.phase == ActorPhase::kDead || record.spec.outlives_job)
+      continue;
+    if (record.phase == ActorPhase::kPending)
+      unplaced.push_back(id);
+    else if (goes_on)
+      started.push_back(id);
   }
-  for (ActorId id : started) commit(command::ActorEnds{id});  // else it might be started again, as the job runs
+  for (ActorId id : started)
+    commit(command::ActorEnds{id});  // else it might be started again, as the job runs
   for (ActorId id : unplaced) {
     DeathCause cause;
     cause.text = "its job ended";
@@ -91,7 +107,9 @@ void Head::end_cluster_side(JobId job) {
     if (group.job == job && !group.spec.detached) groups.push_back(id);
   }
   const JobRecord* record = tables_.job(job);
-  const std::string why = record && !record->info.running && !record->info.end.text.empty() ? ": " + record->info.end.text : "";
+  const std::string why = record && !record->info.running && !record->info.end.text.empty()
+                              ? ": " + record->info.end.text
+                              : "";
   for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended" + why));
   drop_private_names(job);
   place_pending();

@@ -15,31 +15,48 @@ std::string_view phase_name(const ActorRecord& record) { return to_string(record
 
 /// Errors: kInvalidArgument, naming the key or the value, and what there is.
 Result<Matches> filter_of(const std::string& key, const std::string& value) {
-  if (key == "id") return Matches([value](const ActorRecord& record) { return record.spec.actor.hex().starts_with(value); });
-  if (key == "node") return Matches([value](const ActorRecord& record) { return !record.node.is_none() && record.node.hex().starts_with(value); });
-  if (key == "job") return Matches([value](const ActorRecord& record) { return record.job.hex().starts_with(value); });
-  if (key == "name") return Matches([value](const ActorRecord& record) { return record.spec.name == value; });
-  if (key == "namespace") return Matches([value](const ActorRecord& record) { return record.spec.name_space == value; });
-  if (key == "class") return Matches([value](const ActorRecord& record) { return record.spec.class_name == value; });
+  if (key == "id")
+    return Matches(
+        [value](const ActorRecord& record) { return record.spec.actor.hex().starts_with(value); });
+  if (key == "node")
+    return Matches([value](const ActorRecord& record) {
+      return !record.node.is_none() && record.node.hex().starts_with(value);
+    });
+  if (key == "job")
+    return Matches(
+        [value](const ActorRecord& record) { return record.job.hex().starts_with(value); });
+  if (key == "name")
+    return Matches([value](const ActorRecord& record) { return record.spec.name == value; });
+  if (key == "namespace")
+    return Matches([value](const ActorRecord& record) { return record.spec.name_space == value; });
+  if (key == "class")
+    return Matches([value](const ActorRecord& record) { return record.spec.class_name == value; });
   if (key == "state") {
-    for (ActorPhase phase : {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
-      if (to_string(phase) == value) return Matches([value](const ActorRecord& record) { return phase_name(record) == value; });
+    for (ActorPhase phase :
+         {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
+      if (to_string(phase) == value)
+        return Matches([value](const ActorRecord& record) { return phase_name(record) == value; });
     }
-    return invalid_argument("no actor is ever '" + value + "': a state is pending, starting, alive or dead");
+    return invalid_argument("no actor is ever '" + value +
+                            "': a state is pending, starting, alive or dead");
   }
   if (key == "pid") {
     std::int32_t pid = 0;
     auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), pid);
-    if (error != std::errc() || end != value.data() + value.size()) return invalid_argument("pid '" + value + "' is no number");
+    if (error != std::errc() || end != value.data() + value.size())
+      return invalid_argument("pid '" + value + "' is no number");
     return Matches([pid](const ActorRecord& record) { return record.address.pid == pid; });
   }
-  return invalid_argument("actors have no field '" + key + "' to filter by; there are id, name, namespace, class, state, node, job and pid");
+  return invalid_argument(
+      "actors have no field '" + key +
+      "' to filter by; there are id, name, namespace, class, state, node, job and pid");
 }
 
 }  // namespace
 
 void Head::on(const Call&, ObserveControl& body, ControlAnswerer answer) {
-  if (std::holds_alternative<control::ReadHead>(body)) return answer(ControlAnswer{ObserveAnswer{numbers()}});
+  if (std::holds_alternative<control::ReadHead>(body))
+    return answer(ControlAnswer{ObserveAnswer{numbers()}});
   auto* list = std::get_if<control::ListActors>(&body);
   if (!list) return answer(unimplemented("this is asked of a node, not of the head"));
   std::vector<Matches> filters;
@@ -52,7 +69,9 @@ void Head::on(const Call&, ObserveControl& body, ControlAnswerer answer) {
   const auto& actors = tables_.actors();
   for (auto at = actors.upper_bound(list->after); at != actors.end(); ++at) {
     const ActorRecord& record = at->second;
-    if (!std::all_of(filters.begin(), filters.end(), [&](const Matches& matches) { return matches(record); })) continue;
+    if (!std::all_of(filters.begin(), filters.end(),
+                     [&](const Matches& matches) { return matches(record); }))
+      continue;
     if (page.actors.size() == list->limit) {
       page.next = page.actors.back().actor;
       break;
@@ -63,8 +82,10 @@ void Head::on(const Call&, ObserveControl& body, ControlAnswerer answer) {
 }
 
 Numbers Head::numbers() const {
-  Numbers numbers{{"nodes", static_cast<double>(tables_.nodes().size())}, {"actors_waiting", static_cast<double>(pending_actors_.size())}};
-  for (ActorPhase phase : {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
+  Numbers numbers{{"nodes", static_cast<double>(tables_.nodes().size())},
+                  {"actors_waiting", static_cast<double>(pending_actors_.size())}};
+  for (ActorPhase phase :
+       {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
     numbers["actors_" + std::string(to_string(phase))] = 0;
   }
   double restarts = 0;

@@ -10,9 +10,11 @@
 
 namespace runtime {
 
-HeadProcess::HeadProcess(EventLoop& loop, HeadProcessOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
+HeadProcess::HeadProcess(EventLoop& loop, HeadProcessOptions options)
+    : loop_(loop), options_(std::move(options)), stopped_(loop) {}
 
-Result<std::unique_ptr<HeadProcess>> HeadProcess::start(EventLoop& loop, HeadProcessOptions options) {
+Result<std::unique_ptr<HeadProcess>> HeadProcess::start(EventLoop& loop,
+                                                        HeadProcessOptions options) {
   std::unique_ptr<HeadProcess> head(new HeadProcess(loop, std::move(options)));
   if (Status status = on_loop(loop, [&] { return head->open(); }); !status.ok()) return status;
   return head;
@@ -26,7 +28,8 @@ Status HeadProcess::open() {
     journal = std::move(*opened);
   }
   options_.service.beside = options_.node;
-  service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler), std::move(journal), options_.service, options_.head);
+  service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler),
+                                           std::move(journal), options_.service, options_.head);
   if (Status status = service_->recover(); !status.ok()) return status;
 
   Credentials credentials;
@@ -37,7 +40,8 @@ Status HeadProcess::open() {
   credentials.worker = head_target();
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](const std::shared_ptr<Channel>& channel) { accept(channel); };
-  callbacks.on_refused = [log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) { log->note(peer, why); };
+  callbacks.on_refused = [log = std::make_shared<RefusalLog>()](
+                             const std::string& peer, const Status& why) { log->note(peer, why); };
   auto endpoint = Endpoint::unix_socket(options_.socket.string());
   if (!endpoint.ok()) return endpoint.status();
   auto listener = Listener::listen(loop_, *endpoint, credentials, std::move(callbacks));
@@ -47,11 +51,13 @@ Status HeadProcess::open() {
 }
 
 void HeadProcess::accept(const std::shared_ptr<Channel>& channel) {
-  if (channel->peer().role != Role::kNode) return channel->close(invalid_argument("the head serves nodes: connect to one of those"));
+  if (channel->peer().role != Role::kNode)
+    return channel->close(invalid_argument("the head serves nodes: connect to one of those"));
   channels_[channel->serial()] = channel;
-  channel->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
-    if (*alive) on_message(from, std::move(message));
-  });
+  channel->set_handler(
+      [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+        if (*alive) on_message(from, std::move(message));
+      });
   channel->set_on_close([this, alive = alive_, raw = channel.get()](const Status& why) {
     if (!*alive) return;
     auto found = channels_.find(raw->serial());
@@ -67,7 +73,8 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
   if (message.kind == FrameKind::kAttach && channel->peer().node == options_.node) {
     FileDescriptor socket;
     auto preamble = decode_attach(message, &socket);
-    if (!preamble.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), preamble.status().message());
+    if (!preamble.ok())
+      return LOG(warn, "{}: {}", channel->describe_peer(), preamble.status().message());
     return listener_->adopt(std::move(socket), *preamble);
   }
   if (message.kind == FrameKind::kControlEvent) {
@@ -76,7 +83,8 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
     return service_->handle_event(channel, *event);
   }
   if (message.kind != FrameKind::kControl) {
-    return LOG(warn, "{} sent a frame of kind {}, which the head does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+    return LOG(warn, "{} sent a frame of kind {}, which the head does not serve",
+               channel->describe_peer(), static_cast<int>(message.kind));
   }
   ControlAnswerer answer = answerer_for(channel, message);
   auto request = decode_control_request(message.meta);
@@ -84,10 +92,16 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
   serve(channel, std::move(*request), std::move(answer));
 }
 
-void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
-  if (!std::holds_alternative<control::StopNode>(request.body)) return service_->handle(channel, std::move(request), std::move(answer));
-  if (channel->peer().node != options_.node) return answer(invalid_argument("the cluster is stopped by the node beside the head"));
-  service_->stop_nodes(options_.node, request.timeout, [answer = std::make_shared<ControlAnswerer>(std::move(answer))] { (*answer)(ControlAnswer{}); });
+void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest request,
+                        ControlAnswerer answer) {
+  if (!std::holds_alternative<control::StopNode>(request.body))
+    return service_->handle(channel, std::move(request), std::move(answer));
+  if (channel->peer().node != options_.node)
+    return answer(invalid_argument("the cluster is stopped by the node beside the head"));
+  service_->stop_nodes(options_.node, request.timeout,
+                       [answer = std::make_shared<ControlAnswerer>(std::move(answer))] {
+                         (*answer)(ControlAnswer{});
+                       });
 }
 
 Status HeadProcess::wait() {
@@ -107,7 +121,8 @@ HeadProcess::~HeadProcess() {
   on_loop(loop_, [this] {
     *alive_ = false;
     if (listener_) listener_->stop();
-    for (auto& [serial, channel] : std::exchange(channels_, {})) channel->close(unavailable("the head has stopped"));
+    for (auto& [serial, channel] : std::exchange(channels_, {}))
+      channel->close(unavailable("the head has stopped"));
     service_.reset();
     return 0;
   });

@@ -1,5 +1,6 @@
-// HeadProcess: the head as a process of its own, beside its node. Its node starts it, starts it again when it has died, and passes on to it what comes in for it
-// at the machine's one TCP port; so a node that is busy holds up no head, and a head that dies takes nothing with it.
+// HeadProcess: the head as a process of its own, beside its node. Its node starts it, starts it
+// again when it has died, and passes on to it what comes in for it at the machine's one TCP port;
+// so a node that is busy holds up no head, and a head that dies takes nothing with it.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +19,8 @@ namespace runtime {
 struct HeadProcessOptions {
   ClusterId cluster;
   std::string token;
-  NodeId node;                    // whose process this is: the one that may stop the cluster
-  std::filesystem::path socket;   // of the head, for its node
+  NodeId node;                   // whose process this is: the one that may stop the cluster
+  std::filesystem::path socket;  // of the head, for its node
   /// Opens the journal; empty: nothing outlives the process.
   std::function<Result<std::unique_ptr<Journal>>(EventLoop&)> open_journal;
   std::unique_ptr<Scheduler> scheduler;
@@ -27,10 +28,12 @@ struct HeadProcessOptions {
   HeadOptions head;
 };
 
-/// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
+/// Everything happens on the event loop; the methods are for the main thread, which drives the loop
+/// in wait().
 class HeadProcess {
  public:
-  /// Recovers what the journal holds and listens. Blocks; not from the loop. Errors: the journal's; kUnavailable (the socket is in use).
+  /// Recovers what the journal holds and listens. Blocks; not from the loop. Errors: the journal's;
+  /// kUnavailable (the socket is in use).
   static Result<std::unique_ptr<HeadProcess>> start(EventLoop& loop, HeadProcessOptions options);
   HeadProcess(const HeadProcess&) = delete;
   HeadProcess& operator=(const HeadProcess&) = delete;
@@ -48,7 +51,8 @@ class HeadProcess {
   Status open();
   void accept(const std::shared_ptr<Channel>& channel);
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
-  void serve(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
+  void serve(const std::shared_ptr<Channel>& channel, ControlRequest request,
+             ControlAnswerer answer);
 
   EventLoop& loop_;
   HeadProcessOptions options_;
@@ -57,7 +61,8 @@ class HeadProcess {
   std::map<std::uint64_t, std::shared_ptr<Channel>> channels_;  // by serial
   Event stopped_;
   Status stop_reason_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 
 }  // namespace runtime

@@ -13,7 +13,8 @@ namespace {
 // A timer that is later than this was not run for want of the process, not of a processor.
 constexpr std::chrono::milliseconds kLateMax{500};
 
-/// Requests that may be refused while nothing can be recorded. What nodes report is taken in any case.
+/// Requests that may be refused while nothing can be recorded. What nodes report is taken in any
+/// case.
 struct IsRefusable {
   template <class Body>
   bool operator()(const Body&) const {
@@ -26,7 +27,10 @@ struct IsRefusable {
   bool operator()(const control::KvDelete&) const { return true; }
   bool operator()(const control::SaveState&) const { return true; }
   bool operator()(const control::StartJob&) const { return true; }
-  bool operator()(const ObjectControl& body) const { return std::holds_alternative<control::Publish>(body) || std::holds_alternative<control::Unpublish>(body); }
+  bool operator()(const ObjectControl& body) const {
+    return std::holds_alternative<control::Publish>(body) ||
+           std::holds_alternative<control::Unpublish>(body);
+  }
 };
 
 /// For people, who rather see what is about to be recorded than nothing.
@@ -36,7 +40,9 @@ struct IsOverview {
     return false;
   }
   bool operator()(const control::QueryCluster&) const { return true; }
-  bool operator()(const ObjectControl& body) const { return std::holds_alternative<control::ListObjects>(body); }
+  bool operator()(const ObjectControl& body) const {
+    return std::holds_alternative<control::ListObjects>(body);
+  }
   bool operator()(const ObserveControl&) const { return true; }
 };
 
@@ -45,7 +51,8 @@ struct IsOverview {
 /// A turn of the head's: something happens to it, and what it decides is recorded together.
 class HeadService::Turn {
  public:
-  explicit Turn(HeadService& service) : service_(service), is_outer_(!std::exchange(service.in_turn_, true)) {}
+  explicit Turn(HeadService& service)
+      : service_(service), is_outer_(!std::exchange(service.in_turn_, true)) {}
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
@@ -59,7 +66,9 @@ class HeadService::Turn {
   const bool is_outer_;
 };
 
-HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options, HeadOptions head)
+HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler,
+                         std::unique_ptr<Journal> journal, HeadServiceOptions options,
+                         HeadOptions head)
     : loop_(loop),
       options_(options),
       journal_(std::move(journal)),
@@ -97,17 +106,20 @@ void HeadService::end_turn() {
   auto changes = journal_ ? head_.changes() : std::vector<JournalWrite>();
   if (!changes.empty()) {
     ++written_;
-    journal_->write(std::move(changes), [this, alive = alive_, through = written_, begun = steady_now()] {
-      if (!*alive) return;
-      recorded_ = through;
-      const auto took = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - begun).count());
-      record_sum_ns_ += took;
-      ++record_times_[activity::bucket_of(took)];
-      let_go();
-    });
+    journal_->write(
+        std::move(changes), [this, alive = alive_, through = written_, begun = steady_now()] {
+          if (!*alive) return;
+          recorded_ = through;
+          const auto took = static_cast<std::uint64_t>(
+              std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - begun).count());
+          record_sum_ns_ += took;
+          ++record_times_[activity::bucket_of(took)];
+          let_go();
+        });
   } else {
     // What leaves in this turn waits for what was decided before it only.
-    for (auto late = leaving_.rbegin(); late != leaving_.rend() && late->after > written_; ++late) late->after = written_;
+    for (auto late = leaving_.rbegin(); late != leaving_.rend() && late->after > written_; ++late)
+      late->after = written_;
   }
   let_go();
   rearm();
@@ -123,12 +135,14 @@ void HeadService::let_go() {
 
 // -- Nodes
 
-void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest request,
+                         ControlAnswerer answer) {
   const NodeId from = channel->peer().node;
   if (std::holds_alternative<control::Heartbeat>(request.body)) {
     // Also by a connection that is for this alone (LeaseKeeper).
     auto renewed = links_.find(from);
-    if (renewed == links_.end()) return answer(cancelled("node " + from.short_hex() + " is not in the cluster (any more)"));
+    if (renewed == links_.end())
+      return answer(cancelled("node " + from.short_hex() + " is not in the cluster (any more)"));
     renewed->second.heard = steady_now();
     return answer(ControlAnswer{});
   }
@@ -142,11 +156,13 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     link = links_.find(from);
   }
   if (link == links_.end() || link->second.channel != channel) {
-    return answer(invalid_argument("node " + from.short_hex() + " has not joined over this connection"));
+    return answer(
+        invalid_argument("node " + from.short_hex() + " has not joined over this connection"));
   }
   link->second.heard = steady_now();
   if (auto* join = std::get_if<control::RegisterNode>(&request.body)) returns_ += join->returns;
-  if (auto* seen = std::get_if<ObserveControl>(&request.body); seen && std::holds_alternative<control::ReadHead>(*seen)) {
+  if (auto* seen = std::get_if<ObserveControl>(&request.body);
+      seen && std::holds_alternative<control::ReadHead>(*seen)) {
     return answer(ControlAnswer{ObserveAnswer{numbers()}});
   }
   if (journal_) {
@@ -158,9 +174,14 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     }
   }
   Turn turn(*this);
-  head_.handle(from, std::move(request), [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
-    if (*alive) leave([answer = std::move(answer), result = std::move(result)]() mutable { answer(std::move(result)); });
-  });
+  head_.handle(
+      from, std::move(request),
+      [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+        if (*alive)
+          leave([answer = std::move(answer), result = std::move(result)]() mutable {
+            answer(std::move(result));
+          });
+      });
 }
 
 void HeadService::handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event) {
@@ -186,15 +207,18 @@ void HeadService::lose(NodeId node, const std::string& why) {
 }
 
 void HeadService::check_leases() {
-  // A head that was stopped has heard nobody meanwhile, and what they said lies unread: that time is not held against them.
+  // A head that was stopped has heard nobody meanwhile, and what they said lies unread: that time
+  // is not held against them.
   if (const Deadline now = steady_now(); leases_due_ < now - kLateMax) {
     for (auto& [node, link] : links_) link.heard = std::min(link.heard + (now - leases_due_), now);
   }
   std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
-    if (node != options_.beside && steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
+    if (node != options_.beside && steady_now() - link.heard > options_.lease)
+      silent.emplace_back(node, link.channel);
   }
-  const std::string text = "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
+  const std::string text =
+      "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
   leases_missed_ += silent.size();
   for (const auto& [node, channel] : silent) {
     lose(node, text);
@@ -202,7 +226,9 @@ void HeadService::check_leases() {
   }
   leases_due_ = steady_now() + options_.lease / 20;
   for (const auto& [node, link] : links_) {
-    if (node != options_.beside) leases_due_ = std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
+    if (node != options_.beside)
+      leases_due_ =
+          std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
   }
   lease_timer_.expires_at(leases_due_);
   lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
@@ -211,16 +237,21 @@ void HeadService::check_leases() {
 }
 
 void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer answer) {
-  auto answered = [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+  auto answered = [this, alive = alive_,
+                   answer = std::move(answer)](Result<ControlAnswer> result) mutable {
     if (!*alive) return;
     Turn turn(*this);
     answer(std::move(result));
   };
-  leave([this, alive = alive_, node, request = std::move(request), answered = std::move(answered)]() mutable {
+  leave([this, alive = alive_, node, request = std::move(request),
+         answered = std::move(answered)]() mutable {
     if (!*alive) return;
     auto link = links_.find(node);
-    if (link != links_.end() && link->second.channel) return send_request(*link->second.channel, request, std::move(answered));
-    loop_.post([answered = std::move(answered), node]() mutable { answered(unavailable("node " + node.short_hex() + " is gone")); });
+    if (link != links_.end() && link->second.channel)
+      return send_request(*link->second.channel, request, std::move(answered));
+    loop_.post([answered = std::move(answered), node]() mutable {
+      answered(unavailable("node " + node.short_hex() + " is gone"));
+    });
   });
 }
 
@@ -241,14 +272,18 @@ Numbers HeadService::numbers() const {
   Numbers numbers = head_.numbers();
   numbers["leases_missed"] = static_cast<double>(leases_missed_);
   numbers["node_returns"] = static_cast<double>(returns_);
-  numbers["nodes_connected"] = static_cast<double>(std::count_if(links_.begin(), links_.end(), [](const auto& link) { return link.second.channel != nullptr; }));
+  numbers["nodes_connected"] =
+      static_cast<double>(std::count_if(links_.begin(), links_.end(), [](const auto& link) {
+        return link.second.channel != nullptr;
+      }));
   if (!journal_) return numbers;
   numbers["journal_batches"] = static_cast<double>(recorded_);
   numbers["journal_waiting"] = static_cast<double>(written_ - recorded_);
   numbers["journal_seconds"] = static_cast<double>(record_sum_ns_) * 1e-9;
   numbers["journal_trouble"] = journal_->trouble().ok() ? 0 : 1;
   numbers["journal_bytes"] = static_cast<double>(journal_->bytes());
-  for (std::size_t i = 0; i < record_times_.size(); ++i) numbers["journal_bucket_" + std::to_string(i)] = static_cast<double>(record_times_[i]);
+  for (std::size_t i = 0; i < record_times_.size(); ++i)
+    numbers["journal_bucket_" + std::to_string(i)] = static_cast<double>(record_times_[i]);
   return numbers;
 }
 
@@ -273,7 +308,8 @@ void HeadService::rearm() {
 
 // -- The end
 
-void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience, std::function<void()> done) {
+void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience,
+                             std::function<void()> done) {
   head_.place_no_more();
   stops_last_ = but;
   on_all_stopped_ = std::move(done);

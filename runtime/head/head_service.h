@@ -18,19 +18,23 @@
 namespace runtime {
 
 struct HeadServiceOptions {
-  /// A node that is silent for longer is lost; a restarted head gives each so long to come back. A partition is to be known within 10 s, a cut of 8 s to cost
-  /// time only: so it leaves a second for a node to be heard again (a lost SYN is sent again after that time), and half of one for a link that is dead in one
-  /// direction, which still carries what was on its way.
+  /// A node that is silent for longer is lost; a restarted head gives each so long to come back. A
+  /// partition is to be known within 10 s, a cut of 8 s to cost time only: so it leaves a second
+  /// for a node to be heard again (a lost SYN is sent again after that time), and half of one for a
+  /// link that is dead in one direction, which still carries what was on its way.
   std::chrono::milliseconds lease{9400};
-  NodeId beside;  // whose process the head's is a part of; while that lives it is not lost by being silent
+  NodeId beside;  // whose process the head's is a part of; while that lives it is not lost by being
+                  // silent
 };
 
-/// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has the change: answers, requests to nodes
-/// and events wait in line, in order. So what anybody was told is true after any crash.
+/// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has
+/// the change: answers, requests to nodes and events wait in line, in order. So what anybody was
+/// told is true after any crash.
 class HeadService final : private HeadLinks {
  public:
   /// Without a journal nothing outlives the process.
-  HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options = {},
+  HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler,
+              std::unique_ptr<Journal> journal, HeadServiceOptions options = {},
               HeadOptions head = {});
   ~HeadService() override;
 
@@ -38,7 +42,8 @@ class HeadService final : private HeadLinks {
   Status recover();
 
   /// From a node.
-  void handle(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
+  void handle(const std::shared_ptr<Channel>& channel, ControlRequest request,
+              ControlAnswerer answer);
   void handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event);
   /// A connection ended, for instance of one that handle() saw.
   void on_closed(const Channel& channel, const Status& why);
@@ -75,9 +80,10 @@ class HeadService final : private HeadLinks {
   EventLoop& loop_;
   const HeadServiceOptions options_;
   const std::unique_ptr<Journal> journal_;
-  std::uint64_t written_ = 0;   // batches
+  std::uint64_t written_ = 0;  // batches
   std::uint64_t recorded_ = 0;
-  std::array<std::uint64_t, activity::kBuckets> record_times_{};  // of batches, by how long their recording took
+  std::array<std::uint64_t, activity::kBuckets>
+      record_times_{};  // of batches, by how long their recording took
   std::uint64_t record_sum_ns_ = 0;
   std::uint64_t leases_missed_ = 0;
   std::uint64_t returns_ = 0;  // of nodes that had been connected before

@@ -11,17 +11,23 @@
 
 namespace runtime::head_words {
 
-// Whoever waits for something hears its reason for failing at its deadline if the head waits a little longer.
+// Whoever waits for something hears its reason for failing at its deadline if the head waits a
+// little longer.
 inline constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
 // How long the process of an actor whose owner has ended may take.
 inline constexpr auto kEndGrace = std::chrono::milliseconds(1000);
 
 inline std::chrono::milliseconds time_left(Deadline now, Deadline deadline) {
-  return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
+  return std::max(std::chrono::milliseconds(1),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
 }
 
-inline std::string describe(const ActorSpec& spec) { return "actor " + spec.class_name + " " + spec.actor.short_hex(); }
-inline std::string describe(const GroupSpec& spec) { return "placement group " + (spec.name.empty() ? spec.group.short_hex() : "'" + spec.name + "'"); }
+inline std::string describe(const ActorSpec& spec) {
+  return "actor " + spec.class_name + " " + spec.actor.short_hex();
+}
+inline std::string describe(const GroupSpec& spec) {
+  return "placement group " + (spec.name.empty() ? spec.group.short_hex() : "'" + spec.name + "'");
+}
 
 inline DeathCause cause_of(std::string text) {
   DeathCause cause;
@@ -30,6 +36,8 @@ inline DeathCause cause_of(std::string text) {
 }
 
 /// Whether an actor of this phase has a process, or is about to.
-inline bool is_started(ActorPhase phase) { return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive; }
+inline bool is_started(ActorPhase phase) {
+  return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive;
+}
 
 }  // namespace runtime::head_words

@@ -1,5 +1,6 @@
-// Journal: where what the head knows outlives its process. Keys and values, written in batches of which each is recorded whole or not at all, in
-// order. sqlite_journal.h is the one that is used; a replicated store can take its place.
+// Journal: where what the head knows outlives its process. Keys and values, written in batches of
+// which each is recorded whole or not at all, in order. sqlite_journal.h is the one that is used; a
+// replicated store can take its place.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,15 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  /// Hands out all that is recorded, in the order of the keys, before the first write. Ends with the first error that `entry` returns.
-  /// Errors: kInvalidArgument, naming the journal and the key, when something recorded is damaged.
-  virtual Status load(const std::function<Status(const std::string& key, const std::string& value)>& entry) = 0;
+  /// Hands out all that is recorded, in the order of the keys, before the first write. Ends with
+  /// the first error that `entry` returns. Errors: kInvalidArgument, naming the journal and the
+  /// key, when something recorded is damaged.
+  virtual Status load(
+      const std::function<Status(const std::string& key, const std::string& value)>& entry) = 0;
 
-  /// Records in the background. `recorded` runs on the loop, never from inside the call, once this batch and all before it would survive the
-  /// death of the process (and of the machine, as far as its disk keeps what it says). While that is impossible, it goes on trying.
+  /// Records in the background. `recorded` runs on the loop, never from inside the call, once this
+  /// batch and all before it would survive the death of the process (and of the machine, as far as
+  /// its disk keeps what it says). While that is impossible, it goes on trying.
   virtual void write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) = 0;
 
   /// Why batches are not being recorded at present, with the cure; success while all is well.

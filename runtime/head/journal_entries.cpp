@@ -83,13 +83,16 @@ struct EntryWriter {
     published.setType(text(entry.type));
     published.setLoss(text(entry.loss));
   }
-  void operator()(const Departure& entry) { schema_values::store(entry.departure, to.initDeparture()); }
+  void operator()(const Departure& entry) {
+    schema_values::store(entry.departure, to.initDeparture());
+  }
 };
 
 ActorRow load_row(schema::ActorRow::Reader from) {
   ActorRow row;
   row.actor = load_id<ActorId>(from.getActor());
-  KJ_REQUIRE(from.getPhase() <= static_cast<std::uint16_t>(ActorPhase::kDead), "an unknown phase of an actor");
+  KJ_REQUIRE(from.getPhase() <= static_cast<std::uint16_t>(ActorPhase::kDead),
+             "an unknown phase of an actor");
   row.phase = static_cast<ActorPhase>(from.getPhase());
   row.node = load_id<NodeId>(from.getNode());
   row.incarnation = from.getIncarnation();
@@ -109,7 +112,8 @@ Entry load_entry(schema::JournalEntry::Reader from) {
   switch (from.which()) {
     case schema::JournalEntry::CLUSTER: {
       auto cluster = from.getCluster();
-      return Cluster{load_id<ClusterId>(cluster.getId()), load_text(cluster.getToken()), cluster.getEpoch()};
+      return Cluster{load_id<ClusterId>(cluster.getId()), load_text(cluster.getToken()),
+                     cluster.getEpoch()};
     }
     case schema::JournalEntry::COUNTERS: {
       auto counters = from.getCounters();
@@ -118,7 +122,8 @@ Entry load_entry(schema::JournalEntry::Reader from) {
     case schema::JournalEntry::NODE: return Node{schema_values::load(from.getNode())};
     case schema::JournalEntry::JOB: {
       auto job = from.getJob();
-      return Job{schema_values::load(job.getInfo()), schema_values::load(job.getDriver()), job.getEndedAs()};
+      return Job{schema_values::load(job.getInfo()), schema_values::load(job.getDriver()),
+                 job.getEndedAs()};
     }
     case schema::JournalEntry::ACTOR_SPEC: {
       auto spec = from.getActorSpec();
@@ -132,13 +137,19 @@ Entry load_entry(schema::JournalEntry::Reader from) {
     case schema::JournalEntry::GROUP: return Group{schema_values::load(from.getGroup())};
     case schema::JournalEntry::PAIR: {
       auto pair = from.getPair();
-      return Pair{load_id<JobId>(pair.getJob()), load_text(pair.getKey()), load_bytes(pair.getValue())};
+      return Pair{load_id<JobId>(pair.getJob()), load_text(pair.getKey()),
+                  load_bytes(pair.getValue())};
     }
-    case schema::JournalEntry::DEPARTURE: return Departure{schema_values::load(from.getDeparture())};
+    case schema::JournalEntry::DEPARTURE:
+      return Departure{schema_values::load(from.getDeparture())};
     case schema::JournalEntry::PUBLISHED: {
       auto published = from.getPublished();
-      return PublishedEntry{load_text(published.getNameSpace()), load_text(published.getName()), published.getVersion(), schema_values::load_value(published.getValue()),
-                            load_text(published.getType()), load_text(published.getLoss())};
+      return PublishedEntry{load_text(published.getNameSpace()),
+                            load_text(published.getName()),
+                            published.getVersion(),
+                            schema_values::load_value(published.getValue()),
+                            load_text(published.getType()),
+                            load_text(published.getLoss())};
     }
   }
   KJ_FAIL_REQUIRE("an entry of a newer version");
@@ -154,26 +165,33 @@ std::string key_of_spec(ActorId actor) { return "actor/" + actor.hex() + "/a-spe
 std::string key_of_row(ActorId actor) { return "actor/" + actor.hex() + "/row"; }
 std::string key_of_saved(ActorId actor) { return "actor/" + actor.hex() + "/saved"; }
 std::string key_of(GroupId group) { return "group/" + group.hex(); }
-std::string key_of_pair(JobId job, const std::string& key) { return "pair/" + job.hex() + "/" + key; }
-std::string key_of_published(const std::string& name_space, const std::string& name, std::uint64_t version) {
+std::string key_of_pair(JobId job, const std::string& key) {
+  return "pair/" + job.hex() + "/" + key;
+}
+std::string key_of_published(const std::string& name_space, const std::string& name,
+                             std::uint64_t version) {
   char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(version));  // in the order of the versions
-  return "published/" + std::to_string(name_space.size()) + ":" + name_space + "/" + std::to_string(name.size()) + ":" + name + "/" + digits;
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(version));  // in the order of the versions
+  return "published/" + std::to_string(name_space.size()) + ":" + name_space + "/" +
+         std::to_string(name.size()) + ":" + name + "/" + digits;
 }
 
 std::string key_of_departure(NodeId node) { return "departure/" + node.hex(); }
 
 std::string encode(const Entry& entry) {
-  const Buffer bytes = runtime::encode<schema::JournalEntry>([&](schema::JournalEntry::Builder to) { std::visit(EntryWriter{to}, entry); });
+  const Buffer bytes = runtime::encode<schema::JournalEntry>(
+      [&](schema::JournalEntry::Builder to) { std::visit(EntryWriter{to}, entry); });
   return std::string(bytes.text());
 }
 
 Result<Entry> decode(const std::string& bytes) {
   std::optional<Entry> entry;
-  Status status = runtime::decode<schema::JournalEntry>(Buffer::copy_of(bytes), "journal entry", [&](schema::JournalEntry::Reader from) {
-    entry = load_entry(from);
-    return Status();
-  });
+  Status status = runtime::decode<schema::JournalEntry>(Buffer::copy_of(bytes), "journal entry",
+                                                        [&](schema::JournalEntry::Reader from) {
+                                                          entry = load_entry(from);
+                                                          return Status();
+                                                        });
   if (!status.ok()) return status;
   return *std::move(entry);
 }

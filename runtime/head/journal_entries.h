@@ -1,4 +1,5 @@
-// What the head's journal holds, as values: an entry for each thing that ClusterTables knows, and their form in bytes (schema/journal.capnp).
+// What the head's journal holds, as values: an entry for each thing that ClusterTables knows, and
+// their form in bytes (schema/journal.capnp).
 #pragma once
 
 #include <string>
@@ -85,7 +86,8 @@ struct Departure {
   bool operator==(const Departure&) const = default;
 };
 
-using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group, Pair, PublishedEntry, Departure>;
+using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group,
+                           Pair, PublishedEntry, Departure>;
 
 // The keys: in their order an actor's specification comes before the rest of it.
 std::string key_of_cluster();
@@ -97,7 +99,8 @@ std::string key_of_row(ActorId actor);
 std::string key_of_saved(ActorId actor);
 std::string key_of(GroupId group);
 std::string key_of_pair(JobId job, const std::string& key);
-std::string key_of_published(const std::string& name_space, const std::string& name, std::uint64_t version);
+std::string key_of_published(const std::string& name_space, const std::string& name,
+                             std::uint64_t version);
 
 std::string key_of_departure(NodeId node);
 

@@ -18,7 +18,8 @@ constexpr std::uint32_t kMagicLittle = 0x377f0682, kMagicBig = 0x377f0683;
 
 std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  for (std::size_t i = 0; i < 4; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
   return value;
 }
 
@@ -46,7 +47,9 @@ Status check_write_ahead_log(std::string_view log) {
   const std::uint32_t magic = big_endian(log, 0);
   const std::size_t page = big_endian(log, 8);
   // A header that is not whole was written by a crash before the first frame behind it counted.
-  if ((magic != kMagicLittle && magic != kMagicBig) || page < 512 || page > 65536 || (page & (page - 1)) != 0) return {};
+  if ((magic != kMagicLittle && magic != kMagicBig) || page < 512 || page > 65536 ||
+      (page & (page - 1)) != 0)
+    return {};
   const bool is_big = magic == kMagicBig;
   Sum sum;
   sum.add(log.substr(0, 24), is_big);
@@ -54,7 +57,9 @@ Status check_write_ahead_log(std::string_view log) {
   const std::string_view salts = log.substr(16, 8);
   const std::size_t frame_bytes = kFrameHeaderBytes + page;
   const std::size_t frames = (log.size() - kHeaderBytes) / frame_bytes;
-  const auto frame = [&](std::size_t i) { return log.substr(kHeaderBytes + i * frame_bytes, frame_bytes); };
+  const auto frame = [&](std::size_t i) {
+    return log.substr(kHeaderBytes + i * frame_bytes, frame_bytes);
+  };
   const auto is_of_this_log = [&](std::size_t i) { return frame(i).substr(8, 8) == salts; };
   std::size_t wrong = 0;
   for (; wrong < frames; ++wrong) {
@@ -67,7 +72,10 @@ Status check_write_ahead_log(std::string_view log) {
   bool ended = false;  // a transaction, since the wrong frame
   for (std::size_t i = wrong; i < frames; ++i) {
     if (!is_of_this_log(i)) continue;
-    if (ended) return Status(ErrorCode::kInvalidArgument, "frame " + std::to_string(wrong) + " of its log is damaged, and more was acknowledged behind it");
+    if (ended)
+      return Status(ErrorCode::kInvalidArgument,
+                    "frame " + std::to_string(wrong) +
+                        " of its log is damaged, and more was acknowledged behind it");
     ended = big_endian(frame(i), 4) != 0;
   }
   return {};
@@ -80,7 +88,10 @@ Status check_write_ahead_log_of(const std::filesystem::path& database) {
   const std::string bytes = rest_of(file);
   if (file.bad()) return unavailable("journal " + path + " cannot be read");
   const Status status = check_write_ahead_log(bytes);
-  return status.ok() ? status : invalid_argument("journal " + path + ": it is damaged (" + status.message() + "); put a copy in its place, or begin anew with another --journal");
+  return status.ok()
+             ? status
+             : invalid_argument("journal " + path + ": it is damaged (" + status.message() +
+                                "); put a copy in its place, or begin anew with another --journal");
 }
 
 }  // namespace runtime

@@ -9,11 +9,14 @@
 
 namespace runtime {
 
-/// SQLite reads a log up to the first frame whose checksum is wrong, and takes that for the end: a write that a crash tore. But each transaction is synced before
-/// the next one is written. So if more of this log follows behind the end of the transaction that the wrong frame is in, then that one had been written whole,
-/// and what comes behind it had been acknowledged. `log`: the file's bytes; empty is fine. Errors: kInvalidArgument, with the number of the frame.
+/// SQLite reads a log up to the first frame whose checksum is wrong, and takes that for the end: a
+/// write that a crash tore. But each transaction is synced before the next one is written. So if
+/// more of this log follows behind the end of the transaction that the wrong frame is in, then that
+/// one had been written whole, and what comes behind it had been acknowledged. `log`: the file's
+/// bytes; empty is fine. Errors: kInvalidArgument, with the number of the frame.
 Status check_write_ahead_log(std::string_view log);
-/// Of a file, if there is one. Errors: kInvalidArgument with its name, kUnavailable when it cannot be read.
+/// Of a file, if there is one. Errors: kInvalidArgument with its name, kUnavailable when it cannot
+/// be read.
 Status check_write_ahead_log_of(const std::filesystem::path& database);
 
 }  // namespace runtime

@@ -17,7 +17,8 @@ void PublishedTable::remove(const Name& name, std::uint64_t version) {
   if (found->second.empty()) names_.erase(found);
 }
 
-void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId from, ObjectLocation to) {
+void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId from,
+                               ObjectLocation to) {
   PublishedVersion& published = names_.at(name).at(version);
   auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
   CHECK(copies != nullptr);
@@ -26,12 +27,16 @@ void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId f
   published.loss.clear();  // its node may have gone while it was copied
 }
 
-std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(NodeId node, const std::string& why) {
+std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(
+    NodeId node, const std::string& why) {
   std::vector<std::pair<Name, std::uint64_t>> touched;
   for (auto& [name, versions] : names_) {
     for (auto& [version, published] : versions) {
       auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
-      if (!copies || std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == node; }) == 0) continue;
+      if (!copies || std::erase_if(*copies, [&](const ObjectLocation& copy) {
+                       return copy.node == node;
+                     }) == 0)
+        continue;
       if (copies->empty()) published.loss = why;
       touched.emplace_back(name, version);
     }
@@ -46,7 +51,9 @@ const PublishedTable::Versions* PublishedTable::find(const Name& name) const {
 
 std::vector<PublishedTable::Name> PublishedTable::in(const std::string& name_space) const {
   std::vector<Name> names;
-  for (auto found = names_.lower_bound(Name(name_space, "")); found != names_.end() && found->first.first == name_space; ++found) names.push_back(found->first);
+  for (auto found = names_.lower_bound(Name(name_space, ""));
+       found != names_.end() && found->first.first == name_space; ++found)
+    names.push_back(found->first);
   return names;
 }
 

@@ -1,4 +1,5 @@
-// PublishedTable: which versions of which names the cluster keeps, and where. Part of ClusterTables.
+// PublishedTable: which versions of which names the cluster keeps, and where. Part of
+// ClusterTables.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,18 @@
-// What the head asks of whoever decides where things run. placement/ implements it; runtime only obeys.
+// What the head asks of whoever decides where things run. placement/ implements it; runtime only
+// obeys.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/result.h"
 
 namespace runtime {
 
-/// Where an actor is, and which of that node's GPUs are its own (by number; a part of one is named as a whole one is).
+/// Where an actor is, and which of that node's GPUs are its own (by number; a part of one is named
+/// as a whole one is).
 struct ActorPlace {
   NodeId node;
   std::vector<std::uint32_t> gpus = {};
@@ -24,31 +26,35 @@ struct GroupPlace {
   bool operator==(const GroupPlace&) const = default;
 };
 
-/// Keeps the account of what the nodes offer and what is reserved, and chooses nodes. Called from one thread.
-/// A failure with kResourceExhausted means "not now": it may succeed once something is released or a node joins; its message
-/// names what is missing and the nearest node, with figures. Other codes are final.
+/// Keeps the account of what the nodes offer and what is reserved, and chooses nodes. Called from
+/// one thread. A failure with kResourceExhausted means "not now": it may succeed once something is
+/// released or a node joins; its message names what is missing and the nearest node, with figures.
+/// Other codes are final.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
   /// Errors: kInvalidArgument (an amount below zero or not a number; the node is known already).
   virtual Status add_node(const NodeInfo& node) = 0;
-  /// Forgets the node and everything reserved on it. Groups that lose a bundle keep the others until removed.
+  /// Forgets the node and everything reserved on it. Groups that lose a bundle keep the others
+  /// until removed.
   virtual void remove_node(NodeId node) = 0;
-  /// A closed node gets nothing new; what is there stays. Nodes begin open; unknown ones are ignored.
+  /// A closed node gets nothing new; what is there stays. Nodes begin open; unknown ones are
+  /// ignored.
   virtual void set_open(NodeId node, bool open) = 0;
 
   /// From now on nothing new is placed on the node; what is there keeps its place.
   virtual void begin_drain(NodeId node) = 0;
-  /// Gives an actor that stands on a node which is drained a place elsewhere instead. On an error it keeps the one that it has. Errors: as place_actor().
+  /// Gives an actor that stands on a node which is drained a place elsewhere instead. On an error
+  /// it keeps the one that it has. Errors: as place_actor().
   virtual Result<ActorPlace> move_actor(const ActorSpec& actor) = 0;
 
-  /// Whether a group that is placed would find a place for all of its bundles where nothing is drained, had it given back the one that it has. Changes nothing.
-  /// Errors: as place_group().
+  /// Whether a group that is placed would find a place for all of its bundles where nothing is
+  /// drained, had it given back the one that it has. Changes nothing. Errors: as place_group().
   virtual Status check_move(const GroupSpec& group) const = 0;
 
-  /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
-  /// (no such group or bundle, or the node it is bound to is gone).
+  /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted;
+  /// kInvalidArgument; kNotFound (no such group or bundle, or the node it is bound to is gone).
   virtual Result<ActorPlace> place_actor(const ActorSpec& actor) = 0;
   /// Gives back what place_actor reserved; unknown actors are ignored.
   virtual void release_actor(ActorId actor) = 0;
@@ -58,7 +64,8 @@ class Scheduler {
   /// Gives back what of its bundles no actor uses, and what one uses when that one is released.
   virtual void remove_group(GroupId group) = 0;
 
-  // What a head that was restarted knows to be placed; after its nodes, groups before actors. What does not fit any more counts for nothing.
+  // What a head that was restarted knows to be placed; after its nodes, groups before actors. What
+  // does not fit any more counts for nothing.
   virtual void restore_actor(const ActorSpec& actor, const ActorPlace& place) = 0;
   virtual void restore_group(const GroupSpec& group, const GroupPlace& place) = 0;
 

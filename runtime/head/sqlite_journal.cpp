@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kFormat = 1;                    // PRAGMA user_version
-constexpr int kApplicationId = 0x53544a4c;    // "STJL"
+constexpr int kFormat = 1;                  // PRAGMA user_version
+constexpr int kApplicationId = 0x53544a4c;  // "STJL"
 constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kBatchesTogether = 10'000;  // in one transaction
 constexpr auto kRetryFirst = std::chrono::milliseconds(50);
@@ -42,13 +42,17 @@ constexpr std::uintmax_t kDatabaseBytesMin = 512;  // SQLite's smallest page
 
 class Statement {
  public:
-  Statement(sqlite3* database, const char* sql) { code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr); }
+  Statement(sqlite3* database, const char* sql) {
+    code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
+  }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
   ~Statement() { sqlite3_finalize(statement_); }
 
   int prepared() const { return code_; }
-  void bind(int index, const std::string& bytes) { sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_STATIC); }
+  void bind(int index, const std::string& bytes) {
+    sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_STATIC);
+  }
   int step() { return code_ == SQLITE_OK ? sqlite3_step(statement_) : code_; }
   /// A step of a statement that gives no rows. Returns SQLITE_OK or what failed.
   int run() {
@@ -87,9 +91,13 @@ struct SqliteJournal::Database {
     switch (code & 0xff) {
       case SQLITE_FULL: return resource_exhausted(text + "its disk is full; make room there");
       case SQLITE_CORRUPT:
-      case SQLITE_NOTADB: return invalid_argument(text + "it is damaged (" + sqlite3_errmsg(handle) + "); put a copy in its place, or begin anew with another --journal");
+      case SQLITE_NOTADB:
+        return invalid_argument(text + "it is damaged (" + sqlite3_errmsg(handle) +
+                                "); put a copy in its place, or begin anew with another --journal");
       case SQLITE_BUSY: return unavailable(text + "another program has it open");
-      case SQLITE_IOERR: return unavailable(text + "the disk does not read or write (" + std::strerror(sqlite3_system_errno(handle)) + ")");
+      case SQLITE_IOERR:
+        return unavailable(text + "the disk does not read or write (" +
+                           std::strerror(sqlite3_system_errno(handle)) + ")");
       default: return unavailable(text + sqlite3_errmsg(handle));
     }
   }
@@ -107,13 +115,17 @@ struct SqliteJournal::Database {
     if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
       char pid[32] = {};
       const ssize_t size = ::pread(lock, pid, sizeof pid - 1, 0);
-      return unavailable("journal " + folder.string() + " is in use by another head" + (size > 0 ? ", pid " + std::string(pid, static_cast<std::size_t>(size)) : std::string()) +
-                         "; stop that one, or name another --journal");
+      return unavailable(
+          "journal " + folder.string() + " is in use by another head" +
+          (size > 0 ? ", pid " + std::string(pid, static_cast<std::size_t>(size)) : std::string()) +
+          "; stop that one, or name another --journal");
     }
     const std::string pid = std::to_string(::getpid());
     if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, pid.data(), pid.size(), 0) < 0) {
-      return errno == ENOSPC ? resource_exhausted("journal " + folder.string() + ": its disk is full; make room there")
-                             : unavailable("journal " + folder.string() + ": " + std::strerror(errno));
+      return errno == ENOSPC
+                 ? resource_exhausted("journal " + folder.string() +
+                                      ": its disk is full; make room there")
+                 : unavailable("journal " + folder.string() + ": " + std::strerror(errno));
     }
     return {};
   }
@@ -128,13 +140,23 @@ struct SqliteJournal::Database {
   Status open() {
     // SQLite takes a file of one byte for an empty one.
     std::error_code none;
-    if (const std::uintmax_t bytes = fs::file_size(file(), none); !none && bytes > 0 && bytes < kDatabaseBytesMin) {
-      return invalid_argument("journal " + file().string() + ": it is damaged (cut to " + std::to_string(bytes) + " bytes); put a copy in its place, or begin anew with another --journal");
+    if (const std::uintmax_t bytes = fs::file_size(file(), none);
+        !none && bytes > 0 && bytes < kDatabaseBytesMin) {
+      return invalid_argument(
+          "journal " + file().string() + ": it is damaged (cut to " + std::to_string(bytes) +
+          " bytes); put a copy in its place, or begin anew with another --journal");
     }
-    if (int code = sqlite3_open_v2(file().c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr); code != SQLITE_OK) return error(code);
+    if (int code = sqlite3_open_v2(file().c_str(), &handle,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                                   nullptr);
+        code != SQLITE_OK)
+      return error(code);
     sqlite3_extended_result_codes(handle, 1);
     // One process at a time: the index of the log needs no shared memory then.
-    if (Status status = run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"); !status.ok()) return status;
+    if (Status status = run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA "
+                            "synchronous = FULL");
+        !status.ok())
+      return status;
     auto application = pragma("PRAGMA application_id");
     if (!application.ok()) return application.status();
     auto format = pragma("PRAGMA user_version");
@@ -142,30 +164,42 @@ struct SqliteJournal::Database {
     auto tables = pragma("SELECT count(*) FROM sqlite_master");
     if (!tables.ok()) return tables.status();
     if (*tables == 0) {
-      const std::string sql = "BEGIN; CREATE TABLE entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID; PRAGMA application_id = " +
-                              std::to_string(kApplicationId) + "; PRAGMA user_version = " + std::to_string(kFormat) + "; COMMIT";
+      const std::string sql =
+          "BEGIN; CREATE TABLE entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID; "
+          "PRAGMA application_id = " +
+          std::to_string(kApplicationId) + "; PRAGMA user_version = " + std::to_string(kFormat) +
+          "; COMMIT";
       return run(sql.c_str());
     }
-    if (*application != kApplicationId) return invalid_argument("journal " + file().string() + ": the file is something else than a journal");
+    if (*application != kApplicationId)
+      return invalid_argument("journal " + file().string() +
+                              ": the file is something else than a journal");
     if (*format > kFormat) {
-      return invalid_argument("journal " + file().string() + ": it was written by a newer version (format " + std::to_string(*format) + ", this one reads up to " +
-                              std::to_string(kFormat) + "); start the newer version, or name another --journal");
+      return invalid_argument(
+          "journal " + file().string() + ": it was written by a newer version (format " +
+          std::to_string(*format) + ", this one reads up to " + std::to_string(kFormat) +
+          "); start the newer version, or name another --journal");
     }
     return check();
   }
 
-  /// Flipped bits in what holds the entries together; those in the entries themselves are seen by their checksums.
+  /// Flipped bits in what holds the entries together; those in the entries themselves are seen by
+  /// their checksums.
   Status check() const {
     Statement statement(handle, "PRAGMA quick_check(1)");
     const int code = statement.step();
     if (code != SQLITE_ROW) return error(code);
     if (statement.column(0) == "ok") return {};
-    return invalid_argument("journal " + file().string() + ": it is damaged (" + std::string(statement.column(0)) + "); put a copy in its place, or begin anew with another --journal");
+    return invalid_argument("journal " + file().string() + ": it is damaged (" +
+                            std::string(statement.column(0)) +
+                            "); put a copy in its place, or begin anew with another --journal");
   }
 
   /// All of them or none.
   int record(std::span<const std::vector<JournalWrite>* const> batches) const {
-    Statement put(handle, "INSERT INTO entries (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value");
+    Statement put(handle,
+                  "INSERT INTO entries (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE "
+                  "SET value = excluded.value");
     Statement remove(handle, "DELETE FROM entries WHERE key = ?1");
     int code = put.prepared() != SQLITE_OK ? put.prepared() : remove.prepared();
     if (code != SQLITE_OK) return code;
@@ -181,12 +215,14 @@ struct SqliteJournal::Database {
       }
     }
     if (code == SQLITE_OK) code = sqlite3_exec(handle, "COMMIT", nullptr, nullptr, nullptr);
-    if (code != SQLITE_OK && sqlite3_get_autocommit(handle) == 0) sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK && sqlite3_get_autocommit(handle) == 0)
+      sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
     return code;
   }
 };
 
-Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, const fs::path& folder) {
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop,
+                                                           const fs::path& folder) {
   auto database = std::make_unique<Database>();
   database->folder = folder;
   std::error_code error;
@@ -199,7 +235,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, cons
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
 }
 
-SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database) : loop_(loop), database_(std::move(database)) {
+SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database)
+    : loop_(loop), database_(std::move(database)) {
   writer_ = Thread([this] { write_batches(); });
 }
 
@@ -213,7 +250,8 @@ SqliteJournal::~SqliteJournal() {
   writer_.join();
 }
 
-Status SqliteJournal::load(const std::function<Status(const std::string& key, const std::string& value)>& entry) {
+Status SqliteJournal::load(
+    const std::function<Status(const std::string& key, const std::string& value)>& entry) {
   Statement rows(database_->handle, "SELECT key, value FROM entries ORDER BY key");
   int code;
   while ((code = rows.step()) == SQLITE_ROW) {
@@ -223,9 +261,12 @@ Status SqliteJournal::load(const std::function<Status(const std::string& key, co
     if (bytes.size() >= kChecksumBytes) std::memcpy(&sum, bytes.data(), kChecksumBytes);
     const std::string value(bytes.substr(std::min(bytes.size(), kChecksumBytes)));
     if (bytes.size() < kChecksumBytes || sum != checksum(key, value)) {
-      return invalid_argument("journal " + database_->file().string() + ": entry '" + key + "' is damaged; put a copy in its place, or begin anew with another --journal");
+      return invalid_argument(
+          "journal " + database_->file().string() + ": entry '" + key +
+          "' is damaged; put a copy in its place, or begin anew with another --journal");
     }
-    if (Status status = entry(key, value); !status.ok()) return status.with_context("journal " + database_->file().string() + ", entry '" + key + "'");
+    if (Status status = entry(key, value); !status.ok())
+      return status.with_context("journal " + database_->file().string() + ", entry '" + key + "'");
   }
   return code == SQLITE_DONE ? Status() : database_->error(code);
 }
@@ -255,8 +296,10 @@ std::uint64_t SqliteJournal::bytes() const {
 void SqliteJournal::report(const Status& trouble) {
   std::lock_guard lock(mutex_);
   if (trouble_.ok() != trouble.ok()) {
-    if (trouble.ok()) LOG(info, "the journal records again");
-    else LOG(error, "nothing is recorded: {}", trouble.message());
+    if (trouble.ok())
+      LOG(info, "the journal records again");
+    else
+      LOG(error, "nothing is recorded: {}", trouble.message());
   }
   trouble_ = trouble;
 }

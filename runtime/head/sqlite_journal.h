@@ -17,20 +17,25 @@ struct sqlite3;
 
 namespace runtime {
 
-/// A thread of its own writes: whatever has arrived while one transaction was on its way to the disk makes up the next (group commit), in write-ahead-log
-/// mode with a sync for each. Every value carries a checksum over itself and its key. The folder is locked while the journal is open, and the lock ends
-/// with the process however that ends.
+/// A thread of its own writes: whatever has arrived while one transaction was on its way to the
+/// disk makes up the next (group commit), in write-ahead-log mode with a sync for each. Every value
+/// carries a checksum over itself and its key. The folder is locked while the journal is open, and
+/// the lock ends with the process however that ends.
 class SqliteJournal final : public Journal {
  public:
   /// Makes the folder (0700) if it is not there. `loop` outlives the journal.
-  /// Errors: kUnavailable (another process has it open: named), kInvalidArgument (not a journal; of a newer version; damaged), kResourceExhausted (disk full).
-  static Result<std::unique_ptr<SqliteJournal>> open(EventLoop& loop, const std::filesystem::path& folder);
+  /// Errors: kUnavailable (another process has it open: named), kInvalidArgument (not a journal; of
+  /// a newer version; damaged), kResourceExhausted (disk full).
+  static Result<std::unique_ptr<SqliteJournal>> open(EventLoop& loop,
+                                                     const std::filesystem::path& folder);
   SqliteJournal(const SqliteJournal&) = delete;
   SqliteJournal& operator=(const SqliteJournal&) = delete;
-  /// Records what it can and closes; batches that cannot be recorded are lost, their callbacks never run.
+  /// Records what it can and closes; batches that cannot be recorded are lost, their callbacks
+  /// never run.
   ~SqliteJournal() override;
 
-  Status load(const std::function<Status(const std::string& key, const std::string& value)>& entry) override;
+  Status load(const std::function<Status(const std::string& key, const std::string& value)>& entry)
+      override;
   void write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) override;
   Status trouble() const override;
   std::uint64_t bytes() const override;

@@ -9,7 +9,8 @@
 
 namespace runtime {
 
-/// Answers kept by what they wait for. Cost of expire(): nothing until the earliest deadline, then a look at each.
+/// Answers kept by what they wait for. Cost of expire(): nothing until the earliest deadline, then
+/// a look at each.
 template <class Key, class Answer>
 class Waiters {
  public:

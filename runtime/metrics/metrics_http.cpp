@@ -13,7 +13,10 @@ namespace http = boost::beast::http;
 
 namespace {
 
-Status too_long() { return resource_exhausted("a request's head has at most " + std::to_string(kHttpRequestBytesMax) + " bytes here"); }
+Status too_long() {
+  return resource_exhausted("a request's head has at most " + std::to_string(kHttpRequestBytesMax) +
+                            " bytes here");
+}
 
 }  // namespace
 
@@ -28,10 +31,13 @@ Result<ScrapeRequest> parse_http_request(std::string_view bytes) {
     if (bytes.size() >= kHttpRequestBytesMax) return too_long();
     return ScrapeRequest();
   }
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) return too_long();
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return too_long();
   // Of a body, too: then the head has been read.
-  if (const http::verb method = parser.get().method(); parser.is_header_done() && method != http::verb::get && method != http::verb::head) {
-    return unimplemented("only GET and HEAD are served, not " + std::string(parser.get().method_string()));
+  if (const http::verb method = parser.get().method();
+      parser.is_header_done() && method != http::verb::get && method != http::verb::head) {
+    return unimplemented("only GET and HEAD are served, not " +
+                         std::string(parser.get().method_string()));
   }
   if (error) return invalid_argument("not an HTTP request: " + error.message());
   if (!parser.is_header_done()) return ScrapeRequest();
@@ -45,23 +51,31 @@ Result<ScrapeRequest> parse_http_request(std::string_view bytes) {
 }
 
 std::string http_refusal(const Status& why) {
-  const int status = why.code() == ErrorCode::kUnimplemented ? 405 : why.code() == ErrorCode::kResourceExhausted ? 431 : 400;
+  const int status = why.code() == ErrorCode::kUnimplemented       ? 405
+                     : why.code() == ErrorCode::kResourceExhausted ? 431
+                                                                   : 400;
   return http_response(status, why.message() + "\n");
 }
 
 std::string http_refusal(const ScrapeRequest& request, const std::string& key) {
   const std::string shown = "Bearer " + key;
-  const bool may = key.empty() || (request.authorization.size() == shown.size() &&
-                                   sodium_memcmp(request.authorization.data(), shown.data(), shown.size()) == 0);
+  const bool may =
+      key.empty() || (request.authorization.size() == shown.size() &&
+                      sodium_memcmp(request.authorization.data(), shown.data(), shown.size()) == 0);
   // In this order: a stranger does not learn what there is.
-  if (!may) return http_response(401, "show the key that `starling metrics --key` prints: Authorization: Bearer KEY\n", request.wants_body);
-  if (request.path != "/metrics") return http_response(404, "there is /metrics\n", request.wants_body);
+  if (!may)
+    return http_response(
+        401, "show the key that `starling metrics --key` prints: Authorization: Bearer KEY\n",
+        request.wants_body);
+  if (request.path != "/metrics")
+    return http_response(404, "there is /metrics\n", request.wants_body);
   return "";
 }
 
 std::string http_response(int status, std::string_view body, bool with_body) {
   http::response<http::string_body> response(static_cast<http::status>(status), 11);
-  response.set(http::field::content_type, status == 200 ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain");
+  response.set(http::field::content_type,
+               status == 200 ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain");
   if (status == 405) response.set(http::field::allow, "GET, HEAD");
   if (status == 401) response.set(http::field::www_authenticate, "Bearer");
   response.keep_alive(false);

@@ -18,13 +18,14 @@ struct ScrapeRequest {
   std::string authorization;  // the header
 };
 
-/// Reads a request that begins with these bytes. Errors: kInvalidArgument (malformed, a body), kResourceExhausted (too long), kUnimplemented (another
-/// method than GET and HEAD).
+/// Reads a request that begins with these bytes. Errors: kInvalidArgument (malformed, a body),
+/// kResourceExhausted (too long), kUnimplemented (another method than GET and HEAD).
 Result<ScrapeRequest> parse_http_request(std::string_view bytes);
 
 /// What goes back after such an error: 400, 431, 405.
 std::string http_refusal(const Status& why);
-/// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what a caller has to show; empty: nothing.
+/// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what
+/// a caller has to show; empty: nothing.
 std::string http_refusal(const ScrapeRequest& request, const std::string& key);
 /// "HTTP/1.1 200 OK" and so on, with the connection's end announced.
 std::string http_response(int status, std::string_view body, bool with_body = true);

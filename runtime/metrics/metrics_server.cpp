@@ -24,7 +24,8 @@ constexpr std::size_t kDrainedMax = 4 << 20;
 
 class HttpMetricsServer final : public MetricsServer {
  public:
-  HttpMetricsServer(EventLoop& loop, std::string key, Read read) : loop_(loop), key_(std::move(key)), read_(std::move(read)) {}
+  HttpMetricsServer(EventLoop& loop, std::string key, Read read)
+      : loop_(loop), key_(std::move(key)), read_(std::move(read)) {}
   ~HttpMetricsServer() override {
     for (const auto& connection : std::exchange(connections_, {})) connection->close();
   }
@@ -55,7 +56,10 @@ class HttpMetricsServer final : public MetricsServer {
  private:
   struct Connection : std::enable_shared_from_this<Connection> {
     Connection(HttpMetricsServer& owner, Socket connected, std::string begun)
-        : server(&owner), socket(std::move(connected)), timer(owner.loop_.context()), bytes(std::move(begun)) {}
+        : server(&owner),
+          socket(std::move(connected)),
+          timer(owner.loop_.context()),
+          bytes(std::move(begun)) {}
 
     HttpMetricsServer* server;  // null once closed
     Socket socket;
@@ -80,41 +84,51 @@ class HttpMetricsServer final : public MetricsServer {
       auto request = parse_http_request(bytes);
       if (!request.ok()) return send(http_refusal(request.status()));
       if (!request->complete) return read_more();
-      if (std::string refusal = http_refusal(*request, server->key_); !refusal.empty()) return send(std::move(refusal));
-      server->read_([self = shared_from_this(), with_body = request->wants_body](Result<std::string> text) {
-        if (!self->server) return;
-        self->send(text.ok() ? http_response(200, *text, with_body) : http_response(503, text.status().message() + "\n", with_body));
-      });
+      if (std::string refusal = http_refusal(*request, server->key_); !refusal.empty())
+        return send(std::move(refusal));
+      server->read_(
+          [self = shared_from_this(), with_body = request->wants_body](Result<std::string> text) {
+            if (!self->server) return;
+            self->send(text.ok() ? http_response(200, *text, with_body)
+                                 : http_response(503, text.status().message() + "\n", with_body));
+          });
     }
     void read_more() {
       const std::size_t before = bytes.size();
       bytes.resize(kHttpRequestBytesMax);
-      socket.async_read_some(asio::buffer(bytes.data() + before, bytes.size() - before), [self = shared_from_this(), before](boost::system::error_code ec, std::size_t count) {
-        if (!self->server) return;
-        if (ec == asio::error::eof) return self->send(http_refusal(invalid_argument("the request ends in the middle of its head")));
-        if (ec) return self->end();
-        self->bytes.resize(before + count);
-        self->look();
-      });
+      socket.async_read_some(
+          asio::buffer(bytes.data() + before, bytes.size() - before),
+          [self = shared_from_this(), before](boost::system::error_code ec, std::size_t count) {
+            if (!self->server) return;
+            if (ec == asio::error::eof)
+              return self->send(
+                  http_refusal(invalid_argument("the request ends in the middle of its head")));
+            if (ec) return self->end();
+            self->bytes.resize(before + count);
+            self->look();
+          });
     }
     void send(std::string what) {
       response = std::move(what);
-      asio::async_write(socket, asio::buffer(response), [self = shared_from_this()](boost::system::error_code, std::size_t) {
-        if (!self->server) return;
-        boost::system::error_code ignored;
-        self->socket.shutdown(Socket::shutdown_send, ignored);
-        self->drain();
-      });
+      asio::async_write(socket, asio::buffer(response),
+                        [self = shared_from_this()](boost::system::error_code, std::size_t) {
+                          if (!self->server) return;
+                          boost::system::error_code ignored;
+                          self->socket.shutdown(Socket::shutdown_send, ignored);
+                          self->drain();
+                        });
     }
     /// Bytes that were not read would turn the close into a reset, which may overtake the response.
     void drain() {
       bytes.resize(16 << 10);
-      socket.async_read_some(asio::buffer(bytes), [self = shared_from_this()](boost::system::error_code ec, std::size_t count) {
-        if (!self->server) return;
-        self->drained += count;
-        if (ec || self->drained > kDrainedMax) return self->end();
-        self->drain();  // until the timer at the latest
-      });
+      socket.async_read_some(
+          asio::buffer(bytes),
+          [self = shared_from_this()](boost::system::error_code ec, std::size_t count) {
+            if (!self->server) return;
+            self->drained += count;
+            if (ec || self->drained > kDrainedMax) return self->end();
+            self->drain();  // until the timer at the latest
+          });
     }
   };
 
@@ -129,7 +143,8 @@ class HttpMetricsServer final : public MetricsServer {
 MetricsProvider http_metrics() {
   MetricsProvider provider;
   provider.text = metrics_text;
-  provider.server = [](EventLoop& loop, std::string key, Read read) -> std::unique_ptr<MetricsServer> {
+  provider.server = [](EventLoop& loop, std::string key,
+                       Read read) -> std::unique_ptr<MetricsServer> {
     return std::make_unique<HttpMetricsServer>(loop, std::move(key), std::move(read));
   };
   return provider;

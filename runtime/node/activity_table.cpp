@@ -38,7 +38,8 @@ void ActivityTable::retire(std::uint64_t connection) {
   add(ended_, entry.view.snapshot(false).classes, false);
   if (record_until_ns_ != 0 && ended_traces_.size() < kEndedTracesMax) {
     TraceOfProcess trace = take_trace(entry);
-    if (const std::size_t bytes = trace_bytes(trace); ended_trace_bytes_ + bytes > kEndedTraceBytesMax) {
+    if (const std::size_t bytes = trace_bytes(trace);
+        ended_trace_bytes_ + bytes > kEndedTraceBytesMax) {
       trace.lost += trace.events.size() / sizeof(activity::TraceEvent);
       trace.events.clear();
       trace.names.clear();
@@ -60,7 +61,8 @@ void ActivityTable::add(Classes& to, const std::vector<ClassLoad>& from, bool li
     sum.failed += load.failed;
     sum.sum_ns += load.sum_ns;
     sum.buckets.resize(activity::kBuckets);
-    for (std::size_t i = 0; i < std::min(load.buckets.size(), sum.buckets.size()); ++i) sum.buckets[i] += load.buckets[i];
+    for (std::size_t i = 0; i < std::min(load.buckets.size(), sum.buckets.size()); ++i)
+      sum.buckets[i] += load.buckets[i];
     if (!living) continue;
     sum.waiting += load.waiting;
     sum.actors += load.actors;
@@ -93,9 +95,12 @@ std::vector<ActorLoad> ActivityTable::actors(std::size_t most, std::uint64_t* le
   }
   *left_out = all.size() > most ? all.size() - most : 0;
   const auto busier = [](const ActorLoad& a, const ActorLoad& b) {
-    return std::tuple(a.waiting + !a.running.empty(), a.calls, a.actor) > std::tuple(b.waiting + !b.running.empty(), b.calls, b.actor);
+    return std::tuple(a.waiting + !a.running.empty(), a.calls, a.actor) >
+           std::tuple(b.waiting + !b.running.empty(), b.calls, b.actor);
   };
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size())), all.end(), busier);
+  std::partial_sort(all.begin(),
+                    all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size())),
+                    all.end(), busier);
   all.resize(std::min(most, all.size()));
   return all;
 }

@@ -1,4 +1,5 @@
-// ActivityTable: what the processes of a node say of themselves, and what those that have ended had said.
+// ActivityTable: what the processes of a node say of themselves, and what those that have ended had
+// said.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace runtime {
 /// Lives on the event loop.
 class ActivityTable {
  public:
-  /// Classes by name that are told apart, the first ones for as long as the node lives; the others are counted together as "other". So no counter ever goes back.
+  /// Classes by name that are told apart, the first ones for as long as the node lives; the others
+  /// are counted together as "other". So no counter ever goes back.
   static constexpr std::size_t kClassesMax = 50;
   /// About so much at once, of what was recorded: an answer has to fit into a message.
   static constexpr std::size_t kTraceBytesMax = 32 << 20;

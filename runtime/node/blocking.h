@@ -9,8 +9,8 @@
 
 namespace runtime {
 
-/// Runs `start(callback)` and waits, driving the loop, until the callback was given a Result<T>. Not from a handler.
-/// kDeadlineExceeded: it was not called in time (a later call is harmless).
+/// Runs `start(callback)` and waits, driving the loop, until the callback was given a Result<T>.
+/// Not from a handler. kDeadlineExceeded: it was not called in time (a later call is harmless).
 template <class T, class Start>
 Result<T> wait_for(EventLoop& loop, Deadline deadline, Start start) {
   struct Waiting {
@@ -25,7 +25,9 @@ Result<T> wait_for(EventLoop& loop, Deadline deadline, Start start) {
     waiting->done.set();
   });
   // The callback's own deadline ends it; this is for a callback that is never called.
-  Deadline patience = deadline > Deadline::max() - std::chrono::seconds(5) ? Deadline::max() : deadline + std::chrono::seconds(5);
+  Deadline patience = deadline > Deadline::max() - std::chrono::seconds(5)
+                          ? Deadline::max()
+                          : deadline + std::chrono::seconds(5);
   if (!loop.run_until(waiting->done, patience)) return deadline_exceeded("no answer in time");
   return std::move(*waiting->result);
 }
@@ -34,7 +36,8 @@ Result<T> wait_for(EventLoop& loop, Deadline deadline, Start start) {
 template <class Start>
 Status wait_done(EventLoop& loop, Deadline deadline, Start start) {
   auto result = wait_for<bool>(loop, deadline, [&](auto callback) {
-    start([callback](Status status) { status.ok() ? callback(true) : callback(std::move(status)); });
+    start(
+        [callback](Status status) { status.ok() ? callback(true) : callback(std::move(status)); });
   });
   return result.status();
 }

@@ -25,7 +25,8 @@ namespace runtime {
 
 namespace {
 
-// How long after the end of a process its pipes may still be held open by others before they are given up.
+// How long after the end of a process its pipes may still be held open by others before they are
+// given up.
 constexpr auto kDrainMax = std::chrono::milliseconds(200);
 
 struct Pipe {
@@ -52,7 +53,8 @@ Result<FileDescriptor> open_input(const std::string& bytes) {
   if (!file) return errno_status(errno, "making its stdin");
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t put = ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    const ssize_t put =
+        ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return errno_status(errno, "filling its stdin");
     done += static_cast<std::size_t>(put);
@@ -61,14 +63,17 @@ Result<FileDescriptor> open_input(const std::string& bytes) {
 }
 
 /// This process's environment, or that of a user who has just logged in, with `additions` over it.
-std::vector<std::string> merged_environment(const std::vector<std::string>& additions, const std::optional<JobUser>& user) {
+std::vector<std::string> merged_environment(const std::vector<std::string>& additions,
+                                            const std::optional<JobUser>& user) {
   std::map<std::string, std::string> variables;
   auto add = [&](const std::string& line) {
     std::size_t equals = line.find('=');
     if (equals != std::string::npos && equals > 0) variables[line.substr(0, equals)] = line;
   };
   if (user) {
-    for (const char* line : {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=", "USER=", "LOGNAME=", "SHELL="}) add(line);
+    for (const char* line :
+         {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=", "USER=", "LOGNAME=", "SHELL="})
+      add(line);
     variables["HOME"] += user->home;
     variables["USER"] += user->name;
     variables["LOGNAME"] += user->name;
@@ -96,8 +101,9 @@ struct ExecFailure {
   At at = At::kProgram;
 };
 
-/// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel would tell only the group's first process of the node's
-/// death. It belongs to the group, whose number so stays taken, and to nobody's children, so that the program never waits for it.
+/// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel
+/// would tell only the group's first process of the node's death. It belongs to the group, whose
+/// number so stays taken, and to nobody's children, so that the program never waits for it.
 void start_guard(int life) {
   const pid_t between = ::_Fork();
   if (between != 0) {
@@ -117,9 +123,11 @@ void start_guard(int life) {
   ::_exit(0);
 }
 
-/// The child's side of fork: nothing here may allocate or take a lock, since another thread may have held one.
-[[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int in,
-                            int out, int err, int failure_fd, int life, pid_t parent, const JobUser* user) {
+/// The child's side of fork: nothing here may allocate or take a lock, since another thread may
+/// have held one.
+[[noreturn]] void run_child(const char* program, char* const* argv, char* const* env,
+                            const char* working_dir, int in, int out, int err, int failure_fd,
+                            int life, pid_t parent, const JobUser* user) {
   auto fail = [&](ExecFailure::At at) {
     ExecFailure failure{errno, at};
     ssize_t written = ::write(failure_fd, &failure, sizeof failure);
@@ -127,11 +135,12 @@ void start_guard(int life) {
   };
   ::setpgid(0, 0);
   if (life >= 0) start_guard(life);  // as whoever may kill all of them
-  if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 || ::setresgid(user->gid, user->gid, user->gid) != 0 ||
+  if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 ||
+               ::setresgid(user->gid, user->gid, user->gid) != 0 ||
                ::setresuid(user->uid, user->uid, user->uid) != 0)) {
     fail(ExecFailure::At::kUser);
   }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of user, which undoes it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);       // after the change of user, which undoes it
   if (::getppid() != parent) ::_exit(126);  // it died before the line above
   sigset_t none;
   ::sigemptyset(&none);
@@ -169,7 +178,8 @@ DeathCause death_cause(std::int32_t pid, int wait_status) {
 
 namespace {
 
-/// Shared by the handlers in flight; ends when the process is reaped and its pipes are at their end.
+/// Shared by the handlers in flight; ends when the process is reaped and its pipes are at their
+/// end.
 struct ChildState : std::enable_shared_from_this<ChildState> {
   struct Stream {
     Stream(asio::io_context& context, FileDescriptor fd) : pipe(context, fd.release()) {}
@@ -179,8 +189,8 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
     bool reading = false;
   };
 
-  ChildState(EventLoop& event_loop, pid_t process, FileDescriptor pidfd, FileDescriptor out, FileDescriptor err,
-        ProcessHandlers process_handlers)
+  ChildState(EventLoop& event_loop, pid_t process, FileDescriptor pidfd, FileDescriptor out,
+             FileDescriptor err, ProcessHandlers process_handlers)
       : loop(event_loop),
         pid(process),
         exit_watch(loop.context(), pidfd.release()),
@@ -192,26 +202,29 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
 
   void watch() {
     for (int i = 0; i < 2; ++i) read(i);
-    exit_watch.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
-      if (!ec) self->reap();
-    });
+    exit_watch.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [self = shared_from_this()](boost::system::error_code ec) {
+                            if (!ec) self->reap();
+                          });
   }
 
   void read(int index) {
     Stream& stream = streams[index];
     if (paused || stream.reading || !stream.open) return;
     stream.reading = true;
-    stream.pipe.async_read_some(asio::buffer(stream.block),
-                                [self = shared_from_this(), index](boost::system::error_code ec, std::size_t bytes) {
-                                  self->on_read(index, ec, bytes);
-                                });
+    stream.pipe.async_read_some(
+        asio::buffer(stream.block),
+        [self = shared_from_this(), index](boost::system::error_code ec, std::size_t bytes) {
+          self->on_read(index, ec, bytes);
+        });
   }
 
   void on_read(int index, boost::system::error_code ec, std::size_t bytes) {
     Stream& stream = streams[index];
     stream.reading = false;
     if (abandoned) return;
-    if (bytes > 0 && handlers.on_output) handlers.on_output(index == 1, std::string_view(stream.block.data(), bytes));
+    if (bytes > 0 && handlers.on_output)
+      handlers.on_output(index == 1, std::string_view(stream.block.data(), bytes));
     if (ec) {
       stream.open = false;
       maybe_finish();
@@ -221,7 +234,8 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   }
 
   void reap() {
-    ::kill(-pid, SIGKILL);  // what it left behind in its group; before it is reaped, while the number is surely its own
+    ::kill(-pid, SIGKILL);  // what it left behind in its group; before it is reaped, while the
+                            // number is surely its own
     int status = 0;
     pid_t reaped;
     do {
@@ -230,7 +244,8 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
     ended = true;
     cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
     if (abandoned) return;
-    // What is left fits the pipes; a reader that is slow, or hangs, must not keep the end from being known.
+    // What is left fits the pipes; a reader that is slow, or hangs, must not keep the end from
+    // being known.
     paused = false;
     for (int i = 0; i < 2; ++i) read(i);
     arm_drain();
@@ -330,15 +345,19 @@ void ForkedProcess::pause_output(bool paused) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec, ProcessHandlers handlers) {
-  if (Simulation* simulated = simulation()) return simulated->start_process(loop, spec, std::move(handlers));
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec,
+                                                          ProcessHandlers handlers) {
+  if (Simulation* simulated = simulation())
+    return simulated->start_process(loop, spec, std::move(handlers));
   Pipe out, err, failure;
   for (Pipe* pipe : {&out, &err, &failure}) {
-    if (Status status = open_pipe(*pipe); !status.ok()) return status.with_context("starting " + spec.program);
+    if (Status status = open_pipe(*pipe); !status.ok())
+      return status.with_context("starting " + spec.program);
   }
   Pipe life;
   if (spec.guards_group) {
-    if (Status status = open_pipe(life); !status.ok()) return status.with_context("starting " + spec.program);
+    if (Status status = open_pipe(life); !status.ok())
+      return status.with_context("starting " + spec.program);
   }
   auto input = open_input(spec.input);
   if (!input.ok()) return input.status().with_context("starting " + spec.program);
@@ -350,8 +369,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   pid_t pid = ::fork();
   if (pid < 0) return errno_status(errno, "starting " + spec.program);
   if (pid == 0) {
-    run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, input->get(), out.write.get(),
-              err.write.get(), failure.write.get(), life.read ? life.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
+    run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir,
+              input->get(), out.write.get(), err.write.get(), failure.write.get(),
+              life.read ? life.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
   out.write.reset();
@@ -364,9 +384,15 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   } while (got < 0 && errno == EINTR);
   if (got == sizeof why) {
     ::waitpid(pid, nullptr, 0);
-    if (why.error == E2BIG) return invalid_argument("starting " + spec.program + ": its arguments or environment are too large: Linux takes up to 128 KiB for each variable");
-    if (why.at == ExecFailure::At::kUser) return errno_status(why.error, "becoming user " + spec.user->name);
-    return errno_status(why.error, why.at == ExecFailure::At::kWorkingDir ? "working folder " + spec.working_dir : "starting " + spec.program);
+    if (why.error == E2BIG)
+      return invalid_argument("starting " + spec.program +
+                              ": its arguments or environment are too large: Linux takes up to 128 "
+                              "KiB for each variable");
+    if (why.at == ExecFailure::At::kUser)
+      return errno_status(why.error, "becoming user " + spec.user->name);
+    return errno_status(why.error, why.at == ExecFailure::At::kWorkingDir
+                                       ? "working folder " + spec.working_dir
+                                       : "starting " + spec.program);
   }
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
@@ -375,7 +401,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
     ::waitpid(pid, nullptr, 0);
     return status;
   }
-  auto state = std::make_shared<ChildState>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
+  auto state = std::make_shared<ChildState>(loop, pid, std::move(pidfd), std::move(out.read),
+                                            std::move(err.read), std::move(handlers));
   state->life = std::move(life.write);
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));

@@ -9,39 +9,43 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/core/result.h"
 #include "runtime/node/job_user.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
 struct ProcessSpec {
-  std::string program;             // a path, or a name to look up in PATH
-  std::vector<std::string> argv;   // argv[0] first
-  std::vector<std::string> env;    // "NAME=value": added to this process's environment, later ones win
-  std::string working_dir;         // empty: this process's
-  std::optional<JobUser> user{};   // whom to become, with an environment of that user's own; only root can
-  std::string input = {};          // what it reads from its stdin; empty: nothing
-  bool guards_group = false;       // if this process is killed, so is the whole group: not just the process itself, as always
+  std::string program;            // a path, or a name to look up in PATH
+  std::vector<std::string> argv;  // argv[0] first
+  std::vector<std::string>
+      env;                  // "NAME=value": added to this process's environment, later ones win
+  std::string working_dir;  // empty: this process's
+  std::optional<JobUser>
+      user{};              // whom to become, with an environment of that user's own; only root can
+  std::string input = {};  // what it reads from its stdin; empty: nothing
+  bool guards_group = false;  // if this process is killed, so is the whole group: not just the
+                              // process itself, as always
 };
 
 struct ProcessHandlers {
   /// Bytes as they were written. Runs on the loop.
   std::function<void(bool is_stderr, std::string_view bytes)> on_output;
-  /// The process is reaped and its output read (up to a short wait, should a grandchild keep the pipe open). Runs once, on the
-  /// loop; the ChildProcess may be destroyed in it.
+  /// The process is reaped and its output read (up to a short wait, should a grandchild keep the
+  /// pipe open). Runs once, on the loop; the ChildProcess may be destroyed in it.
   std::function<void(DeathCause cause)> on_exit;
 };
 
-/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when this process dies.
-/// Use it on the loop only: the kernel ties that signal to the thread that starts the child, which must live as long as the
-/// process; a node's loop runs on its main thread.
+/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when
+/// this process dies. Use it on the loop only: the kernel ties that signal to the thread that
+/// starts the child, which must live as long as the process; a node's loop runs on its main thread.
 class ChildProcess {
  public:
-  /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the working folder;
-  /// kResourceExhausted: too many processes or descriptors.
-  static Result<std::unique_ptr<ChildProcess>> start(EventLoop& loop, const ProcessSpec& spec, ProcessHandlers handlers);
+  /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the
+  /// working folder; kResourceExhausted: too many processes or descriptors.
+  static Result<std::unique_ptr<ChildProcess>> start(EventLoop& loop, const ProcessSpec& spec,
+                                                     ProcessHandlers handlers);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   /// Kills the group if it still runs; on_exit is not called then.

@@ -12,12 +12,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A call's arrow begins at a slice of its own on the caller's thread, short enough not to reach into the next one.
+// A call's arrow begins at a slice of its own on the caller's thread, short enough not to reach
+// into the next one.
 constexpr double kSendMicroseconds = 0.2;
 
 constexpr int kOtherNode = 10'000'000;  // more than a kernel's process numbers
 
-std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string hex(std::uint64_t value) {
   char digits[24];
@@ -27,7 +30,9 @@ std::string hex(std::uint64_t value) {
 
 }  // namespace
 
-ChromeTrace::ChromeTrace(std::FILE* file) : file_(file) { std::fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file_); }
+ChromeTrace::ChromeTrace(std::FILE* file) : file_(file) {
+  std::fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file_);
+}
 
 void ChromeTrace::write(const std::string& event) {
   std::fputs(std::exchange(empty_, false) ? "" : ",\n", file_);
@@ -38,22 +43,31 @@ int ChromeTrace::number_of(const std::string& node, const TraceOfProcess& proces
   auto [known, fresh] = numbers_.try_emplace({node, process.pid}, process.pid);
   if (!fresh) return known->second;
   while (!taken_.insert(known->second).second) known->second += kOtherNode;
-  const std::string name = process.name + " (pid " + std::to_string(process.pid) + " on " + node + ")";
-  write(json_text({{"name", "process_name"}, {"ph", "M"}, {"pid", known->second}, {"tid", 0}, {"args", {{"name", name}}}}));
+  const std::string name =
+      process.name + " (pid " + std::to_string(process.pid) + " on " + node + ")";
+  write(json_text({{"name", "process_name"},
+                   {"ph", "M"},
+                   {"pid", known->second},
+                   {"tid", 0},
+                   {"args", {{"name", name}}}}));
   return known->second;
 }
 
-void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns, const TraceOfProcess& process) {
+void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns,
+                      const TraceOfProcess& process) {
   lost_ += process.lost;
   const int pid = number_of(node, process);
-  for (std::size_t at = 0; at + sizeof(activity::TraceEvent) <= process.events.size(); at += sizeof(activity::TraceEvent)) {
+  for (std::size_t at = 0; at + sizeof(activity::TraceEvent) <= process.events.size();
+       at += sizeof(activity::TraceEvent)) {
     activity::TraceEvent event;
     std::memcpy(&event, process.events.data() + at, sizeof event);
-    const std::int64_t begin = static_cast<std::int64_t>(event.begin_ns) + behind_ns - static_cast<std::int64_t>(from_ns);
+    const std::int64_t begin =
+        static_cast<std::int64_t>(event.begin_ns) + behind_ns - static_cast<std::int64_t>(from_ns);
     if (begin < 0) continue;
     const double ts = static_cast<double>(begin) * 1e-3;
     const double dur = static_cast<double>(event.duration_ns) * 1e-3;
-    const std::string name = event.method < process.names.size() ? process.names[event.method] : "?";
+    const std::string name =
+        event.method < process.names.size() ? process.names[event.method] : "?";
     const Json place{{"pid", pid}, {"tid", event.tid}};
     const auto with_place = [&](Json json) {
       json.update(place);
@@ -62,23 +76,58 @@ void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint
     switch (event.kind) {
       case activity::EventKind::kRan: {
         ++calls_;
-        write(json_text(with_place({{"name", name}, {"cat", "call"}, {"ph", "X"}, {"ts", ts}, {"dur", dur}, {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
-        write(json_text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "f"}, {"bp", "e"}, {"id", hex(event.flow)}, {"ts", ts}})));
+        write(json_text(
+            with_place({{"name", name},
+                        {"cat", "call"},
+                        {"ph", "X"},
+                        {"ts", ts},
+                        {"dur", dur},
+                        {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
+        write(json_text(with_place({{"name", "call"},
+                                    {"cat", "flow"},
+                                    {"ph", "f"},
+                                    {"bp", "e"},
+                                    {"id", hex(event.flow)},
+                                    {"ts", ts}})));
         break;
       }
       case activity::EventKind::kCalled: {
-        write(json_text(with_place({{"name", "send " + name}, {"cat", "send"}, {"ph", "X"}, {"ts", ts}, {"dur", kSendMicroseconds}})));
-        write(json_text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "s"}, {"id", hex(event.flow)}, {"ts", ts}})));
-        write(json_text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "b"}, {"id", hex(event.flow)}, {"ts", ts}, {"args", {{"failed", event.failed != 0}}}})));
-        write(json_text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "e"}, {"id", hex(event.flow)}, {"ts", ts + dur}})));
+        write(json_text(with_place({{"name", "send " + name},
+                                    {"cat", "send"},
+                                    {"ph", "X"},
+                                    {"ts", ts},
+                                    {"dur", kSendMicroseconds}})));
+        write(json_text(with_place({{"name", "call"},
+                                    {"cat", "flow"},
+                                    {"ph", "s"},
+                                    {"id", hex(event.flow)},
+                                    {"ts", ts}})));
+        write(json_text(with_place({{"name", name},
+                                    {"cat", "wait"},
+                                    {"ph", "b"},
+                                    {"id", hex(event.flow)},
+                                    {"ts", ts},
+                                    {"args", {{"failed", event.failed != 0}}}})));
+        write(json_text(with_place({{"name", name},
+                                    {"cat", "wait"},
+                                    {"ph", "e"},
+                                    {"id", hex(event.flow)},
+                                    {"ts", ts + dur}})));
         break;
       }
       case activity::EventKind::kFetched: {
         ++transfers_;
         // Several are on their way at once: as spans of their own rather than slices of a thread.
         const std::string id = hex(event.number);
-        write(json_text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "b"}, {"id", id}, {"ts", ts}, {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
-        write(json_text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
+        write(json_text(
+            with_place({{"name", name},
+                        {"cat", "transfer"},
+                        {"ph", "b"},
+                        {"id", id},
+                        {"ts", ts},
+                        {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
+        write(json_text(with_place(
+            {{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
         break;
       }
       default: break;  // of a newer version

@@ -12,16 +12,19 @@
 
 namespace runtime {
 
-/// Writes events as they come; times in the file are of one clock, from its first event's on. Everything in a TraceOfProcess may be malformed.
+/// Writes events as they come; times in the file are of one clock, from its first event's on.
+/// Everything in a TraceOfProcess may be malformed.
 class ChromeTrace {
  public:
   explicit ChromeTrace(std::FILE* file);
   ChromeTrace(const ChromeTrace&) = delete;
   ChromeTrace& operator=(const ChromeTrace&) = delete;
 
-  /// `node`: for the name of the process. `behind_ns`: what is to be added to the node's clock to make it the common one. `from_ns`: of the common clock, becomes 0;
-  /// what began earlier is left out.
-  void add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns, const TraceOfProcess& process);
+  /// `node`: for the name of the process. `behind_ns`: what is to be added to the node's clock to
+  /// make it the common one. `from_ns`: of the common clock, becomes 0; what began earlier is left
+  /// out.
+  void add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns,
+           const TraceOfProcess& process);
   /// Closes the array. Errors: kResourceExhausted when something could not be written.
   Status end();
 

@@ -17,11 +17,18 @@ using AmountsJson = nlohmann::json;
 Result<AmountsJson> parse_object(const std::string& option, const std::string& text) {
   std::set<std::string> seen;
   std::string twice;
-  const AmountsJson json = AmountsJson::parse(text, [&](int depth, AmountsJson::parse_event_t event, AmountsJson& parsed) {
-    if (depth == 1 && event == AmountsJson::parse_event_t::key && !seen.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
-    return true;
-  }, /*allow_exceptions=*/false);
-  if (!json.is_object()) return invalid_argument(option + " is not a JSON object like '{\"x\": 1}': " + text.substr(0, kShownMax));
+  const AmountsJson json = AmountsJson::parse(
+      text,
+      [&](int depth, AmountsJson::parse_event_t event, AmountsJson& parsed) {
+        if (depth == 1 && event == AmountsJson::parse_event_t::key &&
+            !seen.insert(parsed.get<std::string>()).second)
+          twice = parsed.get<std::string>();
+        return true;
+      },
+      /*allow_exceptions=*/false);
+  if (!json.is_object())
+    return invalid_argument(
+        option + " is not a JSON object like '{\"x\": 1}': " + text.substr(0, kShownMax));
   if (!twice.empty()) return invalid_argument(option + " has '" + twice + "' twice");
   return json;
 }
@@ -36,9 +43,11 @@ Status add_resources(const CliAmounts& amounts, ResourceMap& resources) {
     if (!json.ok()) return json.status();
     for (const auto& [name, amount] : json->items()) {
       if ((name == "CPU" && amounts.cpus) || (name == "GPU" && amounts.gpus)) {
-        return invalid_argument("--resources: '" + name + "' is given by " + (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
+        return invalid_argument("--resources: '" + name + "' is given by " +
+                                (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
       }
-      if (!amount.is_number()) return invalid_argument("--resources: '" + name.substr(0, kShownMax) + "' is not a number");
+      if (!amount.is_number())
+        return invalid_argument("--resources: '" + name.substr(0, kShownMax) + "' is not a number");
       resources[name] = amount.get<double>();
     }
   }
@@ -57,8 +66,10 @@ Result<Labels> parse_labels(const std::string& option, const std::vector<std::st
   Labels labels;
   for (const std::string& line : lines) {
     const std::size_t equals = line.find('=');
-    if (equals == std::string::npos || equals == 0) return invalid_argument(option + " is not KEY=VALUE: " + line);
-    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second) return invalid_argument(option + " " + line.substr(0, equals) + " is given twice");
+    if (equals == std::string::npos || equals == 0)
+      return invalid_argument(option + " is not KEY=VALUE: " + line);
+    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
+      return invalid_argument(option + " " + line.substr(0, equals) + " is given twice");
   }
   return labels;
 }

@@ -17,7 +17,8 @@ struct CliAmounts {
   std::optional<std::string> resources;  // a JSON object of others
 };
 
-/// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the option.
+/// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the
+/// option.
 Status add_resources(const CliAmounts& amounts, ResourceMap& resources);
 
 /// Whether that resource is among them.

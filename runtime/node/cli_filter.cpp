@@ -17,10 +17,14 @@ bool is_id(const std::string& key) {
 /// "labels.zone" into "labels" and "zone"; the second is empty without a dot.
 std::pair<std::string, std::string> parts(const std::string& key) {
   const std::size_t dot = key.find('.');
-  return dot == std::string::npos ? std::pair(key, std::string()) : std::pair(key.substr(0, dot), key.substr(dot + 1));
+  return dot == std::string::npos ? std::pair(key, std::string())
+                                  : std::pair(key.substr(0, dot), key.substr(dot + 1));
 }
 
-std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -28,7 +32,8 @@ Result<Filters> parse_filters(const std::vector<std::string>& lines) {
   Filters filters;
   for (const std::string& line : lines) {
     const std::size_t equals = line.find('=');
-    if (equals == 0 || equals == std::string::npos) return invalid_argument("--filter " + line + ": expected FIELD=VALUE");
+    if (equals == 0 || equals == std::string::npos)
+      return invalid_argument("--filter " + line + ": expected FIELD=VALUE");
     filters.emplace_back(line.substr(0, equals), line.substr(equals + 1));
   }
   return filters;
@@ -38,13 +43,16 @@ Status check_filters(const Filters& filters, const Json& example, const std::str
   for (const auto& [key, value] : filters) {
     const auto [field, entry] = parts(key);
     const auto found = example.find(field);
-    const bool fits = found != example.end() && !found->is_array() && found->is_object() == !entry.empty();
+    const bool fits =
+        found != example.end() && !found->is_array() && found->is_object() == !entry.empty();
     if (fits) continue;
     std::string fields;
     for (const auto& [name, known] : example.items()) {
-      if (!known.is_array()) fields += (fields.empty() ? "" : ", ") + name + (known.is_object() ? ".NAME" : "");
+      if (!known.is_array())
+        fields += (fields.empty() ? "" : ", ") + name + (known.is_object() ? ".NAME" : "");
     }
-    return invalid_argument(what + " have no field '" + key + "' to filter by; there are " + fields);
+    return invalid_argument(what + " have no field '" + key + "' to filter by; there are " +
+                            fields);
   }
   return {};
 }

@@ -15,15 +15,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kStopTimeout = std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
+constexpr auto kStopTimeout =
+    std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
 constexpr auto kJobPoll = std::chrono::milliseconds(100);
 
 Result<ClusterState> fetch_jobs(const std::string& address) {
-  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
+  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
+    client.cluster_state(deadline, done);
+  });
 }
 
 Result<JobInfo> fetch_job(const std::string& address, JobId job) {
-  return ask_cluster<JobInfo>(address, [job](NodeClient& client, Deadline deadline, auto done) { client.query_job(job, deadline, done); });
+  return ask_cluster<JobInfo>(address, [job](NodeClient& client, Deadline deadline, auto done) {
+    client.query_job(job, deadline, done);
+  });
 }
 
 Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
@@ -37,7 +42,9 @@ Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
 /// What it reserves, while it has it or waits for it.
 const GroupState* place_of(const JobInfo& job, const ClusterState& state) {
   if (job.place.is_none()) return nullptr;
-  const auto found = std::find_if(state.groups.begin(), state.groups.end(), [&](const GroupState& group) { return group.spec.group == job.place; });
+  const auto found =
+      std::find_if(state.groups.begin(), state.groups.end(),
+                   [&](const GroupState& group) { return group.spec.group == job.place; });
   return found == state.groups.end() ? nullptr : &*found;
 }
 
@@ -45,7 +52,9 @@ std::string waits_for(const JobInfo& job, const ClusterState& state) {
   const GroupState* place = job.running && job.pid == 0 ? place_of(job, state) : nullptr;
   if (!place) return "";
   if (!place->placed) return place->pending_reason;
-  return "node " + place->nodes.front().short_hex() + " has what it takes; the command that submitted it has still to start it there (is it stopped, or sending files?)";
+  return "node " + place->nodes.front().short_hex() +
+         " has what it takes; the command that submitted it has still to start it there (is it "
+         "stopped, or sending files?)";
 }
 
 }  // namespace
@@ -64,7 +73,8 @@ Result<JobInfo> find_job(const ClusterState& state, const std::string& what) {
     text.back() = ';';
     return invalid_argument(text + " give more digits");
   }
-  return not_found("no job has an id that begins with '" + what + "'" + (ids.empty() ? "; see starling job list" : offer_closest(what, ids)));
+  return not_found("no job has an id that begins with '" + what + "'" +
+                   (ids.empty() ? "; see starling job list" : offer_closest(what, ids)));
 }
 
 std::optional<int> exit_code_of(const JobInfo& job) {
@@ -96,9 +106,12 @@ Json to_json(const JobInfo& job, const ClusterState& state) {
 
 void print_row(const JobInfo& job, const ClusterState& state) {
   const std::string waits = waits_for(job, state);
-  const std::string end = !job.running ? "  " + job.end.text : waits.empty() ? "" : "  waits: " + waits;
-  say("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
-              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, shown(job.command, /*one_line=*/true).c_str(), end.c_str());
+  const std::string end = !job.running    ? "  " + job.end.text
+                          : waits.empty() ? ""
+                                          : "  waits: " + waits;
+  say("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(),
+      std::string(job_state(job)).c_str(), job.node.is_none() ? "-" : job.node.short_hex().c_str(),
+      job.pid, shown(job.command, /*one_line=*/true).c_str(), end.c_str());
 }
 
 void print_jobs(const ClusterState& state, bool with_ended) {
@@ -134,15 +147,19 @@ int job_status_command(const std::string& address, const std::string& what, bool
     return 0;
   }
   const std::optional<int> code = exit_code_of(*job);
-  say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
-  say("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command, /*one_line=*/true).c_str(), job->node.short_hex().c_str(), job->pid,
-              job->user.empty() ? "" : ", user ", job->user.c_str());
+  say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(),
+      job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
+  say("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command, /*one_line=*/true).c_str(),
+      job->node.short_hex().c_str(), job->pid, job->user.empty() ? "" : ", user ",
+      job->user.c_str());
   if (!job->running || job->pid != 0) say("  started  %s\n", time_text(job->started_ms).c_str());
-  if (const std::string waits = waits_for(*job, *state); !waits.empty()) say("  waits    %s\n", waits.c_str());
+  if (const std::string waits = waits_for(*job, *state); !waits.empty())
+    say("  waits    %s\n", waits.c_str());
   if (job->ended_ms != 0) say("  ended    %s\n", time_text(job->ended_ms).c_str());
   if (code) say("  exit code %d\n", *code);
   if (!job->end.output_tail.empty()) {
-    say("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(), job->end.output_tail.c_str());
+    say("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(),
+        job->end.output_tail.c_str());
   }
   return 0;
 }
@@ -158,14 +175,18 @@ int job_stop_command(const std::string& address, const std::string& what) {
   if (!job.ok()) return fail(job.status());
   const std::string name = "job " + job->job.short_hex();
   if (!job->running) {
-    say("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    say("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(),
+        job->end.text.c_str());
     return 0;
   }
   auto asked = ask_cluster<bool>(address, [&](NodeClient& client, Deadline deadline, auto done) {
-    client.cancel_job(job->job, deadline, [done](Status status) { status.ok() ? done(true) : done(std::move(status)); });
+    client.cancel_job(job->job, deadline, [done](Status status) {
+      status.ok() ? done(true) : done(std::move(status));
+    });
   });
   if (!asked.ok()) return fail(asked.status());
-  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience; std::this_thread::sleep_for(kJobPoll)) {
+  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience;
+       std::this_thread::sleep_for(kJobPoll)) {
     job = fetch_job(address, job->job);
     if (!job.ok()) return fail(job.status());
     if (job->running) continue;

@@ -17,9 +17,11 @@ int job_logs_command(const std::string& address, const std::string& what, bool f
 /// Returns once the job has ended.
 int job_stop_command(const std::string& address, const std::string& what);
 
-/// The job whose id begins with `what`. Errors: kNotFound offers the nearest ids; kInvalidArgument: several do.
+/// The job whose id begins with `what`. Errors: kNotFound offers the nearest ids; kInvalidArgument:
+/// several do.
 Result<JobInfo> find_job(const ClusterState& state, const std::string& what);
-/// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it runs, and when nobody knows.
+/// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it
+/// runs, and when nobody knows.
 std::optional<int> exit_code_of(const JobInfo& job);
 nlohmann::ordered_json to_json(const JobInfo& job, const ClusterState& state);
 void print_row(const JobInfo& job, const ClusterState& state);

@@ -36,19 +36,27 @@ Json worker_json(const WorkerInfo& worker) {
 }
 
 void print_row(const WorkerInfo& worker) {
-  const std::string what = worker.state == "shared" ? std::to_string(worker.actors) + " shared actors"
-                           : worker.actor.is_none() ? ""
-                                                    : worker.class_name + " " + worker.actor.short_hex();
-  say("  %s  %-8s pid %-7d node %s  %7.1f MiB  %8.1f s CPU  %3u threads  %-8s %s\n", worker.worker.short_hex().c_str(), worker.state.c_str(), worker.pid,
-              worker.node.short_hex().c_str(), static_cast<double>(worker.memory_bytes) / (1 << 20), worker.cpu_seconds, worker.threads, worker.process.c_str(),
-              what.c_str());
+  const std::string what =
+      worker.state == "shared" ? std::to_string(worker.actors) + " shared actors"
+      : worker.actor.is_none() ? ""
+                               : worker.class_name + " " + worker.actor.short_hex();
+  say("  %s  %-8s pid %-7d node %s  %7.1f MiB  %8.1f s CPU  %3u threads  %-8s %s\n",
+      worker.worker.short_hex().c_str(), worker.state.c_str(), worker.pid,
+      worker.node.short_hex().c_str(), static_cast<double>(worker.memory_bytes) / (1 << 20),
+      worker.cpu_seconds, worker.threads, worker.process.c_str(), what.c_str());
 }
 
 /// Of what the head tells all at once.
 template <class T>
-int list_state(const ListOptions& options, const Filters& filters, std::vector<T> ClusterState::*items) {
-  if (Status status = check_filters(filters, to_json(T(), ClusterState()), options.kind); !status.ok()) return fail(status);
-  auto state = ask_cluster<ClusterState>(options.address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
+int list_state(const ListOptions& options, const Filters& filters,
+               std::vector<T> ClusterState::*items) {
+  if (Status status = check_filters(filters, to_json(T(), ClusterState()), options.kind);
+      !status.ok())
+    return fail(status);
+  auto state = ask_cluster<ClusterState>(options.address,
+                                         [](NodeClient& client, Deadline deadline, auto done) {
+                                           client.cluster_state(deadline, done);
+                                         });
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();
   for (const T& item : (*state).*items) {
@@ -61,7 +69,8 @@ int list_state(const ListOptions& options, const Filters& filters, std::vector<T
 }
 
 int list_workers(const ListOptions& options, const Filters& filters) {
-  if (Status status = check_filters(filters, worker_json(WorkerInfo()), "workers"); !status.ok()) return fail(status);
+  if (Status status = check_filters(filters, worker_json(WorkerInfo()), "workers"); !status.ok())
+    return fail(status);
   auto nodes = NodeSet::connect(options.address);
   if (!nodes.ok()) return fail(nodes.status());
   Json list = Json::array();
@@ -81,7 +90,8 @@ class JsonArray {
  public:
   void add(const Json& item) {
     std::string text = item.dump(2, ' ', false, Json::error_handler_t::replace);
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
+      text.insert(at + 1, "  ");
     std::printf("%s  %s", std::exchange(empty_, false) ? "[\n" : ",\n", text.c_str());
   }
   void end() { std::printf(empty_ ? "[]\n" : "\n]\n"); }
@@ -102,16 +112,20 @@ int list_actors(const ListOptions& options, const Filters& filters) {
   auto cluster = find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
   EventLoop loop;
-  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
+  auto client =
+      NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
   if (!client.ok()) return fail(client.status());
   JsonArray array;
   std::uint64_t shown = 0;
   bool more = true;
   while (more && (options.limit == 0 || shown < options.limit)) {
-    if (options.limit != 0) request.limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(control::ListActors::kLimitMax, options.limit - shown));
+    if (options.limit != 0)
+      request.limit = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(control::ListActors::kLimitMax, options.limit - shown));
     auto page = observe<ActorPage>(loop, **client, request);
     if (!page.ok()) return fail(page.status());
-    for (const ActorState& actor : page->actors) options.json ? array.add(to_json(actor)) : print_row(actor);
+    for (const ActorState& actor : page->actors)
+      options.json ? array.add(to_json(actor)) : print_row(actor);
     shown += page->actors.size();
     more = !page->next.is_none();
     request.after = page->next;
@@ -128,13 +142,17 @@ int list_command(const ListOptions& options) {
   if (!filters.ok()) return fail(filters.status());
   if (!options.state.empty()) filters->emplace_back("state", options.state);
   const bool pages = options.kind == "actors";
-  if (!pages && (options.limit != 0 || !options.after.empty())) return fail(invalid_argument("--limit and --after are for actors; " + options.kind + " come all at once"));
+  if (!pages && (options.limit != 0 || !options.after.empty()))
+    return fail(invalid_argument("--limit and --after are for actors; " + options.kind +
+                                 " come all at once"));
   if (pages) return list_actors(options, *filters);
   if (options.kind == "nodes") return list_state(options, *filters, &ClusterState::nodes);
   if (options.kind == "workers") return list_workers(options, *filters);
-  if (options.kind == "objects") return list_objects_command(options.address, options.json, *filters);
+  if (options.kind == "objects")
+    return list_objects_command(options.address, options.json, *filters);
   if (options.kind == "jobs") return list_state(options, *filters, &ClusterState::jobs);
-  if (options.kind == "placement-groups") return list_state(options, *filters, &ClusterState::groups);
+  if (options.kind == "placement-groups")
+    return list_state(options, *filters, &ClusterState::groups);
   std::fprintf(stderr, "error: cannot list '%s'; there are %s\n", options.kind.c_str(), kKinds);
   return 2;
 }

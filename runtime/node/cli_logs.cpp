@@ -28,17 +28,27 @@ struct Place {
 std::vector<Place> find_logs(const ClusterState& state, const std::string& what) {
   std::vector<Place> places;
   // A name is that of the living, if there is one: the dead had it before.
-  const bool lives = std::any_of(state.actors.begin(), state.actors.end(), [&](const ActorState& actor) { return actor.name == what && actor.phase != ActorPhase::kDead; });
+  const bool lives =
+      std::any_of(state.actors.begin(), state.actors.end(), [&](const ActorState& actor) {
+        return actor.name == what && actor.phase != ActorPhase::kDead;
+      });
   for (const ActorState& actor : state.actors) {
-    if (actor.actor.hex().starts_with(what) || (actor.name == what && (!lives || actor.phase != ActorPhase::kDead))) {
-      places.push_back({actor.node, "worker-" + actor.worker.hex() + ".log", "actor " + actor.class_name + " " + actor.actor.short_hex(), {}});
+    if (actor.actor.hex().starts_with(what) ||
+        (actor.name == what && (!lives || actor.phase != ActorPhase::kDead))) {
+      places.push_back({actor.node,
+                        "worker-" + actor.worker.hex() + ".log",
+                        "actor " + actor.class_name + " " + actor.actor.short_hex(),
+                        {}});
     }
   }
   for (const JobInfo& job : state.jobs) {
-    if (job.job.hex().starts_with(what)) places.push_back({job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex(), job.job});
+    if (job.job.hex().starts_with(what))
+      places.push_back(
+          {job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex(), job.job});
   }
   for (const NodeInfo& node : state.nodes) {
-    if (node.node.hex().starts_with(what)) places.push_back({node.node, "", "node " + node.node.short_hex(), {}});
+    if (node.node.hex().starts_with(what))
+      places.push_back({node.node, "", "node " + node.node.short_hex(), {}});
   }
   return places;
 }
@@ -54,7 +64,8 @@ Result<Place> choose_log(const ClusterState& state, const std::string& what) {
     }
     for (const JobInfo& job : state.jobs) names.push_back(job.job.hex());
     for (const NodeInfo& node : state.nodes) names.push_back(node.node.hex());
-    return not_found("no actor, job or node is called '" + what + "'" + (names.empty() ? "; see starling status" : offer_closest(what, names)));
+    return not_found("no actor, job or node is called '" + what + "'" +
+                     (names.empty() ? "; see starling status" : offer_closest(what, names)));
   }
   std::string text = "'" + what + "' may be";
   for (const Place& place : places) text += " " + place.label + ",";
@@ -63,16 +74,20 @@ Result<Place> choose_log(const ClusterState& state, const std::string& what) {
 }
 
 bool wrote_here(const ClusterState& state, JobId id) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) { return job.job == id && job.submitted; });
+  return std::any_of(state.jobs.begin(), state.jobs.end(),
+                     [&](const JobInfo& job) { return job.job == id && job.submitted; });
 }
 
 bool is_pending(const ClusterState& state, JobId id) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) { return job.job == id && job.submitted && job.running && job.pid == 0; });
+  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) {
+    return job.job == id && job.submitted && job.running && job.pid == 0;
+  });
 }
 
 bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
   const Deadline deadline = deadline_after(kLogsTimeout);
-  auto job = wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
+  auto job =
+      wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
   return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
 }
 
@@ -84,9 +99,15 @@ class MissingPart {
   void before(const NodeClient::LogChunk& chunk) {
     if (chunk.position > printed_) {
       std::fflush(stdout);
-      const std::string where = printed_ == 0 ? "begins after its first " : "lacks, from byte " + std::to_string(printed_) + " on, ";
-      std::fprintf(stderr, "note: the log of %s %s%llu bytes: they were rotated away (at most the last %llu MiB of a log are kept)\n", label_.c_str(), where.c_str(),
-                   static_cast<unsigned long long>(chunk.position - printed_), static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
+      const std::string where = printed_ == 0
+                                    ? "begins after its first "
+                                    : "lacks, from byte " + std::to_string(printed_) + " on, ";
+      std::fprintf(stderr,
+                   "note: the log of %s %s%llu bytes: they were rotated away (at most the last "
+                   "%llu MiB of a log are kept)\n",
+                   label_.c_str(), where.c_str(),
+                   static_cast<unsigned long long>(chunk.position - printed_),
+                   static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
       printed_ = chunk.position;
     }
     printed_ += chunk.text.size();
@@ -109,24 +130,30 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   std::optional<ClusterState> state;
   if (!what.empty()) {
     Deadline deadline = deadline_after(kLogsTimeout);
-    auto asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+    auto asked = wait_for<ClusterState>(
+        loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
     if (!asked.ok()) return fail(asked.status());
     state = *std::move(asked);
     auto chosen = choose_log(*state, what);
     if (!chosen.ok()) return fail(chosen.status());
     place = *chosen;
     while (!place.job.is_none() && is_pending(*state, place.job)) {
-      if (!follow) return fail(unavailable(place.label + " has not begun, so that it has no log yet; `starling why " + place.job.short_hex() + "` says what it waits for, -f waits with it"));
+      if (!follow)
+        return fail(
+            unavailable(place.label + " has not begun, so that it has no log yet; `starling why " +
+                        place.job.short_hex() + "` says what it waits for, -f waits with it"));
       std::this_thread::sleep_for(kFollowEvery);
       deadline = deadline_after(kLogsTimeout);
-      asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+      asked = wait_for<ClusterState>(loop, deadline,
+                                     [&](auto done) { (*client)->cluster_state(deadline, done); });
       if (!asked.ok()) return fail(asked.status());
       state = *std::move(asked);
       chosen = choose_log(*state, place.job.hex());
       if (!chosen.ok()) return fail(chosen.status());
       place = *chosen;
     }
-    if (place.node.is_none()) return fail(not_found(place.label + " has not been started, so that it has no log"));
+    if (place.node.is_none())
+      return fail(not_found(place.label + " has not been started, so that it has no log"));
     for (const NodeInfo& node : state->nodes) {
       if (node.node != place.node || node.node == (*client)->node_id()) continue;
       ClusterAddress other = *cluster;
@@ -135,10 +162,13 @@ int logs_command(const std::string& address, const std::string& what, bool follo
       client = NodeClient::connect(loop, other, Role::kTool, deadline_after(kLogsTimeout));
       if (!client.ok()) return fail(client.status().with_context("node " + node.node.short_hex()));
     }
-    if ((*client)->node_id() != place.node) return fail(unavailable("the node of " + place.label + " is gone, and its logs with it"));
+    if ((*client)->node_id() != place.node)
+      return fail(unavailable("the node of " + place.label + " is gone, and its logs with it"));
   }
   if (!place.job.is_none() && !wrote_here(*state, place.job)) {
-    return fail(not_found(place.label + " was not submitted: its driver was simply run, and has written where it was run"));
+    return fail(not_found(
+        place.label +
+        " was not submitted: its driver was simply run, and has written where it was run"));
   }
   MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
@@ -146,7 +176,9 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   bool is_over = !follow;
   while (true) {
     Deadline deadline = deadline_after(kLogsTimeout);
-    auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) { (*client)->read_log(place.file, file, offset, deadline, done); });
+    auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) {
+      (*client)->read_log(place.file, file, offset, deadline, done);
+    });
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;
     file = chunk->file;
@@ -155,7 +187,8 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);
     if (is_over) return 0;
-    is_over = !place.job.is_none() && has_ended(loop, **client, place.job);  // then once more, for what was written last
+    is_over = !place.job.is_none() &&
+              has_ended(loop, **client, place.job);  // then once more, for what was written last
     std::this_thread::sleep_for(kFollowEvery);
   }
 }

@@ -17,7 +17,8 @@ Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
   const Deadline deadline = deadline_after(kPatience);
   auto first = NodeClient::connect(set->loop_, *found, Role::kTool, deadline);
   if (!first.ok()) return first.status();
-  auto state = wait_for<ClusterState>(set->loop_, deadline, [&](auto done) { (*first)->cluster_state(deadline, done); });
+  auto state = wait_for<ClusterState>(set->loop_, deadline,
+                                      [&](auto done) { (*first)->cluster_state(deadline, done); });
   if (!state.ok()) return state.status();
   set->cluster_ = *std::move(state);
   const NodeId here = (*first)->node_id();
@@ -30,8 +31,10 @@ Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
       other.address = info.address;
       other.unix_path.clear();
       auto client = NodeClient::connect(set->loop_, other, Role::kTool, deadline_after(kPatience));
-      if (client.ok()) entry.client = *std::move(client);
-      else entry.trouble = client.status();
+      if (client.ok())
+        entry.client = *std::move(client);
+      else
+        entry.trouble = client.status();
     }
     set->nodes_.push_back(std::move(entry));
   }
@@ -41,11 +44,13 @@ Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
 NodeSet::~NodeSet() { nodes_.clear(); }
 
 NodeSet::Entry* NodeSet::find(const NodeId& node) {
-  auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const Entry& entry) { return entry.info.node == node; });
+  auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                            [&](const Entry& entry) { return entry.info.node == node; });
   return found == nodes_.end() ? nullptr : &*found;
 }
 
-std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> questions, std::chrono::milliseconds patience) {
+std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> questions,
+                                                     std::chrono::milliseconds patience) {
   struct Asking {
     explicit Asking(EventLoop& loop) : all(loop) {}
     std::mutex mutex;
@@ -61,17 +66,19 @@ std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> quest
   const Deadline deadline = deadline_after(patience);
   for (const Question& question : questions) {
     const Entry& entry = nodes_[question.node];
-    asking->answers.emplace_back(entry.client ? deadline_exceeded("no answer in time") : entry.trouble);
+    asking->answers.emplace_back(entry.client ? deadline_exceeded("no answer in time")
+                                              : entry.trouble);
     asking->outstanding += entry.client ? 1 : 0;
   }
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const auto& client = nodes_[questions[i].node].client;
     if (!client) continue;
-    client->observe(std::move(questions[i].request), deadline, [asking, i](Result<ObserveAnswer> answer) {
-      std::lock_guard lock(asking->mutex);
-      asking->answers[i] = std::move(answer);
-      asking->answered();
-    });
+    client->observe(std::move(questions[i].request), deadline,
+                    [asking, i](Result<ObserveAnswer> answer) {
+                      std::lock_guard lock(asking->mutex);
+                      asking->answers[i] = std::move(answer);
+                      asking->answered();
+                    });
   }
   {
     std::lock_guard lock(asking->mutex);
@@ -82,11 +89,13 @@ std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> quest
   return asking->answers;
 }
 
-std::vector<Result<ObserveAnswer>> NodeSet::ask_all(const ObserveControl& request, std::chrono::milliseconds patience) {
+std::vector<Result<ObserveAnswer>> NodeSet::ask_all(const ObserveControl& request,
+                                                    std::chrono::milliseconds patience) {
   std::vector<Question> questions;
   for (std::size_t i = 0; i < nodes_.size(); ++i) questions.push_back({i, request});
   auto answers = ask_each(std::move(questions), patience);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].trouble = answers[i].ok() ? Status() : answers[i].status();
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    nodes_[i].trouble = answers[i].ok() ? Status() : answers[i].status();
   return answers;
 }
 
@@ -94,7 +103,9 @@ bool NodeSet::report_silent() const {
   bool any = false;
   for (const Entry& entry : nodes_) {
     if (entry.trouble.ok()) continue;
-    std::fprintf(stderr, "node %s at %s has not answered: %s\n", entry.info.node.short_hex().c_str(), entry.info.address.c_str(), entry.trouble.message().c_str());
+    std::fprintf(stderr, "node %s at %s has not answered: %s\n",
+                 entry.info.node.short_hex().c_str(), entry.info.address.c_str(),
+                 entry.trouble.message().c_str());
     any = true;
   }
   return any;

@@ -10,11 +10,15 @@
 
 namespace runtime {
 
-/// Asks a node, and blocks for the answer. Errors: those of the answer; kDeadlineExceeded when none came in time.
+/// Asks a node, and blocks for the answer. Errors: those of the answer; kDeadlineExceeded when none
+/// came in time.
 template <class T>
-Result<T> observe(EventLoop& loop, NodeClient& node, ObserveControl request, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+Result<T> observe(EventLoop& loop, NodeClient& node, ObserveControl request,
+                  std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   const Deadline deadline = deadline_after(patience);
-  auto answer = wait_for<ObserveAnswer>(loop, deadline, [&](auto done) { node.observe(std::move(request), deadline, std::move(done)); });
+  auto answer = wait_for<ObserveAnswer>(loop, deadline, [&](auto done) {
+    node.observe(std::move(request), deadline, std::move(done));
+  });
   if (!answer.ok()) return answer.status();
   if (auto* value = std::get_if<T>(&*answer)) return std::move(*value);
   return internal_error("the node answered something else than was asked");
@@ -42,14 +46,18 @@ class NodeSet {
   std::vector<Entry>& nodes() { return nodes_; }
   Entry* find(const NodeId& node);
 
-  /// Asks all nodes at the same time; `visit` gets the answers of those that have answered in time, in the order of the nodes. The others have a trouble.
+  /// Asks all nodes at the same time; `visit` gets the answers of those that have answered in time,
+  /// in the order of the nodes. The others have a trouble.
   template <class T>
-  void ask_all(const ObserveControl& request, const std::function<void(const NodeInfo&, T)>& visit, std::chrono::milliseconds patience = std::chrono::seconds(5)) {
+  void ask_all(const ObserveControl& request, const std::function<void(const NodeInfo&, T)>& visit,
+               std::chrono::milliseconds patience = std::chrono::seconds(5)) {
     auto answers = ask_all(request, patience);
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!answers[i].ok()) continue;
-      if (auto* value = std::get_if<T>(&*answers[i])) visit(nodes_[i].info, std::move(*value));
-      else nodes_[i].trouble = internal_error("the node answered something else than was asked");
+      if (auto* value = std::get_if<T>(&*answers[i]))
+        visit(nodes_[i].info, std::move(*value));
+      else
+        nodes_[i].trouble = internal_error("the node answered something else than was asked");
     }
   }
   struct Question {
@@ -57,13 +65,15 @@ class NodeSet {
     ObserveControl request;
   };
   /// Asks all of them at the same time; their answers in that order.
-  std::vector<Result<ObserveAnswer>> ask_each(std::vector<Question> questions, std::chrono::milliseconds patience);
+  std::vector<Result<ObserveAnswer>> ask_each(std::vector<Question> questions,
+                                              std::chrono::milliseconds patience);
   /// Names on stderr the nodes that have not answered. False: there are none.
   bool report_silent() const;
 
  private:
   NodeSet() = default;
-  std::vector<Result<ObserveAnswer>> ask_all(const ObserveControl& request, std::chrono::milliseconds patience);
+  std::vector<Result<ObserveAnswer>> ask_all(const ObserveControl& request,
+                                             std::chrono::milliseconds patience);
 
   EventLoop loop_;
   ClusterAddress address_;

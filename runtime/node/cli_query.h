@@ -13,8 +13,9 @@
 
 namespace runtime {
 
-/// Connects to a node of the cluster at `address` (or the one that find_cluster() finds), calls ask(client, deadline, callback) and waits for the answer.
-/// Errors: those of find_cluster(), of connecting, of the answer; kDeadlineExceeded when none came in 10 s.
+/// Connects to a node of the cluster at `address` (or the one that find_cluster() finds), calls
+/// ask(client, deadline, callback) and waits for the answer. Errors: those of find_cluster(), of
+/// connecting, of the answer; kDeadlineExceeded when none came in 10 s.
 template <class T, class Ask>
 Result<T> ask_cluster(const std::string& address, Ask ask) {
   auto cluster = find_cluster(address);
@@ -34,7 +35,8 @@ inline int fail(const Status& why) {
 
 inline void print_json(const nlohmann::ordered_json& json) {
   // Names come from users and need not be UTF-8.
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n",
+              json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 }  // namespace runtime

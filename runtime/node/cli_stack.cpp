@@ -15,11 +15,13 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kNamedMax = 5;  // of several that may be meant
 
 std::string describe_actor(const ActorState& actor) {
-  return actor.class_name + " " + actor.actor.short_hex() + (actor.name.empty() ? "" : " '" + actor.name + "'");
+  return actor.class_name + " " + actor.actor.short_hex() +
+         (actor.name.empty() ? "" : " '" + actor.name + "'");
 }
 
 /// The actors that `what` may mean: by name, else by the first digits of an id.
-Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client, const std::string& what) {
+Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client,
+                                           const std::string& what) {
   for (const char* key : {"name", "id"}) {
     control::ListActors request;
     request.filters = {{key, what}};
@@ -47,12 +49,15 @@ Result<ActorState> choose_actor(NodeSet& nodes, NodeClient& client, const std::s
       names.push_back(actor.actor.hex());
       if (!actor.name.empty()) names.push_back(actor.name);
     }
-    return not_found("no actor is called '" + what + "', and no actor's id begins so" + (names.empty() ? "; see starling list actors" : offer_closest(what, names)));
+    return not_found("no actor is called '" + what + "', and no actor's id begins so" +
+                     (names.empty() ? "; see starling list actors" : offer_closest(what, names)));
   }
   if (found->size() == 1) return found->front();
   std::string text = "'" + what + "' may be";
-  for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i) text += (i == 0 ? " " : ", ") + describe_actor((*found)[i]);
-  return invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") + "; give more digits of its id");
+  for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i)
+    text += (i == 0 ? " " : ", ") + describe_actor((*found)[i]);
+  return invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") +
+                          "; give more digits of its id");
 }
 
 Json stack_json(const StackReport& report) {
@@ -67,11 +72,16 @@ Json stack_json(const StackReport& report) {
                        {"running_ms", static_cast<double>(thread.running_ns) * 1e-6},
                        {"frames", thread.frames}});
   }
-  return Json{{"pid", report.pid}, {"class", report.class_name}, {"process", report.process}, {"note", report.note}, {"threads", threads}};
+  return Json{{"pid", report.pid},
+              {"class", report.class_name},
+              {"process", report.process},
+              {"note", report.note},
+              {"threads", threads}};
 }
 
 void print_stacks(const ActorState& actor, const StackReport& report) {
-  std::printf("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid, actor.node.short_hex().c_str(), report.process.c_str());
+  std::printf("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid,
+              actor.node.short_hex().c_str(), report.process.c_str());
   if (!report.note.empty()) std::printf("note: %s\n", report.note.c_str());
   bool runs = false;
   for (const ThreadStack& thread : report.threads) runs = runs || thread.actor == actor.actor;
@@ -85,7 +95,8 @@ void print_stacks(const ActorState& actor, const StackReport& report) {
       std::printf(" for %.3f s", static_cast<double>(thread.running_ns) * 1e-9);
     }
     std::printf("\n");
-    for (std::size_t i = 0; i < thread.frames.size(); ++i) std::printf("  #%zu %s\n", i, thread.frames[i].c_str());
+    for (std::size_t i = 0; i < thread.frames.size(); ++i)
+      std::printf("  #%zu %s\n", i, thread.frames[i].c_str());
     if (thread.frames.empty()) std::printf("  (no stack)\n");
   }
 }
@@ -93,7 +104,8 @@ void print_stacks(const ActorState& actor, const StackReport& report) {
 }  // namespace
 
 int stack_command(const std::string& address, const std::string& what, bool json) {
-  if (what.empty()) return fail(invalid_argument("name an actor: its id, the first digits of it, or its name"));
+  if (what.empty())
+    return fail(invalid_argument("name an actor: its id, the first digits of it, or its name"));
   auto nodes = NodeSet::connect(address);
   if (!nodes.ok()) return fail(nodes.status());
   NodeClient* any = nullptr;
@@ -103,16 +115,25 @@ int stack_command(const std::string& address, const std::string& what, bool json
   if (!any) return fail(unavailable("no node of the cluster answers"));
   auto actor = choose_actor(**nodes, *any, what);
   if (!actor.ok()) return fail(actor.status());
-  if (actor->phase == ActorPhase::kDead) return fail(actor_died("actor " + describe_actor(*actor) + " is dead: " + actor->death.text));
-  if (actor->node.is_none()) return fail(unavailable("actor " + describe_actor(*actor) + " is " + std::string(to_string(actor->phase)) + " and has no process: " + actor->pending_reason));
+  if (actor->phase == ActorPhase::kDead)
+    return fail(actor_died("actor " + describe_actor(*actor) + " is dead: " + actor->death.text));
+  if (actor->node.is_none())
+    return fail(unavailable("actor " + describe_actor(*actor) + " is " +
+                            std::string(to_string(actor->phase)) +
+                            " and has no process: " + actor->pending_reason));
   NodeSet::Entry* node = (*nodes)->find(actor->node);
   if (!node || !node->client) {
-    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " + describe_actor(*actor) + " runs, cannot be reached" + (node ? ": " + node->trouble.message() : "")));
+    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " +
+                            describe_actor(*actor) + " runs, cannot be reached" +
+                            (node ? ": " + node->trouble.message() : "")));
   }
-  auto report = observe<StackReport>((*nodes)->loop(), *node->client, control::ReadStack{actor->actor});
+  auto report =
+      observe<StackReport>((*nodes)->loop(), *node->client, control::ReadStack{actor->actor});
   if (!report.ok()) return fail(report.status());
-  if (json) print_json(stack_json(*report));
-  else print_stacks(*actor, *report);
+  if (json)
+    print_json(stack_json(*report));
+  else
+    print_stacks(*actor, *report);
   return 0;
 }
 

@@ -52,38 +52,50 @@ Status explain_listen(const Status& status, const Endpoint& bind) {
   boost::system::error_code is_name;
   const auto address = asio::ip::make_address(bind.host, is_name);
   if (!is_name && !is_address_of_this_machine(address)) {
-    return Status(status.code(), "--bind " + bind.host + ": not an address of this machine; an address that is translated on its way here belongs in --advertise");
+    return Status(status.code(), "--bind " + bind.host +
+                                     ": not an address of this machine; an address that is "
+                                     "translated on its way here belongs in --advertise");
   }
   for (const SessionInfo& session : running_sessions()) {
     auto other = Endpoint::parse(session.address);
     if (bind.port == 0 || !other.ok() || other->port != bind.port) continue;
-    return Status(status.code(), status.message() + " (a node of cluster " + session.cluster.short_hex() + ", pid " +
-                                     std::to_string(session.pid) + ", listens at " + session.address +
-                                     "; stop it with `starling stop --address " + session.address + "`, or choose another --port)");
+    return Status(status.code(), status.message() + " (a node of cluster " +
+                                     session.cluster.short_hex() + ", pid " +
+                                     std::to_string(session.pid) + ", listens at " +
+                                     session.address + "; stop it with `starling stop --address " +
+                                     session.address + "`, or choose another --port)");
   }
   return status;
 }
 
-std::string announcement(const StartOptions& options, const StartPlan& plan, const std::string& address) {
-  std::string text = options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
+std::string announcement(const StartOptions& options, const StartPlan& plan,
+                         const std::string& address) {
+  std::string text =
+      options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
   text += "node " + plan.node.node.short_hex() + ", pid " + std::to_string(::getpid()) + "\n";
   text += "logs: " + (plan.node.session_dir / "logs").string() + "\n";
   if (options.head && !options.is_private) {
     text += "another node: starling start --address " + address + "\n";
     if (!plan.node.bind.is_loopback()) {
-      text += "  on another machine with STARLING_TOKEN_FILE naming a copy of " + (plan.node.session_dir.parent_path() / "token").string() + "\n";
+      text += "  on another machine with STARLING_TOKEN_FILE naming a copy of " +
+              (plan.node.session_dir.parent_path() / "token").string() + "\n";
     }
     text += "stop it all:  starling stop\n";
   }
   return text + address + "\n";
 }
 
-/// The process of a node. It is a member of its cluster under one node id, and under another each time that the cluster has declared it dead and it comes
-/// back: what an older one ran has been replaced.
+/// The process of a node. It is a member of its cluster under one node id, and under another each
+/// time that the cluster has declared it dead and it comes back: what an older one ran has been
+/// replaced.
 class NodeRun {
  public:
   NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
-      : options_(options), plan_(std::move(plan)), report_(report), signals_(loop_.context(), SIGINT, SIGTERM), signalled_(loop_) {
+      : options_(options),
+        plan_(std::move(plan)),
+        report_(report),
+        signals_(loop_.context(), SIGINT, SIGTERM),
+        signalled_(loop_) {
     // Before anything else, so that a Ctrl-C while starting is no abrupt end.
     await_signals();
   }
@@ -106,7 +118,8 @@ class NodeRun {
   }
 
  private:
-  /// SIGTERM has the node drained, if it has time for that; the second one, or SIGINT, ends it at once.
+  /// SIGTERM has the node drained, if it has time for that; the second one, or SIGINT, ends it at
+  /// once.
   void await_signals() {
     signals_.async_wait([this](boost::system::error_code ec, int number) {
       if (ec) return;
@@ -132,7 +145,8 @@ class NodeRun {
     remove_session(plan_.node.session_dir);
     std::error_code ignored;
     fs::remove_all(plan_.node.session_dir, ignored);
-    fs::remove(plan_.node.session_dir.parent_path(), ignored);  // succeeds only when no other node is in it
+    fs::remove(plan_.node.session_dir.parent_path(),
+               ignored);  // succeeds only when no other node is in it
   }
 
   /// A session's folder, the node, and everybody's way to find it.
@@ -144,7 +158,8 @@ class NodeRun {
     if (!address_.empty()) {
       if (Status status = publish_session(session_info(), false); !status.ok()) return status;
     }
-    if (options_.head && options_.journal.empty() && !options_.is_private) plan_.node.journal = *session / "journal";
+    if (options_.head && options_.journal.empty() && !options_.is_private)
+      plan_.node.journal = *session / "journal";
     plan_.node.durable = keeps_journal();
     // Before anything runs: a folder that cannot be written to is better known now.
     if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
@@ -159,7 +174,8 @@ class NodeRun {
       plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
     }
     if (report_.background()) {
-      if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok()) return status;
+      if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok())
+        return status;
     }
     auto node = Node::start(loop_, plan_.node);
     if (!node.ok()) return explain_listen(node.status(), plan_.node.bind);
@@ -168,12 +184,14 @@ class NodeRun {
       return stop_reason_;
     });
     address_ = node_->address();
-    if (Status status = note_cluster(plan_.node.node); !status.ok()) LOG(warn, "{}", status.message());
+    if (Status status = note_cluster(plan_.node.node); !status.ok())
+      LOG(warn, "{}", status.message());
     if (Status status = publish_session(session_info(), is_what_commands_mean()); !status.ok()) {
       give_up();
       return status;
     }
-    LOG(info, "{} {} of cluster {} listens at {}", options_.head ? "head" : "node", plan_.node.node.hex(), plan_.node.cluster.hex(), node_->address());
+    LOG(info, "{} {} of cluster {} listens at {}", options_.head ? "head" : "node",
+        plan_.node.node.hex(), plan_.node.cluster.hex(), node_->address());
     if (!told_to_stop.ok()) node_->stop(told_to_stop);
     return {};
   }
@@ -184,8 +202,10 @@ class NodeRun {
     for (;;) {
       Status status = try_to_join();
       if (status.ok()) return status;
-      const bool passing = status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
-      const bool signalled = passing && steady_now() <= patience && loop_.run_until(signalled_, deadline_after(kRejoinPause));
+      const bool passing =
+          status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
+      const bool signalled = passing && steady_now() <= patience &&
+                             loop_.run_until(signalled_, deadline_after(kRejoinPause));
       if (passing && steady_now() <= patience && !signalled) continue;
       drop_session();
       return signalled ? stop_reason_ : status;
@@ -193,7 +213,8 @@ class NodeRun {
   }
 
   void leave() {
-    if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok()) plan_.node.bind.port = endpoint->port;  // where others know it
+    if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok())
+      plan_.node.bind.port = endpoint->port;  // where others know it
     give_up();
     remove_session(plan_.node.session_dir);
     if (!keeps_journal() && !plan_.node.journal.empty()) {
@@ -218,17 +239,23 @@ class NodeRun {
     return 1;
   }
 
-  /// Commands that name no cluster use what was started last; of one cluster's nodes here the first, which stays longest: not one that comes and goes.
+  /// Commands that name no cluster use what was started last; of one cluster's nodes here the
+  /// first, which stays longest: not one that comes and goes.
   bool is_what_commands_mean() const {
     if (options_.is_private || options_.head) return !options_.is_private;
     const std::vector<SessionInfo> sessions = running_sessions();
-    return std::none_of(sessions.begin(), sessions.end(), [&](const SessionInfo& other) { return other.cluster == plan_.node.cluster && other.node != plan_.node.node; });
+    return std::none_of(sessions.begin(), sessions.end(), [&](const SessionInfo& other) {
+      return other.cluster == plan_.node.cluster && other.node != plan_.node.node;
+    });
   }
 
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
 
   Status note_cluster(NodeId beside) const {
-    return keeps_journal() ? write_cluster_file(plan_.node.journal, ClusterFile{plan_.node.cluster, plan_.node.token, beside}) : Status();
+    return keeps_journal()
+               ? write_cluster_file(plan_.node.journal,
+                                    ClusterFile{plan_.node.cluster, plan_.node.token, beside})
+               : Status();
   }
 
   SessionInfo session_info() const {
@@ -251,7 +278,7 @@ class NodeRun {
   EventLoop loop_;
   asio::signal_set signals_;
   Event signalled_;
-  Status stop_reason_;          // of a signal; with node_ written on the loop, where signals arrive
+  Status stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
   std::unique_ptr<Node> node_;
   std::string address_;  // of the node now, or last
 };
@@ -271,7 +298,9 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   }
   plan->node.metrics = metrics;
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file-size limit that is too low is an error of the write, with the file's name
+  ::signal(
+      SIGXFSZ,
+      SIG_IGN);  // a file-size limit that is too low is an error of the write, with the file's name
   if (options.block || options.is_private) {
     if (options.is_private) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -281,7 +310,8 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
     return run_node(options, std::move(*plan), report);
   }
   auto shared = std::make_shared<StartPlan>(std::move(*plan));
-  return run_in_background([&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
+  return run_in_background(
+      [&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
 }
 
 }  // namespace runtime

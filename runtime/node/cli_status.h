@@ -21,7 +21,8 @@ void print_row(const NodeInfo& node);
 void print_row(const ActorState& actor);
 void print_row(const GroupState& group);
 
-/// For what needs more of the cluster to be shown than itself, like a job (cli_jobs.h), there are others.
+/// For what needs more of the cluster to be shown than itself, like a job (cli_jobs.h), there are
+/// others.
 template <class T>
 nlohmann::ordered_json to_json(const T& item, const ClusterState&) {
   return to_json(item);

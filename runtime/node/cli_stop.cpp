@@ -15,11 +15,13 @@ namespace runtime {
 namespace {
 
 constexpr auto kAskTimeout = std::chrono::seconds(3);
-constexpr auto kEndMax = std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
+constexpr auto kEndMax =
+    std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
 constexpr auto kStopPoll = std::chrono::milliseconds(10);
 constexpr auto kHearMax = std::chrono::seconds(1);
 
-Status ask_to_stop(EventLoop& loop, const ClusterAddress& address, std::unique_ptr<NodeClient>* kept) {
+Status ask_to_stop(EventLoop& loop, const ClusterAddress& address,
+                   std::unique_ptr<NodeClient>* kept) {
   auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kAskTimeout));
   if (!client.ok()) return client.status();
   Deadline deadline = deadline_after(kAskTimeout);
@@ -33,7 +35,8 @@ bool say_what_is_left(const std::unique_ptr<NodeClient>& client) {
   if (!client) return false;
   // What it said last may still be on its way through this process.
   const Deadline deadline = deadline_after(kHearMax);
-  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kStopPoll);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(kStopPoll);
   const std::string left = client->left_behind();
   if (!left.empty()) std::fprintf(stderr, "error: %s\n", left.c_str());
   return !left.empty();
@@ -49,7 +52,9 @@ bool wait_until_stopped(const std::vector<SessionInfo>& sessions, Deadline deadl
 
 /// Nodes of this machine. The head comes first: it stops the others in order.
 int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node) {
-  std::stable_sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
+  std::stable_sort(
+      sessions.begin(), sessions.end(),
+      [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
   bool head_stops_them = sessions[0].is_head;
   std::vector<std::unique_ptr<NodeClient>> clients(sessions.size());
   for (std::size_t i = 0; i < sessions.size(); ++i) {
@@ -57,19 +62,22 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
     auto address = address_of(sessions[i]);
     Status asked = address.ok() ? ask_to_stop(loop, *address, &clients[i]) : address.status();
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
-      std::fprintf(stderr, "error: %s\n", asked.message().c_str());  // a wrong token: not ours to kill
+      std::fprintf(stderr, "error: %s\n",
+                   asked.message().c_str());  // a wrong token: not ours to kill
       return 1;
     }
     if (!asked.ok()) head_stops_them = false;
     if (!asked.ok() && is_running(sessions[i])) {
-      std::fprintf(stderr, "node %s does not answer (%s): killing it\n", sessions[i].address.c_str(), asked.message().c_str());
+      std::fprintf(stderr, "node %s does not answer (%s): killing it\n",
+                   sessions[i].address.c_str(), asked.message().c_str());
       ::kill(sessions[i].pid, SIGKILL);  // its workers die with it
     }
   }
   if (!wait_until_stopped(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
     for (const SessionInfo& session : sessions) {
       if (!is_running(session)) continue;
-      std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(), session.pid);
+      std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(),
+                   session.pid);
       ::kill(session.pid, SIGKILL);
     }
     if (!wait_until_stopped(sessions, deadline_after(std::chrono::seconds(2)))) {
@@ -79,10 +87,12 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
   }
   for (const SessionInfo& session : sessions) remove_session(session.dir);
   if (one_node) {
-    std::printf("stopped node %s of cluster %s, which goes on\n", sessions[0].address.c_str(), sessions[0].cluster.short_hex().c_str());
+    std::printf("stopped node %s of cluster %s, which goes on\n", sessions[0].address.c_str(),
+                sessions[0].cluster.short_hex().c_str());
     return say_what_is_left(clients[0]) ? 1 : 0;
   }
-  std::printf("stopped cluster %s: %zu node%s\n", sessions[0].cluster.short_hex().c_str(), sessions.size(), sessions.size() == 1 ? "" : "s");
+  std::printf("stopped cluster %s: %zu node%s\n", sessions[0].cluster.short_hex().c_str(),
+              sessions.size(), sessions.size() == 1 ? "" : "s");
   return say_what_is_left(clients[0]) ? 1 : 0;
 }
 
@@ -94,10 +104,13 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
     return 1;
   }
   Deadline deadline = deadline_after(kEndMax);
-  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kStopPoll);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(kStopPoll);
   if (!client->channel()->closed()) {
-    std::fprintf(stderr, "error: %s was asked to stop, and has not within %lld s; it may still be removing nodes: see its log\n", address.address.c_str(),
-                 static_cast<long long>(kEndMax.count()));
+    std::fprintf(stderr,
+                 "error: %s was asked to stop, and has not within %lld s; it may still be removing "
+                 "nodes: see its log\n",
+                 address.address.c_str(), static_cast<long long>(kEndMax.count()));
     return 1;
   }
   std::printf("asked %s to stop; it has closed its connection\n", address.address.c_str());
@@ -118,16 +131,21 @@ int stop_command(const std::string& explicit_address) {
   }
   EventLoop loop;
   std::vector<SessionInfo> sessions = running_sessions();
-  auto exact = std::find_if(sessions.begin(), sessions.end(), [&](const SessionInfo& s) { return s.address == found->address; });
-  // An address that is another machine's head must not end the node of that cluster which happens to run here.
-  if (named && (exact == sessions.end() || (found->address != wanted && !wanted.starts_with("localhost:")))) {
+  auto exact = std::find_if(sessions.begin(), sessions.end(),
+                            [&](const SessionInfo& s) { return s.address == found->address; });
+  // An address that is another machine's head must not end the node of that cluster which happens
+  // to run here.
+  if (named && (exact == sessions.end() ||
+                (found->address != wanted && !wanted.starts_with("localhost:")))) {
     ClusterAddress elsewhere = *found;
     elsewhere.address = wanted;
     elsewhere.unix_path.clear();
     return stop_elsewhere(loop, elsewhere);
   }
   bool one_node = named && !exact->is_head;
-  std::erase_if(sessions, [&](const SessionInfo& s) { return one_node ? s.address != found->address : s.cluster != found->cluster; });
+  std::erase_if(sessions, [&](const SessionInfo& s) {
+    return one_node ? s.address != found->address : s.cluster != found->cluster;
+  });
   if (sessions.empty()) {
     std::fprintf(stderr, "error: %s has just ended\n", found->address.c_str());
     return 1;

@@ -27,7 +27,8 @@ void write_output(int fd, std::string_view bytes) {
   }
 }
 
-/// One submitted job as this command sees it. Its callbacks run on the loop, which this thread drives.
+/// One submitted job as this command sees it. Its callbacks run on the loop, which this thread
+/// drives.
 struct Submission {
   explicit Submission(EventLoop& loop) : over(loop), signals(loop.context(), SIGINT, SIGTERM) {}
 
@@ -53,7 +54,8 @@ struct Submission {
     if (interrupted != 0) return 128 + interrupted;
     if (end->exit_code == 0) return 0;
     // Its output has come here as it was written.
-    std::fprintf(stderr, "error: job %s failed: %s (starling job logs %s)\n", job.short_hex().c_str(), end->text.c_str(), job.short_hex().c_str());
+    std::fprintf(stderr, "error: job %s failed: %s (starling job logs %s)\n",
+                 job.short_hex().c_str(), end->text.c_str(), job.short_hex().c_str());
     return end->signal != 0 ? 128 + end->signal : end->exit_code;
   }
 };
@@ -67,7 +69,8 @@ struct Start {
   std::unique_ptr<NodeClient> elsewhere;  // `client`, where it is another node than the one asked
 };
 
-Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, const SubmitOptions& options, const std::optional<JobPlace>& place,
+Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
+            const SubmitOptions& options, const std::optional<JobPlace>& place,
             NodeClient::SubmitRequest request) {
   Start start;
   start.client = &asked;
@@ -76,7 +79,8 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, 
     at = address_of(*place, asked_at);
     auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kSubmitTimeout));
     if (!there.ok()) {
-      start.status = there.status().with_context("node " + place->node.short_hex() + " at " + place->address + ", which has what the job takes");
+      start.status = there.status().with_context("node " + place->node.short_hex() + " at " +
+                                                 place->address + ", which has what the job takes");
       return start;
     }
     start.elsewhere = *std::move(there);
@@ -89,16 +93,23 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, 
     submission->lost = reason.with_context("the job's node");
     submission->over.set();
   });
-  start.status = ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
+  start.status =
+      ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
   if (!start.status.ok()) return start;
   NodeClient::SubmitHandlers handlers;
-  handlers.on_output = [](bool is_stderr, std::string bytes) { write_output(is_stderr ? 2 : 1, bytes); };
+  handlers.on_output = [](bool is_stderr, std::string bytes) {
+    write_output(is_stderr ? 2 : 1, bytes);
+  };
   handlers.on_end = [submission](DeathCause cause) {
     submission->end = std::move(cause);
     submission->over.set();
   };
-  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kSubmitTimeout) : kUnpackTimeout);
-  auto job = wait_for<JobId>(loop, deadline, [&](auto done) { start.client->submit(std::move(request), std::move(handlers), deadline, done); });
+  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty()
+                                               ? std::chrono::milliseconds(kSubmitTimeout)
+                                               : kUnpackTimeout);
+  auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
+    start.client->submit(std::move(request), std::move(handlers), deadline, done);
+  });
   start.status = job.status();
   start.may_have_begun = start.client->channel()->closed();
   if (job.ok()) submission->job = *job;
@@ -108,7 +119,8 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, 
 }  // namespace
 
 int submit_command(const SubmitOptions& options) {
-  if (options.command.empty()) return fail(invalid_argument("no command to run: starling submit -- ./driver arguments"));
+  if (options.command.empty())
+    return fail(invalid_argument("no command to run: starling submit -- ./driver arguments"));
   ::signal(SIGPIPE, SIG_IGN);
   auto cluster = find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
@@ -117,9 +129,11 @@ int submit_command(const SubmitOptions& options) {
   request.detached = options.detach;
   for (const std::string& line : options.env) {
     std::size_t equals = line.find('=');
-    if (equals == std::string::npos || equals == 0) return fail(invalid_argument("--env is not KEY=VALUE: " + line));
+    if (equals == std::string::npos || equals == 0)
+      return fail(invalid_argument("--env is not KEY=VALUE: " + line));
     const std::string name = line.substr(0, equals);
-    if (name == "STARLING_ADDRESS" || name == "STARLING_TOKEN") return fail(invalid_argument("--env " + name + ": the job gets the cluster's own"));
+    if (name == "STARLING_ADDRESS" || name == "STARLING_TOKEN")
+      return fail(invalid_argument("--env " + name + ": the job gets the cluster's own"));
     request.env[name] = line.substr(equals + 1);
   }
 
@@ -128,7 +142,9 @@ int submit_command(const SubmitOptions& options) {
   if (!asked.ok()) return fail(asked.status());
   std::optional<JobPlace> place;
   if (options.takes_something()) {
-    if (Status status = check_files(loop, **asked, options.working_dir, options.command[0]); !status.ok()) return fail(status);
+    if (Status status = check_files(loop, **asked, options.working_dir, options.command[0]);
+        !status.ok())
+      return fail(status);
     auto found = wait_for_place(loop, **asked, options);
     if (!found.ok()) return fail(found.status());
     place = *std::move(found);
@@ -138,8 +154,11 @@ int submit_command(const SubmitOptions& options) {
   Start start;
   while (true) {
     start = begin(loop, **asked, *cluster, options, place, request);
-    if (start.status.ok() || !place || start.may_have_begun || start.status.code() != ErrorCode::kUnavailable) break;
-    std::fprintf(stderr, "job %s has not begun and looks for another place: %s\n", place->job.short_hex().c_str(), shown(start.status.message()).c_str());
+    if (start.status.ok() || !place || start.may_have_begun ||
+        start.status.code() != ErrorCode::kUnavailable)
+      break;
+    std::fprintf(stderr, "job %s has not begun and looks for another place: %s\n",
+                 place->job.short_hex().c_str(), shown(start.status.message()).c_str());
     auto another = wait_for_another_place(loop, **asked, *place);
     if (!another.ok()) return fail(another.status());
     place = *std::move(another);

@@ -1,4 +1,5 @@
-// What the commands print: names and reasons come from other people's programs, and a terminal must not obey them.
+// What the commands print: names and reasons come from other people's programs, and a terminal must
+// not obey them.
 #pragma once
 
 #include <string>

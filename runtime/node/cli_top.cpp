@@ -17,7 +17,8 @@ namespace runtime {
 
 namespace {
 
-constexpr std::chrono::milliseconds kRatePause{500};  // between the two looks that rates are made of
+constexpr std::chrono::milliseconds kRatePause{
+    500};  // between the two looks that rates are made of
 constexpr std::size_t kActorsAsked = 2'000;
 constexpr int kRowsDefault = 20;
 constexpr int kReconnectEvery = 15;  // looks, when all nodes answer
@@ -84,7 +85,9 @@ double seconds_between(const NodeLoad& before, const NodeLoad& now) {
 
 Look take_look(NodeSet& nodes) {
   Look look;
-  nodes.ask_all<NodeLoad>(control::ReadLoad{kActorsAsked}, [&](const NodeInfo& info, NodeLoad load) { look.loads[info.node] = std::move(load); });
+  nodes.ask_all<NodeLoad>(
+      control::ReadLoad{kActorsAsked},
+      [&](const NodeInfo& info, NodeLoad load) { look.loads[info.node] = std::move(load); });
   return look;
 }
 
@@ -98,18 +101,24 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
     text += '\n';
   };
   std::vector<Row> rows;
-  line("%-8s %-21s %9s %15s %15s %7s %7s %9s %7s", "NODE", "ADDRESS", "CPU", "MEMORY GiB", "STORE GiB", "ACTORS", "WORKERS", "CALLS/s", "IN LINE");
+  line("%-8s %-21s %9s %15s %15s %7s %7s %9s %7s", "NODE", "ADDRESS", "CPU", "MEMORY GiB",
+       "STORE GiB", "ACTORS", "WORKERS", "CALLS/s", "IN LINE");
   for (const NodeSet::Entry& entry : nodes.nodes()) {
     const NodeId id = entry.info.node;
     auto found = now.loads.find(id);
     if (found == now.loads.end()) {
-      line("%-8s %-21s no answer: %.200s", id.short_hex().c_str(), entry.info.address.c_str(), entry.trouble.message().c_str());
+      line("%-8s %-21s no answer: %.200s", id.short_hex().c_str(), entry.info.address.c_str(),
+           entry.trouble.message().c_str());
       continue;
     }
     const NodeLoad& load = found->second;
     auto earlier = before.loads.find(id);
-    const double seconds = earlier == before.loads.end() ? 0 : seconds_between(earlier->second, load);
-    const double busy = seconds > 0 ? (number(load, "machine_busy_seconds") - number(earlier->second, "machine_busy_seconds")) / seconds : 0;
+    const double seconds =
+        earlier == before.loads.end() ? 0 : seconds_between(earlier->second, load);
+    const double busy = seconds > 0 ? (number(load, "machine_busy_seconds") -
+                                       number(earlier->second, "machine_busy_seconds")) /
+                                          seconds
+                                    : 0;
     std::uint64_t calls = 0, calls_before = 0, waiting = 0;
     for (const ClassLoad& of_class : load.classes) {
       calls += of_class.calls;
@@ -121,32 +130,54 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
       for (const ActorLoad& actor : earlier->second.actors) actors_before[actor.actor] = &actor;
     }
     double workers = 0;
-    for (const char* state : {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"}) workers += number(load, state);
-    const double store = number(load, "store_capacity_bytes") > 0 ? number(load, "store_leased_bytes") + number(load, "store_published_bytes") + number(load, "store_replica_bytes") + number(load, "store_orphaned_bytes") : 0;
-    line("%-8s %-21s %5.1f/%-3.0f %7.2f/%-7.2f %7.2f/%-7.2f %7.0f %7.0f %9.0f %7llu", id.short_hex().c_str(), entry.info.address.c_str(), std::max(0.0, busy), number(load, "cpus"),
-         as_gib(number(load, "memory_used_bytes")), as_gib(number(load, "memory_limit_bytes")), as_gib(store), as_gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
-         seconds > 0 && calls >= calls_before ? static_cast<double>(calls - calls_before) / seconds : 0.0, static_cast<unsigned long long>(waiting));
+    for (const char* state :
+         {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"})
+      workers += number(load, state);
+    const double store =
+        number(load, "store_capacity_bytes") > 0
+            ? number(load, "store_leased_bytes") + number(load, "store_published_bytes") +
+                  number(load, "store_replica_bytes") + number(load, "store_orphaned_bytes")
+            : 0;
+    line("%-8s %-21s %5.1f/%-3.0f %7.2f/%-7.2f %7.2f/%-7.2f %7.0f %7.0f %9.0f %7llu",
+         id.short_hex().c_str(), entry.info.address.c_str(), std::max(0.0, busy),
+         number(load, "cpus"), as_gib(number(load, "memory_used_bytes")),
+         as_gib(number(load, "memory_limit_bytes")), as_gib(store),
+         as_gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
+         seconds > 0 && calls >= calls_before ? static_cast<double>(calls - calls_before) / seconds
+                                              : 0.0,
+         static_cast<unsigned long long>(waiting));
     for (const ActorLoad& actor : load.actors) {
       Row row{&actor, id, 0, 0};
-      if (auto known = actors_before.find(actor.actor); known != actors_before.end() && seconds > 0 && actor.calls >= known->second->calls) {
+      if (auto known = actors_before.find(actor.actor);
+          known != actors_before.end() && seconds > 0 && actor.calls >= known->second->calls) {
         row.calls_per_s = static_cast<double>(actor.calls - known->second->calls) / seconds;
-        row.busy = static_cast<double>(actor.busy_ns - std::min(actor.busy_ns, known->second->busy_ns)) * 1e-9 / seconds;
+        row.busy =
+            static_cast<double>(actor.busy_ns - std::min(actor.busy_ns, known->second->busy_ns)) *
+            1e-9 / seconds;
       }
-      if (!actor.running.empty()) row.busy = std::max(row.busy, std::min(1.0, static_cast<double>(actor.running_ns) * 1e-9 / std::max(seconds, 1e-3)));
+      if (!actor.running.empty())
+        row.busy = std::max(row.busy, std::min(1.0, static_cast<double>(actor.running_ns) * 1e-9 /
+                                                        std::max(seconds, 1e-3)));
       rows.push_back(row);
     }
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return std::tuple(a.calls_per_s, a.busy, a.load->waiting, b.load->actor) > std::tuple(b.calls_per_s, b.busy, b.load->waiting, a.load->actor);
+    return std::tuple(a.calls_per_s, a.busy, a.load->waiting, b.load->actor) >
+           std::tuple(b.calls_per_s, b.busy, b.load->waiting, a.load->actor);
   });
   text += '\n';
-  line("%-8s %-24s %-8s %7s %9s %6s %8s %8s  %s", "ACTOR", "CLASS", "NODE", "PID", "CALLS/s", "BUSY", "IN LINE", "FAILED", "RUNS");
+  line("%-8s %-24s %-8s %7s %9s %6s %8s %8s  %s", "ACTOR", "CLASS", "NODE", "PID", "CALLS/s",
+       "BUSY", "IN LINE", "FAILED", "RUNS");
   for (std::size_t i = 0; i < std::min(rows.size(), static_cast<std::size_t>(actor_rows)); ++i) {
     const ActorLoad& load = *rows[i].load;
     char runs[160] = "";
-    if (!load.running.empty()) std::snprintf(runs, sizeof runs, "%.100s for %.1f s", load.running.c_str(), static_cast<double>(load.running_ns) * 1e-9);
-    line("%-8s %-24.24s %-8s %7d %9.0f %5.0f%% %8llu %8llu  %s", load.actor.short_hex().c_str(), load.class_name.c_str(), rows[i].node.short_hex().c_str(), load.pid, rows[i].calls_per_s,
-         100 * rows[i].busy, static_cast<unsigned long long>(load.waiting), static_cast<unsigned long long>(load.failed), runs);
+    if (!load.running.empty())
+      std::snprintf(runs, sizeof runs, "%.100s for %.1f s", load.running.c_str(),
+                    static_cast<double>(load.running_ns) * 1e-9);
+    line("%-8s %-24.24s %-8s %7d %9.0f %5.0f%% %8llu %8llu  %s", load.actor.short_hex().c_str(),
+         load.class_name.c_str(), rows[i].node.short_hex().c_str(), load.pid, rows[i].calls_per_s,
+         100 * rows[i].busy, static_cast<unsigned long long>(load.waiting),
+         static_cast<unsigned long long>(load.failed), runs);
   }
   return text;
 }
@@ -174,7 +205,8 @@ int top_command(const TopOptions& options) {
   std::this_thread::sleep_for(kRatePause);
   if (options.once || ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0) {
     const Look now = take_look(**nodes);
-    std::fputs(render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault).c_str(), stdout);
+    std::fputs(render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault).c_str(),
+               stdout);
     return (*nodes)->report_silent() ? 1 : 0;
   }
   struct sigaction action {};
@@ -190,7 +222,9 @@ int top_command(const TopOptions& options) {
     before = std::move(now);
     if (terminal.wait_for_end(options.every)) break;
     // Nodes that have joined, or come back.
-    const bool some_silent = std::any_of((*nodes)->nodes().begin(), (*nodes)->nodes().end(), [](const NodeSet::Entry& entry) { return !entry.trouble.ok(); });
+    const bool some_silent =
+        std::any_of((*nodes)->nodes().begin(), (*nodes)->nodes().end(),
+                    [](const NodeSet::Entry& entry) { return !entry.trouble.ok(); });
     if (!some_silent && ++looks % kReconnectEvery != 0) continue;
     if (auto fresh = NodeSet::connect(options.address); fresh.ok()) *nodes = *std::move(fresh);
   }

@@ -5,7 +5,8 @@
 
 namespace runtime {
 
-/// `what` is the id of an actor, a placement group, a node or a job (its first digits are enough), or a name. Returns the exit code.
+/// `what` is the id of an actor, a placement group, a node or a job (its first digits are enough),
+/// or a name. Returns the exit code.
 int why_command(const std::string& address, const std::string& what);
 
 }  // namespace runtime

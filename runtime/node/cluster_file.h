@@ -1,4 +1,5 @@
-// What a journal's folder says about the cluster that it is of, in a file of its own (cluster.json, 0600), so that `starling start --head --journal` goes on with it.
+// What a journal's folder says about the cluster that it is of, in a file of its own (cluster.json,
+// 0600), so that `starling start --head --journal` goes on with it.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +21,8 @@ struct ClusterFile {
 /// Nothing when the folder is new. Errors: kInvalidArgument (malformed, or not to be read).
 Result<std::optional<ClusterFile>> read_cluster_file(const std::filesystem::path& journal);
 /// Makes the folder if need be.
-Status check_journal_folder(const std::filesystem::path& journal, const std::optional<ClusterFile>& file);
+Status check_journal_folder(const std::filesystem::path& journal,
+                            const std::optional<ClusterFile>& file);
 
 Status write_cluster_file(const std::filesystem::path& journal, const ClusterFile& file);
 

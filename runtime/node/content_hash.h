@@ -1,5 +1,5 @@
-// The name of a file by what is in it: BLAKE2b-256, which nobody can make collide. (Programs that drivers register go by XXH3, which is faster and only has to
-// tell the honest apart.)
+// The name of a file by what is in it: BLAKE2b-256, which nobody can make collide. (Programs that
+// drivers register go by XXH3, which is faster and only has to tell the honest apart.)
 #pragma once
 
 #include <sodium/crypto_generichash.h>
@@ -15,7 +15,10 @@ namespace runtime {
 class ContentHash {
  public:
   ContentHash() { crypto_generichash_init(&state_, nullptr, 0, crypto_generichash_BYTES); }
-  void add(std::string_view bytes) { crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()); }
+  void add(std::string_view bytes) {
+    crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                              bytes.size());
+  }
   /// 64 lower-case hex digits. Once.
   std::string finish();
 

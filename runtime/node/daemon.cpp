@@ -64,13 +64,15 @@ int run_in_background(const std::function<int(StartReport& report)>& body) {
   std::fflush(nullptr);
   pid_t child = ::fork();
   if (child < 0) {
-    std::fprintf(stderr, "error: %s\n", errno_status(errno, "starting a process").message().c_str());
+    std::fprintf(stderr, "error: %s\n",
+                 errno_status(errno, "starting a process").message().c_str());
     return 1;
   }
   if (child == 0) {
     ::setsid();
     ::signal(SIGHUP, SIG_IGN);
-    // Whoever waits for an inherited pipe to close must not wait for the daemon's end: only 0 to 2 and the report stay.
+    // Whoever waits for an inherited pipe to close must not wait for the daemon's end: only 0 to 2
+    // and the report stay.
     int report_fd = write_end.release();
     if (report_fd != 3) {
       ::dup3(report_fd, 3, O_CLOEXEC);
@@ -93,7 +95,9 @@ int run_in_background(const std::function<int(StartReport& report)>& body) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (report.empty()) report = "-error: the background process " + death_cause(child, status).text + " before it was up\n";
+  if (report.empty())
+    report =
+        "-error: the background process " + death_cause(child, status).text + " before it was up\n";
   std::fwrite(report.data() + 1, 1, report.size() - 1, stderr);
   return 1;
 }

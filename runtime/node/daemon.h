@@ -9,7 +9,8 @@
 
 namespace runtime {
 
-/// What a background process tells the command that started it: exactly once, that it is up or why not.
+/// What a background process tells the command that started it: exactly once, that it is up or why
+/// not.
 class StartReport {
  public:
   /// Prints to this process's own stdout and stderr: for running in the foreground.
@@ -26,9 +27,9 @@ class StartReport {
   bool background_ = false;
 };
 
-/// Forks; `body` runs in a session of its own, without a terminal and with no descriptors but stdin, stdout and stderr, and its
-/// result is that process's exit code. The caller waits for the report and returns the command's exit code: 0 or 1.
-/// Call it before any thread is started.
+/// Forks; `body` runs in a session of its own, without a terminal and with no descriptors but
+/// stdin, stdout and stderr, and its result is that process's exit code. The caller waits for the
+/// report and returns the command's exit code: 0 or 1. Call it before any thread is started.
 int run_in_background(const std::function<int(StartReport& report)>& body);
 
 /// Points stdout and stderr to the end of this file and stdin to /dev/null.

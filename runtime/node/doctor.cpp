@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-
 constexpr std::uint64_t kGib = 1ull << 30;
 constexpr std::uint64_t kOpenFilesWanted = 65'536;
 constexpr std::uint64_t kOpenFilesNeeded = 4'096;
@@ -41,7 +40,8 @@ constexpr double kClockSkewMax = 5;
 
 std::string gib(std::uint64_t bytes) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / static_cast<double>(kGib));
+  std::snprintf(text, sizeof text, "%.1f GiB",
+                static_cast<double>(bytes) / static_cast<double>(kGib));
   return text;
 }
 
@@ -69,7 +69,8 @@ int ask_library(const char* library, const char* function) {
   return value;
 }
 
-/// The version that the kernel's driver says of itself: "... NVRM version: NVIDIA UNIX ... Kernel Module  580.95.05  ..."
+/// The version that the kernel's driver says of itself: "... NVRM version: NVIDIA UNIX ... Kernel
+/// Module  580.95.05  ..."
 std::string driver_version() {
   const std::string text = read_file("/proc/driver/nvidia/version", 64 << 10).value_or("");
   std::size_t at = text.find("Module");
@@ -91,7 +92,8 @@ std::string port_user() {
   to.sin_family = AF_INET;
   to.sin_port = htons(address.port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (!socket || ::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) return "";
+  if (!socket || ::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
+    return "";
   for (const SessionInfo& session : running_sessions()) {
     auto other = Endpoint::parse(session.address);
     if (other.ok() && other->port == address.port) return "";
@@ -117,9 +119,11 @@ MachineFacts machine_facts() {
   facts.cpus_online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const MemoryUse memory = memory_use();
   facts.memory_bytes = memory.limit_bytes;
-  facts.memory_available_bytes = memory.limit_bytes - std::min(memory.limit_bytes, memory.used_bytes);
+  facts.memory_available_bytes =
+      memory.limit_bytes - std::min(memory.limit_bytes, memory.used_bytes);
   struct statvfs disk {};
-  if (::statvfs("/dev/shm", &disk) == 0) facts.shm_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
+  if (::statvfs("/dev/shm", &disk) == 0)
+    facts.shm_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
   facts.open_files = limit_of(RLIMIT_NOFILE);
   facts.open_files_hard = limit_of(RLIMIT_NOFILE, true);
   facts.processes = limit_of(RLIMIT_NPROC);
@@ -128,8 +132,10 @@ MachineFacts machine_facts() {
   facts.session_root = session_root().string();
   fs::path existing = facts.session_root;
   std::error_code error;
-  while (!existing.empty() && !fs::exists(existing, error) && existing != existing.parent_path()) existing = existing.parent_path();
-  if (::statvfs(existing.c_str(), &disk) == 0) facts.session_free_bytes = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+  while (!existing.empty() && !fs::exists(existing, error) && existing != existing.parent_path())
+    existing = existing.parent_path();
+  if (::statvfs(existing.c_str(), &disk) == 0)
+    facts.session_free_bytes = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   utsname system{};
   if (::uname(&system) == 0) facts.kernel = system.release;
   facts.glibc = ::gnu_get_libc_version();
@@ -147,49 +153,90 @@ MachineFacts machine_facts() {
 
 std::vector<Finding> judge(const MachineFacts& facts) {
   std::vector<Finding> findings;
-  const auto add = [&](const char* check, Finding::State state, std::string what, std::string cure = "") {
-    findings.push_back({check, state, std::move(what), state == Finding::State::kGood ? "" : std::move(cure)});
+  const auto add = [&](const char* check, Finding::State state, std::string what,
+                       std::string cure = "") {
+    findings.push_back(
+        {check, state, std::move(what), state == Finding::State::kGood ? "" : std::move(cure)});
   };
-  add("cores", facts.cpus < facts.cpus_online ? Finding::State::kNote : Finding::State::kGood, std::to_string(facts.cpus) + " of " + std::to_string(facts.cpus_online) + " CPUs may be used",
-      "the affinity or the cgroup's quota keeps the others away: start without taskset, or raise the container's --cpus");
-  add("memory", facts.memory_available_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood, gib(facts.memory_available_bytes) + " of " + gib(facts.memory_bytes) + " are free",
-      "end what else runs here, raise the container's --memory, or give the object store less (starling start --object-store-memory)");
-  add("shared memory", facts.shm_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood, facts.shm_bytes == 0 ? "there is no /dev/shm" : "/dev/shm takes " + gib(facts.shm_bytes),
-      "NCCL and data loaders need it (Starling's own store does not): docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm");
-  add("open files", facts.open_files < kOpenFilesNeeded ? Finding::State::kFailure : facts.open_files < kOpenFilesWanted ? Finding::State::kWarning : Finding::State::kGood,
+  add("cores", facts.cpus < facts.cpus_online ? Finding::State::kNote : Finding::State::kGood,
+      std::to_string(facts.cpus) + " of " + std::to_string(facts.cpus_online) + " CPUs may be used",
+      "the affinity or the cgroup's quota keeps the others away: start without taskset, or raise "
+      "the container's --cpus");
+  add("memory",
+      facts.memory_available_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      gib(facts.memory_available_bytes) + " of " + gib(facts.memory_bytes) + " are free",
+      "end what else runs here, raise the container's --memory, or give the object store less "
+      "(starling start --object-store-memory)");
+  add("shared memory", facts.shm_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      facts.shm_bytes == 0 ? "there is no /dev/shm" : "/dev/shm takes " + gib(facts.shm_bytes),
+      "NCCL and data loaders need it (Starling's own store does not): docker run --shm-size=8g, or "
+      "mount -o remount,size=8G /dev/shm");
+  add("open files",
+      facts.open_files < kOpenFilesNeeded   ? Finding::State::kFailure
+      : facts.open_files < kOpenFilesWanted ? Finding::State::kWarning
+                                            : Finding::State::kGood,
       facts.open_files == UINT64_MAX ? "no limit" : std::to_string(facts.open_files) + " at most",
-      facts.open_files_hard >= kOpenFilesWanted ? "a node has one for every connection: ulimit -n " + std::to_string(kOpenFilesWanted)
-                                                : "a node has one for every connection: raise nofile in /etc/security/limits.conf, or docker run --ulimit nofile=" + std::to_string(kOpenFilesWanted));
-  add("processes", facts.processes != 0 && facts.processes < 4096 ? Finding::State::kWarning : Finding::State::kGood, facts.processes == 0 ? "no limit" : std::to_string(facts.processes) + " at most",
+      facts.open_files_hard >= kOpenFilesWanted
+          ? "a node has one for every connection: ulimit -n " + std::to_string(kOpenFilesWanted)
+          : "a node has one for every connection: raise nofile in /etc/security/limits.conf, or "
+            "docker run --ulimit nofile=" +
+                std::to_string(kOpenFilesWanted));
+  add("processes",
+      facts.processes != 0 && facts.processes < 4096 ? Finding::State::kWarning
+                                                     : Finding::State::kGood,
+      facts.processes == 0 ? "no limit" : std::to_string(facts.processes) + " at most",
       "each actor is a process with a few threads: ulimit -u unlimited");
   if (facts.gpus > 0) {
-    add("locked memory", facts.locked_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood, facts.locked_bytes == UINT64_MAX ? "no limit" : gib(facts.locked_bytes) + " at most",
-        "RDMA and pinned buffers need more: ulimit -l unlimited, or docker run --ulimit memlock=-1");
+    add("locked memory",
+        facts.locked_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+        facts.locked_bytes == UINT64_MAX ? "no limit" : gib(facts.locked_bytes) + " at most",
+        "RDMA and pinned buffers need more: ulimit -l unlimited, or docker run --ulimit "
+        "memlock=-1");
   }
-  add("session folder", facts.session_free_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood, facts.session_root + " has " + gib(facts.session_free_bytes) + " free",
-      "logs, the head's journal and spilled objects go there: make room, point XDG_RUNTIME_DIR elsewhere, or use --journal and --spill-dir");
-  add("port", facts.port_user.empty() ? Finding::State::kGood : Finding::State::kWarning, facts.port_user.empty() ? "the head's default port is free, or a node's of yours" : facts.port_user,
+  add("session folder",
+      facts.session_free_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      facts.session_root + " has " + gib(facts.session_free_bytes) + " free",
+      "logs, the head's journal and spilled objects go there: make room, point XDG_RUNTIME_DIR "
+      "elsewhere, or use --journal and --spill-dir");
+  add("port", facts.port_user.empty() ? Finding::State::kGood : Finding::State::kWarning,
+      facts.port_user.empty() ? "the head's default port is free, or a node's of yours"
+                              : facts.port_user,
       "start the head with another --port");
-  add("clock", facts.clock_synchronised ? Finding::State::kGood : Finding::State::kNote, facts.clock_synchronised ? "kept in step by the system" : "nobody keeps it in step with others",
-      "install chrony or enable systemd-timesyncd, so that logs and timelines of several machines agree");
+  add("clock", facts.clock_synchronised ? Finding::State::kGood : Finding::State::kNote,
+      facts.clock_synchronised ? "kept in step by the system"
+                               : "nobody keeps it in step with others",
+      "install chrony or enable systemd-timesyncd, so that logs and timelines of several machines "
+      "agree");
   int major = 0, minor = 0;
   (void)std::sscanf(facts.kernel.c_str(), "%d.%d", &major, &minor);
   const bool old_kernel = major < 5 || (major == 5 && minor < 11);
-  add("kernel", old_kernel ? Finding::State::kFailure : Finding::State::kGood, "Linux " + facts.kernel, "Starling needs Linux 5.11 or newer (close_range, pidfd)");
-  add("libraries", Finding::State::kGood, "starling " + facts.starling + ", glibc " + facts.glibc + (facts.rl.empty() ? ", no starling-rl beside it" : ", starling-rl beside it"));
+  add("kernel", old_kernel ? Finding::State::kFailure : Finding::State::kGood,
+      "Linux " + facts.kernel, "Starling needs Linux 5.11 or newer (close_range, pidfd)");
+  add("libraries", Finding::State::kGood,
+      "starling " + facts.starling + ", glibc " + facts.glibc +
+          (facts.rl.empty() ? ", no starling-rl beside it" : ", starling-rl beside it"));
   if (facts.gpus == 0 && facts.driver.empty()) {
     add("CUDA driver", Finding::State::kGood, "no NVIDIA GPU here");
     return findings;
   }
   const bool serves = facts.cuda > 0;
-  add("CUDA driver", !serves || facts.gpus == 0 ? Finding::State::kFailure : facts.cuda < 13'000 ? Finding::State::kWarning : Finding::State::kGood,
-      std::to_string(facts.gpus) + " GPUs, driver " + (facts.driver.empty() ? "unknown" : facts.driver) +
-          (serves ? ", CUDA " + std::to_string(facts.cuda / 1000) + "." + std::to_string(facts.cuda % 1000 / 10) : ", libcuda.so.1 does not answer"),
-      !serves           ? "install the driver's libraries (libcuda1), or run the container with --gpus all"
+  add("CUDA driver",
+      !serves || facts.gpus == 0 ? Finding::State::kFailure
+      : facts.cuda < 13'000      ? Finding::State::kWarning
+                                 : Finding::State::kGood,
+      std::to_string(facts.gpus) + " GPUs, driver " +
+          (facts.driver.empty() ? "unknown" : facts.driver) +
+          (serves ? ", CUDA " + std::to_string(facts.cuda / 1000) + "." +
+                        std::to_string(facts.cuda % 1000 / 10)
+                  : ", libcuda.so.1 does not answer"),
+      !serves ? "install the driver's libraries (libcuda1), or run the container with --gpus all"
       : facts.gpus == 0 ? "the driver shows no device: nvidia-smi says why"
                         : "this release is built for CUDA 13: install driver 580 or newer");
   add("NCCL", facts.nccl == 0 ? Finding::State::kNote : Finding::State::kGood,
-      facts.nccl == 0 ? "libnccl.so.2 is not on the library path" : "NCCL " + std::to_string(facts.nccl / 10'000) + "." + std::to_string(facts.nccl / 100 % 100) + "." + std::to_string(facts.nccl % 100),
+      facts.nccl == 0
+          ? "libnccl.so.2 is not on the library path"
+          : "NCCL " + std::to_string(facts.nccl / 10'000) + "." +
+                std::to_string(facts.nccl / 100 % 100) + "." + std::to_string(facts.nccl % 100),
       "the wheels fetched by `make deps GPU=1` bring one; for others: apt-get install libnccl2");
   return findings;
 }
@@ -205,30 +252,49 @@ std::vector<Finding> judge_pairs(const std::vector<PairSpeed>& pairs) {
   for (const PairSpeed& pair : pairs) {
     const std::string name = pair.from + " -> " + pair.to;
     if (!pair.error.empty()) {
-      findings.push_back({"connection", Finding::State::kFailure, name + ": " + pair.error,
-                          "see that the port of " + pair.to + " is open to " + pair.from + " (nothing else is needed), and that --advertise names an address that " + pair.from + " reaches"});
+      findings.push_back(
+          {"connection", Finding::State::kFailure, name + ": " + pair.error,
+           "see that the port of " + pair.to + " is open to " + pair.from +
+               " (nothing else is needed), and that --advertise names an address that " +
+               pair.from + " reaches"});
       continue;
     }
     if (pair.skipped) {
-      findings.push_back({"connection", Finding::State::kNote, name + ": answers; how fast it is was not measured, since the pairs before it took so long", "starling doctor --cluster --bytes 1MiB takes less"});
+      findings.push_back(
+          {"connection", Finding::State::kNote,
+           name +
+               ": answers; how fast it is was not measured, since the pairs before it took so long",
+           "starling doctor --cluster --bytes 1MiB takes less"});
       continue;
     }
     const bool slow = pairs.size() > 2 && pair.bytes_per_s < median / 2;
-    findings.push_back({"connection", slow ? Finding::State::kWarning : Finding::State::kGood,
-                        name + ": " + decimal(pair.bytes_per_s / 1e6, 0) + " MB/s, round trip " + decimal(pair.round_trip_s * 1e6, 0) + " µs" +
-                            (slow ? ", less than half of the others' " + decimal(median / 1e6, 0) + " MB/s" : ""),
-                        slow ? "look at the link between the two: its speed (ethtool), its errors (ip -s link), what else uses it" : ""});
+    findings.push_back(
+        {"connection", slow ? Finding::State::kWarning : Finding::State::kGood,
+         name + ": " + decimal(pair.bytes_per_s / 1e6, 0) + " MB/s, round trip " +
+             decimal(pair.round_trip_s * 1e6, 0) + " µs" +
+             (slow ? ", less than half of the others' " + decimal(median / 1e6, 0) + " MB/s" : ""),
+         slow ? "look at the link between the two: its speed (ethtool), its errors (ip -s link), "
+                "what else uses it"
+              : ""});
   }
   return findings;
 }
 
-std::vector<Finding> judge_clocks(const std::vector<std::pair<std::string, double>>& seconds_behind) {
+std::vector<Finding> judge_clocks(
+    const std::vector<std::pair<std::string, double>>& seconds_behind) {
   std::vector<Finding> findings;
   for (const auto& [address, behind] : seconds_behind) {
     const double skew = std::fabs(behind);
-    const Finding::State state = skew > kClockSkewMax ? Finding::State::kFailure : skew > kClockSkewNotable ? Finding::State::kWarning : Finding::State::kGood;
-    findings.push_back({"clock of " + address, state, decimal(skew, 3) + " s " + (behind > 0 ? "behind" : "ahead of") + " this machine's",
-                        state == Finding::State::kGood ? "" : "set it right: chronyc makestep, or systemctl restart systemd-timesyncd. Leases do not depend on it; logs and certificates do"});
+    const Finding::State state = skew > kClockSkewMax       ? Finding::State::kFailure
+                                 : skew > kClockSkewNotable ? Finding::State::kWarning
+                                                            : Finding::State::kGood;
+    findings.push_back(
+        {"clock of " + address, state,
+         decimal(skew, 3) + " s " + (behind > 0 ? "behind" : "ahead of") + " this machine's",
+         state == Finding::State::kGood
+             ? ""
+             : "set it right: chronyc makestep, or systemctl restart systemd-timesyncd. Leases do "
+               "not depend on it; logs and certificates do"});
   }
   return findings;
 }

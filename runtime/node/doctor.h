@@ -19,7 +19,7 @@ const char* to_string(Finding::State state);  // "ok", "note", "warning", "failu
 
 /// What the checks look at; a test gives what it wants to see judged.
 struct MachineFacts {
-  int cpus = 0;              // that this process may use
+  int cpus = 0;  // that this process may use
   int cpus_online = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t memory_available_bytes = 0;
@@ -31,10 +31,10 @@ struct MachineFacts {
   std::string session_root;
   std::string kernel, glibc;
   bool clock_synchronised = true;
-  int gpus = 0;              // that the kernel shows
-  std::string driver;        // the NVIDIA driver's version, or what the kernel says of it; empty: none
-  int cuda = 0;              // the newest CUDA that the driver serves, as 13000; 0: none, or no library
-  int nccl = 0;              // as 22703; 0: not found
+  int gpus = 0;        // that the kernel shows
+  std::string driver;  // the NVIDIA driver's version, or what the kernel says of it; empty: none
+  int cuda = 0;        // the newest CUDA that the driver serves, as 13000; 0: none, or no library
+  int nccl = 0;        // as 22703; 0: not found
   std::string starling, rl;  // versions; empty: it is not there
   std::string port_user;     // who has the default port: empty: nobody, or a node of this user's
 };
@@ -53,6 +53,7 @@ struct PairSpeed {
 /// Names what is broken, and what is slower than half of the others' median.
 std::vector<Finding> judge_pairs(const std::vector<PairSpeed>& pairs);
 /// `seconds_behind`: how far each node's clock is behind this one, by address.
-std::vector<Finding> judge_clocks(const std::vector<std::pair<std::string, double>>& seconds_behind);
+std::vector<Finding> judge_clocks(
+    const std::vector<std::pair<std::string, double>>& seconds_behind);
 
 }  // namespace runtime

@@ -27,7 +27,8 @@ Result<std::string> read_file(const fs::path& file, std::size_t bytes_max) {
     if (got == 0) return content;
     content.append(block, static_cast<std::size_t>(got));
     if (content.size() > bytes_max) {
-      return invalid_argument(file.string() + " is larger than " + std::to_string(bytes_max) + " bytes");
+      return invalid_argument(file.string() + " is larger than " + std::to_string(bytes_max) +
+                              " bytes");
     }
   }
 }
@@ -45,7 +46,8 @@ Status read_blocks(const fs::path& file, const std::function<void(std::string_vi
   }
 }
 
-void remove_oldest(const fs::path& folder, std::uint64_t bytes_max, const std::function<bool(const fs::path&)>& keeps) {
+void remove_oldest(const fs::path& folder, std::uint64_t bytes_max,
+                   const std::function<bool(const fs::path&)>& keeps) {
   struct Entry {
     fs::file_time_type written;
     std::uint64_t bytes;
@@ -64,7 +66,8 @@ void remove_oldest(const fs::path& folder, std::uint64_t bytes_max, const std::f
     total += bytes;
   }
   if (total <= bytes_max) return;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.written < b.written; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.written < b.written; });
   for (const Entry& entry : entries) {
     if (total <= bytes_max) return;
     if (keeps && keeps(entry.path)) continue;
@@ -98,15 +101,18 @@ Status write_file_atomic(const fs::path& file, std::string_view content, unsigne
 }
 
 Status make_private_folder(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno_status(errno, "making folder " + folder.string());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return errno_status(errno, "making folder " + folder.string());
   struct stat info;
   if (::lstat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
-  if (!S_ISDIR(info.st_mode)) return invalid_argument(folder.string() + " is in the way: it is not a folder");
+  if (!S_ISDIR(info.st_mode))
+    return invalid_argument(folder.string() + " is in the way: it is not a folder");
   if (info.st_uid != ::geteuid()) {
     return invalid_argument(folder.string() + " belongs to user " + std::to_string(info.st_uid) +
                             "; remove it, or point XDG_RUNTIME_DIR to a folder of your own");
   }
-  if ((info.st_mode & 0077) != 0 && ::chmod(folder.c_str(), 0700) != 0) return errno_status(errno, "closing " + folder.string());
+  if ((info.st_mode & 0077) != 0 && ::chmod(folder.c_str(), 0700) != 0)
+    return errno_status(errno, "closing " + folder.string());
   return {};
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
-// What of nvml.h is needed: its functions keep their names and shapes for good (a new shape gets a new name).
+// What of nvml.h is needed: its functions keep their names and shapes for good (a new shape gets a
+// new name).
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -48,8 +49,10 @@ struct Nvml {
   Status open() {
     library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return not_found(std::string("NVML: ") + ::dlerror());
-    const bool complete = find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") && find(error, "nvmlErrorString") && find(count, "nvmlDeviceGetCount_v2") &&
-                          find(by_index, "nvmlDeviceGetHandleByIndex_v2") && find(uuid, "nvmlDeviceGetUUID") && find(name, "nvmlDeviceGetName") &&
+    const bool complete = find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
+                          find(error, "nvmlErrorString") && find(count, "nvmlDeviceGetCount_v2") &&
+                          find(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+                          find(uuid, "nvmlDeviceGetUUID") && find(name, "nvmlDeviceGetName") &&
                           find(memory, "nvmlDeviceGetMemoryInfo");
     if (!complete) return unavailable("NVML: libnvidia-ml.so.1 lacks a function of version 2");
     return check(init(), "nvmlInit_v2");
@@ -58,21 +61,27 @@ struct Nvml {
   Status check(int code, const char* call) const {
     if (code == kNvmlSuccess) return {};
     const char* text = error(code);
-    return unavailable(std::string("NVML: ") + call + ": " + (text ? text : "error " + std::to_string(code)));
+    return unavailable(std::string("NVML: ") + call + ": " +
+                       (text ? text : "error " + std::to_string(code)));
   }
 };
 
 Result<std::vector<GpuDevice>> list(const Nvml& nvml) {
   unsigned count = 0;
-  if (Status status = nvml.check(nvml.count(&count), "nvmlDeviceGetCount_v2"); !status.ok()) return status;
+  if (Status status = nvml.check(nvml.count(&count), "nvmlDeviceGetCount_v2"); !status.ok())
+    return status;
   std::vector<GpuDevice> devices;
   for (unsigned i = 0; i < count; ++i) {
     NvmlDevice device = nullptr;
     const std::string which = "device " + std::to_string(i);
-    if (Status status = nvml.check(nvml.by_index(i, &device), "nvmlDeviceGetHandleByIndex_v2"); !status.ok()) return status.with_context(which);
+    if (Status status = nvml.check(nvml.by_index(i, &device), "nvmlDeviceGetHandleByIndex_v2");
+        !status.ok())
+      return status.with_context(which);
     GpuDevice found;
     char text[kNameBytes] = {};
-    if (Status status = nvml.check(nvml.uuid(device, text, sizeof text), "nvmlDeviceGetUUID"); !status.ok()) return status.with_context(which);
+    if (Status status = nvml.check(nvml.uuid(device, text, sizeof text), "nvmlDeviceGetUUID");
+        !status.ok())
+      return status.with_context(which);
     found.uuid = text;
     std::fill(std::begin(text), std::end(text), '\0');
     if (nvml.name(device, text, sizeof text) == kNvmlSuccess) found.model = text;
@@ -93,7 +102,8 @@ std::optional<std::vector<std::string>> own_devices() {
     const std::size_t comma = rest.find(',');
     std::string name(rest.substr(0, comma));
     std::erase(name, ' ');
-    if (name.empty() || name == "-1" || name == "NoDevFiles") break;  // CUDA takes what comes before
+    if (name.empty() || name == "-1" || name == "NoDevFiles")
+      break;  // CUDA takes what comes before
     devices.push_back(std::move(name));
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
@@ -103,7 +113,9 @@ std::optional<std::vector<std::string>> own_devices() {
 std::size_t count_of_kernel() {
   std::error_code error;
   std::size_t gpus = 0;
-  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error)) ++gpus;
+  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end;
+       !error && gpu != end; gpu.increment(error))
+    ++gpus;
   return gpus;
 }
 
@@ -119,7 +131,8 @@ Result<std::vector<GpuDevice>> nvml_devices() {
 
 int machine_gpus() {
   auto devices = nvml_devices();
-  if (!devices.ok() && devices.status().code() != ErrorCode::kNotFound) LOG(warn, "{}; give the node its GPUs with --num-gpus", devices.status().message());
+  if (!devices.ok() && devices.status().code() != ErrorCode::kNotFound)
+    LOG(warn, "{}; give the node its GPUs with --num-gpus", devices.status().message());
   std::size_t count = devices.ok() ? devices->size() : count_of_kernel();
   if (auto own = own_devices()) count = std::min(count, own->size());
   return static_cast<int>(count);
@@ -132,9 +145,11 @@ std::vector<std::string> gpu_names(std::size_t count) {
   return names;
 }
 
-Environment gpu_environment(const std::vector<std::string>& names, const std::vector<std::uint32_t>& gpus) {
+Environment gpu_environment(const std::vector<std::string>& names,
+                            const std::vector<std::uint32_t>& gpus) {
   std::string text;
-  for (std::uint32_t gpu : gpus) text += (text.empty() ? "" : ",") + (gpu < names.size() ? names[gpu] : std::to_string(gpu));
+  for (std::uint32_t gpu : gpus)
+    text += (text.empty() ? "" : ",") + (gpu < names.size() ? names[gpu] : std::to_string(gpu));
   Environment environment{{kVisible, std::move(text)}};
   // CUDA's own order is by speed; NVML's is the bus's.
   if (!environment_variable(kVisible)) environment.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");

@@ -15,7 +15,10 @@ constexpr std::chrono::seconds kHeadCalm{10};
 }  // namespace
 
 HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status)> failed)
-    : loop_(loop), options_(std::move(options)), failed_(std::move(failed)), timer_(loop.context()) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      failed_(std::move(failed)),
+      timer_(loop.context()) {}
 
 HeadChild::~HeadChild() { *alive_ = false; }
 
@@ -23,7 +26,11 @@ Status HeadChild::start() {
   if (!log_) log_ = std::make_unique<LogFile>(options_.session_dir / "logs" / "head.log");
   ProcessSpec spec;
   spec.program = options_.program;
-  spec.argv = {options_.program, "head", "--cluster", options_.cluster.hex(), "--node", options_.node.hex(), "--socket", options_.socket.string(), "--journal", options_.journal.string()};
+  spec.argv = {options_.program, "head",
+               "--cluster",      options_.cluster.hex(),
+               "--node",         options_.node.hex(),
+               "--socket",       options_.socket.string(),
+               "--journal",      options_.journal.string()};
   if (options_.durable) spec.argv.push_back("--durable");
   spec.env = {"STARLING_TOKEN_FILE=" + options_.token_file};
   spec.working_dir = options_.session_dir.string();
@@ -50,8 +57,11 @@ void HeadChild::end(std::function<void()> done) {
 
 void HeadChild::on_exit(const DeathCause& cause) {
   if (on_ended_) return std::exchange(on_ended_, nullptr)();
-  if (cause.exit_code == kExitUnusable && !confirmed_) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
-  delay_ = steady_now() - started_ >= kHeadCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+  if (cause.exit_code == kExitUnusable && !confirmed_)
+    return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
+  delay_ = steady_now() - started_ >= kHeadCalm
+               ? options_.restart_delay_first
+               : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());
   timer_.expires_after(delay_);
   timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {

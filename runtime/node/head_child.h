@@ -1,4 +1,5 @@
-// HeadChild: the head's process, as the node beside it sees it. Starts it, and starts it again when it dies.
+// HeadChild: the head's process, as the node beside it sees it. Starts it, and starts it again when
+// it dies.
 #pragma once
 
 #include <chrono>
@@ -19,13 +20,13 @@
 namespace runtime {
 
 struct HeadChildOptions {
-  std::string program;             // starling
+  std::string program;  // starling
   ClusterId cluster;
   NodeId node;
   std::filesystem::path session_dir;  // its log goes to logs/head.log there
   std::filesystem::path socket;
-  std::filesystem::path journal;   // empty: none
-  bool durable = false;            // the journal outlives this node
+  std::filesystem::path journal;  // empty: none
+  bool durable = false;           // the journal outlives this node
   std::string token_file;
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
@@ -34,7 +35,8 @@ struct HeadChildOptions {
 /// Lives on the event loop.
 class HeadChild {
  public:
-  /// `failed` hears when the head could not be started at all (exit code 3: its journal cannot be used, for instance), with what it said.
+  /// `failed` hears when the head could not be started at all (exit code 3: its journal cannot be
+  /// used, for instance), with what it said.
   HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status why)> failed);
   HeadChild(const HeadChild&) = delete;
   HeadChild& operator=(const HeadChild&) = delete;
@@ -44,7 +46,8 @@ class HeadChild {
   Status start();
   /// It has worked: from now on it is started again whatever it dies of.
   void confirm() { confirmed_ = true; }
-  /// Ends it in order, so that it closes its journal, and starts it no more. `done` when it is gone.
+  /// Ends it in order, so that it closes its journal, and starts it no more. `done` when it is
+  /// gone.
   void end(std::function<void()> done);
   std::int32_t pid() const { return process_ ? process_->pid() : 0; }
 

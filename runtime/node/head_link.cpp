@@ -17,16 +17,20 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseFirst{10};
 constexpr std::chrono::milliseconds kHeadPauseMax{500};
-static_assert(2 * kHeadPauseMax < kHeadFoundMax, "the node beside the head and then the others look for it once in this time");
+static_assert(2 * kHeadPauseMax < kHeadFoundMax,
+              "the node beside the head and then the others look for it once in this time");
 constexpr std::chrono::seconds kConnectTime{5};
 constexpr std::chrono::seconds kRegisterTime{10};
 
 /// Whether the same request twice is as good as once.
-bool may_be_repeated(const ControlRequest& request) { return !std::holds_alternative<control::KvAdd>(request.body); }
+bool may_be_repeated(const ControlRequest& request) {
+  return !std::holds_alternative<control::KvAdd>(request.body);
+}
 
 }  // namespace
 
-HeadLink::HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks, HeadLinkOptions options)
+HeadLink::HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks,
+                   HeadLinkOptions options)
     : loop_(loop),
       head_(std::move(head)),
       credentials_(std::move(credentials)),
@@ -54,12 +58,16 @@ void HeadLink::connect() {
   if (state_ == State::kClosed) return;
   state_ = State::kConnecting;
   ConnectOptions connecting;
-  connecting.deadline = std::min(deadline_after(kConnectTime), joined_ ? Deadline::max() : join_deadline_);
+  connecting.deadline =
+      std::min(deadline_after(kConnectTime), joined_ ? Deadline::max() : join_deadline_);
   connecting.lasting = true;
-  runtime::connect(loop_, head_, credentials_, connecting, [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
-    if (*alive) on_connected(std::move(channel));
-    else if (channel.ok()) (*channel)->close(cancelled("the node has stopped"));
-  });
+  runtime::connect(loop_, head_, credentials_, connecting,
+                   [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+                     if (*alive)
+                       on_connected(std::move(channel));
+                     else if (channel.ok())
+                       (*channel)->close(cancelled("the node has stopped"));
+                   });
 }
 
 void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
@@ -70,9 +78,10 @@ void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   if (!channel.ok()) return again_later(channel.status());
   channel_ = std::move(*channel);
   ++life_;
-  channel_->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
-    if (*alive && from == channel_) on_message(from, std::move(message));
-  });
+  channel_->set_handler(
+      [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+        if (*alive && from == channel_) on_message(from, std::move(message));
+      });
   channel_->set_on_close([this, alive = alive_, raw = channel_.get()](const Status& why) {
     if (*alive && channel_.get() == raw) on_closed(why);
   });
@@ -84,15 +93,17 @@ void HeadLink::register_node() {
   state_ = State::kRegistering;
   control::RegisterNode registration = callbacks_.registration();
   registration.returns = joined_;
-  send_request(*channel_, ControlRequest{{}, kRegisterTime, std::move(registration)}, [this, alive = alive_, life = life_](Result<ControlAnswer> answer) {
-    if (*alive) on_registered(life, std::move(answer));
-  });
+  send_request(*channel_, ControlRequest{{}, kRegisterTime, std::move(registration)},
+               [this, alive = alive_, life = life_](Result<ControlAnswer> answer) {
+                 if (*alive) on_registered(life, std::move(answer));
+               });
 }
 
 void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
   if (life != life_ || state_ != State::kRegistering) return;
   if (!answer.ok()) {
-    const bool passing = answer.status().code() == ErrorCode::kUnavailable || answer.status().code() == ErrorCode::kDeadlineExceeded;
+    const bool passing = answer.status().code() == ErrorCode::kUnavailable ||
+                         answer.status().code() == ErrorCode::kDeadlineExceeded;
     if (!passing) return end(answer.status());
     channel_->close(answer.status());  // on_closed() tries again
     return;
@@ -125,22 +136,29 @@ void HeadLink::on_closed(const Status& why) {
     if (is_lost) unsure.push_back(std::move(at->second.answer));
     at = is_lost ? outstanding_.erase(at) : std::next(at);
   }
-  for (ControlAnswerer& answer : unsure) answer(unavailable("the head died before it had answered; whether it has done what was asked is not known"));
+  for (ControlAnswerer& answer : unsure)
+    answer(unavailable(
+        "the head died before it had answered; whether it has done what was asked is not known"));
   again_later(why);
 }
 
 void HeadLink::again_later(const Status& why) {
   state_ = State::kDown;
   why_down_ = why;
-  const bool any_urgent = std::any_of(outstanding_.begin(), outstanding_.end(), [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
+  const bool any_urgent =
+      std::any_of(outstanding_.begin(), outstanding_.end(),
+                  [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
   if (any_urgent) arm_expiry(too_long_away_at());
   const Deadline now = steady_now();
-  // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
-  const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || joined_;
+  // A wrong token, or another cluster, stays wrong; a head that is being started again is not there
+  // for a moment.
+  const bool passing = why.code() == ErrorCode::kUnavailable ||
+                       why.code() == ErrorCode::kDeadlineExceeded || joined_;
   if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
   const auto patience = patience_now();
   if (joined_ && now - down_since_ > patience) {
-    return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) + " s: " + why.message()));
+    return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) +
+                           " s: " + why.message()));
   }
   pause_ = std::clamp(2 * pause_, kPauseFirst, kHeadPauseMax);
   retry_timer_.expires_after(pause_);
@@ -153,8 +171,10 @@ void HeadLink::end(const Status& why) {
   const bool was_joined = joined_;
   auto on_joined = std::exchange(on_joined_, nullptr);
   close(why);
-  if (on_joined) on_joined(why);
-  else if (was_joined) callbacks_.lost(why);
+  if (on_joined)
+    on_joined(why);
+  else if (was_joined)
+    callbacks_.lost(why);
 }
 
 void HeadLink::close(const Status& reason) {
@@ -164,7 +184,8 @@ void HeadLink::close(const Status& reason) {
   beat_timer_.cancel();
   expiry_timer_.cancel();
   if (auto channel = std::exchange(channel_, nullptr)) channel->close(reason);
-  for (auto& [number, outstanding] : std::exchange(outstanding_, {})) outstanding.answer(unavailable("the node has left its cluster: " + reason.message()));
+  for (auto& [number, outstanding] : std::exchange(outstanding_, {}))
+    outstanding.answer(unavailable("the node has left its cluster: " + reason.message()));
   if (auto on_joined = std::exchange(on_joined_, nullptr)) on_joined(reason);
 }
 
@@ -178,7 +199,8 @@ void HeadLink::on_message(const std::shared_ptr<Channel>& channel, Message messa
     return callbacks_.event(*event);
   }
   if (message.kind != FrameKind::kControl) {
-    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve",
+               channel->describe_peer(), static_cast<int>(message.kind));
   }
   ControlAnswerer answer = answerer_for(channel, message);
   auto request = decode_control_request(message.meta);
@@ -188,11 +210,14 @@ void HeadLink::on_message(const std::shared_ptr<Channel>& channel, Message messa
 
 void HeadLink::request(ControlRequest request, ControlAnswerer answer, Urgency urgency) {
   if (state_ == State::kClosed) {
-    return loop_.post([answer = std::move(answer)]() mutable { answer(unavailable("the node has left its cluster")); });
+    return loop_.post([answer = std::move(answer)]() mutable {
+      answer(unavailable("the node has left its cluster"));
+    });
   }
   const std::uint64_t number = next_++;
   const Deadline deadline = deadline_after(request.timeout + kControlGrace);
-  outstanding_.emplace(number, Outstanding{std::move(request), std::move(answer), deadline, urgency, 0});
+  outstanding_.emplace(number,
+                       Outstanding{std::move(request), std::move(answer), deadline, urgency, 0});
   if (state_ == State::kUp) send(number);
   arm_expiry(urgency == Urgency::kNow ? std::min(deadline, too_long_away_at()) : deadline);
 }
@@ -201,19 +226,25 @@ void HeadLink::send(std::uint64_t number) {
   auto found = outstanding_.find(number);
   if (found == outstanding_.end() || !channel_) return;
   Outstanding& outstanding = found->second;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(outstanding.deadline - steady_now()) - kControlGrace;
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(outstanding.deadline - steady_now()) -
+      kControlGrace;
   outstanding.sent = life_;
-  outstanding.request.timeout = std::max(left, std::chrono::milliseconds(1));  // one at its deadline, as of terminate(), counts too
-  send_request(*channel_, outstanding.request, [this, alive = alive_, number, life = life_](Result<ControlAnswer> answer) {
-    if (*alive) on_answer(number, life, std::move(answer));
-  });
+  outstanding.request.timeout = std::max(
+      left, std::chrono::milliseconds(1));  // one at its deadline, as of terminate(), counts too
+  send_request(*channel_, outstanding.request,
+               [this, alive = alive_, number, life = life_](Result<ControlAnswer> answer) {
+                 if (*alive) on_answer(number, life, std::move(answer));
+               });
 }
 
 void HeadLink::on_answer(std::uint64_t number, std::uint64_t life, Result<ControlAnswer> answer) {
   auto found = outstanding_.find(number);
   if (found == outstanding_.end() || found->second.sent != life) return;
   // Of a connection that has ended: on_closed() decides what becomes of it.
-  if (!answer.ok() && answer.status().code() == ErrorCode::kUnavailable && (!channel_ || channel_->closed())) return;
+  if (!answer.ok() && answer.status().code() == ErrorCode::kUnavailable &&
+      (!channel_ || channel_->closed()))
+    return;
   ControlAnswerer told = std::move(found->second.answer);
   outstanding_.erase(found);
   told(std::move(answer));
@@ -224,8 +255,10 @@ void HeadLink::event(const ControlEvent& event) {
 }
 
 Status HeadLink::attach(const Preamble& preamble, FileDescriptor& socket) {
-  // Also before it has registered: the others have to reach a head that has just been started again.
-  if (!channel_ || channel_->closed()) return unavailable("the head of the cluster is not up at present");
+  // Also before it has registered: the others have to reach a head that has just been started
+  // again.
+  if (!channel_ || channel_->closed())
+    return unavailable("the head of the cluster is not up at present");
   return channel_->send(encode_attach(preamble, std::move(socket)));
 }
 
@@ -236,11 +269,14 @@ void HeadLink::beat() {
   beat_timer_.async_wait([this, alive = alive_, life = life_](boost::system::error_code ec) {
     if (ec || !*alive || life != life_ || state_ != State::kUp) return;
     if (steady_now() - heard_ > options_.silence_max) {
-      return channel_->close(unavailable("it has answered nothing for " + std::to_string(options_.silence_max.count() / 1000) + " s"));
+      return channel_->close(unavailable("it has answered nothing for " +
+                                         std::to_string(options_.silence_max.count() / 1000) +
+                                         " s"));
     }
-    send_request(*channel_, ControlRequest{{}, options_.silence_max, control::Heartbeat{}}, [this, alive](Result<ControlAnswer> answer) {
-      if (*alive && answer.ok()) heard_ = steady_now();
-    });
+    send_request(*channel_, ControlRequest{{}, options_.silence_max, control::Heartbeat{}},
+                 [this, alive](Result<ControlAnswer> answer) {
+                   if (*alive && answer.ok()) heard_ = steady_now();
+                 });
     beat();
   });
 }
@@ -263,25 +299,40 @@ std::chrono::milliseconds HeadLink::patience_now() const {
 
 Deadline HeadLink::too_long_away_at() const {
   if (state_ == State::kUp) return heard_ + options_.mute_max;
-  return down_since_ + (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
+  return down_since_ +
+         (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
 }
 
 Status HeadLink::describe_absence() const {
   const bool is_up = state_ == State::kUp;
-  const auto milliseconds = [](Deadline::duration time) { return std::chrono::duration_cast<std::chrono::milliseconds>(time); };
+  const auto milliseconds = [](Deadline::duration time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  };
   const auto away = milliseconds(steady_now() - (is_up ? heard_ : down_since_));
   const bool is_beside = head_.is_unix();
-  std::string text = is_beside ? "the head beside this node" : "the head at " + head_.for_worker({}).to_string();
-  text += " has not answered since " + time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" + describe_duration(away) + ")";
+  std::string text =
+      is_beside ? "the head beside this node" : "the head at " + head_.for_worker({}).to_string();
+  text += " has not answered since " +
+          time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" +
+          describe_duration(away) + ")";
   if (!is_up && !why_down_.ok()) text += ": " + why_down_.message();
-  text += "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be asked of the head waits";
-  if (is_beside) return unavailable(text + "; its node starts it again as soon as its process has ended (a process that was stopped has not): head.log in the session's logs says what keeps it from staying");
+  text +=
+      "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be "
+      "asked of the head waits";
+  if (is_beside)
+    return unavailable(
+        text +
+        "; its node starts it again as soon as its process has ended (a process that was stopped "
+        "has not): head.log in the session's logs says what keeps it from staying");
   if (!is_up) {
-    const auto left = std::max(std::chrono::milliseconds(0), milliseconds(down_since_ + patience_now() - steady_now()));
+    const auto left = std::max(std::chrono::milliseconds(0),
+                               milliseconds(down_since_ + patience_now() - steady_now()));
     text += "; this node waits another " + describe_duration(left) + " and ends then";
   }
-  const char* cure = durable_ ? "; start it again at the same address, with its journal (starling start --head --journal), or end this node with starling stop"
-                              : "; its cluster had no journal that outlives its node (starling start --head --journal): start a new one";
+  const char* cure = durable_ ? "; start it again at the same address, with its journal (starling "
+                                "start --head --journal), or end this node with starling stop"
+                              : "; its cluster had no journal that outlives its node (starling "
+                                "start --head --journal): start a new one";
   return unavailable(text + cure);
 }
 
@@ -294,15 +345,20 @@ void HeadLink::expire() {
   std::vector<ControlAnswerer> late;
   for (auto at = outstanding_.begin(); at != outstanding_.end();) {
     Outstanding& outstanding = at->second;
-    const bool urgent = outstanding.urgency == Urgency::kNow, is_late = outstanding.deadline <= now, is_vain = urgent && too_long <= now;
-    if (is_vain) in_vain.push_back(std::move(outstanding.answer));
-    else if (is_late) late.push_back(std::move(outstanding.answer));
-    else next = std::min({next, outstanding.deadline, urgent ? too_long : Deadline::max()});
+    const bool urgent = outstanding.urgency == Urgency::kNow, is_late = outstanding.deadline <= now,
+               is_vain = urgent && too_long <= now;
+    if (is_vain)
+      in_vain.push_back(std::move(outstanding.answer));
+    else if (is_late)
+      late.push_back(std::move(outstanding.answer));
+    else
+      next = std::min({next, outstanding.deadline, urgent ? too_long : Deadline::max()});
     at = is_late || is_vain ? outstanding_.erase(at) : std::next(at);
   }
   const Status absence = in_vain.empty() ? Status() : describe_absence();
   for (ControlAnswerer& answer : in_vain) answer(absence);
-  const std::string why = state_ == State::kUp ? "the head does not answer" : "the head is away: " + why_down_.message();
+  const std::string why = state_ == State::kUp ? "the head does not answer"
+                                               : "the head is away: " + why_down_.message();
   for (ControlAnswerer& answer : late) answer(deadline_exceeded(why));
   arm_expiry(next);
 }

@@ -1,4 +1,5 @@
-// HeadLink: a node's way to the head, over connections that break, heads that die and are started again, and the node's own fencing.
+// HeadLink: a node's way to the head, over connections that break, heads that die and are started
+// again, and the node's own fencing.
 #pragma once
 
 #include <chrono>
@@ -20,54 +21,65 @@
 namespace runtime {
 
 struct HeadLinkOptions {
-  /// Between two signs of life asked for over this connection, beside those that renew the lease (LeaseKeeper): an idle connection that is broken shows when
-  /// something is sent, and a node that was given up ends what it runs that much sooner.
+  /// Between two signs of life asked for over this connection, beside those that renew the lease
+  /// (LeaseKeeper): an idle connection that is broken shows when something is sent, and a node that
+  /// was given up ends what it runs that much sooner.
   std::chrono::milliseconds heartbeat{250};
-  /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
+  /// A head that has answered nothing for so long is connected to anew: the connection may be dead
+  /// in one direction.
   std::chrono::milliseconds silence_max{30000};
-  /// How long the head may be away before the node gives up: one whose journal outlives its machine or that runs beside this node, and another,
-  /// which can only come back as a process beside the same node.
+  /// How long the head may be away before the node gives up: one whose journal outlives its machine
+  /// or that runs beside this node, and another, which can only come back as a process beside the
+  /// same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
-  /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been away; and so long it may have been silent while its connection is open,
-  /// or while it reads its journal or is started by this node.
+  /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been
+  /// away; and so long it may have been silent while its connection is open, or while it reads its
+  /// journal or is started by this node.
   std::chrono::milliseconds away_max{2000};
   std::chrono::milliseconds mute_max{5000};
 };
 
-/// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by
-/// what they name. One that would not be the same twice (control::KvAdd) fails with kUnavailable instead.
+/// Lives on the event loop. Requests wait while there is no head, and those that were under way
+/// when it died are made again: the head knows most of them by what they name. One that would not
+/// be the same twice (control::KvAdd) fails with kUnavailable instead.
 class HeadLink {
  public:
   struct Callbacks {
-    std::function<control::RegisterNode()> registration;  // what the node is, and what runs there now
+    std::function<control::RegisterNode()>
+        registration;  // what the node is, and what runs there now
     std::function<void(ControlRequest request, ControlAnswerer answer)> request;  // of the head's
     std::function<void(const ControlEvent& event)> event;
-    /// The node is no part of the cluster any more. kCancelled: the head has declared it dead; what it runs has been replaced, and it may join anew.
-    /// kUnavailable: the head was away for too long. Once.
+    /// The node is no part of the cluster any more. kCancelled: the head has declared it dead; what
+    /// it runs has been replaced, and it may join anew. kUnavailable: the head was away for too
+    /// long. Once.
     std::function<void(Status why)> lost;
   };
 
-  HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks, HeadLinkOptions options = {});
+  HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks,
+           HeadLinkOptions options = {});
   HeadLink(const HeadLink&) = delete;
   HeadLink& operator=(const HeadLink&) = delete;
   ~HeadLink();
 
-  /// Connects and joins; `done` hears once how that ended. Errors: as connect(), and as the head answers; kDeadlineExceeded.
+  /// Connects and joins; `done` hears once how that ended. Errors: as connect(), and as the head
+  /// answers; kDeadlineExceeded.
   void join(std::chrono::milliseconds timeout, UniqueFunction<void(Status)> done);
   bool is_up() const { return state_ == State::kUp; }
   /// Connections after the first.
   std::uint64_t reconnects() const { return life_ > 0 ? life_ - 1 : 0; }
 
   enum class Urgency { kWaits, kNow };
-  /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed). kNow: also kUnavailable that tells of a head that is away, long before the deadline.
+  /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed). kNow: also
+  /// kUnavailable that tells of a head that is away, long before the deadline.
   void request(ControlRequest request, ControlAnswerer answer, Urgency urgency = Urgency::kWaits);
   /// Not while the head is away: then it is dropped.
   void event(const ControlEvent& event);
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
-  /// Ends the connection, and everything outstanding with kUnavailable; a join() that is under way with the reason. No callback runs after it.
+  /// Ends the connection, and everything outstanding with kUnavailable; a join() that is under way
+  /// with the reason. No callback runs after it.
   void close(const Status& reason);
 
  private:

@@ -30,19 +30,27 @@ HostedActors::Actor& HostedActors::Actor::operator=(Actor&&) noexcept = default;
 HostedActors::Actor::~Actor() = default;
 
 HostedActors::HostedActors(EventLoop& loop, JobId job, ActorAddress process, Callbacks callbacks)
-    : loop_(loop), job_(job), process_(std::move(process)), callbacks_(std::move(callbacks)), timer_(loop.context()) {}
+    : loop_(loop),
+      job_(job),
+      process_(std::move(process)),
+      callbacks_(std::move(callbacks)),
+      timer_(loop.context()) {}
 
 HostedActors::~HostedActors() { *alive_ = false; }
 
-void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer) {
+void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline,
+                         ControlAnswerer answer) {
   const ActorId id = spec.actor;
   if (auto known = find(id, incarnation); known != actors_.end()) {
-    if (known->second.start) known->second.start->answer = std::move(answer);
-    else answer(ControlAnswer{address_of(id, incarnation, spec.class_name)});
+    if (known->second.start)
+      known->second.start->answer = std::move(answer);
+    else
+      answer(ControlAnswer{address_of(id, incarnation, spec.class_name)});
     return;
   }
   Actor& actor = actors_[id];
-  if (actor.start) std::exchange(actor.start, nullptr)->answer(cancelled("the actor was started again"));
+  if (actor.start)
+    std::exchange(actor.start, nullptr)->answer(cancelled("the actor was started again"));
   actor.ending.reset();
   actor.incarnation = incarnation;
   actor.start = std::make_unique<Start>();
@@ -50,8 +58,10 @@ void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline dea
   actor.start->spec = std::move(spec);
   actor.start->deadline = deadline;
   actor.start->answer = std::move(answer);
-  if (channel_) build(id, actor);
-  else if (deadline < timer_.expiry() || actors_.size() == 1) arm_timer();
+  if (channel_)
+    build(id, actor);
+  else if (deadline < timer_.expiry() || actors_.size() == 1)
+    arm_timer();
 }
 
 void HostedActors::on_connected(const std::shared_ptr<Channel>& channel) {
@@ -65,12 +75,15 @@ void HostedActors::on_connected(const std::shared_ptr<Channel>& channel) {
 }
 
 void HostedActors::build(ActorId id, Actor& actor) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(actor.start->deadline - steady_now());
+  auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(actor.start->deadline - steady_now());
   control::BuildActor body{std::exchange(actor.start->spec, {}), actor.incarnation};
   ControlRequest request{job_, std::max(left, std::chrono::milliseconds(1)), std::move(body)};
-  send_request(*channel_, request, [this, alive = alive_, id, incarnation = actor.incarnation](Result<ControlAnswer> built) {
-    if (*alive) on_built(id, incarnation, built);
-  });
+  send_request(
+      *channel_, request,
+      [this, alive = alive_, id, incarnation = actor.incarnation](Result<ControlAnswer> built) {
+        if (*alive) on_built(id, incarnation, built);
+      });
 }
 
 HostedActors::Actors::iterator HostedActors::find(ActorId id, std::uint64_t incarnation) {
@@ -78,10 +91,12 @@ HostedActors::Actors::iterator HostedActors::find(ActorId id, std::uint64_t inca
   return found != actors_.end() && found->second.incarnation == incarnation ? found : actors_.end();
 }
 
-void HostedActors::on_built(ActorId id, std::uint64_t incarnation, const Result<ControlAnswer>& built) {
+void HostedActors::on_built(ActorId id, std::uint64_t incarnation,
+                            const Result<ControlAnswer>& built) {
   auto found = find(id, incarnation);
   if (found == actors_.end() || !found->second.start) return;
-  // When the process died while building, its end says more than the broken connection does; on_exit() answers.
+  // When the process died while building, its end says more than the broken connection does;
+  // on_exit() answers.
   if (!built.ok() && built.status().code() == ErrorCode::kUnavailable && channel_->closed()) return;
   std::unique_ptr<Start> start = std::move(found->second.start);
   if (built.ok()) {
@@ -93,7 +108,8 @@ void HostedActors::on_built(ActorId id, std::uint64_t incarnation, const Result<
   if (actors_.empty()) callbacks_.emptied();
 }
 
-ActorAddress HostedActors::address_of(ActorId id, std::uint64_t incarnation, const std::string& class_name) const {
+ActorAddress HostedActors::address_of(ActorId id, std::uint64_t incarnation,
+                                      const std::string& class_name) const {
   ActorAddress address = process_;
   address.actor = id;
   address.class_name = class_name;
@@ -121,26 +137,32 @@ bool HostedActors::stop(const control::StopActor& stop) {
   return true;
 }
 
-void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, const std::string& reason) {
+void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds grace,
+                         const std::string& reason) {
   const std::uint64_t incarnation = actor.incarnation;
   const Deadline by = deadline_after(grace);
   const bool first = !actor.ending;
   if (!first && by >= actor.ending->timer.expiry()) return;
   if (first) actor.ending = std::make_unique<Ending>(loop_);
   actor.ending->timer.expires_at(by);
-  actor.ending->timer.async_wait([this, alive = alive_, id, incarnation, reason](boost::system::error_code ec) {
-    if (!ec && *alive) on_drained(id, incarnation, reason, false);
-  });
+  actor.ending->timer.async_wait(
+      [this, alive = alive_, id, incarnation, reason](boost::system::error_code ec) {
+        if (!ec && *alive) on_drained(id, incarnation, reason, false);
+      });
   if (!first) return;
-  ControlRequest request{job_, std::max(grace, std::chrono::milliseconds(1)), control::DrainActor{id, incarnation}};
-  send_request(*channel_, request, [this, alive = alive_, id, incarnation, reason](Result<ControlAnswer> answer) {
-    if (*alive) on_drained(id, incarnation, reason, answer.ok());
-  });
+  ControlRequest request{job_, std::max(grace, std::chrono::milliseconds(1)),
+                         control::DrainActor{id, incarnation}};
+  send_request(*channel_, request,
+               [this, alive = alive_, id, incarnation, reason](Result<ControlAnswer> answer) {
+                 if (*alive) on_drained(id, incarnation, reason, answer.ok());
+               });
 }
 
-void HostedActors::on_drained(ActorId id, std::uint64_t incarnation, std::string reason, bool in_time) {
+void HostedActors::on_drained(ActorId id, std::uint64_t incarnation, std::string reason,
+                              bool in_time) {
   auto found = find(id, incarnation);
-  if (found == actors_.end() || channel_->closed()) return;  // it was killed meanwhile, or its process has ended
+  if (found == actors_.end() || channel_->closed())
+    return;  // it was killed meanwhile, or its process has ended
   if (!in_time) {
     tell_stop(id, incarnation);
     reason += "; it had not served its calls in time and was killed";
@@ -168,27 +190,31 @@ void HostedActors::tell_stop(ActorId id, std::uint64_t incarnation) {
   control::StopActor body;
   body.actor = id;
   body.incarnation = incarnation;
-  send_request(*channel_, ControlRequest{job_, std::chrono::seconds(30), std::move(body)}, [](Result<ControlAnswer>) {});
+  send_request(*channel_, ControlRequest{job_, std::chrono::seconds(30), std::move(body)},
+               [](Result<ControlAnswer>) {});
 }
 
 void HostedActors::on_exit(const DeathCause& cause) {
   timer_.cancel();
   control::ActorsExited exited{{}, cause};
   auto actors = std::exchange(actors_, {});
-  if (actors.size() > 1) exited.cause.text += ", a process of " + std::to_string(actors.size()) + " shared actors";
+  if (actors.size() > 1)
+    exited.cause.text += ", a process of " + std::to_string(actors.size()) + " shared actors";
   for (auto& [id, actor] : actors) {
     if (!actor.start) {
       exited.actors.push_back({id, actor.incarnation});
       continue;
     }
-    std::string text = "actor " + actor.start->class_name + " " + id.short_hex() + " (pid " + std::to_string(cause.pid) + " on node " + process_.node.short_hex() +
+    std::string text = "actor " + actor.start->class_name + " " + id.short_hex() + " (pid " +
+                       std::to_string(cause.pid) + " on node " + process_.node.short_hex() +
                        ") died while it was built: " + exited.cause.text;
     if (!cause.output_tail.empty()) text += "\n" + cause.output_tail;
     actor.start->answer(actor_died(std::move(text)));
   }
   if (exited.actors.empty()) return;
   // Every actor's record, and every caller, gets a copy of the cause.
-  if (exited.cause.output_tail.size() * exited.actors.size() > kTailBytesMax) exited.cause.output_tail.clear();
+  if (exited.cause.output_tail.size() * exited.actors.size() > kTailBytesMax)
+    exited.cause.output_tail.clear();
   callbacks_.exited(std::move(exited));
 }
 
@@ -200,7 +226,9 @@ void HostedActors::fail_late() {
     if (is_late) late.push_back(std::move(at->second.start->answer));
     at = is_late ? actors_.erase(at) : std::next(at);
   }
-  for (ControlAnswerer& answer : late) answer(deadline_exceeded("a shared actor was not ready at the deadline: its process has not connected"));
+  for (ControlAnswerer& answer : late)
+    answer(deadline_exceeded(
+        "a shared actor was not ready at the deadline: its process has not connected"));
   if (!late.empty() && actors_.empty()) callbacks_.emptied();
 }
 

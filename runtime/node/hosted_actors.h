@@ -1,12 +1,13 @@
-// HostedActors: the shared actors of one worker process, as its node knows them: those being built and those that serve.
+// HostedActors: the shared actors of one worker process, as its node knows them: those being built
+// and those that serve.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <unordered_map>
 
-#include "runtime/core/timer.h"
 #include "runtime/control/control.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
@@ -16,9 +17,11 @@ namespace runtime {
 class HostedActors {
  public:
   struct Callbacks {
-    /// Hears of every actor that ends after its start was answered with success; of all that end with the process in one go.
+    /// Hears of every actor that ends after its start was answered with success; of all that end
+    /// with the process in one go.
     std::function<void(control::ActorsExited)> exited;
-    std::function<void()> emptied;  // the last one is gone; not called from within start() or on_exit()
+    std::function<void()>
+        emptied;  // the last one is gone; not called from within start() or on_exit()
   };
 
   /// `process`: what the addresses of all its actors say of the process.
@@ -27,12 +30,13 @@ class HostedActors {
   HostedActors& operator=(const HostedActors&) = delete;
   ~HostedActors();
 
-  /// Lets the process build the actor, once it has connected; of an incarnation that it has, or builds already, only the answer is another. Errors as
-  /// WorkerPool::start_actor.
+  /// Lets the process build the actor, once it has connected; of an incarnation that it has, or
+  /// builds already, only the answer is another. Errors as WorkerPool::start_actor.
   void start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer);
   void on_connected(const std::shared_ptr<Channel>& channel);
-  /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have been served, within the grace. A call that it
-  /// runs is told, and ends by itself. Of several graces the one that ends first counts.
+  /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have
+  /// been served, within the grace. A call that it runs is told, and ends by itself. Of several
+  /// graces the one that ends first counts.
   bool stop(const control::StopActor& stop);
   /// The process has ended, and all actors with it.
   void on_exit(const DeathCause& cause);
@@ -56,7 +60,8 @@ class HostedActors {
   };
   using Actors = std::unordered_map<ActorId, Actor>;
 
-  ActorAddress address_of(ActorId id, std::uint64_t incarnation, const std::string& class_name) const;
+  ActorAddress address_of(ActorId id, std::uint64_t incarnation,
+                          const std::string& class_name) const;
   void build(ActorId id, Actor& actor);
   void on_built(ActorId id, std::uint64_t incarnation, const Result<ControlAnswer>& built);
   void drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, const std::string& reason);
@@ -75,7 +80,8 @@ class HostedActors {
   std::shared_ptr<Channel> channel_;  // once connected
   Actors actors_;
   Timer timer_;  // of starts that wait for the process to connect
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 
 }  // namespace runtime

@@ -30,24 +30,30 @@ struct JobFetcher::Fetch {
   std::uint64_t received = 0;    // of that
 };
 
-JobFetcher::JobFetcher(EventLoop& loop, Credentials credentials, JobFiles& files) : loop_(loop), credentials_(std::move(credentials)), files_(files) {}
+JobFetcher::JobFetcher(EventLoop& loop, Credentials credentials, JobFiles& files)
+    : loop_(loop), credentials_(std::move(credentials)), files_(files) {}
 
 JobFetcher::~JobFetcher() { *alive_ = false; }
 
-bool JobFetcher::is_shipped(JobId job, const std::string& working_dir) { return working_dir.ends_with("/" + job.hex() + "/work"); }
+bool JobFetcher::is_shipped(JobId job, const std::string& working_dir) {
+  return working_dir.ends_with("/" + job.hex() + "/work");
+}
 
 void JobFetcher::offer(JobId job, std::vector<JobFile> files) {
   // The list travels as the files of a submission: one form, one decoder.
   control::SubmitJob body;
   body.files = std::move(files);
-  known_[job].list = std::string(encode(ControlRequest{job, kFetchPartTimeout, std::move(body)}).text());
+  known_[job].list =
+      std::string(encode(ControlRequest{job, kFetchPartTimeout, std::move(body)}).text());
 }
 
 void JobFetcher::forget(JobId job) {
   auto found = known_.find(job);
   if (found == known_.end()) return;
-  if (found->second.waiting.empty()) known_.erase(found);
-  else found->second.is_over = true;
+  if (found->second.waiting.empty())
+    known_.erase(found);
+  else
+    found->second.is_over = true;
 }
 
 Result<std::string> JobFetcher::read_list(const std::string& name, std::uint64_t offset) const {
@@ -71,30 +77,36 @@ void JobFetcher::find(JobId job, const std::string& from, Deadline deadline, Fou
   LOG(info, "fetching the folder of job {} from {}", job.short_hex(), from);
   ConnectOptions options;
   options.deadline = deadline;
-  connect(loop_, *endpoint, credentials_, options, [this, alive = alive_, fetch](Result<std::shared_ptr<Channel>> channel) {
-    if (!*alive) return;
-    if (!channel.ok()) return finish(fetch, channel.status());
-    fetch->channel = *std::move(channel);
-    read_list_on(fetch);
-  });
+  connect(loop_, *endpoint, credentials_, options,
+          [this, alive = alive_, fetch](Result<std::shared_ptr<Channel>> channel) {
+            if (!*alive) return;
+            if (!channel.ok()) return finish(fetch, channel.status());
+            fetch->channel = *std::move(channel);
+            read_list_on(fetch);
+          });
 }
 
-void JobFetcher::read(const std::shared_ptr<Fetch>& fetch, const std::string& name, std::uint64_t offset, std::function<void(std::string)> done) {
+void JobFetcher::read(const std::shared_ptr<Fetch>& fetch, const std::string& name,
+                      std::uint64_t offset, std::function<void(std::string)> done) {
   if (steady_now() > fetch->deadline) return finish(fetch, deadline_exceeded("it takes too long"));
   ControlRequest request{fetch->job, kFetchPartTimeout, control::FetchFile{name, offset}};
-  send_request(*fetch->channel, request, [this, alive = alive_, fetch, done = std::move(done)](Result<ControlAnswer> answer) {
-    if (!*alive) return;
-    if (!answer.ok()) return finish(fetch, answer.status());
-    if (auto* bytes = std::get_if<std::string>(&*answer)) return done(std::move(*bytes));
-    finish(fetch, unavailable("the job's node answered something else than was asked"));
-  });
+  send_request(*fetch->channel, request,
+               [this, alive = alive_, fetch, done = std::move(done)](Result<ControlAnswer> answer) {
+                 if (!*alive) return;
+                 if (!answer.ok()) return finish(fetch, answer.status());
+                 if (auto* bytes = std::get_if<std::string>(&*answer))
+                   return done(std::move(*bytes));
+                 finish(fetch,
+                        unavailable("the job's node answered something else than was asked"));
+               });
 }
 
 void JobFetcher::read_list_on(const std::shared_ptr<Fetch>& fetch) {
   read(fetch, folder_name(fetch->job), fetch->list.size(), [this, fetch](std::string part) {
     if (!part.empty()) {
       fetch->list += part;
-      if (fetch->list.size() > kListBytesMax) return finish(fetch, resource_exhausted("the list of its files is too long"));
+      if (fetch->list.size() > kListBytesMax)
+        return finish(fetch, resource_exhausted("the list of its files is too long"));
       return read_list_on(fetch);
     }
     auto request = decode_control_request(Buffer::copy_of(fetch->list));
@@ -128,24 +140,30 @@ void JobFetcher::fetch_files(const std::shared_ptr<Fetch>& fetch) {
 
 void JobFetcher::fetch_file(const std::shared_ptr<Fetch>& fetch) {
   if (fetch->missing.empty()) {
-    return files_.unpack(fetch->job, fetch->files, {}, std::nullopt, [this, fetch](Result<JobFolder> folder) {
-      if (folder.ok()) finish(fetch, folder->work.string());
-      else finish(fetch, folder.status());
-    });
+    return files_.unpack(fetch->job, fetch->files, {}, std::nullopt,
+                         [this, fetch](Result<JobFolder> folder) {
+                           if (folder.ok())
+                             finish(fetch, folder->work.string());
+                           else
+                             finish(fetch, folder.status());
+                         });
   }
   const JobFile& file = fetch->missing.back();
   const auto store = [this, fetch](std::string part) {
     const JobFile& file = fetch->missing.back();
-    if (part.empty() && file.bytes != 0) return finish(fetch, unavailable("the job's node has '" + file.path + "' shorter than it said"));
+    if (part.empty() && file.bytes != 0)
+      return finish(fetch,
+                    unavailable("the job's node has '" + file.path + "' shorter than it said"));
     const std::uint64_t offset = std::exchange(fetch->received, fetch->received + part.size());
-    files_.store(fetch->channel->serial(), {file.hash, file.bytes, offset, std::move(part)}, [this, fetch](Status status) {
-      if (!status.ok()) return finish(fetch, std::move(status));
-      if (fetch->received == fetch->missing.back().bytes) {
-        fetch->missing.pop_back();
-        fetch->received = 0;
-      }
-      fetch_file(fetch);
-    });
+    files_.store(fetch->channel->serial(), {file.hash, file.bytes, offset, std::move(part)},
+                 [this, fetch](Status status) {
+                   if (!status.ok()) return finish(fetch, std::move(status));
+                   if (fetch->received == fetch->missing.back().bytes) {
+                     fetch->missing.pop_back();
+                     fetch->received = 0;
+                   }
+                   fetch_file(fetch);
+                 });
   };
   if (file.bytes == 0) return store("");
   read(fetch, file.hash, fetch->received, store);
@@ -157,8 +175,10 @@ void JobFetcher::finish(const std::shared_ptr<Fetch>& fetch, Result<std::string>
     fetch->channel->close(cancelled("fetched"));
   }
   Known& known = known_[fetch->job];
-  if (folder.ok()) known.folder = *folder;
-  else folder = folder.status().with_context("fetching the folder of job " + fetch->job.short_hex());
+  if (folder.ok())
+    known.folder = *folder;
+  else
+    folder = folder.status().with_context("fetching the folder of job " + fetch->job.short_hex());
   std::vector<Found> waiting = std::move(known.waiting);
   known.waiting.clear();
   if (known.is_over) {

@@ -26,13 +26,16 @@ class JobFetcher {
 
   /// This node has the folder itself, and gives it to others.
   void offer(JobId job, std::vector<JobFile> files);
-  /// Whether a driver of the job that works in `working_dir` is in the folder that it was shipped with.
+  /// Whether a driver of the job that works in `working_dir` is in the folder that it was shipped
+  /// with.
   static bool is_shipped(JobId job, const std::string& working_dir);
-  /// Brings the folder here, once, from the node at `from`. Errors: kUnavailable (that node is gone), kNotFound (it has the folder no more), those of the disk.
+  /// Brings the folder here, once, from the node at `from`. Errors: kUnavailable (that node is
+  /// gone), kNotFound (it has the folder no more), those of the disk.
   void find(JobId job, const std::string& from, Deadline deadline, Found found);
   void forget(JobId job);
 
-  /// Serves another node: a part of the list of a job's files, under folder_name(job). Empty at its end.
+  /// Serves another node: a part of the list of a job's files, under folder_name(job). Empty at its
+  /// end.
   Result<std::string> read_list(const std::string& name, std::uint64_t offset) const;
   static std::string folder_name(JobId job) { return "job/" + job.hex(); }
 
@@ -45,7 +48,8 @@ class JobFetcher {
     bool is_over = false;  // it was to be forgotten while it was on its way
   };
 
-  void read(const std::shared_ptr<Fetch>& fetch, const std::string& name, std::uint64_t offset, std::function<void(std::string)> done);
+  void read(const std::shared_ptr<Fetch>& fetch, const std::string& name, std::uint64_t offset,
+            std::function<void(std::string)> done);
   void read_list_on(const std::shared_ptr<Fetch>& fetch);
   void fetch_files(const std::shared_ptr<Fetch>& fetch);
   void fetch_file(const std::shared_ptr<Fetch>& fetch);

@@ -39,9 +39,13 @@ Status write_file(int fd, std::string_view bytes, const fs::path& file) {
 
 /// A path that stays in the folder, whatever is in it.
 Status check_path(const std::string& path) {
-  const auto refuse = [&](const char* why) { return invalid_argument("'" + path.substr(0, 200) + "' " + why); };
-  if (path.empty() || path.size() > kPathBytesMax || path.find('\0') != std::string::npos) return refuse("is no path of a file");
-  if (path.front() == '/' || path.back() == '/') return refuse("is not relative to the job's folder");
+  const auto refuse = [&](const char* why) {
+    return invalid_argument("'" + path.substr(0, 200) + "' " + why);
+  };
+  if (path.empty() || path.size() > kPathBytesMax || path.find('\0') != std::string::npos)
+    return refuse("is no path of a file");
+  if (path.front() == '/' || path.back() == '/')
+    return refuse("is not relative to the job's folder");
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string part = path.substr(at, end - at);
@@ -62,9 +66,13 @@ void remove_folder(const fs::path& folder) {
   fs::remove_all(folder, error);
   if (!error) return;
   std::error_code walking;
-  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, walking), end; !walking && at != end; at.increment(walking)) {
+  for (fs::recursive_directory_iterator
+           at(folder, fs::directory_options::skip_permission_denied, walking),
+       end;
+       !walking && at != end; at.increment(walking)) {
     std::error_code ignored;
-    if (at->is_directory(ignored) && !at->is_symlink(ignored)) fs::permissions(at->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
+    if (at->is_directory(ignored) && !at->is_symlink(ignored))
+      fs::permissions(at->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
   }
   fs::remove_all(folder, error);
   if (error) LOG(warn, "a job's folder is left behind: {}: {}", folder.string(), error.message());
@@ -94,8 +102,10 @@ struct JobFiles::Disk {
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
   void forget(std::uint64_t sender);
   Status open_folders();
-  Result<JobFolder> unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program, const std::optional<JobUser>& owner);
-  Status fill(const fs::path& work, const std::vector<JobFile>& files, const std::optional<JobUser>& owner);
+  Result<JobFolder> unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program,
+                           const std::optional<JobUser>& owner);
+  Status fill(const fs::path& work, const std::vector<JobFile>& files,
+              const std::optional<JobUser>& owner);
   Status copy(const JobFile& from, const fs::path& to, const std::optional<JobUser>& owner);
   void trim();
 
@@ -122,25 +132,33 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
     Upload upload;
     upload.bytes = part.bytes;
     upload.temporary = cached(part.hash).string() + ".part-" + JobId::random().short_hex();
-    upload.file.reset(::open(upload.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    upload.file.reset(
+        ::open(upload.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!upload.file) return errno_status(errno, "writing " + upload.temporary.string());
     found = uploads.emplace(key, std::move(upload)).first;
   }
-  if (found == uploads.end()) return invalid_argument("a part of a file came without those before it");
+  if (found == uploads.end())
+    return invalid_argument("a part of a file came without those before it");
   Upload& upload = found->second;
   const auto fail = [&](Status why) {
     ::unlink(upload.temporary.c_str());
     uploads.erase(found);
     return why;
   };
-  const bool fits = part.offset == upload.received && part.bytes == upload.bytes && part.data.size() <= upload.bytes - upload.received;
-  if (!fits || (part.data.empty() && upload.bytes != 0)) return fail(invalid_argument("a part of a file does not fit those before it"));
-  if (Status status = write_file(upload.file.get(), part.data, upload.temporary); !status.ok()) return fail(std::move(status));
+  const bool fits = part.offset == upload.received && part.bytes == upload.bytes &&
+                    part.data.size() <= upload.bytes - upload.received;
+  if (!fits || (part.data.empty() && upload.bytes != 0))
+    return fail(invalid_argument("a part of a file does not fit those before it"));
+  if (Status status = write_file(upload.file.get(), part.data, upload.temporary); !status.ok())
+    return fail(std::move(status));
   upload.hash.add(part.data);
   upload.received += part.data.size();
   if (upload.received < upload.bytes) return {};
-  if (upload.hash.finish() != part.hash) return fail(invalid_argument("what arrived is not what was announced: the file changed while it was shipped"));
-  if (::rename(upload.temporary.c_str(), cached(part.hash).c_str()) != 0) return fail(errno_status(errno, "writing " + cached(part.hash).string()));
+  if (upload.hash.finish() != part.hash)
+    return fail(invalid_argument(
+        "what arrived is not what was announced: the file changed while it was shipped"));
+  if (::rename(upload.temporary.c_str(), cached(part.hash).c_str()) != 0)
+    return fail(errno_status(errno, "writing " + cached(part.hash).string()));
   uploads.erase(found);
   return {};
 }
@@ -156,7 +174,8 @@ Result<std::string> JobFiles::Disk::read(const std::string& hash, std::uint64_t 
 }
 
 void JobFiles::Disk::forget(std::uint64_t sender) {
-  for (auto at = uploads.lower_bound({sender, ""}); at != uploads.end() && at->first.first == sender;) {
+  for (auto at = uploads.lower_bound({sender, ""});
+       at != uploads.end() && at->first.first == sender;) {
     ::unlink(at->second.temporary.c_str());
     at = uploads.erase(at);
   }
@@ -169,14 +188,16 @@ Status JobFiles::Disk::open_folders() {
   fs::create_directories(options.folders, error);
   if (error) return errno_status(error.value(), "making folder " + options.folders.string());
   // Jobs of other users have to get through.
-  for (const fs::path& folder : {options.folders.parent_path(), options.folders}) ::chmod(folder.c_str(), 0711);
+  for (const fs::path& folder : {options.folders.parent_path(), options.folders})
+    ::chmod(folder.c_str(), 0711);
   lock.reset(::open((options.folders / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     Status status = errno_status(errno, "locking " + options.folders.string());
     lock.reset();
     return status;
   }
-  for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
     if (at->path() == options.folders) continue;
     FileDescriptor other(::open((at->path() / kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (other && ::flock(other.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(at->path());
@@ -184,11 +205,15 @@ Status JobFiles::Disk::open_folders() {
   return {};
 }
 
-Status JobFiles::Disk::copy(const JobFile& from, const fs::path& to, const std::optional<JobUser>& owner) {
+Status JobFiles::Disk::copy(const JobFile& from, const fs::path& to,
+                            const std::optional<JobUser>& owner) {
   const fs::path source = cached(from.hash);
   FileDescriptor in(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!in) return not_found("'" + from.path + "' is not in the node's cache of job files any more; submit again");
-  FileDescriptor out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, from.executable ? 0755 : 0644));
+  if (!in)
+    return not_found("'" + from.path +
+                     "' is not in the node's cache of job files any more; submit again");
+  FileDescriptor out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                            from.executable ? 0755 : 0644));
   if (!out) return errno_status(errno, "writing " + to.string());
   ContentHash hash;
   std::vector<char> block(1 << 20);
@@ -205,16 +230,21 @@ Status JobFiles::Disk::copy(const JobFile& from, const fs::path& to, const std::
   }
   if (bytes != from.bytes || hash.finish() != from.hash) {
     ::unlink(source.c_str());
-    return not_found("'" + from.path + "' in the node's cache of job files was damaged, and is removed from it; submit again");
+    return not_found(
+        "'" + from.path +
+        "' in the node's cache of job files was damaged, and is removed from it; submit again");
   }
-  if (owner && ::fchown(out.get(), owner->uid, owner->gid) != 0) return errno_status(errno, to.string());
+  if (owner && ::fchown(out.get(), owner->uid, owner->gid) != 0)
+    return errno_status(errno, to.string());
   ::futimens(in.get(), nullptr);  // used just now: stays in the cache
   return {};
 }
 
-Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& files, const std::optional<JobUser>& owner) {
+Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& files,
+                            const std::optional<JobUser>& owner) {
   const auto own = [&](const fs::path& path) -> Status {
-    if (owner && ::lchown(path.c_str(), owner->uid, owner->gid) != 0) return errno_status(errno, path.string());
+    if (owner && ::lchown(path.c_str(), owner->uid, owner->gid) != 0)
+      return errno_status(errno, path.string());
     return {};
   };
   // Links come last: nothing is written through one.
@@ -227,7 +257,8 @@ Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& fi
         parent /= part;
         if (::mkdir(parent.c_str(), 0755) == 0) {
           if (Status status = own(parent); !status.ok()) return status;
-        } else if (struct stat info; ::lstat(parent.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        } else if (struct stat info;
+                   ::lstat(parent.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
           return invalid_argument("'" + file.path + "' is in what is no folder");
         }
       }
@@ -235,7 +266,9 @@ Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& fi
         if (Status status = copy(file, path, owner); !status.ok()) return status;
         continue;
       }
-      const bool made = kind == JobFile::Kind::kFolder ? ::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST : ::symlink(file.target.c_str(), path.c_str()) == 0;
+      const bool made = kind == JobFile::Kind::kFolder
+                            ? ::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST
+                            : ::symlink(file.target.c_str(), path.c_str()) == 0;
       if (!made) return errno_status(errno, "making " + path.string());
       if (Status status = own(path); !status.ok()) return status;
     }
@@ -243,7 +276,9 @@ Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& fi
   return {};
 }
 
-Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program, const std::optional<JobUser>& owner) {
+Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& files,
+                                         const JobFile& program,
+                                         const std::optional<JobUser>& owner) {
   if (Status status = open_folders(); !status.ok()) return status;
   const fs::path root = options.folders / job.hex();
   JobFolder folder;
@@ -251,11 +286,13 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
   const auto make = [&]() -> Status {
     for (const fs::path& made : {root, folder.work}) {
       if (Status status = make_folder(made, 0700); !status.ok()) return status;
-      if (owner && ::chown(made.c_str(), owner->uid, owner->gid) != 0) return errno_status(errno, made.string());
+      if (owner && ::chown(made.c_str(), owner->uid, owner->gid) != 0)
+        return errno_status(errno, made.string());
     }
     if (!program.path.empty()) {
       if (Status status = check_path(program.path); !status.ok()) return status;
-      if (program.path.find('/') != std::string::npos) return invalid_argument("the program's name has a '/': " + program.path);
+      if (program.path.find('/') != std::string::npos)
+        return invalid_argument("the program's name has a '/': " + program.path);
       folder.program = root / program.path;
       if (Status status = copy(program, folder.program, owner); !status.ok()) return status;
     }
@@ -279,12 +316,14 @@ fs::path JobFiles::default_folder() {
   };
   if (std::string cache = variable("STARLING_CACHE"); !cache.empty()) return cache;
   if (::geteuid() == 0) return "/var/lib/starling";
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "starling";
+  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "starling";
   const std::string home = variable("HOME");
   return fs::path(home.empty() ? "/tmp" : home) / ".cache" / "starling";
 }
 
-JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options) : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {}
+JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
+    : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {}
 
 JobFiles::~JobFiles() {
   *alive_ = false;
@@ -294,7 +333,8 @@ JobFiles::~JobFiles() {
 template <class Work, class Done>
 void JobFiles::on_disk(Work work, Done done) {
   if (!thread_) thread_ = std::make_unique<asio::thread_pool>(1);
-  asio::post(*thread_, [this, alive = alive_, disk = disk_, work = std::move(work), done = std::move(done)]() mutable {
+  asio::post(*thread_, [this, alive = alive_, disk = disk_, work = std::move(work),
+                        done = std::move(done)]() mutable {
     auto result = std::make_shared<decltype(work(*disk))>(work(*disk));
     disk.reset();
     // The pool is joined before `this` goes.
@@ -306,38 +346,55 @@ void JobFiles::on_disk(Work work, Done done) {
 
 Status JobFiles::check_size(std::uint64_t bytes, std::uint64_t count) const {
   if (bytes > options_.job_bytes_max) {
-    return resource_exhausted("the files have " + std::to_string(bytes) + " bytes; this node takes jobs with up to " + std::to_string(options_.job_bytes_max) +
-                              " (starling start --job-size-limit)");
+    return resource_exhausted(
+        "the files have " + std::to_string(bytes) + " bytes; this node takes jobs with up to " +
+        std::to_string(options_.job_bytes_max) + " (starling start --job-size-limit)");
   }
   if (count > options_.job_files_max) {
-    return resource_exhausted("there are " + std::to_string(count) + " files; a node takes jobs with up to " + std::to_string(options_.job_files_max));
+    return resource_exhausted("there are " + std::to_string(count) +
+                              " files; a node takes jobs with up to " +
+                              std::to_string(options_.job_files_max));
   }
   return {};
 }
 
-void JobFiles::offer(const control::OfferFiles& offer, std::function<void(Result<control::FilesWanted>)> done) {
-  if (Status status = check_size(offer.bytes, std::max<std::uint64_t>(offer.count, offer.hashes.size())); !status.ok()) return done(status);
+void JobFiles::offer(const control::OfferFiles& offer,
+                     std::function<void(Result<control::FilesWanted>)> done) {
+  if (Status status =
+          check_size(offer.bytes, std::max<std::uint64_t>(offer.count, offer.hashes.size()));
+      !status.ok())
+    return done(status);
   for (const std::string& hash : offer.hashes) {
-    if (!is_content_hash(hash)) return done(invalid_argument("a file was offered without a proper hash"));
+    if (!is_content_hash(hash))
+      return done(invalid_argument("a file was offered without a proper hash"));
   }
-  on_disk([hashes = offer.hashes](Disk& disk) { return disk.missing(hashes); }, [done = std::move(done)](control::FilesWanted wanted) { done(std::move(wanted)); });
+  on_disk([hashes = offer.hashes](Disk& disk) { return disk.missing(hashes); },
+          [done = std::move(done)](control::FilesWanted wanted) { done(std::move(wanted)); });
 }
 
-void JobFiles::store(std::uint64_t sender, control::StoreFile part, std::function<void(Status)> done) {
-  if (!is_content_hash(part.hash)) return done(invalid_argument("a file was sent without a proper hash"));
+void JobFiles::store(std::uint64_t sender, control::StoreFile part,
+                     std::function<void(Status)> done) {
+  if (!is_content_hash(part.hash))
+    return done(invalid_argument("a file was sent without a proper hash"));
   if (Status status = check_size(part.bytes, 1); !status.ok()) return done(status);
   const std::uint64_t bytes = part.data.size();
-  if (queued_bytes_ + bytes > options_.queued_bytes_max) return done(resource_exhausted("the node's disk is too slow for what is being shipped to it; try again"));
+  if (queued_bytes_ + bytes > options_.queued_bytes_max)
+    return done(resource_exhausted(
+        "the node's disk is too slow for what is being shipped to it; try again"));
   queued_bytes_ += bytes;
-  on_disk([sender, part = std::move(part)](Disk& disk) { return disk.store(sender, part); }, [this, bytes, done = std::move(done)](Status status) {
-    queued_bytes_ -= bytes;
-    done(std::move(status));
-  });
+  on_disk([sender, part = std::move(part)](Disk& disk) { return disk.store(sender, part); },
+          [this, bytes, done = std::move(done)](Status status) {
+            queued_bytes_ -= bytes;
+            done(std::move(status));
+          });
 }
 
-void JobFiles::read(const std::string& hash, std::uint64_t offset, std::function<void(Result<std::string>)> done) {
-  if (!is_content_hash(hash)) return done(invalid_argument("a file was asked for without a proper hash"));
-  on_disk([hash, offset](Disk& disk) { return disk.read(hash, offset); }, [done = std::move(done)](Result<std::string> part) { done(std::move(part)); });
+void JobFiles::read(const std::string& hash, std::uint64_t offset,
+                    std::function<void(Result<std::string>)> done) {
+  if (!is_content_hash(hash))
+    return done(invalid_argument("a file was asked for without a proper hash"));
+  on_disk([hash, offset](Disk& disk) { return disk.read(hash, offset); },
+          [done = std::move(done)](Result<std::string> part) { done(std::move(part)); });
 }
 
 void JobFiles::forget(std::uint64_t sender) {
@@ -345,17 +402,21 @@ void JobFiles::forget(std::uint64_t sender) {
   on_disk([sender](Disk& disk) { return disk.forget(sender), Status(); }, [](Status) {});
 }
 
-void JobFiles::unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner, std::function<void(Result<JobFolder>)> done) {
+void JobFiles::unpack(JobId job, std::vector<JobFile> files, JobFile program,
+                      std::optional<JobUser> owner, std::function<void(Result<JobFolder>)> done) {
   std::uint64_t bytes = program.bytes;
   for (const JobFile& file : files) {
     bytes += std::min(file.bytes, options_.job_bytes_max + 1);  // the sum must not overflow
-    if (file.kind == JobFile::Kind::kFile && !is_content_hash(file.hash)) return done(invalid_argument("'" + file.path + "' has no proper hash"));
+    if (file.kind == JobFile::Kind::kFile && !is_content_hash(file.hash))
+      return done(invalid_argument("'" + file.path + "' has no proper hash"));
     if (bytes > options_.job_bytes_max) break;
   }
-  if (!program.path.empty() && !is_content_hash(program.hash)) return done(invalid_argument("the program has no proper hash"));
+  if (!program.path.empty() && !is_content_hash(program.hash))
+    return done(invalid_argument("the program has no proper hash"));
   if (Status status = check_size(bytes, files.size()); !status.ok()) return done(status);
   folders_.insert(job);
-  on_disk([job, files = std::move(files), program = std::move(program), owner = std::move(owner)](Disk& disk) { return disk.unpack(job, files, program, owner); },
+  on_disk([job, files = std::move(files), program = std::move(program), owner = std::move(owner)](
+              Disk& disk) { return disk.unpack(job, files, program, owner); },
           [this, job, done = std::move(done)](Result<JobFolder> folder) {
             if (!folder.ok()) folders_.erase(job);
             done(std::move(folder));
@@ -364,7 +425,8 @@ void JobFiles::unpack(JobId job, std::vector<JobFile> files, JobFile program, st
 
 void JobFiles::release(JobId job) {
   if (folders_.erase(job) == 0) return;
-  on_disk([job](Disk& disk) { return remove_folder(disk.options.folders / job.hex()), Status(); }, [](Status) {});
+  on_disk([job](Disk& disk) { return remove_folder(disk.options.folders / job.hex()), Status(); },
+          [](Status) {});
 }
 
 }  // namespace runtime

@@ -1,5 +1,6 @@
-// JobFiles: what submitted jobs bring along: a node's cache of files by their content, and for each job a copy of its folder, which is removed when it is
-// needed no more. The disk's work is done by a thread of its own.
+// JobFiles: what submitted jobs bring along: a node's cache of files by their content, and for each
+// job a copy of its folder, which is removed when it is needed no more. The disk's work is done by
+// a thread of its own.
 #pragma once
 
 #include <atomic>
@@ -42,20 +43,26 @@ class JobFiles {
   /// Waits for what the disk is doing. Removes all folders of jobs.
   ~JobFiles();
 
-  /// $STARLING_CACHE, or the user's cache folder; of root, whose home nobody else may enter, /var/lib/starling.
+  /// $STARLING_CACHE, or the user's cache folder; of root, whose home nobody else may enter,
+  /// /var/lib/starling.
   static std::filesystem::path default_folder();
 
   /// Which of the files are missing in the cache. Errors: kResourceExhausted, with the limit.
-  void offer(const control::OfferFiles& offer, std::function<void(Result<control::FilesWanted>)> done);
-  /// A part of a file. Errors: kInvalidArgument (it does not fit what came before, or the content is not that of the hash), kResourceExhausted.
+  void offer(const control::OfferFiles& offer,
+             std::function<void(Result<control::FilesWanted>)> done);
+  /// A part of a file. Errors: kInvalidArgument (it does not fit what came before, or the content
+  /// is not that of the hash), kResourceExhausted.
   void store(std::uint64_t sender, control::StoreFile part, std::function<void(Status)> done);
   /// Up to 4 MiB of a file in the cache from an offset. Errors: kNotFound.
-  void read(const std::string& hash, std::uint64_t offset, std::function<void(Result<std::string>)> done);
+  void read(const std::string& hash, std::uint64_t offset,
+            std::function<void(Result<std::string>)> done);
   /// Drops what a sender has not finished.
   void forget(std::uint64_t sender);
-  /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder), kNotFound (a file is not in the cache any more),
-  /// kResourceExhausted (too much, or the disk is full).
-  void unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner, std::function<void(Result<JobFolder>)> done);
+  /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder),
+  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much, or the disk is
+  /// full).
+  void unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner,
+              std::function<void(Result<JobFolder>)> done);
   /// Removes it, should it be there.
   void release(JobId job);
 

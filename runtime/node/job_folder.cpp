@@ -33,30 +33,38 @@ const char* kind_name(mode_t mode) {
 
 bool leads_out(const fs::path& folder, const fs::path& link, const fs::path& target) {
   if (target.is_absolute()) return true;
-  const fs::path lexical = (link.parent_path() / target).lexically_normal().lexically_relative(folder.lexically_normal());
+  const fs::path lexical = (link.parent_path() / target)
+                               .lexically_normal()
+                               .lexically_relative(folder.lexically_normal());
   return lexical.empty() || *lexical.begin() == "..";
 }
 
 /// One walk through a folder.
 class Scanner {
  public:
-  Scanner(fs::path folder, IgnoreRules rules) : folder_(std::move(folder)), rules_(std::move(rules)) {}
+  Scanner(fs::path folder, IgnoreRules rules)
+      : folder_(std::move(folder)), rules_(std::move(rules)) {}
 
   Status walk(const fs::path& at, const std::string& inside) {
     struct stat info;
     if (::stat(at.c_str(), &info) != 0) return errno_status(errno, at.string());
     const std::pair identity(info.st_dev, info.st_ino);
-    if (std::find(above_.begin(), above_.end(), identity) != above_.end() || above_.size() > kDepthMax) {
-      return invalid_argument("working folder " + folder_.string() + ": '" + inside + "' is a loop of links; name it in " + kIgnoreFile + ", or remove it");
+    if (std::find(above_.begin(), above_.end(), identity) != above_.end() ||
+        above_.size() > kDepthMax) {
+      return invalid_argument("working folder " + folder_.string() + ": '" + inside +
+                              "' is a loop of links; name it in " + kIgnoreFile + ", or remove it");
     }
     above_.push_back(identity);
     std::error_code error;
     std::vector<fs::path> entries;
-    for (fs::directory_iterator entry(at, error), end; !error && entry != end; entry.increment(error)) entries.push_back(entry->path());
+    for (fs::directory_iterator entry(at, error), end; !error && entry != end;
+         entry.increment(error))
+      entries.push_back(entry->path());
     if (error) return refuse(inside.empty() ? "." : inside, "cannot be read: " + error.message());
     std::sort(entries.begin(), entries.end());
     for (const fs::path& entry : entries) {
-      const std::string path = inside.empty() ? entry.filename().string() : inside + "/" + entry.filename().string();
+      const std::string path =
+          inside.empty() ? entry.filename().string() : inside + "/" + entry.filename().string();
       if (Status status = add(entry, path); !status.ok()) return status;
     }
     above_.pop_back();
@@ -67,14 +75,18 @@ class Scanner {
 
  private:
   Status refuse(const std::string& path, const std::string& why) const {
-    return invalid_argument("working folder " + folder_.string() + ": '" + path + "' " + why + "; name it in " + kIgnoreFile + ", or remove it");
+    return invalid_argument("working folder " + folder_.string() + ": '" + path + "' " + why +
+                            "; name it in " + kIgnoreFile + ", or remove it");
   }
 
   Status add(const fs::path& entry, const std::string& path) {
     struct stat info;
-    if (::lstat(entry.c_str(), &info) != 0) return errno == ENOENT ? Status() : errno_status(errno, entry.string());  // removed meanwhile
+    if (::lstat(entry.c_str(), &info) != 0)
+      return errno == ENOENT ? Status() : errno_status(errno, entry.string());  // removed meanwhile
     if (rules_.ignores(path, S_ISDIR(info.st_mode))) return {};
-    if (scan_.files.size() >= kFilesMax) return refuse(path, "is one of more than " + std::to_string(kFilesMax) + " files, which is more than a job may bring");
+    if (scan_.files.size() >= kFilesMax)
+      return refuse(path, "is one of more than " + std::to_string(kFilesMax) +
+                              " files, which is more than a job may bring");
     if (S_ISLNK(info.st_mode)) {
       std::error_code error;
       const fs::path target = fs::read_symlink(entry, error);
@@ -82,7 +94,8 @@ class Scanner {
       if (::stat(entry.c_str(), &info) != 0) {
         if (errno == ELOOP) return refuse(path, "is a loop of links");
         if (errno != ENOENT) return errno_status(errno, entry.string());
-        if (leads_out(folder_, entry, target)) return refuse(path, "is a link to " + target.string() + ", which is not there");
+        if (leads_out(folder_, entry, target))
+          return refuse(path, "is a link to " + target.string() + ", which is not there");
       }
       if (!leads_out(folder_, entry, target)) {
         JobFile link{path, JobFile::Kind::kLink, false, 0, "", target.string()};
@@ -90,12 +103,21 @@ class Scanner {
       }
     }
     if (S_ISDIR(info.st_mode)) {
-      if (Status status = keep(JobFile{path, JobFile::Kind::kFolder, false, 0, "", ""}, entry); !status.ok()) return status;
+      if (Status status = keep(JobFile{path, JobFile::Kind::kFolder, false, 0, "", ""}, entry);
+          !status.ok())
+        return status;
       return walk(entry, path);
     }
-    if (!S_ISREG(info.st_mode)) return refuse(path, std::string("is ") + kind_name(info.st_mode) + ", which cannot be shipped");
+    if (!S_ISREG(info.st_mode))
+      return refuse(path,
+                    std::string("is ") + kind_name(info.st_mode) + ", which cannot be shipped");
     if (::access(entry.c_str(), R_OK) != 0) return refuse(path, "cannot be read by you");
-    JobFile file{path, JobFile::Kind::kFile, (info.st_mode & 0111) != 0, static_cast<std::uint64_t>(info.st_size), "", ""};
+    JobFile file{path,
+                 JobFile::Kind::kFile,
+                 (info.st_mode & 0111) != 0,
+                 static_cast<std::uint64_t>(info.st_size),
+                 "",
+                 ""};
     scan_.bytes += file.bytes;
     return keep(std::move(file), entry);
   }
@@ -117,7 +139,8 @@ class Scanner {
 IgnoreRules::IgnoreRules(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r' || line.back() == '\t')) line.pop_back();
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r' || line.back() == '\t'))
+      line.pop_back();
     if (line.empty() || line.front() == '#') continue;
     Rule rule;
     if (line.front() == '!') rule.takes_back = true, line.erase(0, 1);
@@ -136,15 +159,19 @@ bool IgnoreRules::ignores(const std::string& path, bool is_folder) const {
   bool ignored = name == ".git";
   for (const Rule& rule : rules_) {
     if (rule.folders_only && !is_folder) continue;
-    if (::fnmatch(rule.pattern.c_str(), rule.anchored ? path.c_str() : name.c_str(), FNM_PATHNAME) == 0) ignored = !rule.takes_back;
+    if (::fnmatch(rule.pattern.c_str(), rule.anchored ? path.c_str() : name.c_str(),
+                  FNM_PATHNAME) == 0)
+      ignored = !rule.takes_back;
   }
   return ignored;
 }
 
 Result<JobFolderScan> scan_job_folder(const fs::path& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error)) return not_found("working folder " + folder.string() + " does not exist");
-  if (!fs::is_directory(folder, error)) return invalid_argument("working folder " + folder.string() + " is not a folder");
+  if (!fs::exists(folder, error))
+    return not_found("working folder " + folder.string() + " does not exist");
+  if (!fs::is_directory(folder, error))
+    return invalid_argument("working folder " + folder.string() + " is not a folder");
   IgnoreRules rules;
   if (fs::exists(folder / kIgnoreFile, error)) {
     auto text = read_file(folder / kIgnoreFile, kIgnoreBytesMax);
@@ -185,9 +212,11 @@ std::string largest_files(const JobFolderScan& scan, std::size_t count) {
     if (file.kind == JobFile::Kind::kFile) files.push_back(&file);
   }
   count = std::min(count, files.size());
-  std::partial_sort(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(count), files.end(), [](const JobFile* a, const JobFile* b) { return a->bytes > b->bytes; });
+  std::partial_sort(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(count), files.end(),
+                    [](const JobFile* a, const JobFile* b) { return a->bytes > b->bytes; });
   std::string text;
-  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + files[i]->path + " (" + size_text(files[i]->bytes) + ")";
+  for (std::size_t i = 0; i < count; ++i)
+    text += (i == 0 ? "" : ", ") + files[i]->path + " (" + size_text(files[i]->bytes) + ")";
   return text;
 }
 

@@ -10,8 +10,10 @@
 
 namespace runtime {
 
-/// What a folder's `.starlingignore` leaves out. A value. Lines are patterns as in .gitignore: `*`, `?`, `[a-z]`; with a '/' in front or within from the
-/// folder itself, else at any depth; '/' at the end: folders only; `!` takes back what an earlier line left out; `#` begins a comment. `.git` is always left out.
+/// What a folder's `.starlingignore` leaves out. A value. Lines are patterns as in .gitignore: `*`,
+/// `?`, `[a-z]`; with a '/' in front or within from the folder itself, else at any depth; '/' at
+/// the end: folders only; `!` takes back what an earlier line left out; `#` begins a comment.
+/// `.git` is always left out.
 class IgnoreRules {
  public:
   IgnoreRules() = default;
@@ -35,8 +37,9 @@ struct JobFolderScan {
   std::uint64_t bytes = 0;
 };
 
-/// Looks through a folder. Links within it stay links; what a link out of it leads to is taken along.
-/// Errors: kNotFound, kInvalidArgument: a socket, pipe or device, a loop of links, what cannot be read; each names it and what helps.
+/// Looks through a folder. Links within it stay links; what a link out of it leads to is taken
+/// along. Errors: kNotFound, kInvalidArgument: a socket, pipe or device, a loop of links, what
+/// cannot be read; each names it and what helps.
 Result<JobFolderScan> scan_job_folder(const std::filesystem::path& folder);
 
 /// The files' hashes. Errors: what cannot be read.

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
+#include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
-#include "runtime/control/control_channel.h"
 #include "runtime/node/process_output.h"
 
 namespace runtime {
@@ -42,14 +42,17 @@ JobRunner::~JobRunner() = default;
 
 Status JobRunner::check_room() const {
   if (jobs_.size() < options_.jobs_max) return {};
-  return resource_exhausted(std::to_string(jobs_.size()) + " submitted jobs run on this node already, the most there may be; stop some (starling job stop), or submit to another node");
+  return resource_exhausted(std::to_string(jobs_.size()) +
+                            " submitted jobs run on this node already, the most there may be; stop "
+                            "some (starling job stop), or submit to another node");
 }
 
 Result<std::int32_t> JobRunner::start(const JobStart& start) {
   const JobId id = start.job;
   if (start.argv.empty() || start.argv[0].empty()) return invalid_argument("no command to run");
   if (Status status = check_room(); !status.ok()) return status;
-  auto job = std::make_shared<Job>(LogFile(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log")));
+  auto job = std::make_shared<Job>(
+      LogFile(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log")));
   job->id = id;
   job->submitter = start.submitter;
 
@@ -61,12 +64,14 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   spec.user = start.user;
   for (const auto& [name, value] : start.env) spec.env.push_back(name + "=" + value);
   spec.env.push_back("STARLING_ADDRESS=" + options_.node_address);
-  // By the environment, which the kernel shows to the job's own user only; never by the command line.
+  // By the environment, which the kernel shows to the job's own user only; never by the command
+  // line.
   spec.env.push_back("STARLING_TOKEN=" + options_.token);
   if (!start.user) spec.env.push_back("STARLING_TOKEN_FILE=" + options_.token_file);
   spec.env.push_back("STARLING_JOB=" + id.hex());
   ProcessHandlers handlers;
-  handlers.on_output = [this, weak = std::weak_ptr<Job>(job)](bool is_stderr, std::string_view bytes) {
+  handlers.on_output = [this, weak = std::weak_ptr<Job>(job)](bool is_stderr,
+                                                              std::string_view bytes) {
     if (auto alive = weak.lock()) on_output(alive, is_stderr, bytes);
   };
   handlers.on_exit = [this, id](DeathCause cause) { on_exit(id, std::move(cause)); };
@@ -74,7 +79,8 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   if (!process.ok()) return process.status();
   job->process = std::move(*process);
   jobs_[id] = job;
-  LOG(info, "job {} (pid {}) runs {} as {}", id.short_hex(), job->process->pid(), start.argv[0], start.user ? start.user->name : "the node's user");
+  LOG(info, "job {} (pid {}) runs {} as {}", id.short_hex(), job->process->pid(), start.argv[0],
+      start.user ? start.user->name : "the node's user");
   return job->process->pid();
 }
 
@@ -83,7 +89,8 @@ void JobRunner::on_output(const std::shared_ptr<Job>& job, bool is_stderr, std::
   job->tail.append(bytes);
   if (!job->submitter || job->submitter->closed()) return;
   const bool is_full = job->submitter->queued_bytes() > options_.queued_bytes_max;
-  if (is_full && !job->stop_reason.empty()) return;  // nobody takes it, and it is to end; the log has it
+  if (is_full && !job->stop_reason.empty())
+    return;  // nobody takes it, and it is to end; the log has it
   send_event(*job->submitter, control::JobOutput{job->id, is_stderr, std::string(bytes)});
   if (job->stop_reason.empty() && job->submitter->queued_bytes() > options_.queued_bytes_max) {
     job->process->pause_output(true);
@@ -109,7 +116,8 @@ void JobRunner::on_exit(JobId id, DeathCause cause) {
   }
   if (outcome != JobOutcome::kSucceeded) cause.output_tail = tail_of(job->tail);
   LOG(info, "job {} {}", id.short_hex(), cause.text);
-  if (job->submitter && !job->submitter->closed()) send_event(*job->submitter, control::JobExited{id, cause});
+  if (job->submitter && !job->submitter->closed())
+    send_event(*job->submitter, control::JobExited{id, cause});
   on_end_(id, outcome, cause);
   if (jobs_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
@@ -122,7 +130,8 @@ std::vector<JobId> JobRunner::running() const {
 
 Status JobRunner::cancel(JobId id, const std::string& reason) {
   auto found = jobs_.find(id);
-  if (found == jobs_.end()) return not_found("no submitted job " + id.short_hex() + " runs on this node");
+  if (found == jobs_.end())
+    return not_found("no submitted job " + id.short_hex() + " runs on this node");
   Job& job = *found->second;
   job.process->end(job.stop_reason.empty() ? options_.cancel_grace : std::chrono::milliseconds(0));
   if (job.stop_reason.empty()) job.stop_reason = reason;

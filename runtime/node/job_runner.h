@@ -18,10 +18,11 @@ namespace runtime {
 struct JobRunnerOptions {
   std::string node_address;  // HOST:PORT; becomes STARLING_ADDRESS
   std::string session_dir;
-  std::string token;         // becomes STARLING_TOKEN
-  std::string token_file;    // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
+  std::string token;       // becomes STARLING_TOKEN
+  std::string token_file;  // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
   std::size_t jobs_max = 256;
-  std::size_t queued_bytes_max = 4 << 20;     // output not yet taken by the submitter; then the job's pipe fills up
+  std::size_t queued_bytes_max =
+      4 << 20;  // output not yet taken by the submitter; then the job's pipe fills up
   std::chrono::milliseconds cancel_grace{5000};  // between SIGTERM and SIGKILL
 };
 
@@ -29,11 +30,12 @@ struct JobRunnerOptions {
 struct JobStart {
   JobId job;
   std::vector<std::string> argv;
-  std::string program;        // the file that is argv[0]; empty: what argv[0] says
+  std::string program;  // the file that is argv[0]; empty: what argv[0] says
   std::string working_dir;
   Environment env;
-  std::optional<JobUser> user;           // nothing: the node's
-  std::shared_ptr<Channel> submitter;    // null: nobody waits for its output, nor does it end with who submitted it
+  std::optional<JobUser> user;  // nothing: the node's
+  std::shared_ptr<Channel>
+      submitter;  // null: nobody waits for its output, nor does it end with who submitted it
 };
 
 /// Lives on the event loop.
@@ -50,11 +52,13 @@ class JobRunner {
 
   /// Room for one more? kResourceExhausted: no.
   Status check_room() const;
-  /// Starts the program. Its output and end go to the submitter as events; when that closes, the job is stopped.
-  /// Errors: kNotFound, kInvalidArgument (no such program or folder), kResourceExhausted.
+  /// Starts the program. Its output and end go to the submitter as events; when that closes, the
+  /// job is stopped. Errors: kNotFound, kInvalidArgument (no such program or folder),
+  /// kResourceExhausted.
   Result<std::int32_t> start(const JobStart& start);
 
-  /// SIGTERM to the program's process group, SIGKILL after a while; the second time SIGKILL at once. kNotFound: no such job.
+  /// SIGTERM to the program's process group, SIGKILL after a while; the second time SIGKILL at
+  /// once. kNotFound: no such job.
   Status cancel(JobId job, const std::string& reason);
   void on_submitter_closed(const Channel& channel);
   bool runs(JobId job) const { return jobs_.contains(job); }

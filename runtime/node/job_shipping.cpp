@@ -31,11 +31,13 @@ bool is_of_the_system(const fs::path& program) {
 }
 
 /// The file that argv[0] names on this machine, unless the job finds it by itself.
-Result<std::optional<fs::path>> program_to_ship(const std::string& command, const std::optional<fs::path>& folder) {
+Result<std::optional<fs::path>> program_to_ship(const std::string& command,
+                                                const std::optional<fs::path>& folder) {
   const std::optional<fs::path> none;
   if (command.find('/') == std::string::npos) return none;  // from the node's PATH
   std::error_code error;
-  if (folder && fs::path(command).is_relative() && fs::exists(*folder / command, error)) return none;
+  if (folder && fs::path(command).is_relative() && fs::exists(*folder / command, error))
+    return none;
   const fs::path here = fs::absolute(command, error);
   struct stat info;
   if (error || ::stat(here.c_str(), &info) != 0) return none;  // it may be on the node
@@ -50,20 +52,28 @@ Status send_file(EventLoop& loop, NodeClient& client, const JobFile& file, const
   std::uint64_t offset = 0;
   do {
     std::string part(std::min<std::uint64_t>(kShipPartBytes, file.bytes - offset), '\0');
-    const ssize_t got = part.empty() ? 0 : ::pread(fd.get(), part.data(), part.size(), static_cast<off_t>(offset));
+    const ssize_t got =
+        part.empty() ? 0 : ::pread(fd.get(), part.data(), part.size(), static_cast<off_t>(offset));
     if (got < 0) return errno_status(errno, source.string());
-    if (static_cast<std::size_t>(got) != part.size()) return invalid_argument(source.string() + " changed while it was shipped; submit again");
+    if (static_cast<std::size_t>(got) != part.size())
+      return invalid_argument(source.string() + " changed while it was shipped; submit again");
     const Deadline deadline = deadline_after(kShipPartTimeout);
-    Status sent = wait_done(loop, deadline, [&](auto done) { client.store_file(file.hash, file.bytes, offset, std::move(part), deadline, done); });
+    Status sent = wait_done(loop, deadline, [&](auto done) {
+      client.store_file(file.hash, file.bytes, offset, std::move(part), deadline, done);
+    });
     if (!sent.ok()) return sent.with_context("shipping " + source.string());
     offset += static_cast<std::uint64_t>(got);
   } while (offset < file.bytes);
   return {};
 }
 
-Result<std::vector<std::uint32_t>> offer(EventLoop& loop, NodeClient& client, const JobFolderScan& scan, std::vector<std::string> hashes) {
+Result<std::vector<std::uint32_t>> offer(EventLoop& loop, NodeClient& client,
+                                         const JobFolderScan& scan,
+                                         std::vector<std::string> hashes) {
   const Deadline deadline = deadline_after(kShipPartTimeout);
-  return wait_for<std::vector<std::uint32_t>>(loop, deadline, [&](auto done) { client.offer_files(scan.bytes, scan.files.size(), std::move(hashes), deadline, done); });
+  return wait_for<std::vector<std::uint32_t>>(loop, deadline, [&](auto done) {
+    client.offer_files(scan.bytes, scan.files.size(), std::move(hashes), deadline, done);
+  });
 }
 
 Status send_missing(EventLoop& loop, NodeClient& client, const JobFolderScan& scan) {
@@ -72,7 +82,8 @@ Status send_missing(EventLoop& loop, NodeClient& client, const JobFolderScan& sc
   std::set<std::string> seen;
   for (std::size_t i = 0; i <= scan.files.size(); ++i) {
     const bool is_end = i == scan.files.size();
-    if (!is_end && scan.files[i].kind == JobFile::Kind::kFile && seen.insert(scan.files[i].hash).second) {
+    if (!is_end && scan.files[i].kind == JobFile::Kind::kFile &&
+        seen.insert(scan.files[i].hash).second) {
       hashes.push_back(scan.files[i].hash);
       places.push_back(i);
     }
@@ -80,8 +91,12 @@ Status send_missing(EventLoop& loop, NodeClient& client, const JobFolderScan& sc
     auto wanted = offer(loop, client, scan, std::exchange(hashes, {}));
     if (!wanted.ok()) return wanted.status();
     for (std::uint32_t place : *wanted) {
-      if (place >= places.size()) return internal_error("the node wants a file that it was not offered");
-      if (Status status = send_file(loop, client, scan.files[places[place]], scan.sources[places[place]]); !status.ok()) return status;
+      if (place >= places.size())
+        return internal_error("the node wants a file that it was not offered");
+      if (Status status =
+              send_file(loop, client, scan.files[places[place]], scan.sources[places[place]]);
+          !status.ok())
+        return status;
     }
     places.clear();
   }
@@ -89,12 +104,13 @@ Status send_missing(EventLoop& loop, NodeClient& client, const JobFolderScan& sc
 }
 
 struct Shipment {
-  JobFolderScan scan;    // the program is the last of its files, if it is shipped
+  JobFolderScan scan;  // the program is the last of its files, if it is shipped
   bool program = false;
 };
 
 // What is to be sent, and whether the node has room for it; nothing is read yet.
-Result<Shipment> gather(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, const std::string& command) {
+Result<Shipment> gather(EventLoop& loop, NodeClient& client,
+                        const std::optional<std::string>& working_dir, const std::string& command) {
   std::error_code error;
   Shipment shipment;
   std::optional<fs::path> folder;
@@ -108,15 +124,19 @@ Result<Shipment> gather(EventLoop& loop, NodeClient& client, const std::optional
   if (!program.ok()) return program.status();
   if (*program) {
     const std::uint64_t bytes = fs::file_size(**program, error);
-    shipment.scan.files.push_back({(*program)->filename().string(), JobFile::Kind::kFile, true, bytes, "", ""});
+    shipment.scan.files.push_back(
+        {(*program)->filename().string(), JobFile::Kind::kFile, true, bytes, "", ""});
     shipment.scan.sources.push_back(**program);
     shipment.scan.bytes += bytes;
     shipment.program = true;
   }
   auto room = offer(loop, client, shipment.scan, {});
   if (!room.ok() && room.status().code() == ErrorCode::kResourceExhausted) {
-    return resource_exhausted((folder ? "working folder " + folder->string() : "program " + command) + " is too large (" + size_text(shipment.scan.bytes) + "): " +
-                              room.status().message() + ". The largest: " + largest_files(shipment.scan, kLargestShown) + ". Name what the job does not need in .starlingignore");
+    return resource_exhausted(
+        (folder ? "working folder " + folder->string() : "program " + command) + " is too large (" +
+        size_text(shipment.scan.bytes) + "): " + room.status().message() +
+        ". The largest: " + largest_files(shipment.scan, kLargestShown) +
+        ". Name what the job does not need in .starlingignore");
   }
   if (!room.ok()) return room.status();
   return shipment;
@@ -124,11 +144,14 @@ Result<Shipment> gather(EventLoop& loop, NodeClient& client, const std::optional
 
 }  // namespace
 
-Status check_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, const std::string& command) {
+Status check_files(EventLoop& loop, NodeClient& client,
+                   const std::optional<std::string>& working_dir, const std::string& command) {
   return gather(loop, client, working_dir, command).status();
 }
 
-Status ship_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, bool node_is_here, NodeClient::SubmitRequest& request) {
+Status ship_files(EventLoop& loop, NodeClient& client,
+                  const std::optional<std::string>& working_dir, bool node_is_here,
+                  NodeClient::SubmitRequest& request) {
   if (!working_dir && node_is_here) {
     std::error_code error;
     request.working_dir = fs::current_path(error).string();

@@ -50,7 +50,8 @@ JobUser user_of(const passwd& entry) {
   JobUser user{entry.pw_uid, entry.pw_gid, {}, entry.pw_name, entry.pw_dir, entry.pw_shell};
   int count = kGroupsMax;
   user.groups.resize(kGroupsMax);
-  if (::getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count) < 0) count = kGroupsMax;
+  if (::getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count) < 0)
+    count = kGroupsMax;
   user.groups.resize(static_cast<std::size_t>(count));
   return user;
 }
@@ -60,18 +61,25 @@ Result<JobUser> find_entry(Find find, const std::string& what) {
   std::vector<char> space(64 << 10);
   passwd entry{};
   passwd* found = nullptr;
-  if (find(&entry, space.data(), space.size(), &found) != 0 || !found) return not_found("this machine knows no user " + what);
+  if (find(&entry, space.data(), space.size(), &found) != 0 || !found)
+    return not_found("this machine knows no user " + what);
   return user_of(entry);
 }
 
 }  // namespace
 
 Result<JobUser> find_user(const std::string& name) {
-  return find_entry([&](passwd* entry, char* space, std::size_t bytes, passwd** found) { return ::getpwnam_r(name.c_str(), entry, space, bytes, found); }, "'" + name + "'");
+  return find_entry(
+      [&](passwd* entry, char* space, std::size_t bytes, passwd** found) {
+        return ::getpwnam_r(name.c_str(), entry, space, bytes, found);
+      },
+      "'" + name + "'");
 }
 
 Result<JobUser> find_user(uid_t uid) {
-  return find_entry([&](passwd* entry, char* space, std::size_t bytes, passwd** found) { return ::getpwuid_r(uid, entry, space, bytes, found); }, std::to_string(uid));
+  return find_entry([&](passwd* entry, char* space, std::size_t bytes,
+                        passwd** found) { return ::getpwuid_r(uid, entry, space, bytes, found); },
+                    std::to_string(uid));
 }
 
 std::string user_name(uid_t uid) {
@@ -86,7 +94,8 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
   if (!remote.ok() || !own.ok()) return std::nullopt;
   const std::optional<Raw> wanted = raw_address(remote->host);
   if (!wanted) return std::nullopt;
-  // The peer's own socket, if it is one of this machine's: its owner is whoever made it. Only while it is open, since one that is not belongs to nobody.
+  // The peer's own socket, if it is one of this machine's: its owner is whoever made it. Only while
+  // it is open, since one that is not belongs to nobody.
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
     std::ifstream rows(table);
     std::string line;
@@ -95,12 +104,19 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
       std::string number, local, other, state, queues, timer, retransmits;
       uid_t uid = 0;
       unsigned long timeout = 0, inode = 0;
-      if (!(fields >> number >> local >> other >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode)) continue;
+      if (!(fields >> number >> local >> other >> state >> queues >> timer >> retransmits >> uid >>
+            timeout >> inode))
+        continue;
       Raw address, other_address;
       unsigned port = 0, other_port = 0;
-      if (!read_row_address(local, address, port) || !read_row_address(other, other_address, other_port)) continue;
-      if (port == remote->port && address == *wanted && other_port == own->port && state == kEstablished && inode != 0) {
-        if (uid == 0) return std::nullopt;  // root finds the Unix socket: this may be a proxy that runs as root, for whomever
+      if (!read_row_address(local, address, port) ||
+          !read_row_address(other, other_address, other_port))
+        continue;
+      if (port == remote->port && address == *wanted && other_port == own->port &&
+          state == kEstablished && inode != 0) {
+        if (uid == 0)
+          return std::nullopt;  // root finds the Unix socket: this may be a proxy that runs as
+                                // root, for whomever
         return uid;
       }
     }
@@ -108,18 +124,25 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
   return std::nullopt;
 }
 
-Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer, const std::string& node_address, const std::string& job_user) {
+Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,
+                                               const std::string& node_address,
+                                               const std::string& job_user) {
   const uid_t own = ::geteuid();
   const std::optional<uid_t> proven = peer_user(peer, node_address);
   if (proven == own) return std::optional<JobUser>();
   if (own != 0) {
-    if (!proven) return std::optional<JobUser>();  // from another machine: whoever has the token is the cluster's user
-    return invalid_argument("this node belongs to " + user_name(own) + " and cannot run jobs as " + user_name(*proven) +
-                            "; submit as " + user_name(own) + ", start a cluster of your own, or have root start the node");
+    if (!proven)
+      return std::optional<JobUser>();  // from another machine: whoever has the token is the
+                                        // cluster's user
+    return invalid_argument("this node belongs to " + user_name(own) + " and cannot run jobs as " +
+                            user_name(*proven) + "; submit as " + user_name(own) +
+                            ", start a cluster of your own, or have root start the node");
   }
   if (!proven && job_user.empty()) {
-    return invalid_argument("this node runs as root, and nothing proves who submits a job from " + peer.address +
-                            "; submit on the node's own machine, or start it with --job-user NAME, as whom such jobs run");
+    return invalid_argument("this node runs as root, and nothing proves who submits a job from " +
+                            peer.address +
+                            "; submit on the node's own machine, or start it with --job-user NAME, "
+                            "as whom such jobs run");
   }
   auto user = proven ? find_user(*proven) : find_user(job_user);
   if (!user.ok()) return user.status();

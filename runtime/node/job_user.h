@@ -26,12 +26,16 @@ std::string user_name(uid_t uid);
 Result<JobUser> find_user(const std::string& name);
 Result<JobUser> find_user(uid_t uid);
 
-/// Who is at the other end: of a Unix socket, or of a TCP connection within this machine. Nothing: on another machine, or gone.
+/// Who is at the other end: of a Unix socket, or of a TCP connection within this machine. Nothing:
+/// on another machine, or gone.
 std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_address);
 
 /// Whom a job that comes over this connection is to run as. Nothing: as the node itself.
-/// A node of root becomes the user who submits, when that is proven; others' jobs run as `job_user` (starling start --job-user), or not at all. A node of
-/// another user cannot become anybody else: kInvalidArgument names both.
-Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer, const std::string& node_address, const std::string& job_user);
+/// A node of root becomes the user who submits, when that is proven; others' jobs run as `job_user`
+/// (starling start --job-user), or not at all. A node of another user cannot become anybody else:
+/// kInvalidArgument names both.
+Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,
+                                               const std::string& node_address,
+                                               const std::string& job_user);
 
 }  // namespace runtime

@@ -12,7 +12,8 @@ namespace {
 constexpr std::chrono::seconds kProcessCalm{10};
 }  // namespace
 
-KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options) : loop_(loop), options_(std::move(options)), timer_(loop.context()) {}
+KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options)
+    : loop_(loop), options_(std::move(options)), timer_(loop.context()) {}
 
 KeptProcess::~KeptProcess() { *alive_ = false; }
 
@@ -35,8 +36,11 @@ void KeptProcess::on_exit(const DeathCause& cause) {
     return;
   }
   const bool is_calm = started_ + kProcessCalm <= steady_now();
-  delay_ = is_calm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
-  LOG(warn, "{} {}; it is started again in {} ms, see {}", options_.name, cause.text, delay_.count(), options_.log.string());
+  delay_ = is_calm
+               ? options_.restart_delay_first
+               : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+  LOG(warn, "{} {}; it is started again in {} ms, see {}", options_.name, cause.text,
+      delay_.count(), options_.log.string());
   timer_.expires_after(delay_);
   timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (ec || !*alive || ending_) return;

@@ -1,4 +1,5 @@
-// KeptProcess: a process that a node keeps running: started again when it dies, until it is told to end.
+// KeptProcess: a process that a node keeps running: started again when it dies, until it is told to
+// end.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 namespace runtime {
 
 struct KeptProcessOptions {
-  std::string name;           // for the log: "the autoscaler"
+  std::string name;  // for the log: "the autoscaler"
   ProcessSpec spec;
   std::filesystem::path log;  // what it writes
   std::chrono::milliseconds restart_delay_first{100};

@@ -14,7 +14,10 @@ constexpr std::chrono::seconds kAnswerTime{3};
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(Endpoint head, Credentials credentials, std::chrono::milliseconds interval)
-    : head_(std::move(head)), credentials_(std::move(credentials)), interval_(interval), timer_(loop_.context()) {
+    : head_(std::move(head)),
+      credentials_(std::move(credentials)),
+      interval_(interval),
+      timer_(loop_.context()) {
   loop_.post([this] { connect(); });
 }
 
@@ -22,7 +25,8 @@ LeaseKeeper::~LeaseKeeper() {
   on_loop(loop_, [this] {
     *alive_ = false;
     timer_.cancel();
-    if (auto channel = std::exchange(channel_, nullptr)) channel->close(cancelled("the node has left its cluster"));
+    if (auto channel = std::exchange(channel_, nullptr))
+      channel->close(cancelled("the node has left its cluster"));
     return true;
   });
 }
@@ -30,24 +34,28 @@ LeaseKeeper::~LeaseKeeper() {
 void LeaseKeeper::connect() {
   ConnectOptions connecting;
   connecting.deadline = deadline_after(kAnswerTime);
-  runtime::connect(loop_, head_, credentials_, connecting, [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
-    if (!*alive) {
-      if (channel.ok()) (*channel)->close(cancelled("the node has left its cluster"));
-      return;
-    }
-    if (!channel.ok()) return renew_later();
-    channel_ = std::move(*channel);
-    renew();
-  });
+  runtime::connect(loop_, head_, credentials_, connecting,
+                   [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+                     if (!*alive) {
+                       if (channel.ok())
+                         (*channel)->close(cancelled("the node has left its cluster"));
+                       return;
+                     }
+                     if (!channel.ok()) return renew_later();
+                     channel_ = std::move(*channel);
+                     renew();
+                   });
 }
 
 void LeaseKeeper::renew() {
   if (!channel_ || channel_->closed()) return connect();
-  send_request(*channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}}, [this, alive = alive_, asked = std::weak_ptr(channel_)](const Result<ControlAnswer>& answer) {
-    if (!*alive || asked.lock() != channel_) return;
-    if (!answer.ok()) channel_->close(answer.status());
-    renew_later();
-  });
+  send_request(
+      *channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}},
+      [this, alive = alive_, asked = std::weak_ptr(channel_)](const Result<ControlAnswer>& answer) {
+        if (!*alive || asked.lock() != channel_) return;
+        if (!answer.ok()) channel_->close(answer.status());
+        renew_later();
+      });
 }
 
 void LeaseKeeper::renew_later() {

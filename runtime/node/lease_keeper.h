@@ -1,4 +1,5 @@
-// LeaseKeeper: renews a node's lease from a thread and over a connection of its own, so that a node that is busy is not taken for dead.
+// LeaseKeeper: renews a node's lease from a thread and over a connection of its own, so that a node
+// that is busy is not taken for dead.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,8 @@
 
 namespace runtime {
 
-/// From its construction to its end. A head that is away is connected to again; whether the node is still a member is not for this to know (HeadLink).
+/// From its construction to its end. A head that is away is connected to again; whether the node is
+/// still a member is not for this to know (HeadLink).
 class LeaseKeeper {
  public:
   LeaseKeeper(Endpoint head, Credentials credentials, std::chrono::milliseconds interval);

@@ -14,7 +14,12 @@ void LineMerger::add(const LogLines& lines, Deadline now) {
       }
       // One worker's own repetitions are as it wants them.
       if (found == seen_.end() && seen_.size() < options_.lines_max) {
-        order_.push_back(seen_.emplace(line, Seen{lines.worker, 0, lines.class_name.empty() ? "worker" : lines.class_name, lines.is_stderr, now}).first);
+        order_.push_back(
+            seen_
+                .emplace(line, Seen{lines.worker, 0,
+                                    lines.class_name.empty() ? "worker" : lines.class_name,
+                                    lines.is_stderr, now})
+                .first);
       }
     }
     text += lines.prefix() + line + "\n";
@@ -29,13 +34,16 @@ void LineMerger::flush(Deadline until) {
     const Seen& seen = oldest->second;
     if (seen.repeated > 0) {
       --repeating_;
-      print_(seen.is_stderr, "(" + seen.who + ") " + oldest->first + " [repeated " + std::to_string(seen.repeated) + (seen.repeated == 1 ? " time" : " times") +
-                                 " across the cluster]\n");
+      print_(seen.is_stderr,
+             "(" + seen.who + ") " + oldest->first + " [repeated " + std::to_string(seen.repeated) +
+                 (seen.repeated == 1 ? " time" : " times") + " across the cluster]\n");
     }
     seen_.erase(oldest);
   }
 }
 
-Deadline LineMerger::due() const { return repeating_ == 0 ? Deadline::max() : order_.front()->second.since + options_.window; }
+Deadline LineMerger::due() const {
+  return repeating_ == 0 ? Deadline::max() : order_.front()->second.since + options_.window;
+}
 
 }  // namespace runtime

@@ -1,4 +1,5 @@
-// LineMerger: what many workers write becomes a driver's output: a prefix tells whose line it is, and the same line of many is shown once.
+// LineMerger: what many workers write becomes a driver's output: a prefix tells whose line it is,
+// and the same line of many is shown once.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,7 @@ struct LineMergerOptions {
   bool deduplicate = true;
   /// A line that another worker has written so short a time ago is not shown but counted.
   std::chrono::milliseconds window{5000};
-  std::size_t lines_max = 10'000;  // that are remembered
+  std::size_t lines_max = 10'000;     // that are remembered
   std::size_t line_bytes_max = 4096;  // longer lines are always shown
 };
 
@@ -25,17 +26,19 @@ class LineMerger {
  public:
   using Print = std::function<void(bool is_stderr, const std::string& text)>;
 
-  explicit LineMerger(Print print, LineMergerOptions options = {}) : print_(std::move(print)), options_(options) {}
+  explicit LineMerger(Print print, LineMergerOptions options = {})
+      : print_(std::move(print)), options_(options) {}
 
   void add(const LogLines& lines, Deadline now);
-  /// Says how often what was seen before `until` was repeated: "(Counter) hello [repeated 63 times across the cluster]".
+  /// Says how often what was seen before `until` was repeated: "(Counter) hello [repeated 63 times
+  /// across the cluster]".
   void flush(Deadline until);
   /// When there is something to say; max: nothing.
   Deadline due() const;
 
  private:
   struct Seen {
-    WorkerId first;                // who wrote it first: it is always shown
+    WorkerId first;  // who wrote it first: it is always shown
     std::uint64_t repeated = 0;
     std::string who;
     bool is_stderr = false;

@@ -36,9 +36,14 @@ bool is_in_use(const fs::path& file) {
 
 }  // namespace
 
-void trim_logs(const fs::path& folder, std::uint64_t bytes_max) { remove_oldest(folder, bytes_max, is_in_use); }
+void trim_logs(const fs::path& folder, std::uint64_t bytes_max) {
+  remove_oldest(folder, bytes_max, is_in_use);
+}
 
-LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options) : options_(std::move(options)), timer_(loop.context()) { arm(); }
+LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options)
+    : options_(std::move(options)), timer_(loop.context()) {
+  arm();
+}
 
 void LogKeeper::arm() {
   timer_.expires_after(options_.period);
@@ -57,13 +62,16 @@ void LogKeeper::look() {
 void LogKeeper::rotate_node_log() {
   const fs::path log = options_.folder / kNodeLog;
   struct stat file, output;
-  const bool is_output = ::stat(log.c_str(), &file) == 0 && ::fstat(STDERR_FILENO, &output) == 0 && file.st_ino == output.st_ino && file.st_dev == output.st_dev;
-  if (!is_output || static_cast<std::uint64_t>(file.st_size) < options_.node_log_bytes_max) return;  // in the foreground it is somebody else's
+  const bool is_output = ::stat(log.c_str(), &file) == 0 && ::fstat(STDERR_FILENO, &output) == 0 &&
+                         file.st_ino == output.st_ino && file.st_dev == output.st_dev;
+  if (!is_output || static_cast<std::uint64_t>(file.st_size) < options_.node_log_bytes_max)
+    return;  // in the foreground it is somebody else's
   fs::path old = log;
   old += ".1";
   std::error_code error;
   fs::rename(log, old, error);
-  if (Status status = redirect_output(log.string()); !status.ok()) return LOG(warn, "{}", status.message());
+  if (Status status = redirect_output(log.string()); !status.ok())
+    return LOG(warn, "{}", status.message());
   note_rotation(log);
 }
 

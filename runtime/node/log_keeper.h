@@ -13,8 +13,10 @@ namespace runtime {
 
 struct LogKeeperOptions {
   std::filesystem::path folder;
-  std::uint64_t bytes_max = 2ull << 30;           // of all logs; those of what still runs stay in any case, but for their older halves
-  std::uint64_t node_log_bytes_max = 64ull << 20; // then node.log becomes node.log.1
+  std::uint64_t bytes_max =
+      2ull
+      << 30;  // of all logs; those of what still runs stay in any case, but for their older halves
+  std::uint64_t node_log_bytes_max = 64ull << 20;  // then node.log becomes node.log.1
   std::chrono::milliseconds period{30'000};
 };
 
@@ -38,7 +40,8 @@ class LogKeeper {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// Removes the logs that were written to longest ago until the rest has `bytes_max`. A LogFile that is open is not removed.
+/// Removes the logs that were written to longest ago until the rest has `bytes_max`. A LogFile that
+/// is open is not removed.
 void trim_logs(const std::filesystem::path& folder, std::uint64_t bytes_max);
 
 }  // namespace runtime

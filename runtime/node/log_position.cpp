@@ -39,14 +39,17 @@ std::uint64_t log_file_identity(int fd) {
   struct statx info {};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &info) != 0) return 0;
   std::uint64_t identity = info.stx_ino;
-  if ((info.stx_mask & STATX_BTIME) != 0) identity ^= static_cast<std::uint64_t>(info.stx_btime.tv_sec) * 1'000'000'000 + info.stx_btime.tv_nsec;
+  if ((info.stx_mask & STATX_BTIME) != 0)
+    identity ^=
+        static_cast<std::uint64_t>(info.stx_btime.tv_sec) * 1'000'000'000 + info.stx_btime.tv_nsec;
   return std::max<std::uint64_t>(identity, 1);
 }
 
 std::optional<LogPosition> read_log_position(const fs::path& log) {
   const auto text = read_file(with(log, kPositionSuffix), 100);
   unsigned long long before = 0, file = 0;
-  if (!text.ok() || std::sscanf(text->c_str(), "%llu %llu", &before, &file) != 2) return std::nullopt;
+  if (!text.ok() || std::sscanf(text->c_str(), "%llu %llu", &before, &file) != 2)
+    return std::nullopt;
   return LogPosition{before, file};
 }
 
@@ -56,8 +59,10 @@ void note_rotation(const fs::path& log) {
   const auto known = read_log_position(log);
   if (known && known->file == now.identity) return;
   const std::uint64_t old_began = known && known->file == old.identity ? known->bytes_before : 0;
-  const std::string text = std::to_string(old_began + old.bytes) + " " + std::to_string(now.identity) + "\n";
-  if (Status status = write_file_atomic(with(log, kPositionSuffix), text, 0600); !status.ok()) LOG(warn, "{}", status.message());
+  const std::string text =
+      std::to_string(old_began + old.bytes) + " " + std::to_string(now.identity) + "\n";
+  if (Status status = write_file_atomic(with(log, kPositionSuffix), text, 0600); !status.ok())
+    LOG(warn, "{}", status.message());
 }
 
 fs::path log_of_position(const fs::path& file) {

@@ -1,4 +1,5 @@
-// How many bytes of a log came before the files that are kept of it: in "<name>.begin" beside them, since neither knows what was there before.
+// How many bytes of a log came before the files that are kept of it: in "<name>.begin" beside them,
+// since neither knows what was there before.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace runtime {
 
-/// Tells a log's file from the others that it consists of, under whatever name: by its inode, and by when it was made, since inodes are used again. 0: unknown.
+/// Tells a log's file from the others that it consists of, under whatever name: by its inode, and
+/// by when it was made, since inodes are used again. 0: unknown.
 std::uint64_t log_file_identity(int fd);
 
 /// Of one of a log's files.

@@ -29,24 +29,33 @@ Piece open_piece(const std::filesystem::path& path) {
   Piece piece;
   piece.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info;
-  if (!piece.fd || ::fstat(piece.fd.get(), &info) != 0) piece.error = errno;
-  else piece.identity = log_file_identity(piece.fd.get()), piece.bytes = static_cast<std::uint64_t>(info.st_size);
+  if (!piece.fd || ::fstat(piece.fd.get(), &info) != 0)
+    piece.error = errno;
+  else
+    piece.identity = log_file_identity(piece.fd.get()),
+    piece.bytes = static_cast<std::uint64_t>(info.st_size);
   return piece;
 }
 
 /// The log may be rotated between the looks at its files: then the position is of the file before.
 void place(Piece& now, Piece& before, const std::filesystem::path& path) {
   const auto known = read_log_position(path);
-  if (known && before.fd && known->file == before.identity) before.begins_at = known->bytes_before;
-  else if (known && before.fd && known->file == now.identity) before.begins_at = known->bytes_before - std::min(known->bytes_before, before.bytes);
-  if (known && known->file == now.identity) now.begins_at = known->bytes_before;
-  else if (before.fd) now.begins_at = before.begins_at + before.bytes;
+  if (known && before.fd && known->file == before.identity)
+    before.begins_at = known->bytes_before;
+  else if (known && before.fd && known->file == now.identity)
+    before.begins_at = known->bytes_before - std::min(known->bytes_before, before.bytes);
+  if (known && known->file == now.identity)
+    now.begins_at = known->bytes_before;
+  else if (before.fd)
+    now.begins_at = before.begins_at + before.bytes;
 }
 
-Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset, const std::string& log) {
+Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset,
+                                     const std::string& log) {
   control::LogChunk chunk;
   chunk.text.resize(kLogChunkBytes);
-  const ssize_t got = ::pread(piece.fd.get(), chunk.text.data(), chunk.text.size(), static_cast<off_t>(offset));
+  const ssize_t got =
+      ::pread(piece.fd.get(), chunk.text.data(), chunk.text.size(), static_cast<off_t>(offset));
   if (got < 0) return errno_status(errno, "log " + log);
   chunk.text.resize(static_cast<std::size_t>(got));
   chunk.next_offset = offset + static_cast<std::uint64_t>(got);
@@ -57,17 +66,20 @@ Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset, c
 
 }  // namespace
 
-Result<control::LogChunk> read_log_chunk(const std::filesystem::path& folder, const std::string& name, std::uint64_t file, std::uint64_t offset) {
+Result<control::LogChunk> read_log_chunk(const std::filesystem::path& folder,
+                                         const std::string& name, std::uint64_t file,
+                                         std::uint64_t offset) {
   const std::string log = name.empty() ? "node.log" : name;
-  bool plain = log.size() < 100 && log.front() != '.' && std::all_of(log.begin(), log.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '.';
-  });
+  bool plain = log.size() < 100 && log.front() != '.' &&
+               std::all_of(log.begin(), log.end(),
+                           [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '.'; });
   if (!plain) return invalid_argument("'" + name.substr(0, 100) + "' is not the name of a log");
   Piece now = open_piece(folder / log);
   Piece before = open_piece(folder / (log + ".1"));
   if (!now.fd && !before.fd) return errno_status(now.error, "log " + log);
   place(now, before, folder / log);
-  // Where the reader is: in the newer file, or in the older one; if in one that is gone, at the beginning of what is left.
+  // Where the reader is: in the newer file, or in the older one; if in one that is gone, at the
+  // beginning of what is left.
   const bool in_newer = now.fd && file != 0 && now.identity == file;
   const bool in_older = before.fd && !in_newer;
   if (!in_newer && !(in_older && before.identity == file)) offset = 0;

@@ -42,10 +42,14 @@ std::string machine_hostname() {
 
 int machine_cpus() {
   cpu_set_t set;
-  int cpus = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  int cpus = ::sched_getaffinity(0, sizeof set, &set) == 0
+                 ? CPU_COUNT(&set)
+                 : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   // cgroup v2: "max 100000" or "150000 100000" (microseconds of CPU time per period).
   long long quota = 0, period = 0;
-  if (std::sscanf(small_machine_file("/sys/fs/cgroup/cpu.max").c_str(), "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
+  if (std::sscanf(small_machine_file("/sys/fs/cgroup/cpu.max").c_str(), "%lld %lld", &quota,
+                  &period) == 2 &&
+      quota > 0 && period > 0) {
     cpus = std::min(cpus, static_cast<int>(std::max(1ll, quota / period)));
   }
   return std::max(1, cpus);
@@ -54,7 +58,8 @@ int machine_cpus() {
 std::uint64_t machine_memory_bytes() { return memory_limit_bytes(); }
 
 ResourceMap machine_resources(bool detect_gpus) {
-  ResourceMap resources{{"CPU", machine_cpus()}, {"memory", static_cast<double>(machine_memory_bytes())}};
+  ResourceMap resources{{"CPU", machine_cpus()},
+                        {"memory", static_cast<double>(machine_memory_bytes())}};
   if (int gpus = detect_gpus ? machine_gpus() : 0; gpus > 0) resources["GPU"] = gpus;
   return resources;
 }
@@ -81,7 +86,8 @@ Result<std::string> local_address_towards(const std::string& host) {
       return numeric(reinterpret_cast<sockaddr*>(&local), bytes);
     }
   }
-  return unavailable("host '" + host + "' cannot be reached: " + errno_status(error, "route").message());
+  return unavailable("host '" + host +
+                     "' cannot be reached: " + errno_status(error, "route").message());
 }
 
 std::string outward_address() {

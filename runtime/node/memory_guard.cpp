@@ -37,9 +37,13 @@ std::uint64_t value_in(const fs::path& file, const std::string& key) {
 void consider(const fs::path& folder, const std::string& name, bool version2, MemoryUse& least) {
   std::uint64_t limit = 0, used = 0;
   // "max" does not parse and is none; version 1 writes a number beyond all memory.
-  if (!(std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> limit) || limit == 0 || limit >= 1ull << 60) return;
-  if (!(std::ifstream(folder / (version2 ? "memory.current" : "memory.usage_in_bytes")) >> used)) return;
-  used -= std::min(used, value_in(folder / "memory.stat", version2 ? "inactive_file" : "total_inactive_file"));
+  if (!(std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> limit) ||
+      limit == 0 || limit >= 1ull << 60)
+    return;
+  if (!(std::ifstream(folder / (version2 ? "memory.current" : "memory.usage_in_bytes")) >> used))
+    return;
+  used -= std::min(
+      used, value_in(folder / "memory.stat", version2 ? "inactive_file" : "total_inactive_file"));
   const MemoryUse use{used, limit, "cgroup " + name};
   if (use.fraction() > least.fraction()) least = use;
 }
@@ -60,17 +64,25 @@ MemoryUse memory_use(const fs::path& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool version2 = controllers.empty();
     if (!version2 && ("," + controllers + ",").find(",memory,") == std::string::npos) continue;
-    for (fs::path group = fs::path(line.substr(second + 1)).relative_path(); !group.empty(); group = group.parent_path()) {
-      consider((version2 ? cgroups : cgroups / "memory") / group, "/" + group.string(), version2, least);
+    for (fs::path group = fs::path(line.substr(second + 1)).relative_path(); !group.empty();
+         group = group.parent_path()) {
+      consider((version2 ? cgroups : cgroups / "memory") / group, "/" + group.string(), version2,
+               least);
     }
   }
   return least;
 }
 
-std::uint64_t own_memory_bytes(pid_t pid) { return value_in("/proc/" + std::to_string(pid) + "/status", "RssAnon:") << 10; }
+std::uint64_t own_memory_bytes(pid_t pid) {
+  return value_in("/proc/" + std::to_string(pid) + "/status", "RssAnon:") << 10;
+}
 
-MemoryGuard::MemoryGuard(EventLoop& loop, std::string node, MemoryGuardOptions options, Callbacks callbacks)
-    : node_(std::move(node)), options_(options), callbacks_(std::move(callbacks)), timer_(loop.context()) {
+MemoryGuard::MemoryGuard(EventLoop& loop, std::string node, MemoryGuardOptions options,
+                         Callbacks callbacks)
+    : node_(std::move(node)),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      timer_(loop.context()) {
   if (options_.threshold > 0) arm();
 }
 
@@ -99,7 +111,8 @@ void MemoryGuard::look(Deadline now) {
     while (own.size() > 2 && own[1].at <= now - options_.window) own.pop_front();
     const std::uint64_t growth = bytes - std::min(bytes, own.front().bytes);
     // When none has grown of late, the largest.
-    if (worst == nullptr || growth > worst_growth || (growth == worst_growth && bytes > worst_bytes)) {
+    if (worst == nullptr || growth > worst_growth ||
+        (growth == worst_growth && bytes > worst_bytes)) {
       worst = &worker;
       worst_growth = growth;
       worst_bytes = bytes;
@@ -107,15 +120,21 @@ void MemoryGuard::look(Deadline now) {
   }
   samples_ = std::move(samples);
   if (!is_short) return;
-  if (callbacks_.give_back && callbacks_.give_back() > use.limit_bytes / kNotableShare) return;  // that may do
+  if (callbacks_.give_back && callbacks_.give_back() > use.limit_bytes / kNotableShare)
+    return;  // that may do
   if (worst == nullptr || now < quiet_until_) return;
   quiet_until_ = now + options_.pause;
   char limit[16];
   std::snprintf(limit, sizeof limit, "%.4g %%", 100 * options_.threshold);
-  const std::string reason = "stopped because node " + node_ + " was short of memory: " + gib_text(use.used_bytes) + " of " + gib_text(use.limit_bytes) + " of " + use.whose +
-                             " in use, more than " + limit + "; " + worst->name + " (pid " + std::to_string(worst->pid) + "), which had grown most, had " +
-                             gib_text(worst_bytes) + ", " + gib_text(worst_growth) + " more than " +
-                             std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - samples_[worst->id].front().at).count()) + " s before";
+  const std::string reason =
+      "stopped because node " + node_ + " was short of memory: " + gib_text(use.used_bytes) +
+      " of " + gib_text(use.limit_bytes) + " of " + use.whose + " in use, more than " + limit +
+      "; " + worst->name + " (pid " + std::to_string(worst->pid) + "), which had grown most, had " +
+      gib_text(worst_bytes) + ", " + gib_text(worst_growth) + " more than " +
+      std::to_string(
+          std::chrono::duration_cast<std::chrono::seconds>(now - samples_[worst->id].front().at)
+              .count()) +
+      " s before";
   LOG(warn, "{}", reason);
   ++stops_;
   callbacks_.stop(worst->id, reason);

@@ -1,7 +1,8 @@
-// MemoryGuard: stops the worker that grew most when the node runs short of memory, before the kernel stops whichever process it likes. Memory that
-// nobody uses goes first.
+// MemoryGuard: stops the worker that grew most when the node runs short of memory, before the
+// kernel stops whichever process it likes. Memory that nobody uses goes first.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -9,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "runtime/core/asio.h"
@@ -21,10 +21,13 @@ namespace runtime {
 
 /// Of the machine or of the cgroup around this process, whichever has the smaller share left.
 struct MemoryUse {
-  std::uint64_t used_bytes = 0;   // without what the kernel can drop at once
+  std::uint64_t used_bytes = 0;  // without what the kernel can drop at once
   std::uint64_t limit_bytes = 0;
-  std::string whose;              // "the machine", "cgroup /a/b"
-  double fraction() const { return limit_bytes == 0 ? 0 : static_cast<double>(used_bytes) / static_cast<double>(limit_bytes); }
+  std::string whose;  // "the machine", "cgroup /a/b"
+  double fraction() const {
+    return limit_bytes == 0 ? 0
+                            : static_cast<double>(used_bytes) / static_cast<double>(limit_bytes);
+  }
 };
 /// `root` is where /proc and /sys are (tests). Both versions of cgroups.
 MemoryUse memory_use(const std::filesystem::path& root = "/");
@@ -34,8 +37,8 @@ std::uint64_t own_memory_bytes(pid_t pid);
 struct MemoryGuardOptions {
   double threshold = 0.95;  // of the memory in use; 0: never stops anything
   std::chrono::milliseconds period{250};
-  std::chrono::milliseconds window{60'000};   // growth is that of so long
-  std::chrono::milliseconds pause{2000};      // after one was stopped, until its memory is back
+  std::chrono::milliseconds window{60'000};  // growth is that of so long
+  std::chrono::milliseconds pause{2000};     // after one was stopped, until its memory is back
 };
 
 /// A worker that could be stopped.

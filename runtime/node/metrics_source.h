@@ -35,7 +35,10 @@ struct MetricsProvider {
   /// As Prometheus reads it. Null: there are no metrics.
   std::function<std::string(const MetricsReport& report)> text;
   /// `read(done)` gets the text. `key`: what a caller has to show; empty: anybody may read.
-  std::function<std::unique_ptr<MetricsServer>(EventLoop& loop, std::string key, std::function<void(std::function<void(Result<std::string>)>)> read)> server;
+  std::function<std::unique_ptr<MetricsServer>(
+      EventLoop& loop, std::string key,
+      std::function<void(std::function<void(Result<std::string>)>)> read)>
+      server;
 };
 
 /// What a scraper shows: follows from the cluster's token, which does not follow from it.

@@ -30,13 +30,19 @@ constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
-constexpr const char* kLeftFile = "logs/autoscaler-left";  // in the session's folder; a node that is killed leaves its logs
+constexpr const char* kLeftFile =
+    "logs/autoscaler-left";  // in the session's folder; a node that is killed leaves its logs
 constexpr std::size_t kLeftBytesMax = 64 << 10;
 
 }  // namespace
 
 Node::Node(EventLoop& loop, NodeOptions options)
-    : loop_(loop), options_(std::move(options)), reservations_(options_.resources), stopped_(loop), leave_timer_(loop.context()), jobs_timer_(loop.context()) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      reservations_(options_.resources),
+      stopped_(loop),
+      leave_timer_(loop.context()),
+      jobs_timer_(loop.context()) {}
 
 Credentials Node::credentials() const {
   Credentials credentials;
@@ -62,15 +68,22 @@ Status Node::open() {
   store.endpoint = address_;
   store.capacity_bytes = options_.object_store_bytes;
   // Else a few processes' slabs would take all of a small store.
-  if (store.capacity_bytes != 0) store.slab_bytes = std::clamp(round_to_pages(store.capacity_bytes / 16), std::uint64_t{64} << 10, store.slab_bytes);
+  if (store.capacity_bytes != 0)
+    store.slab_bytes = std::clamp(round_to_pages(store.capacity_bytes / 16),
+                                  std::uint64_t{64} << 10, store.slab_bytes);
   store.spill = options_.spill;
   store.is_member = [this, alive = alive_](NodeId node, UniqueFunction<void(bool)> done) {
-    if (*alive) is_member(node, std::move(done));
-    else done(true);
+    if (*alive)
+      is_member(node, std::move(done));
+    else
+      done(true);
   };
-  store.find_moved = [this, alive = alive_](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
-    if (*alive) find_moved(lost, std::move(done));
-    else done(not_found("the node has stopped"));
+  store.find_moved = [this, alive = alive_](const ObjectLocation& lost,
+                                            UniqueFunction<void(Result<ObjectLocation>)> done) {
+    if (*alive)
+      find_moved(lost, std::move(done));
+    else
+      done(not_found("the node has stopped"));
   };
   store.how_ended = [this, alive = alive_](pid_t pid) {
     auto known = *alive ? ends_.find(pid) : ends_.end();
@@ -89,7 +102,8 @@ Status Node::open() {
   pool.node = options_.node;
   pool.node_address = address_;
   pool.session_dir = options_.session_dir.string();
-  if (auto gpus = options_.resources.find("GPU"); gpus != options_.resources.end()) gpu_names_ = gpu_names(static_cast<std::size_t>(std::ceil(gpus->second)));
+  if (auto gpus = options_.resources.find("GPU"); gpus != options_.resources.end())
+    gpu_names_ = gpu_names(static_cast<std::size_t>(std::ceil(gpus->second)));
   pool.gpu_names = gpu_names_;
   WorkerPoolCallbacks callbacks;
   callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) {
@@ -105,7 +119,8 @@ Status Node::open() {
     report_ends(job, ended, std::move(exited));
   };
   callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
-  callbacks.find_folder = [this](JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found) {
+  callbacks.find_folder = [this](JobId job, const control::StartActor& start, Deadline deadline,
+                                 std::function<void(Result<std::string>)> found) {
     find_folder(job, start, deadline, std::move(found));
   };
   workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
@@ -115,15 +130,21 @@ Status Node::open() {
   guard.workers = [this] { return workers_->guarded(); };
   guard.own_memory = own_memory_bytes;
   guard.give_back = [this] { return objects_->give_back_free_memory(); };
-  guard.stop = [this](const WorkerId& worker, const std::string& reason) { workers_->stop_worker(worker, reason); };
-  memory_ = std::make_unique<MemoryGuard>(loop_, options_.node.short_hex(), options_.memory, std::move(guard));
+  guard.stop = [this](const WorkerId& worker, const std::string& reason) {
+    workers_->stop_worker(worker, reason);
+  };
+  memory_ = std::make_unique<MemoryGuard>(loop_, options_.node.short_hex(), options_.memory,
+                                          std::move(guard));
 
   JobRunnerOptions runner;
   runner.node_address = address_;
   runner.session_dir = options_.session_dir.string();
   runner.token = options_.token;
   runner.token_file = (options_.session_dir.parent_path() / "token").string();
-  jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job, JobOutcome outcome, const DeathCause& cause) { on_job_ended(job, outcome, cause); });
+  jobs_ = std::make_unique<JobRunner>(
+      loop_, runner, [this](JobId job, JobOutcome outcome, const DeathCause& cause) {
+        on_job_ended(job, outcome, cause);
+      });
   JobFilesOptions files;
   files.cache = JobFiles::default_folder() / "files";
   files.folders = JobFiles::default_folder() / "jobs" / options_.node.hex();
@@ -152,14 +173,20 @@ void Node::open_eyes() {
   NodeEyesSources sources;
   sources.workers = [this]() -> WorkerPool& { return *workers_; };
   sources.objects = [this]() -> ObjectStore& { return *objects_; };
-  sources.head = [this](ControlRequest request, ControlAnswerer answer) { to_head(std::move(request), std::move(answer)); };
+  sources.head = [this](ControlRequest request, ControlAnswerer answer) {
+    to_head(std::move(request), std::move(answer));
+  };
   sources.numbers = [this](Numbers& numbers) {
     numbers["head_up"] = head_->is_up();
     numbers["head_reconnects"] = static_cast<double>(head_->reconnects());
-    for (const char* role : {"node", "worker", "driver", "tool"}) numbers["connections_" + std::string(role)] = 0;
+    for (const char* role : {"node", "worker", "driver", "tool"})
+      numbers["connections_" + std::string(role)] = 0;
     for (const auto& [channel, client] : clients_) {
       const Role role = channel->peer().role;
-      ++numbers[role == Role::kNode ? "connections_node" : role == Role::kWorker ? "connections_worker" : role == Role::kDriver ? "connections_driver" : "connections_tool"];
+      ++numbers[role == Role::kNode     ? "connections_node"
+                : role == Role::kWorker ? "connections_worker"
+                : role == Role::kDriver ? "connections_driver"
+                                        : "connections_tool"];
     }
     numbers["jobs_submitted_running"] = static_cast<double>(jobs_->running().size());
     numbers["memory_guard_stops"] = static_cast<double>(memory_->stops());
@@ -181,18 +208,23 @@ void Node::link_to_head() {
     child.journal = options_.journal;
     child.durable = options_.durable;
     child.token_file = (options_.session_dir.parent_path() / "token").string();
-    head_child_ = std::make_unique<HeadChild>(loop_, std::move(child), [this](const Status& why) { on_lost(why); });
-    head = *Endpoint::unix_socket(socket.string());  // a session's folder leaves room for such names
+    head_child_ = std::make_unique<HeadChild>(loop_, std::move(child),
+                                              [this](const Status& why) { on_lost(why); });
+    head =
+        *Endpoint::unix_socket(socket.string());  // a session's folder leaves room for such names
   }
   HeadLink::Callbacks callbacks;
   callbacks.registration = [this] {
     reservations_.drop_prepared();
     return registration();
   };
-  callbacks.request = [this](ControlRequest request, ControlAnswerer answer) { serve_head(std::move(request), std::move(answer)); };
+  callbacks.request = [this](ControlRequest request, ControlAnswerer answer) {
+    serve_head(std::move(request), std::move(answer));
+  };
   callbacks.event = [this](const ControlEvent& event) { on_head_event(event); };
   callbacks.lost = [this](const Status& why) { on_lost(why); };
-  head_ = std::make_unique<HeadLink>(loop_, std::move(head), credentials(), std::move(callbacks), options_.link);
+  head_ = std::make_unique<HeadLink>(loop_, std::move(head), credentials(), std::move(callbacks),
+                                     options_.link);
 }
 
 control::RegisterNode Node::registration() const {
@@ -200,29 +232,35 @@ control::RegisterNode Node::registration() const {
   registration.info = info();
   registration.replaces = options_.replaces;
   registration.actors = workers_->serving();
-  registration.actors.insert(registration.actors.end(), unconfirmed_ends_.begin(), unconfirmed_ends_.end());
+  registration.actors.insert(registration.actors.end(), unconfirmed_ends_.begin(),
+                             unconfirmed_ends_.end());
   list_jobs(registration.jobs);
   for (const auto& [channel, client] : clients_) {
-    if (channel->peer().role == Role::kDriver && !client.job.is_none()) registration.jobs.push_back(client.job);
+    if (channel->peer().role == Role::kDriver && !client.job.is_none())
+      registration.jobs.push_back(client.job);
   }
   return registration;
 }
 
 void Node::on_lost(const Status& why) {
   fenced_ = why.code() == ErrorCode::kCancelled;
-  stop_on_loop(fenced_ ? unavailable(why.message()) : unavailable("the head is gone: " + why.message()));
+  stop_on_loop(fenced_ ? unavailable(why.message())
+                       : unavailable("the head is gone: " + why.message()));
 }
 
 Status Node::listen() {
-  if (options_.token.empty()) return invalid_argument("the cluster has no token: anybody could use it");
+  if (options_.token.empty())
+    return invalid_argument("the cluster has no token: anybody could use it");
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
   callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) -> Status {
     if (preamble.target != head_target()) return workers_->attach(preamble, socket);
-    if (!options_.is_head) return not_found("the head is not at " + address_ + "; join at the head's address");
+    if (!options_.is_head)
+      return not_found("the head is not at " + address_ + "; join at the head's address");
     return head_->attach(preamble, socket);
   };
-  callbacks.on_refused = [this, log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) {
+  callbacks.on_refused = [this, log = std::make_shared<RefusalLog>()](const std::string& peer,
+                                                                      const Status& why) {
     log->note(peer, why);
     if (eyes_) eyes_->on_refused();
   };
@@ -277,8 +315,11 @@ Status Node::join() {
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
   if (!joined->ok()) return joined->with_context("joining the cluster");
-  if (!options_.is_head) lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(), options_.link.heartbeat);
-  return options_.autoscaler.empty() ? Status() : on_loop(loop_, [this] { return start_autoscaler(); });
+  if (!options_.is_head)
+    lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(),
+                                           options_.link.heartbeat);
+  return options_.autoscaler.empty() ? Status()
+                                     : on_loop(loop_, [this] { return start_autoscaler(); });
 }
 
 Status Node::start_autoscaler() {
@@ -287,9 +328,12 @@ Status Node::start_autoscaler() {
   kept.log = options_.session_dir / "logs" / "autoscaler.log";
   kept.spec.program = options_.program;
   kept.spec.argv = {options_.program};
-  kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(), options_.autoscaler.end());
-  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_, "--left", (options_.session_dir / kLeftFile).string()});
-  kept.spec.env = {"STARLING_TOKEN_FILE=" + (options_.session_dir.parent_path() / "token").string()};
+  kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(),
+                        options_.autoscaler.end());
+  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_, "--left",
+                                               (options_.session_dir / kLeftFile).string()});
+  kept.spec.env = {"STARLING_TOKEN_FILE=" +
+                   (options_.session_dir.parent_path() / "token").string()};
   autoscaler_ = std::make_unique<KeptProcess>(loop_, std::move(kept));
   return autoscaler_->start();
 }
@@ -300,7 +344,8 @@ void Node::read_what_is_left() {
   if (!std::filesystem::exists(file, error)) return;  // it has not come to begin
   auto text = read_file(file, kLeftBytesMax);
   std::filesystem::remove(file, error);
-  left_ = text.ok() ? std::move(*text) : "what the autoscaler leaves cannot be read: " + text.status().message();
+  left_ = text.ok() ? std::move(*text)
+                    : "what the autoscaler leaves cannot be read: " + text.status().message();
   if (left_.empty()) return;
   left_ += "\n  see " + (options_.session_dir / "logs" / "autoscaler.log").string();
   LOG(error, "{}", left_);
@@ -309,21 +354,26 @@ void Node::read_what_is_left() {
 // -- Connections
 
 void Node::accept(std::shared_ptr<Channel> channel) {
-  if (stopping_) return channel->close(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  if (stopping_)
+    return channel->close(unavailable("node " + options_.node.short_hex() + " is stopping"));
   clients_[channel.get()] = {channel, {}};
-  channel->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
-    if (*alive) on_message(from, std::move(message));
-  });
+  channel->set_handler(
+      [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+        if (*alive) on_message(from, std::move(message));
+      });
   channel->set_on_close([this, alive = alive_, weak = std::weak_ptr<Channel>(channel)](Status why) {
     auto closed = weak.lock();
     if (closed && *alive) on_closed(closed, why);
   });
-  const bool runs_code = channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver;
+  const bool runs_code =
+      channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver;
   if (runs_code) objects_->attach(channel);
   if (runs_code) tell_of_drains(*channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
-  if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
+  if (!job)
+    return channel->close(
+        invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
   clients_[channel.get()].job = *job;
 }
 
@@ -331,7 +381,8 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   if (objects_->handle(channel, message)) return;
   if (message.kind == FrameKind::kActivity) return eyes_->on_activity(*channel, message);
   if (message.kind != FrameKind::kControl) {
-    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve",
+               channel->describe_peer(), static_cast<int>(message.kind));
   }
   ControlAnswerer answer = answerer_for(channel, message);
   auto request = decode_control_request(message.meta);
@@ -339,9 +390,12 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   // Actors that will go on elsewhere save their state meanwhile.
   const bool saves = std::holds_alternative<control::SaveState>(request->body);
   const bool from_node = channel->peer().role == Role::kNode;
-  if (stopping_ && !from_node && !saves) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
-  if (from_node) serve_node(*request, std::move(answer));
-  else serve_client(channel, std::move(*request), std::move(answer));
+  if (stopping_ && !from_node && !saves)
+    return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  if (from_node)
+    serve_node(*request, std::move(answer));
+  else
+    serve_client(channel, std::move(*request), std::move(answer));
 }
 
 void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why) {
@@ -361,16 +415,21 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
 
 // -- Requests
 
-void Node::to_head(ControlRequest request, ControlAnswerer answer, HeadLink::Urgency urgency) { head_->request(std::move(request), std::move(answer), urgency); }
-
-void Node::tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed) {
-  to_head(ControlRequest{job, kReportTimeout, std::move(body)}, [confirmed = std::move(confirmed)](Result<ControlAnswer> answer) mutable {
-    if (!answer.ok() && answer.status().code() != ErrorCode::kUnavailable) LOG(warn, "the head: {}", answer.status().message());
-    if (answer.ok() && confirmed) confirmed();
-  });
+void Node::to_head(ControlRequest request, ControlAnswerer answer, HeadLink::Urgency urgency) {
+  head_->request(std::move(request), std::move(answer), urgency);
 }
 
-void Node::report_ends(JobId job, const std::vector<control::ActorInstance>& ended, ControlRequest::Body report) {
+void Node::tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed) {
+  to_head(ControlRequest{job, kReportTimeout, std::move(body)},
+          [confirmed = std::move(confirmed)](Result<ControlAnswer> answer) mutable {
+            if (!answer.ok() && answer.status().code() != ErrorCode::kUnavailable)
+              LOG(warn, "the head: {}", answer.status().message());
+            if (answer.ok() && confirmed) confirmed();
+          });
+}
+
+void Node::report_ends(JobId job, const std::vector<control::ActorInstance>& ended,
+                       ControlRequest::Body report) {
   unconfirmed_ends_.insert(ended.begin(), ended.end());
   tell_head(std::move(report), job, [this, alive = alive_, ended] {
     if (!*alive) return;
@@ -385,47 +444,68 @@ Node::Client* Node::driver_of(JobId job) {
   return nullptr;
 }
 
-void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest request,
+                        ControlAnswerer answer) {
   Client& client = clients_[channel.get()];
   if (auto* body = std::get_if<control::RegisterDriver>(&request.body)) {
     return register_driver(channel, request.job, std::move(body->info), std::move(answer));
   }
   if (serve_job(channel, request, answer)) return;
   if (auto* body = std::get_if<control::ReadLog>(&request.body)) {
-    auto chunk = read_log_chunk(options_.session_dir / "logs", body->name, body->file, body->offset);
+    auto chunk =
+        read_log_chunk(options_.session_dir / "logs", body->name, body->file, body->offset);
     return chunk.ok() ? answer(ControlAnswer{std::move(*chunk)}) : answer(chunk.status());
   }
   if (std::holds_alternative<control::StopNode>(request.body)) {
     answer(ControlAnswer{});
-    return stop_on_loop(cancelled("stopped on request of pid " + std::to_string(channel->peer().pid)));
+    return stop_on_loop(
+        cancelled("stopped on request of pid " + std::to_string(channel->peer().pid)));
   }
-  if (auto* seen = std::get_if<ObserveControl>(&request.body); seen && !std::holds_alternative<control::ListActors>(*seen)) {
+  if (auto* seen = std::get_if<ObserveControl>(&request.body);
+      seen && !std::holds_alternative<control::ListActors>(*seen)) {
     return eyes_->serve(*seen, request.timeout, std::move(answer));
   }
-  bool for_head = std::holds_alternative<control::CreateActor>(request.body) || std::holds_alternative<control::ResolveActor>(request.body) ||
-                  std::holds_alternative<control::QueryActor>(request.body) || std::holds_alternative<control::KillActor>(request.body) ||
-                  std::holds_alternative<control::KvPut>(request.body) || std::holds_alternative<control::KvGet>(request.body) ||
-                  std::holds_alternative<control::KvAdd>(request.body) || std::holds_alternative<control::KvDelete>(request.body) ||
-                  std::holds_alternative<control::QueryCluster>(request.body) || std::holds_alternative<control::CreateGroup>(request.body) ||
-                  std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
-                  std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
-                  std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
-                  std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body) ||
-                  std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body) ||
-                  std::holds_alternative<control::DrainNode>(request.body) || std::holds_alternative<control::QueryDemand>(request.body) ||
+  bool for_head = std::holds_alternative<control::CreateActor>(request.body) ||
+                  std::holds_alternative<control::ResolveActor>(request.body) ||
+                  std::holds_alternative<control::QueryActor>(request.body) ||
+                  std::holds_alternative<control::KillActor>(request.body) ||
+                  std::holds_alternative<control::KvPut>(request.body) ||
+                  std::holds_alternative<control::KvGet>(request.body) ||
+                  std::holds_alternative<control::KvAdd>(request.body) ||
+                  std::holds_alternative<control::KvDelete>(request.body) ||
+                  std::holds_alternative<control::QueryCluster>(request.body) ||
+                  std::holds_alternative<control::CreateGroup>(request.body) ||
+                  std::holds_alternative<control::RemoveGroup>(request.body) ||
+                  std::holds_alternative<control::TerminateActor>(request.body) ||
+                  std::holds_alternative<control::WatchActor>(request.body) ||
+                  std::holds_alternative<control::WatchNodes>(request.body) ||
+                  std::holds_alternative<control::SaveState>(request.body) ||
+                  std::holds_alternative<control::ParkActor>(request.body) ||
+                  std::holds_alternative<ObjectControl>(request.body) ||
+                  std::holds_alternative<control::QueryGroup>(request.body) ||
+                  std::holds_alternative<control::QueryJob>(request.body) ||
+                  std::holds_alternative<control::CancelJob>(request.body) ||
+                  std::holds_alternative<control::DrainNode>(request.body) ||
+                  std::holds_alternative<control::QueryDemand>(request.body) ||
                   std::holds_alternative<ObserveControl>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   // Who types a command wants to hear that the head is away; programs wait for it.
-  to_head(std::move(request), std::move(answer), channel->peer().role == Role::kTool ? HeadLink::Urgency::kNow : HeadLink::Urgency::kWaits);
+  to_head(
+      std::move(request), std::move(answer),
+      channel->peer().role == Role::kTool ? HeadLink::Urgency::kNow : HeadLink::Urgency::kWaits);
 }
 
 void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {
-  if (auto* body = std::get_if<control::FetchFile>(&request.body); body && is_content_hash(body->hash)) {
+  if (auto* body = std::get_if<control::FetchFile>(&request.body);
+      body && is_content_hash(body->hash)) {
     auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-    return job_files_->read(body->hash, body->offset, [shared](Result<std::string> part) { part.ok() ? (*shared)(ControlAnswer{*std::move(part)}) : (*shared)(part.status()); });
+    return job_files_->read(body->hash, body->offset, [shared](Result<std::string> part) {
+      part.ok() ? (*shared)(ControlAnswer{*std::move(part)}) : (*shared)(part.status());
+    });
   }
-  if (auto* body = std::get_if<control::FetchFile>(&request.body); body && body->hash.starts_with("job/")) {
+  if (auto* body = std::get_if<control::FetchFile>(&request.body);
+      body && body->hash.starts_with("job/")) {
     auto part = job_fetcher_->read_list(body->hash, body->offset);
     return part.ok() ? answer(ControlAnswer{std::move(*part)}) : answer(part.status());
   }
@@ -438,15 +518,22 @@ void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {
 
 void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   if (auto* start = std::get_if<control::StartActor>(&request.body)) {
-    if (unconfirmed_ends_.contains({start->spec.actor, start->incarnation})) return answer(actor_died("it has ended already"));
+    if (unconfirmed_ends_.contains({start->spec.actor, start->incarnation}))
+      return answer(actor_died("it has ended already"));
     if (start->spec.bundle && !reservations_.holds(start->spec.bundle->group)) {
-      return answer(unavailable("node " + options_.node.short_hex() + " holds nothing for placement group " + start->spec.bundle->group.short_hex() + " (any more)"));
+      return answer(unavailable("node " + options_.node.short_hex() +
+                                " holds nothing for placement group " +
+                                start->spec.bundle->group.short_hex() + " (any more)"));
     }
-    return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
+    return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout),
+                                 std::move(answer));
   }
-  if (auto* reserve = std::get_if<control::Reserve>(&request.body)) return answer(ControlAnswer{reservations_.apply(*reserve, stopping_ ? "it is stopping" : "")});
-  if (auto* take = std::get_if<control::TakeOver>(&request.body)) return take_over(*take, request.timeout, std::move(answer));
-  if (auto* objects = std::get_if<ObjectControl>(&request.body)) return serve_objects(*objects, request.timeout, std::move(answer));
+  if (auto* reserve = std::get_if<control::Reserve>(&request.body))
+    return answer(ControlAnswer{reservations_.apply(*reserve, stopping_ ? "it is stopping" : "")});
+  if (auto* take = std::get_if<control::TakeOver>(&request.body))
+    return take_over(*take, request.timeout, std::move(answer));
+  if (auto* objects = std::get_if<ObjectControl>(&request.body))
+    return serve_objects(*objects, request.timeout, std::move(answer));
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
     workers_->stop_actor(*stop);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
@@ -514,15 +601,16 @@ void Node::stop_on_loop(Status reason) {
   if (autoscaler_ && !stopping_) {
     if (std::exchange(autoscaler_stops_, true)) return;
     LOG(info, "stopping the autoscaler: {}", reason.message());
-    return autoscaler_->end(options_.autoscaler_stop + kControlGrace, [this, alive = alive_, reason] {
-      if (!*alive) return;
-      loop_.post([this, alive, reason] {
-        if (!*alive) return;
-        autoscaler_.reset();
-        read_what_is_left();
-        stop_on_loop(reason);
-      });
-    });
+    return autoscaler_->end(options_.autoscaler_stop + kControlGrace,
+                            [this, alive = alive_, reason] {
+                              if (!*alive) return;
+                              loop_.post([this, alive, reason] {
+                                if (!*alive) return;
+                                autoscaler_.reset();
+                                read_what_is_left();
+                                stop_on_loop(reason);
+                              });
+                            });
   }
   if (std::exchange(stopping_, true)) return;
   LOG(info, "stopping: {}", reason.message());
@@ -532,26 +620,31 @@ void Node::stop_on_loop(Status reason) {
   jobs_timer_.cancel();
   for (auto& [channel, client] : clients_) {
     const Role role = channel->peer().role;
-    if (role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message()), role == Role::kTool ? left_ : ""});
+    if (role != Role::kNode)
+      send_event(*client.channel,
+                 control::Shutdown{unavailable("the node stops: " + reason.message()),
+                                   role == Role::kTool ? left_ : ""});
   }
   if (!options_.is_head || !head_->is_up()) return end_everything();
-  to_head(ControlRequest{{}, kNodesStopMax, control::StopNode{}}, [this, alive = alive_](Result<ControlAnswer>) {
-    if (*alive) end_everything();
-  });
+  to_head(ControlRequest{{}, kNodesStopMax, control::StopNode{}},
+          [this, alive = alive_](Result<ControlAnswer>) {
+            if (*alive) end_everything();
+          });
 }
 
 void Node::end_everything() {
   jobs_->end_all([this] {
-    workers_->end_all(drained_ ? "its node was drained (" + *drained_ + ")" : "its node was stopped", [this] {
-      tcp_->stop();
-      unix_->stop();
-      std::vector<std::shared_ptr<Channel>> open;
-      for (auto& [channel, client] : clients_) open.push_back(client.channel);
-      for (const auto& channel : open) channel->close(unavailable("the node has stopped"));
-      head_->close(cancelled("the node has stopped"));
-      if (!head_child_) return stopped_.set();
-      head_child_->end([this] { stopped_.set(); });
-    });
+    workers_->end_all(
+        drained_ ? "its node was drained (" + *drained_ + ")" : "its node was stopped", [this] {
+          tcp_->stop();
+          unix_->stop();
+          std::vector<std::shared_ptr<Channel>> open;
+          for (auto& [channel, client] : clients_) open.push_back(client.channel);
+          for (const auto& channel : open) channel->close(unavailable("the node has stopped"));
+          head_->close(cancelled("the node has stopped"));
+          if (!head_child_) return stopped_.set();
+          head_child_->end([this] { stopped_.set(); });
+        });
   });
 }
 
@@ -572,7 +665,8 @@ Node::~Node() {
     eyes_.reset();
     workers_.reset();
     programs_.reset();
-    for (auto& [channel, client] : clients_) client.channel->close(unavailable("the node has stopped"));
+    for (auto& [channel, client] : clients_)
+      client.channel->close(unavailable("the node has stopped"));
     clients_.clear();
     head_.reset();
     head_child_.reset();

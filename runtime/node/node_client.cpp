@@ -5,10 +5,10 @@
 #include <mutex>
 #include <optional>
 
-#include "runtime/core/environment.h"
-#include "runtime/core/log.h"
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/log.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
 #include "runtime/transport/listener.h"
@@ -39,7 +39,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   bool shutdown_told = false;
 
   template <class Handler>
-  Handler get(Handler State::* member) {
+  Handler get(Handler State::*member) {
     std::lock_guard lock(mutex);
     return this->*member;
   }
@@ -60,8 +60,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     if (!request.ok()) return answer(request.status());
     auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
     Done done = [shared](Status status) {
-      if (status.ok()) (*shared)(ControlAnswer{});
-      else (*shared)(std::move(status));
+      if (status.ok())
+        (*shared)(ControlAnswer{});
+      else
+        (*shared)(std::move(status));
     };
     auto on_build = get(&State::on_create_actor);
     auto on_drain = get(&State::on_drain_actor);
@@ -83,9 +85,11 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     if (auto* lines = std::get_if<LogLines>(&*event)) {
       if (auto handler = get(&State::on_log)) handler(std::move(*lines));
     } else if (auto* died = std::get_if<control::ActorsDied>(&*event)) {
-      if (auto handler = get(&State::on_actor_died)) std::for_each(died->actors.begin(), died->actors.end(), handler);
+      if (auto handler = get(&State::on_actor_died))
+        std::for_each(died->actors.begin(), died->actors.end(), handler);
     } else if (auto* output = std::get_if<control::JobOutput>(&*event)) {
-      if (auto handler = get(&State::submitted).on_output) handler(output->is_stderr, std::move(output->bytes));
+      if (auto handler = get(&State::submitted).on_output)
+        handler(output->is_stderr, std::move(output->bytes));
     } else if (auto* exited = std::get_if<control::JobExited>(&*event)) {
       if (auto handler = get(&State::submitted).on_end) handler(std::move(exited->cause));
     } else if (auto* drains = std::get_if<control::NodeDrains>(&*event)) {
@@ -119,11 +123,13 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   }
 
   void watch() {
-    channel->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
-      if (auto self = weak.lock()) self->receive(from, std::move(message));
-    });
+    channel->set_handler(
+        [weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
+          if (auto self = weak.lock()) self->receive(from, std::move(message));
+        });
     channel->set_on_close([weak = weak_from_this()](Status why) {
-      if (auto self = weak.lock()) self->tell_shutdown(unavailable("the connection to the node ended: " + why.message()));
+      if (auto self = weak.lock())
+        self->tell_shutdown(unavailable("the connection to the node ended: " + why.message()));
     });
   }
 
@@ -139,15 +145,17 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
 
   template <class T>
   void ask_objects(ObjectControl request, Deadline deadline, Callback<T> done) {
-    ask<ObjectControlAnswer>(std::move(request), deadline, [done = std::move(done)](Result<ObjectControlAnswer> answer) {
-      if (!answer.ok()) return done(answer.status());
-      if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
-      done(internal_error("the node answered something else than was asked"));
-    });
+    ask<ObjectControlAnswer>(
+        std::move(request), deadline, [done = std::move(done)](Result<ObjectControlAnswer> answer) {
+          if (!answer.ok()) return done(answer.status());
+          if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
+          done(internal_error("the node answered something else than was asked"));
+        });
   }
 
   void tell(ControlRequest::Body body, Deadline deadline, Done done) {
-    send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
+    send(std::move(body), deadline,
+         [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
   }
 
   void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
@@ -157,7 +165,9 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       std::lock_guard lock(mutex);
       own_job = job;
     }
-    ControlRequest request{own_job, std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(1), std::chrono::hours(24)),
+    ControlRequest request{own_job,
+                           std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(1),
+                                                                 std::chrono::hours(24)),
                            std::move(body)};
     send_request(*channel, request, std::move(answer));
   }
@@ -165,9 +175,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
 
 namespace {
 
-Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddress& address, const Credentials& credentials,
-                                              Deadline deadline) {
-  auto endpoint = address.unix_path.empty() ? Endpoint::parse(address.address) : Endpoint::unix_socket(address.unix_path);
+Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddress& address,
+                                              const Credentials& credentials, Deadline deadline) {
+  auto endpoint = address.unix_path.empty() ? Endpoint::parse(address.address)
+                                            : Endpoint::unix_socket(address.unix_path);
   if (!endpoint.ok()) return endpoint.status();
   ConnectOptions options;
   options.deadline = deadline;
@@ -176,7 +187,9 @@ Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddr
 
 }  // namespace
 
-Result<std::unique_ptr<NodeClient>> NodeClient::connect(EventLoop& loop, const ClusterAddress& address, Role role, Deadline deadline) {
+Result<std::unique_ptr<NodeClient>> NodeClient::connect(EventLoop& loop,
+                                                        const ClusterAddress& address, Role role,
+                                                        Deadline deadline) {
   Credentials credentials;
   credentials.token = address.token;
   credentials.cluster = address.cluster;
@@ -246,17 +259,20 @@ JobId NodeClient::job_id() const {
 
 const std::string& NodeClient::session_dir() const { return state_->address.session_dir; }
 std::string NodeClient::node_address() const { return state_->address.address; }
-std::string NodeClient::worker_socket_path() const { return state_->worker ? state_->worker->socket_path() : std::string(); }
+std::string NodeClient::worker_socket_path() const {
+  return state_->worker ? state_->worker->socket_path() : std::string();
+}
 Credentials NodeClient::credentials() const { return state_->credentials; }
 
 void NodeClient::register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done) {
-  state_->ask<JobId>(control::RegisterDriver{std::move(info)}, deadline, [state = state_, done = std::move(done)](Result<JobId> job) {
-    if (job.ok()) {
-      std::lock_guard lock(state->mutex);
-      state->job = *job;
-    }
-    done(std::move(job));
-  });
+  state_->ask<JobId>(control::RegisterDriver{std::move(info)}, deadline,
+                     [state = state_, done = std::move(done)](Result<JobId> job) {
+                       if (job.ok()) {
+                         std::lock_guard lock(state->mutex);
+                         state->job = *job;
+                       }
+                       done(std::move(job));
+                     });
 }
 
 void NodeClient::create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done) {
@@ -267,11 +283,14 @@ void NodeClient::resolve_actor(ActorId actor, Deadline deadline, Callback<ActorA
   state_->ask(control::ResolveActor{actor, "", ""}, deadline, std::move(done));
 }
 
-void NodeClient::resolve_name(std::string name, std::string name_space, Deadline deadline, Callback<ActorAddress> done) {
-  state_->ask(control::ResolveActor{{}, std::move(name), std::move(name_space)}, deadline, std::move(done));
+void NodeClient::resolve_name(std::string name, std::string name_space, Deadline deadline,
+                              Callback<ActorAddress> done) {
+  state_->ask(control::ResolveActor{{}, std::move(name), std::move(name_space)}, deadline,
+              std::move(done));
 }
 
-void NodeClient::actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline, Callback<ActorState> done) {
+void NodeClient::actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline,
+                             Callback<ActorState> done) {
   state_->ask(control::QueryActor{actor, incarnation}, deadline, std::move(done));
 }
 
@@ -287,22 +306,29 @@ void NodeClient::terminate_actor(ActorId actor, bool restart, Deadline deadline,
   state_->tell(control::TerminateActor{actor, restart}, deadline, std::move(done));
 }
 
-void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline deadline, Callback<ActorState> done) {
+void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline deadline,
+                             Callback<ActorState> done) {
   state_->ask(control::WatchActor{actor, version}, deadline, std::move(done));
 }
 
 void NodeClient::watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done) {
-  state_->ask<control::NodeList>(control::WatchNodes{version}, deadline, [done = std::move(done)](Result<control::NodeList> list) {
-    if (list.ok()) done(NodeList{list->version, std::move(list->nodes), std::move(list->departed)});
-    else done(list.status());
-  });
+  state_->ask<control::NodeList>(
+      control::WatchNodes{version}, deadline,
+      [done = std::move(done)](Result<control::NodeList> list) {
+        if (list.ok())
+          done(NodeList{list->version, std::move(list->nodes), std::move(list->departed)});
+        else
+          done(list.status());
+      });
 }
 
-void NodeClient::drain_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done) {
+void NodeClient::drain_node(NodeId node, std::chrono::milliseconds time, std::string reason,
+                            Deadline deadline, Done done) {
   state_->tell(control::DrainNode{node, time, std::move(reason)}, deadline, std::move(done));
 }
 
-void NodeClient::save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline, Done done) {
+void NodeClient::save_state(ActorId actor, std::uint64_t incarnation, std::string state,
+                            Deadline deadline, Done done) {
   state_->tell(control::SaveState{actor, incarnation, std::move(state)}, deadline, std::move(done));
 }
 
@@ -314,33 +340,43 @@ void NodeClient::kv_get(std::string key, bool wait, Deadline deadline, Callback<
   state_->ask(control::KvGet{std::move(key), wait}, deadline, std::move(done));
 }
 
-void NodeClient::kv_add(std::string key, std::int64_t amount, Deadline deadline, Callback<std::int64_t> done) {
+void NodeClient::kv_add(std::string key, std::int64_t amount, Deadline deadline,
+                        Callback<std::int64_t> done) {
   state_->ask(control::KvAdd{std::move(key), amount}, deadline, std::move(done));
 }
 
 void NodeClient::kv_delete(std::string key, Deadline deadline, Callback<bool> done) {
-  state_->ask<std::int64_t>(control::KvDelete{std::move(key)}, deadline, [done = std::move(done)](Result<std::int64_t> was_there) {
-    if (was_there.ok()) done(*was_there != 0);
-    else done(was_there.status());
-  });
+  state_->ask<std::int64_t>(control::KvDelete{std::move(key)}, deadline,
+                            [done = std::move(done)](Result<std::int64_t> was_there) {
+                              if (was_there.ok())
+                                done(*was_there != 0);
+                              else
+                                done(was_there.status());
+                            });
 }
 
 void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
   state_->ask(control::QueryCluster{}, deadline, std::move(done));
 }
 
-void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) { state_->ask(control::QueryDemand{}, deadline, std::move(done)); }
+void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) {
+  state_->ask(control::QueryDemand{}, deadline, std::move(done));
+}
 
-void NodeClient::drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done) {
+void NodeClient::drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason,
+                                 Deadline deadline, Done done) {
   state_->tell(control::DrainNode{node, time, std::move(reason), true}, deadline, std::move(done));
 }
 
-void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done) {
+void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline,
+                                        Callback<GroupState> done) {
   state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
 }
 
-void NodeClient::query_placement_group(GroupId group, std::string name, std::string name_space, bool wait, Deadline deadline, Callback<GroupState> done) {
-  state_->ask(control::QueryGroup{group, std::move(name), std::move(name_space), wait}, deadline, std::move(done));
+void NodeClient::query_placement_group(GroupId group, std::string name, std::string name_space,
+                                       bool wait, Deadline deadline, Callback<GroupState> done) {
+  state_->ask(control::QueryGroup{group, std::move(name), std::move(name_space), wait}, deadline,
+              std::move(done));
 }
 
 void NodeClient::remove_placement_group(GroupId group, Deadline deadline, Done done) {
@@ -351,7 +387,8 @@ void NodeClient::publish(control::Publish request, Deadline deadline, Done done)
   state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
 }
 
-void NodeClient::find_published(control::FindPublished request, Deadline deadline, Callback<PublishedObject> done) {
+void NodeClient::find_published(control::FindPublished request, Deadline deadline,
+                                Callback<PublishedObject> done) {
   state_->ask_objects(std::move(request), deadline, std::move(done));
 }
 
@@ -359,7 +396,9 @@ void NodeClient::unpublish(control::Unpublish request, Deadline deadline, Done d
   state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
 }
 
-void NodeClient::list_objects(Deadline deadline, Callback<ObjectList> done) { state_->ask_objects(control::ListObjects{}, deadline, std::move(done)); }
+void NodeClient::list_objects(Deadline deadline, Callback<ObjectList> done) {
+  state_->ask_objects(control::ListObjects{}, deadline, std::move(done));
+}
 
 void NodeClient::observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done) {
   state_->ask<ObserveAnswer>(std::move(request), deadline, std::move(done));
@@ -423,15 +462,20 @@ void NodeClient::set_on_message(Channel::Handler handler) {
   state_->on_message = std::move(handler);
 }
 
-void NodeClient::queue_job(control::QueueJob request, Deadline deadline, Callback<GroupState> done) { state_->ask(std::move(request), deadline, std::move(done)); }
+void NodeClient::queue_job(control::QueueJob request, Deadline deadline,
+                           Callback<GroupState> done) {
+  state_->ask(std::move(request), deadline, std::move(done));
+}
 
-void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done) {
+void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline,
+                        Callback<JobId> done) {
   {
     std::lock_guard lock(state_->mutex);
     state_->submitted = std::move(handlers);
   }
-  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir), std::move(request.env), request.detached,
-                                 std::move(request.files), std::move(request.program), request.job, request.place},
+  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir),
+                                 std::move(request.env), request.detached, std::move(request.files),
+                                 std::move(request.program), request.job, request.place},
               deadline, std::move(done));
 }
 
@@ -439,32 +483,47 @@ void NodeClient::cancel_job(JobId job, Deadline deadline, Done done) {
   state_->tell(control::CancelJob{job}, deadline, std::move(done));
 }
 
-void NodeClient::query_job(JobId job, Deadline deadline, Callback<JobInfo> done) { state_->ask(control::QueryJob{job}, deadline, std::move(done)); }
-
-void NodeClient::offer_files(std::uint64_t bytes, std::uint64_t count, std::vector<std::string> hashes, Deadline deadline,
-                             Callback<std::vector<std::uint32_t>> done) {
-  state_->ask<control::FilesWanted>(control::OfferFiles{bytes, count, std::move(hashes)}, deadline, [done = std::move(done)](Result<control::FilesWanted> wanted) {
-    if (wanted.ok()) done(std::move(wanted->places));
-    else done(wanted.status());
-  });
+void NodeClient::query_job(JobId job, Deadline deadline, Callback<JobInfo> done) {
+  state_->ask(control::QueryJob{job}, deadline, std::move(done));
 }
 
-void NodeClient::store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset, std::string data, Deadline deadline, Done done) {
-  state_->tell(control::StoreFile{std::move(hash), bytes, offset, std::move(data)}, deadline, std::move(done));
+void NodeClient::offer_files(std::uint64_t bytes, std::uint64_t count,
+                             std::vector<std::string> hashes, Deadline deadline,
+                             Callback<std::vector<std::uint32_t>> done) {
+  state_->ask<control::FilesWanted>(control::OfferFiles{bytes, count, std::move(hashes)}, deadline,
+                                    [done = std::move(done)](Result<control::FilesWanted> wanted) {
+                                      if (wanted.ok())
+                                        done(std::move(wanted->places));
+                                      else
+                                        done(wanted.status());
+                                    });
+}
+
+void NodeClient::store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset,
+                            std::string data, Deadline deadline, Done done) {
+  state_->tell(control::StoreFile{std::move(hash), bytes, offset, std::move(data)}, deadline,
+               std::move(done));
 }
 
 void NodeClient::driver_done(std::int32_t exit_code) {
-  state_->tell(control::DriverDone{exit_code}, deadline_after(std::chrono::seconds(1)), [](Status) {});
+  state_->tell(control::DriverDone{exit_code}, deadline_after(std::chrono::seconds(1)),
+               [](Status) {});
 }
 
-void NodeClient::read_log(std::string name, std::uint64_t file, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done) {
-  state_->ask<control::LogChunk>(control::ReadLog{std::move(name), offset, file}, deadline,
-                                 [done = std::move(done)](Result<control::LogChunk> chunk) {
-                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file, chunk->position});
-                                   else done(chunk.status());
-                                 });
+void NodeClient::read_log(std::string name, std::uint64_t file, std::uint64_t offset,
+                          Deadline deadline, Callback<LogChunk> done) {
+  state_->ask<control::LogChunk>(
+      control::ReadLog{std::move(name), offset, file}, deadline,
+      [done = std::move(done)](Result<control::LogChunk> chunk) {
+        if (chunk.ok())
+          done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file, chunk->position});
+        else
+          done(chunk.status());
+      });
 }
 
-void NodeClient::stop(Deadline deadline, Done done) { state_->tell(control::StopNode{}, deadline, std::move(done)); }
+void NodeClient::stop(Deadline deadline, Done done) {
+  state_->tell(control::StopNode{}, deadline, std::move(done));
+}
 
 }  // namespace runtime

@@ -24,7 +24,8 @@ constexpr std::size_t kPiecesAhead = 4;
 constexpr int kRoundTrips = 16;
 
 std::uint64_t nanoseconds(Deadline from, Deadline to) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count()));
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(
+      0, std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count()));
 }
 
 void count_call(ClassLoad& load, std::uint64_t took_ns, bool failed) {
@@ -36,7 +37,8 @@ void count_call(ClassLoad& load, std::uint64_t took_ns, bool failed) {
 }
 
 Numbers clock_readings() {
-  return {{"steady_ns", static_cast<double>(activity_now())}, {"wall_s", static_cast<double>(unix_milliseconds()) * 1e-3}};
+  return {{"steady_ns", static_cast<double>(activity_now())},
+          {"wall_s", static_cast<double>(unix_milliseconds()) * 1e-3}};
 }
 
 }  // namespace
@@ -44,8 +46,10 @@ Numbers clock_readings() {
 std::string metrics_key(const std::string& token) {
   constexpr std::string_view kLabel = "starling metrics";
   crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()), token.size());
-  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(kLabel.data()), kLabel.size());
+  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()),
+                              token.size());
+  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(kLabel.data()),
+                                kLabel.size());
   std::array<unsigned char, crypto_auth_hmacsha256_BYTES> raw{};
   crypto_auth_hmacsha256_final(&state, raw.data());
   std::array<char, 2 * crypto_auth_hmacsha256_BYTES + 1> hex{};
@@ -54,34 +58,50 @@ std::string metrics_key(const std::string& token) {
 }
 
 NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sources)
-    : loop_(loop), options_(std::move(options)), sources_(std::move(sources)), stacks_(loop, activity_) {
+    : loop_(loop),
+      options_(std::move(options)),
+      sources_(std::move(sources)),
+      stacks_(loop, activity_) {
   fetches_.buckets.resize(activity::kBuckets);
   if (!options_.metrics.server || options_.access == MetricsAccess::kOff) return;
-  const std::string key = options_.access == MetricsAccess::kOpen ? "" : metrics_key(options_.credentials.token);
-  http_ = options_.metrics.server(loop_, key, [this, alive = alive_](std::function<void(Result<std::string>)> done) {
-    if (*alive) read_metrics(std::move(done));
-    else done(unavailable("the node is stopping"));
-  });
+  const std::string key =
+      options_.access == MetricsAccess::kOpen ? "" : metrics_key(options_.credentials.token);
+  http_ = options_.metrics.server(
+      loop_, key, [this, alive = alive_](std::function<void(Result<std::string>)> done) {
+        if (*alive)
+          read_metrics(std::move(done));
+        else
+          done(unavailable("the node is stopping"));
+      });
 }
 
 NodeEyes::~NodeEyes() { *alive_ = false; }
 
-void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer) {
+void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
+                     ControlAnswerer answer) {
   const auto tell = [&](ObserveAnswer seen) { answer(ControlAnswer{std::move(seen)}); };
   if (auto* read = std::get_if<control::ReadLoad>(&request)) return tell(load(read->actors_max));
   if (std::holds_alternative<control::ListWorkers>(request)) return tell(workers());
-  if (auto* stack = std::get_if<control::ReadStack>(&request)) return take_stack(stack->actor, std::move(answer));
+  if (auto* stack = std::get_if<control::ReadStack>(&request))
+    return take_stack(stack->actor, std::move(answer));
   if (std::holds_alternative<control::ReadClock>(request)) return tell(clock_readings());
-  if (auto* measured = std::get_if<control::MeasurePeer>(&request)) return measure(*measured, timeout, std::move(answer));
-  if (auto* sink = std::get_if<control::Sink>(&request)) return tell(Numbers{{"bytes", static_cast<double>(sink->bytes.size())}});
+  if (auto* measured = std::get_if<control::MeasurePeer>(&request))
+    return measure(*measured, timeout, std::move(answer));
+  if (auto* sink = std::get_if<control::Sink>(&request))
+    return tell(Numbers{{"bytes", static_cast<double>(sink->bytes.size())}});
   if (std::holds_alternative<control::ReadMetrics>(request)) {
-    return read_metrics([answer = std::make_shared<ControlAnswerer>(std::move(answer))](Result<std::string> text) {
-      if (text.ok()) (*answer)(ControlAnswer{ObserveAnswer{*std::move(text)}});
-      else (*answer)(text.status());
-    });
+    return read_metrics(
+        [answer = std::make_shared<ControlAnswerer>(std::move(answer))](Result<std::string> text) {
+          if (text.ok())
+            (*answer)(ControlAnswer{ObserveAnswer{*std::move(text)}});
+          else
+            (*answer)(text.status());
+        });
   }
   if (auto* trace = std::get_if<control::Trace>(&request)) {
-    if (trace->record.count() > 0) record_until(activity_now() + static_cast<std::uint64_t>(std::chrono::nanoseconds(trace->record).count()));
+    if (trace->record.count() > 0)
+      record_until(activity_now() +
+                   static_cast<std::uint64_t>(std::chrono::nanoseconds(trace->record).count()));
     return trace->read ? tell(take_trace()) : tell(Numbers{});
   }
   answer(unimplemented("this is asked of the head, not of a node"));
@@ -91,7 +111,8 @@ void NodeEyes::on_activity(const Channel& channel, Message& message) {
   Status status = invalid_argument("an activity page comes with one descriptor");
   if (message.fds.size() == 1) {
     const char* role = channel.peer().role == Role::kDriver ? "driver" : "worker";
-    status = activity_.adopt({channel.serial(), channel.peer().pid, role}, std::move(message.fds.front()));
+    status = activity_.adopt({channel.serial(), channel.peer().pid, role},
+                             std::move(message.fds.front()));
   }
   if (!status.ok()) LOG(warn, "{}: {}", channel.describe_peer(), status.message());
 }
@@ -132,7 +153,8 @@ NodeLoad NodeEyes::load(std::size_t actors_max) {
   numbers["process_cpu_seconds"] = self.cpu_seconds;
   numbers["process_resident_bytes"] = static_cast<double>(self.resident_bytes);
   numbers["process_open_files"] = static_cast<double>(open_files(::getpid()));
-  for (const char* state : {"idle", "starting", "actor", "shared", "ending"}) numbers["workers_" + std::string(state)] = 0;
+  for (const char* state : {"idle", "starting", "actor", "shared", "ending"})
+    numbers["workers_" + std::string(state)] = 0;
   double worker_memory = 0, worker_cpu = 0;
   for (const WorkerInfo& worker : workers()) {
     ++numbers["workers_" + worker.state];
@@ -150,7 +172,9 @@ NodeLoad NodeEyes::load(std::size_t actors_max) {
   numbers["actors_serving"] = static_cast<double>(serving.size());
   numbers["actors_starting"] = static_cast<double>(sources_.workers().starting());
   const ObjectStoreStats store = sources_.objects().stats();
-  const auto add = [&](const char* name, std::uint64_t value) { numbers[name] = static_cast<double>(value); };
+  const auto add = [&](const char* name, std::uint64_t value) {
+    numbers[name] = static_cast<double>(value);
+  };
   add("store_capacity_bytes", store.capacity_bytes);
   add("store_leased_bytes", store.leased_bytes);
   add("store_orphaned_bytes", store.orphaned_bytes);
@@ -174,7 +198,9 @@ void NodeEyes::on_fetched(const FetchedObject& fetched) {
   if (!own_page_ || !own_page_->records(activity_now())) return;
   activity::TraceEvent event;
   event.kind = activity::EventKind::kFetched;
-  event.begin_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(fetched.asked.time_since_epoch()).count());
+  event.begin_ns = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(fetched.asked.time_since_epoch())
+          .count());
   event.duration_ns = nanoseconds(fetched.asked, now);
   event.bytes = fetched.bytes;
   event.tid = static_cast<std::uint32_t>(::getpid());
@@ -186,7 +212,8 @@ void NodeEyes::on_fetched(const FetchedObject& fetched) {
 // -- Metrics
 
 void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
-  if (!options_.metrics.text) return done(unimplemented("this node was started by a program without metrics"));
+  if (!options_.metrics.text)
+    return done(unimplemented("this node was started by a program without metrics"));
   auto report = std::make_shared<MetricsReport>();
   report->load = load(0);
   report->is_head = options_.is_head;
@@ -195,14 +222,17 @@ void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
   report->worker_starts.buckets.assign(pool.connected.begin(), pool.connected.end());
   for (std::uint64_t bucket : pool.connected) report->worker_starts.calls += bucket;
   report->worker_starts.sum_ns = pool.connected_sum_ns;
-  auto finish = [this, alive = alive_, report, done = std::move(done)](Result<ControlAnswer> answer) {
+  auto finish = [this, alive = alive_, report,
+                 done = std::move(done)](Result<ControlAnswer> answer) {
     if (!*alive) return done(unavailable("the node is stopping"));
     auto* seen = answer.ok() ? std::get_if<ObserveAnswer>(&*answer) : nullptr;
-    if (auto* numbers = seen ? std::get_if<Numbers>(seen) : nullptr) report->head = std::move(*numbers);
+    if (auto* numbers = seen ? std::get_if<Numbers>(seen) : nullptr)
+      report->head = std::move(*numbers);
     done(options_.metrics.text(*report));
   };
   if (!options_.is_head) return finish(unavailable("the head is elsewhere"));
-  sources_.head(ControlRequest{{}, kHeadPatience, ObserveControl{control::ReadHead{}}}, std::move(finish));
+  sources_.head(ControlRequest{{}, kHeadPatience, ObserveControl{control::ReadHead{}}},
+                std::move(finish));
 }
 
 // -- Stacks
@@ -210,8 +240,11 @@ void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
 void NodeEyes::take_stack(const ActorId& actor, ControlAnswerer answer) {
   std::string class_name;
   const pid_t pid = sources_.workers().process_of(actor, &class_name);
-  if (pid == 0) return answer(not_found("node " + options_.node.short_hex() + " runs no actor " + actor.short_hex()));
-  stacks_.take(pid, [class_name, answer = std::make_shared<ControlAnswerer>(std::move(answer))](Result<StackReport> report) {
+  if (pid == 0)
+    return answer(
+        not_found("node " + options_.node.short_hex() + " runs no actor " + actor.short_hex()));
+  stacks_.take(pid, [class_name, answer = std::make_shared<ControlAnswerer>(std::move(answer))](
+                        Result<StackReport> report) {
     if (!report.ok()) return (*answer)(report.status());
     report->class_name = class_name;
     (*answer)(ControlAnswer{ObserveAnswer{*std::move(report)}});
@@ -238,8 +271,10 @@ TraceChunk NodeEyes::take_trace() {
   sources_.workers().list(list);
   for (TraceOfProcess& process : chunk.processes) {
     for (const WorkerInfo& worker : list) {
-      if (worker.pid == process.pid && !worker.actor.is_none()) process.name = worker.class_name + " " + worker.actor.short_hex();
-      else if (worker.pid == process.pid && worker.state == "shared") process.name = "shared actors";
+      if (worker.pid == process.pid && !worker.actor.is_none())
+        process.name = worker.class_name + " " + worker.actor.short_hex();
+      else if (worker.pid == process.pid && worker.state == "shared")
+        process.name = "shared actors";
     }
   }
   if (own_page_) {
@@ -254,7 +289,8 @@ TraceChunk NodeEyes::take_trace() {
 
 // -- Connections to other nodes
 
-/// A connection that is being measured: round trips first, then pieces, several of which are always on their way.
+/// A connection that is being measured: round trips first, then pieces, several of which are always
+/// on their way.
 struct NodeEyes::Measuring : std::enable_shared_from_this<NodeEyes::Measuring> {
   std::shared_ptr<Channel> channel;
   ControlAnswerer answer;
@@ -270,12 +306,15 @@ struct NodeEyes::Measuring : std::enable_shared_from_this<NodeEyes::Measuring> {
   }
   void send(std::size_t size, std::function<void()> next) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - steady_now());
-    if (left.count() <= 0) return fail(deadline_exceeded("the measurement took too long: " + std::to_string(taken) + " of " + std::to_string(bytes) + " bytes came through"));
+    if (left.count() <= 0)
+      return fail(deadline_exceeded("the measurement took too long: " + std::to_string(taken) +
+                                    " of " + std::to_string(bytes) + " bytes came through"));
     ControlRequest request{{}, left, ObserveControl{control::Sink{std::string(size, 'x')}}};
-    send_request(*channel, request, [self = shared_from_this(), next = std::move(next)](Result<ControlAnswer> reply) {
-      if (!reply.ok()) return self->fail(reply.status());
-      next();
-    });
+    send_request(*channel, request,
+                 [self = shared_from_this(), next = std::move(next)](Result<ControlAnswer> reply) {
+                   if (!reply.ok()) return self->fail(reply.status());
+                   next();
+                 });
   }
   void ping() {
     const Deadline sent_at = steady_now();
@@ -300,14 +339,16 @@ struct NodeEyes::Measuring : std::enable_shared_from_this<NodeEyes::Measuring> {
   void finish() {
     std::sort(round_trips.begin(), round_trips.end());
     const double seconds = static_cast<double>(nanoseconds(begun, steady_now())) * 1e-9;
-    Numbers numbers{{"round_trip_s", static_cast<double>(round_trips[round_trips.size() / 2]) * 1e-9},
-                    {"bytes_per_s", seconds > 0 ? static_cast<double>(bytes) / seconds : 0}};
+    Numbers numbers{
+        {"round_trip_s", static_cast<double>(round_trips[round_trips.size() / 2]) * 1e-9},
+        {"bytes_per_s", seconds > 0 ? static_cast<double>(bytes) / seconds : 0}};
     std::exchange(answer, nullptr)(ControlAnswer{ObserveAnswer{std::move(numbers)}});
     channel->close(cancelled("measured"));
   }
 };
 
-void NodeEyes::measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout, ControlAnswerer answer) {
+void NodeEyes::measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout,
+                       ControlAnswerer answer) {
   auto endpoint = Endpoint::parse(request.address);
   if (!endpoint.ok()) return answer(endpoint.status());
   auto measuring = std::make_shared<Measuring>();
@@ -318,11 +359,12 @@ void NodeEyes::measure(const control::MeasurePeer& request, std::chrono::millise
   credentials.role = Role::kTool;
   ConnectOptions connecting;
   connecting.deadline = deadline_after(timeout / 2);
-  connect(loop_, *endpoint, credentials, connecting, [measuring](Result<std::shared_ptr<Channel>> channel) {
-    if (!channel.ok()) return std::exchange(measuring->answer, nullptr)(channel.status());
-    measuring->channel = *std::move(channel);
-    measuring->ping();
-  });
+  connect(loop_, *endpoint, credentials, connecting,
+          [measuring](Result<std::shared_ptr<Channel>> channel) {
+            if (!channel.ok()) return std::exchange(measuring->answer, nullptr)(channel.status());
+            measuring->channel = *std::move(channel);
+            measuring->ping();
+          });
 }
 
 }  // namespace runtime

@@ -61,7 +61,8 @@ class NodeEyes {
   void take_stack(const ActorId& actor, ControlAnswerer answer);
   TraceChunk take_trace();
   void record_until(std::uint64_t ns);
-  void measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
+  void measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout,
+               ControlAnswerer answer);
 
   EventLoop& loop_;
   const NodeEyesOptions options_;
@@ -69,7 +70,8 @@ class NodeEyes {
   ActivityTable activity_;
   StackProbes stacks_;
   std::unique_ptr<MetricsServer> http_;
-  std::shared_ptr<ActivityPage> own_page_;  // of what the node itself fetches, once somebody wants it recorded
+  std::shared_ptr<ActivityPage>
+      own_page_;  // of what the node itself fetches, once somebody wants it recorded
   std::uint64_t own_after_ = 0;
   ClassLoad fetches_;
   std::uint64_t refused_ = 0;

@@ -24,7 +24,8 @@ std::string command_line(const std::vector<std::string>& argv) {
   std::string text;
   for (const std::string& word : argv) {
     text += (text.empty() ? "" : " ") + word;
-    if (text.size() > JobInfo::kCommandBytesMax) return text.substr(0, JobInfo::kCommandBytesMax - 3) + "...";
+    if (text.size() > JobInfo::kCommandBytesMax)
+      return text.substr(0, JobInfo::kCommandBytesMax - 3) + "...";
   }
   return text;
 }
@@ -38,10 +39,15 @@ DeathCause cause_of(std::string text) {
 Status check_environment(const Environment& env) {
   std::size_t bytes = 0;
   for (const auto& [name, value] : env) {
-    if (name.empty() || name.find('=') != std::string::npos || (name + value).find('\0') != std::string::npos) return invalid_argument("'" + name + "' is no name of a variable");
+    if (name.empty() || name.find('=') != std::string::npos ||
+        (name + value).find('\0') != std::string::npos)
+      return invalid_argument("'" + name + "' is no name of a variable");
     bytes += name.size() + value.size();
   }
-  if (bytes > kEnvironmentBytesMax) return invalid_argument("the job's environment has " + std::to_string(bytes) + " bytes; at most " + std::to_string(kEnvironmentBytesMax) + " are taken");
+  if (bytes > kEnvironmentBytesMax)
+    return invalid_argument("the job's environment has " + std::to_string(bytes) +
+                            " bytes; at most " + std::to_string(kEnvironmentBytesMax) +
+                            " are taken");
   return {};
 }
 
@@ -57,22 +63,28 @@ struct Node::Submission {
   std::string stop_reason;  // not empty: it was told to end before it ran
 };
 
-bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request, ControlAnswerer& answer) {
+bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request,
+                     ControlAnswerer& answer) {
   if (auto* body = std::get_if<control::SubmitJob>(&request.body)) {
     submit(channel, std::move(*body), std::move(answer));
   } else if (auto* queue = std::get_if<control::QueueJob>(&request.body)) {
     queue_job(channel, std::move(*queue), request.timeout, std::move(answer));
   } else if (auto* cancel = std::get_if<control::CancelJob>(&request.body);
-             cancel && (jobs_->runs(cancel->job) || submissions_.contains(cancel->job) || queued_.contains(cancel->job))) {
+             cancel && (jobs_->runs(cancel->job) || submissions_.contains(cancel->job) ||
+                        queued_.contains(cancel->job))) {
     // Without the head, which may be away.
     Status status = cancel_job(cancel->job, "stopped on request");
     status.ok() ? answer(ControlAnswer{}) : answer(status);
   } else if (auto* offer = std::get_if<control::OfferFiles>(&request.body)) {
     auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-    job_files_->offer(*offer, [shared](Result<control::FilesWanted> wanted) { wanted.ok() ? (*shared)(ControlAnswer{*std::move(wanted)}) : (*shared)(wanted.status()); });
+    job_files_->offer(*offer, [shared](Result<control::FilesWanted> wanted) {
+      wanted.ok() ? (*shared)(ControlAnswer{*std::move(wanted)}) : (*shared)(wanted.status());
+    });
   } else if (auto* part = std::get_if<control::StoreFile>(&request.body)) {
     auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-    job_files_->store(channel->serial(), std::move(*part), [shared](Status status) { status.ok() ? (*shared)(ControlAnswer{}) : (*shared)(std::move(status)); });
+    job_files_->store(channel->serial(), std::move(*part), [shared](Status status) {
+      status.ok() ? (*shared)(ControlAnswer{}) : (*shared)(std::move(status));
+    });
   } else if (auto* driver = std::get_if<control::DriverDone>(&request.body)) {
     clients_[channel.get()].exit_code = driver->exit_code;
     answer(ControlAnswer{});
@@ -84,13 +96,19 @@ bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& re
 
 // -- Jobs that wait for what they reserve
 
-void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob body, std::chrono::milliseconds patience, ControlAnswerer answer) {
-  if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
-  if (body.job.is_none() || body.place.is_none()) return answer(invalid_argument("a job that is to wait for a place needs an id, and so does its place"));
-  if (body.resources.empty()) return answer(invalid_argument("a job that is to wait for a place reserves something"));
+void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob body,
+                     std::chrono::milliseconds patience, ControlAnswerer answer) {
+  if (body.argv.empty() || body.argv[0].empty())
+    return answer(invalid_argument("no command to run"));
+  if (body.job.is_none() || body.place.is_none())
+    return answer(
+        invalid_argument("a job that is to wait for a place needs an id, and so does its place"));
+  if (body.resources.empty())
+    return answer(invalid_argument("a job that is to wait for a place reserves something"));
   std::vector<JobId> here;
   list_jobs(here);
-  if (std::find(here.begin(), here.end(), body.job) != here.end()) return answer(invalid_argument("job " + body.job.short_hex() + " is here already"));
+  if (std::find(here.begin(), here.end(), body.job) != here.end())
+    return answer(invalid_argument("job " + body.job.short_hex() + " is here already"));
   if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
   if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
   JobInfo info;
@@ -104,22 +122,28 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
   info.place = body.place;
   queued_[info.job] = channel.get();
   auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, shared, patience, body = std::move(body)](Result<ControlAnswer> known) mutable {
-    if (!*alive) return;
-    if (!known.ok()) {
-      drop_queued(body.job, JobOutcome::kStopped, known.status().message());
-      return (*shared)(known.status().with_context("the head"));
-    }
-    control::CreateGroup place;
-    place.spec.group = body.place;
-    place.spec.bundles = {std::move(body.resources)};
-    if (!body.labels.empty()) place.spec.bundle_labels = {std::move(body.labels)};
-    to_head(ControlRequest{body.job, patience, std::move(place)}, [this, alive = std::move(alive), shared, job = body.job](Result<ControlAnswer> placed) {
-      const bool was_stopped = placed.status().code() == ErrorCode::kCancelled;
-      if (*alive && !placed.ok()) drop_queued(job, was_stopped ? JobOutcome::kStopped : JobOutcome::kFailed, placed.status().message());
-      (*shared)(std::move(placed));
-    });
-  });
+  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}},
+          [this, alive = alive_, shared, patience,
+           body = std::move(body)](Result<ControlAnswer> known) mutable {
+            if (!*alive) return;
+            if (!known.ok()) {
+              drop_queued(body.job, JobOutcome::kStopped, known.status().message());
+              return (*shared)(known.status().with_context("the head"));
+            }
+            control::CreateGroup place;
+            place.spec.group = body.place;
+            place.spec.bundles = {std::move(body.resources)};
+            if (!body.labels.empty()) place.spec.bundle_labels = {std::move(body.labels)};
+            to_head(ControlRequest{body.job, patience, std::move(place)},
+                    [this, alive = std::move(alive), shared,
+                     job = body.job](Result<ControlAnswer> placed) {
+                      const bool was_stopped = placed.status().code() == ErrorCode::kCancelled;
+                      if (*alive && !placed.ok())
+                        drop_queued(job, was_stopped ? JobOutcome::kStopped : JobOutcome::kFailed,
+                                    placed.status().message());
+                      (*shared)(std::move(placed));
+                    });
+          });
 }
 
 void Node::on_submitter_closed(const Channel& channel) {
@@ -127,7 +151,8 @@ void Node::on_submitter_closed(const Channel& channel) {
   for (const auto& [job, submitter] : queued_) {
     if (submitter == &channel) waiting.push_back(job);
   }
-  for (JobId job : waiting) drop_queued(job, JobOutcome::kStopped, "whoever submitted it was gone before it began");
+  for (JobId job : waiting)
+    drop_queued(job, JobOutcome::kStopped, "whoever submitted it was gone before it began");
 }
 
 void Node::drop_queued(JobId job, JobOutcome outcome, const std::string& reason) {
@@ -136,10 +161,13 @@ void Node::drop_queued(JobId job, JobOutcome outcome, const std::string& reason)
 
 // -- Submitted jobs
 
-void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer) {
+void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body,
+                  ControlAnswerer answer) {
   auto submission = std::make_shared<Submission>();
-  if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
-  if (body.job.is_none() != body.place.is_none()) return answer(invalid_argument("a job that was queued is submitted with its place"));
+  if (body.argv.empty() || body.argv[0].empty())
+    return answer(invalid_argument("no command to run"));
+  if (body.job.is_none() != body.place.is_none())
+    return answer(invalid_argument("a job that was queued is submitted with its place"));
   if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
   if (Status status = check_environment(body.env); !status.ok()) return answer(status);
   if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
@@ -149,7 +177,8 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   JobInfo& info = submission->info;
   info.job = body.job.is_none() ? JobId::random() : body.job;
   info.place = body.place;
-  if (submissions_.contains(info.job) || jobs_->runs(info.job)) return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
+  if (submissions_.contains(info.job) || jobs_->runs(info.job))
+    return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
   queued_.erase(info.job);
   info.node = options_.node;
   info.command = command_line(body.argv);
@@ -161,39 +190,52 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   submission->answer = std::move(answer);
   submissions_[info.job] = submission;
   // First the record: what runs is known, whatever happens next.
-  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, submission](Result<ControlAnswer> known) {
-    if (!*alive) return;
-    if (!known.ok()) return submission_failed(submission, JobOutcome::kFailed, known.status().with_context("the head"));
-    submission->info.place.is_none() ? prepare(submission) : find_gpus(submission);
-  });
+  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}},
+          [this, alive = alive_, submission](Result<ControlAnswer> known) {
+            if (!*alive) return;
+            if (!known.ok())
+              return submission_failed(submission, JobOutcome::kFailed,
+                                       known.status().with_context("the head"));
+            submission->info.place.is_none() ? prepare(submission) : find_gpus(submission);
+          });
 }
 
 void Node::find_gpus(const std::shared_ptr<Submission>& submission) {
   control::QueryGroup query;
   query.group = submission->info.place;
-  to_head(ControlRequest{submission->info.job, kJobHeadTimeout, std::move(query)}, [this, alive = alive_, submission](Result<ControlAnswer> found) {
-    if (!*alive) return;
-    if (!found.ok()) return submission_failed(submission, JobOutcome::kFailed, found.status().with_context("what it reserves"));
-    const auto* place = std::get_if<GroupState>(&*found);
-    if (place && !place->gpus.empty()) submission->gpus = place->gpus.front();
-    prepare(submission);
-  });
+  to_head(ControlRequest{submission->info.job, kJobHeadTimeout, std::move(query)},
+          [this, alive = alive_, submission](Result<ControlAnswer> found) {
+            if (!*alive) return;
+            if (!found.ok())
+              return submission_failed(submission, JobOutcome::kFailed,
+                                       found.status().with_context("what it reserves"));
+            const auto* place = std::get_if<GroupState>(&*found);
+            if (place && !place->gpus.empty()) submission->gpus = place->gpus.front();
+            prepare(submission);
+          });
 }
 
 void Node::prepare(const std::shared_ptr<Submission>& submission) {
   control::SubmitJob& body = submission->body;
-  if (!body.working_dir.empty() && body.program.path.empty()) return run_job(submission, JobFolder{body.working_dir, {}});
-  job_files_->unpack(submission->info.job, body.files, body.program, submission->user, [this, submission](Result<JobFolder> folder) {
-    if (folder.ok()) run_job(submission, *folder);
-    else submission_failed(submission, JobOutcome::kFailed, folder.status());
-  });
+  if (!body.working_dir.empty() && body.program.path.empty())
+    return run_job(submission, JobFolder{body.working_dir, {}});
+  job_files_->unpack(submission->info.job, body.files, body.program, submission->user,
+                     [this, submission](Result<JobFolder> folder) {
+                       if (folder.ok())
+                         run_job(submission, *folder);
+                       else
+                         submission_failed(submission, JobOutcome::kFailed, folder.status());
+                     });
 }
 
 void Node::run_job(const std::shared_ptr<Submission>& submission, const JobFolder& folder) {
   const control::SubmitJob& body = submission->body;
-  if (submission->stop_reason.empty() && stopping_) submission->stop_reason = "its node was stopped";
-  if (submission->stop_reason.empty() && !body.detached && submission->channel->closed()) submission->stop_reason = "whoever submitted it is gone";
-  if (!submission->stop_reason.empty()) return submission_failed(submission, JobOutcome::kStopped, cancelled(submission->stop_reason));
+  if (submission->stop_reason.empty() && stopping_)
+    submission->stop_reason = "its node was stopped";
+  if (submission->stop_reason.empty() && !body.detached && submission->channel->closed())
+    submission->stop_reason = "whoever submitted it is gone";
+  if (!submission->stop_reason.empty())
+    return submission_failed(submission, JobOutcome::kStopped, cancelled(submission->stop_reason));
   JobInfo& info = submission->info;
   JobStart start;
   start.job = info.job;
@@ -202,7 +244,8 @@ void Node::run_job(const std::shared_ptr<Submission>& submission, const JobFolde
   start.working_dir = body.working_dir.empty() ? folder.work.string() : body.working_dir;
   start.env = body.env;
   if (!submission->gpus.empty()) {
-    for (auto& [name, value] : gpu_environment(gpu_names_, submission->gpus)) start.env[name] = value;
+    for (auto& [name, value] : gpu_environment(gpu_names_, submission->gpus))
+      start.env[name] = value;
   }
   start.user = submission->user;
   if (!body.detached) start.submitter = submission->channel;
@@ -216,26 +259,32 @@ void Node::run_job(const std::shared_ptr<Submission>& submission, const JobFolde
   submission->answer(ControlAnswer{info.job});
 }
 
-void Node::find_folder(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found) {
-  const bool is_brought = start.driver_node != address_ && JobFetcher::is_shipped(job, start.driver.working_dir);
+void Node::find_folder(JobId job, const control::StartActor& start, Deadline deadline,
+                       std::function<void(Result<std::string>)> found) {
+  const bool is_brought =
+      start.driver_node != address_ && JobFetcher::is_shipped(job, start.driver.working_dir);
   if (!is_brought) return found(start.driver.working_dir);
   // The node that has it may be gone: then what outlives its job starts without.
   if (start.driver_node.empty()) return found(std::string());
   job_fetcher_->find(job, start.driver_node, deadline, std::move(found));
 }
 
-void Node::submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome, const Status& why) {
+void Node::submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome,
+                             const Status& why) {
   submissions_.erase(submission->info.job);
-  on_job_ended(submission->info.job, outcome, cause_of((outcome == JobOutcome::kStopped ? "" : "it could not be started: ") + why.message()));
+  on_job_ended(submission->info.job, outcome,
+               cause_of((outcome == JobOutcome::kStopped ? "" : "it could not be started: ") +
+                        why.message()));
   submission->answer(why);
 }
 
 void Node::on_job_ended(JobId job, JobOutcome outcome, const DeathCause& cause) {
   submitted_.erase(job);
   unconfirmed_job_ends_.insert(job);
-  tell_head(control::EndJob{job, outcome, cause, unix_milliseconds(), false, false}, job, [this, alive = alive_, job] {
-    if (*alive) unconfirmed_job_ends_.erase(job);
-  });
+  tell_head(control::EndJob{job, outcome, cause, unix_milliseconds(), false, false}, job,
+            [this, alive = alive_, job] {
+              if (*alive) unconfirmed_job_ends_.erase(job);
+            });
 }
 
 Status Node::cancel_job(JobId job, const std::string& reason) {
@@ -249,38 +298,54 @@ Status Node::cancel_job(JobId job, const std::string& reason) {
     return {};
   }
   Client* driver = driver_of(job);
-  if (!driver) return unconfirmed_job_ends_.contains(job) ? Status() : not_found("no job " + job.short_hex() + " runs on this node");
+  if (!driver)
+    return unconfirmed_job_ends_.contains(job)
+               ? Status()
+               : not_found("no job " + job.short_hex() + " runs on this node");
   driver->stop_reason = reason;
-  send_event(*driver->channel, control::Shutdown{cancelled("job " + job.short_hex() + ": " + reason)});
+  send_event(*driver->channel,
+             control::Shutdown{cancelled("job " + job.short_hex() + ": " + reason)});
   const PeerInfo& peer = driver->channel->peer();
   const bool is_here = peer.uid.has_value();  // the kernel has told who it is, on this machine
   if (is_here) ::kill(peer.pid, SIGTERM);
   // It lets go of its connection by then, or is made to.
   auto timer = std::make_shared<Timer>(loop_.context());
   timer->expires_after(is_here ? kDriverGrace : std::chrono::milliseconds(500));
-  timer->async_wait([timer, is_here, weak = std::weak_ptr<Channel>(driver->channel)](boost::system::error_code ec) {
+  timer->async_wait([timer, is_here,
+                     weak = std::weak_ptr<Channel>(driver->channel)](boost::system::error_code ec) {
     auto channel = weak.lock();
     if (ec || !channel || channel->closed()) return;
-    if (is_here) ::kill(channel->peer().pid, SIGKILL);  // its socket is open: the number is still its own
-    else channel->close(cancelled("its job was stopped"));
+    if (is_here)
+      ::kill(channel->peer().pid, SIGKILL);  // its socket is open: the number is still its own
+    else
+      channel->close(cancelled("its job was stopped"));
   });
   return {};
 }
 
 // -- Drivers
 
-void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo driver, ControlAnswerer answer) {
-  if (channel->peer().role != Role::kDriver) return answer(invalid_argument("only a driver registers itself as one"));
-  if (!clients_[channel.get()].job.is_none()) return answer(invalid_argument("this driver is registered already"));
-  if (Status status = jobs_->runs(wanted) ? Status() : refuse_while_drained("drivers"); !status.ok()) return answer(status);
+void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo driver,
+                           ControlAnswerer answer) {
+  if (channel->peer().role != Role::kDriver)
+    return answer(invalid_argument("only a driver registers itself as one"));
+  if (!clients_[channel.get()].job.is_none())
+    return answer(invalid_argument("this driver is registered already"));
+  if (Status status = jobs_->runs(wanted) ? Status() : refuse_while_drained("drivers");
+      !status.ok())
+    return answer(status);
   const std::optional<uid_t> user = peer_user(channel->peer(), address_);
   if (::geteuid() == 0 && user && *user != 0) {
-    return answer(invalid_argument("this node runs as root, and so would the workers of a driver of " + user_name(*user) + "; start a node of your own"));
+    return answer(
+        invalid_argument("this node runs as root, and so would the workers of a driver of " +
+                         user_name(*user) + "; start a node of your own"));
   }
   if (::geteuid() == 0 && !user && !channel->peer().address.starts_with("unix:")) {
-    LOG(warn, "the workers of a driver at {} run as root, as this node does", channel->peer().address);
+    LOG(warn, "the workers of a driver at {} run as root, as this node does",
+        channel->peer().address);
   }
-  // A submitted program's driver goes by the job it was submitted as; a second one beside it is a job of its own.
+  // A submitted program's driver goes by the job it was submitted as; a second one beside it is a
+  // job of its own.
   auto submitted = submitted_.find(wanted);
   const bool is_submitted = submitted != submitted_.end() && !driver_of(wanted);
   JobInfo info;
@@ -298,13 +363,16 @@ void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted
   programs_->offer(driver);
   clients_[channel.get()].job = job;
   ControlRequest request{job, kJobHeadTimeout, control::StartJob{info, driver}};
-  to_head(std::move(request), [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
-                               answer = std::move(answer)](Result<ControlAnswer> started) mutable {
-    auto peer = weak.lock();
-    if (started.ok() && *alive && peer && !peer->closed()) workers_->warm(job, driver);
-    if (started.ok()) answer(ControlAnswer{job});
-    else answer(started.status());
-  });
+  to_head(std::move(request),
+          [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
+           answer = std::move(answer)](Result<ControlAnswer> started) mutable {
+            auto peer = weak.lock();
+            if (started.ok() && *alive && peer && !peer->closed()) workers_->warm(job, driver);
+            if (started.ok())
+              answer(ControlAnswer{job});
+            else
+              answer(started.status());
+          });
 }
 
 void Node::on_driver_closed(const Client& driver) {
@@ -326,7 +394,8 @@ void Node::on_driver_closed(const Client& driver) {
     if (*driver.exit_code != 0) outcome = JobOutcome::kFailed;
   } else {
     outcome = JobOutcome::kFailed;
-    cause.text = "its driver (pid " + std::to_string(pid) + ") was gone without a word: it was killed, or crashed";
+    cause.text = "its driver (pid " + std::to_string(pid) +
+                 ") was gone without a word: it was killed, or crashed";
   }
   cause.pid = pid;
   if (!driver.stop_reason.empty()) {

@@ -1,4 +1,5 @@
-// A node's part in the objects of the cluster: what its store keeps in its own name, and what it knows of all of them.
+// A node's part in the objects of the cluster: what its store keeps in its own name, and what it
+// knows of all of them.
 #include <map>
 
 #include "runtime/node/node.h"
@@ -7,7 +8,9 @@ namespace runtime {
 
 namespace {
 
-std::string client_name(Role role, const WorkerId& worker) { return role == Role::kDriver ? "driver" : "worker " + worker.short_hex(); }
+std::string client_name(Role role, const WorkerId& worker) {
+  return role == Role::kDriver ? "driver" : "worker " + worker.short_hex();
+}
 
 /// What the store's report says, object by object.
 ObjectList to_list(NodeId node, const StoreList& store) {
@@ -19,7 +22,8 @@ ObjectList to_list(NodeId node, const StoreList& store) {
     object->second.id = location.id;
     object->second.node = location.node;
     object->second.size = location.size;
-    if (auto extent = store.extents.find(location.extent); location.node == node && extent != store.extents.end()) {
+    if (auto extent = store.extents.find(location.extent);
+        location.node == node && extent != store.extents.end()) {
       object->second.place = extent->second.resident ? ObjectPlace::kMemory : ObjectPlace::kDisk;
       object->second.readers = static_cast<std::uint32_t>(extent->second.pins);
       if (extent->second.holder.pid != 0) holders[location.id] = extent->second.holder;
@@ -54,14 +58,17 @@ ObjectList to_list(NodeId node, const StoreList& store) {
   // An owner that has not answered, or had not made the object yet when it did.
   for (const auto& [id, holder] : holders) {
     ObjectInfo& object = all[id];
-    if (!object.owner.empty() || (holder.role != Role::kDriver && holder.role != Role::kWorker)) continue;
+    if (!object.owner.empty() || (holder.role != Role::kDriver && holder.role != Role::kWorker))
+      continue;
     object.owner_node = node;
     object.owner_pid = holder.pid;
     object.owner = client_name(holder.role, holder.worker);
   }
   for (const StoreList::Process& silent : store.silent) {
-    list.troubles.push_back(client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) + ") on node " + node.short_hex() +
-                            " does not answer: stopped, or held up for seconds (starling list workers)");
+    list.troubles.push_back(
+        client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) +
+        ") on node " + node.short_hex() +
+        " does not answer: stopped, or held up for seconds (starling list workers)");
   }
   for (const ObjectLocation& location : store.adopted) {
     if (ObjectInfo& object = object_at(location); object.owner.empty()) object.owner = "cluster";
@@ -94,12 +101,16 @@ ObjectList to_list(NodeId node, const StoreList& store) {
 
 }  // namespace
 
-void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer) {
+void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeout,
+                         ControlAnswerer answer) {
   if (auto* adopt = std::get_if<control::AdoptObject>(&request)) {
-    return objects_->adopt(adopt->location, [answer = std::move(answer)](Result<ObjectLocation> kept) mutable {
-      if (kept.ok()) answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
-      else answer(kept.status());
-    });
+    return objects_->adopt(adopt->location,
+                           [answer = std::move(answer)](Result<ObjectLocation> kept) mutable {
+                             if (kept.ok())
+                               answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
+                             else
+                               answer(kept.status());
+                           });
   }
   if (auto* drop = std::get_if<control::DropObject>(&request)) {
     objects_->drop(drop->location);
@@ -107,27 +118,30 @@ void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeo
   }
   if (auto* find = std::get_if<control::FindObject>(&request)) {
     auto kept = objects_->find_adopted(find->object);
-    if (!kept) return answer(not_found("node " + options_.node.short_hex() + " does not keep the object"));
+    if (!kept)
+      return answer(not_found("node " + options_.node.short_hex() + " does not keep the object"));
     return answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
   }
   if (std::holds_alternative<control::ListObjects>(request)) {
     // A process that hangs must not keep the others' answers.
-    return objects_->list(timeout / 2, [node = options_.node, answer = std::move(answer)](StoreList list) mutable {
-      answer(ControlAnswer{ObjectControlAnswer{to_list(node, list)}});
-    });
+    return objects_->list(
+        timeout / 2, [node = options_.node, answer = std::move(answer)](StoreList list) mutable {
+          answer(ControlAnswer{ObjectControlAnswer{to_list(node, list)}});
+        });
   }
   answer(unimplemented("the head asks a node for something about objects that nodes do not do"));
 }
 
 void Node::is_member(NodeId node, UniqueFunction<void(bool)> done) {
-  to_head(ControlRequest{{}, std::chrono::seconds(5), control::WatchNodes{}}, [node, done = std::move(done)](Result<ControlAnswer> answer) mutable {
-    auto* list = answer.ok() ? std::get_if<control::NodeList>(&*answer) : nullptr;
-    if (!list) return done(true);  // nobody knows
-    for (const NodeInfo& info : list->nodes) {
-      if (info.node == node) return done(true);
-    }
-    done(false);
-  });
+  to_head(ControlRequest{{}, std::chrono::seconds(5), control::WatchNodes{}},
+          [node, done = std::move(done)](Result<ControlAnswer> answer) mutable {
+            auto* list = answer.ok() ? std::get_if<control::NodeList>(&*answer) : nullptr;
+            if (!list) return done(true);  // nobody knows
+            for (const NodeInfo& info : list->nodes) {
+              if (info.node == node) return done(true);
+            }
+            done(false);
+          });
 }
 
 }  // namespace runtime

@@ -1,4 +1,5 @@
-// What tells a node that its machine is about to be taken away: a file, a command, or a cloud's metadata endpoint. The words they answer with, as pure functions.
+// What tells a node that its machine is about to be taken away: a file, a command, or a cloud's
+// metadata endpoint. The words they answer with, as pure functions.
 #pragma once
 
 #include <chrono>
@@ -23,9 +24,9 @@ using PreemptionAnswer = std::optional<PreemptionNotice>;
 struct PreemptionOptions {
   std::string file;
   std::string command;
-  std::string url;                         // see PreemptionUrl
-  std::chrono::milliseconds poll{1000};    // between two looks
-  std::chrono::milliseconds timeout{2000}; // for one; 0 is refused
+  std::string url;                          // see PreemptionUrl
+  std::chrono::milliseconds poll{1000};     // between two looks
+  std::chrono::milliseconds timeout{2000};  // for one; 0 is refused
   bool any() const { return !file.empty() || !command.empty() || !url.empty(); }
 };
 
@@ -36,7 +37,8 @@ struct PreemptionUrl {
   std::string host;
   std::string port = "80";
 
-  /// "aws" and "gcp": where those clouds have theirs; "aws+http://HOST:PORT", "gcp+http://HOST:PORT". Errors: kInvalidArgument, with what is expected.
+  /// "aws" and "gcp": where those clouds have theirs; "aws+http://HOST:PORT",
+  /// "gcp+http://HOST:PORT". Errors: kInvalidArgument, with what is expected.
   static Result<PreemptionUrl> parse(const std::string& text);
   bool operator==(const PreemptionUrl&) const = default;
 };
@@ -44,12 +46,15 @@ struct PreemptionUrl {
 /// Of an answer more than this is not read.
 inline constexpr std::size_t kPreemptionBytesMax = 4096;
 
-// Whatever is not an answer of the expected form is an error (kInvalidArgument), never a notice: an endpoint may be a proxy's, a captive portal's or broken.
+// Whatever is not an answer of the expected form is an error (kInvalidArgument), never a notice: an
+// endpoint may be a proxy's, a captive portal's or broken.
 
-/// Of a file or a command: nothing or "none"; "preempted", "preempted 25s". A file that is there and empty is a notice.
+/// Of a file or a command: nothing or "none"; "preempted", "preempted 25s". A file that is there
+/// and empty is a notice.
 Result<PreemptionAnswer> read_preemption_words(std::string_view text);
-/// Of AWS's spot/instance-action: {"action": "terminate", "time": "2026-09-18T08:22:00Z"}. `now` since the Unix epoch: the time left is from then. A time in the
-/// past, or more than an hour ahead, is no time: this machine's clock or that one's is wrong.
+/// Of AWS's spot/instance-action: {"action": "terminate", "time": "2026-09-18T08:22:00Z"}. `now`
+/// since the Unix epoch: the time left is from then. A time in the past, or more than an hour
+/// ahead, is no time: this machine's clock or that one's is wrong.
 Result<PreemptionAnswer> read_aws_action(std::string_view body, std::chrono::milliseconds now);
 /// Of GCP's instance/preempted: TRUE or FALSE.
 Result<PreemptionAnswer> read_gcp_preempted(std::string_view body);

@@ -39,7 +39,9 @@ class FileSource final : public PreemptionSource {
     char text[kPreemptionBytesMax + 1];
     const ssize_t got = ::read(file.get(), text, sizeof text);
     if (got < 0) return errno_status(errno, path_);
-    if (got > static_cast<ssize_t>(kPreemptionBytesMax)) return invalid_argument(path_ + " has more than " + std::to_string(kPreemptionBytesMax) + " bytes");
+    if (got > static_cast<ssize_t>(kPreemptionBytesMax))
+      return invalid_argument(path_ + " has more than " + std::to_string(kPreemptionBytesMax) +
+                              " bytes");
     if (got == 0) return PreemptionAnswer(PreemptionNotice{"preemption", std::nullopt});
     return read_preemption_words({text, static_cast<std::size_t>(got)});
   }
@@ -49,7 +51,8 @@ class FileSource final : public PreemptionSource {
 
 class CommandSource final : public PreemptionSource {
  public:
-  CommandSource(EventLoop& loop, std::string command) : loop_(loop), command_(std::move(command)), timer_(loop.context()) {}
+  CommandSource(EventLoop& loop, std::string command)
+      : loop_(loop), command_(std::move(command)), timer_(loop.context()) {}
   ~CommandSource() override { *alive_ = false; }
   std::string name() const override { return "the command `" + command_ + "`"; }
 
@@ -62,7 +65,9 @@ class CommandSource final : public PreemptionSource {
     ProcessHandlers handlers;
     handlers.on_output = [this](bool is_stderr, std::string_view bytes) {
       // One byte more than may be tells that there is too much.
-      if (!is_stderr) output_.append(bytes.substr(0, kPreemptionBytesMax + 1 - std::min(output_.size(), kPreemptionBytesMax + 1)));
+      if (!is_stderr)
+        output_.append(bytes.substr(
+            0, kPreemptionBytesMax + 1 - std::min(output_.size(), kPreemptionBytesMax + 1)));
     };
     handlers.on_exit = [this](const DeathCause& cause) { on_exit(cause); };
     auto process = ChildProcess::start(loop_, spec, std::move(handlers));
@@ -77,7 +82,9 @@ class CommandSource final : public PreemptionSource {
  private:
   void on_exit(const DeathCause& cause) {
     if (cause.exit_code != 0) return finish(unavailable("it " + cause.text));
-    if (output_.size() > kPreemptionBytesMax) return finish(invalid_argument("it prints more than " + std::to_string(kPreemptionBytesMax) + " bytes"));
+    if (output_.size() > kPreemptionBytesMax)
+      return finish(invalid_argument("it prints more than " + std::to_string(kPreemptionBytesMax) +
+                                     " bytes"));
     finish(read_preemption_words(output_));
   }
 
@@ -96,39 +103,57 @@ class CommandSource final : public PreemptionSource {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-std::string describe_status(const HttpAnswer& answer) { return "it answers with status " + std::to_string(answer.status); }
+std::string describe_status(const HttpAnswer& answer) {
+  return "it answers with status " + std::to_string(answer.status);
+}
 
 class AwsSource final : public PreemptionSource {
  public:
   AwsSource(EventLoop& loop, PreemptionUrl url) : loop_(loop), url_(std::move(url)) {}
   ~AwsSource() override { *alive_ = false; }
-  std::string name() const override { return "the metadata endpoint of AWS at " + url_.host + ":" + url_.port; }
+  std::string name() const override {
+    return "the metadata endpoint of AWS at " + url_.host + ":" + url_.port;
+  }
 
   void ask(Deadline deadline, Done done) override {
     if (!token_.empty()) return ask_action(deadline, std::move(done));
-    HttpRequest request{true, url_.host, url_.port, kTokenTarget, {{"X-aws-ec2-metadata-token-ttl-seconds", kTokenSeconds}}};
-    http_request(loop_, std::move(request), kPreemptionBytesMax, deadline, [this, alive = alive_, deadline, done = std::move(done)](Result<HttpAnswer> answer) mutable {
-      if (!*alive) return;
-      if (!answer.ok()) return done(answer.status());
-      if (answer->status != 200) return done(unavailable(describe_status(*answer) + " when asked for a token (IMDSv2)"));
-      auto token = read_aws_token(answer->body);
-      if (!token.ok()) return done(token.status());
-      token_ = std::move(*token);
-      ask_action(deadline, std::move(done));
-    });
+    HttpRequest request{true,
+                        url_.host,
+                        url_.port,
+                        kTokenTarget,
+                        {{"X-aws-ec2-metadata-token-ttl-seconds", kTokenSeconds}}};
+    http_request(
+        loop_, std::move(request), kPreemptionBytesMax, deadline,
+        [this, alive = alive_, deadline,
+         done = std::move(done)](Result<HttpAnswer> answer) mutable {
+          if (!*alive) return;
+          if (!answer.ok()) return done(answer.status());
+          if (answer->status != 200)
+            return done(unavailable(describe_status(*answer) + " when asked for a token (IMDSv2)"));
+          auto token = read_aws_token(answer->body);
+          if (!token.ok()) return done(token.status());
+          token_ = std::move(*token);
+          ask_action(deadline, std::move(done));
+        });
   }
 
  private:
   void ask_action(Deadline deadline, Done done) {
-    HttpRequest request{false, url_.host, url_.port, kActionTarget, {{"X-aws-ec2-metadata-token", token_}}};
-    http_request(loop_, std::move(request), kPreemptionBytesMax, deadline, [this, alive = alive_, done = std::move(done)](Result<HttpAnswer> answer) mutable {
-      if (!*alive) return;
-      if (!answer.ok()) return done(answer.status());
-      if (answer->status == 404) return done(PreemptionAnswer());
-      if (answer->status == 401) token_.clear();  // it has run out: the next look asks for another
-      if (answer->status != 200) return done(unavailable(describe_status(*answer) + (answer->status == 401 ? ": the token has run out" : "")));
-      done(read_aws_action(answer->body, std::chrono::milliseconds(unix_milliseconds())));
-    });
+    HttpRequest request{
+        false, url_.host, url_.port, kActionTarget, {{"X-aws-ec2-metadata-token", token_}}};
+    http_request(
+        loop_, std::move(request), kPreemptionBytesMax, deadline,
+        [this, alive = alive_, done = std::move(done)](Result<HttpAnswer> answer) mutable {
+          if (!*alive) return;
+          if (!answer.ok()) return done(answer.status());
+          if (answer->status == 404) return done(PreemptionAnswer());
+          if (answer->status == 401)
+            token_.clear();  // it has run out: the next look asks for another
+          if (answer->status != 200)
+            return done(unavailable(describe_status(*answer) +
+                                    (answer->status == 401 ? ": the token has run out" : "")));
+          done(read_aws_action(answer->body, std::chrono::milliseconds(unix_milliseconds())));
+        });
   }
 
   EventLoop& loop_;
@@ -140,16 +165,22 @@ class AwsSource final : public PreemptionSource {
 class GcpSource final : public PreemptionSource {
  public:
   GcpSource(EventLoop& loop, PreemptionUrl url) : loop_(loop), url_(std::move(url)) {}
-  std::string name() const override { return "the metadata endpoint of GCP at " + url_.host + ":" + url_.port; }
+  std::string name() const override {
+    return "the metadata endpoint of GCP at " + url_.host + ":" + url_.port;
+  }
 
   void ask(Deadline deadline, Done done) override {
-    HttpRequest request{false, url_.host, url_.port, kPreemptedTarget, {{"Metadata-Flavor", "Google"}}};
-    http_request(loop_, std::move(request), kPreemptionBytesMax, deadline, [done = std::move(done)](Result<HttpAnswer> answer) mutable {
-      if (!answer.ok()) return done(answer.status());
-      if (answer->status != 200) return done(unavailable(describe_status(*answer)));
-      if (answer->header("metadata-flavor") != "Google") return done(invalid_argument("it is not GCP's: its answer lacks the header Metadata-Flavor: Google"));
-      done(read_gcp_preempted(answer->body));
-    });
+    HttpRequest request{
+        false, url_.host, url_.port, kPreemptedTarget, {{"Metadata-Flavor", "Google"}}};
+    http_request(loop_, std::move(request), kPreemptionBytesMax, deadline,
+                 [done = std::move(done)](Result<HttpAnswer> answer) mutable {
+                   if (!answer.ok()) return done(answer.status());
+                   if (answer->status != 200) return done(unavailable(describe_status(*answer)));
+                   if (answer->header("metadata-flavor") != "Google")
+                     return done(invalid_argument(
+                         "it is not GCP's: its answer lacks the header Metadata-Flavor: Google"));
+                   done(read_gcp_preempted(answer->body));
+                 });
   }
 
  private:
@@ -159,16 +190,22 @@ class GcpSource final : public PreemptionSource {
 
 }  // namespace
 
-std::unique_ptr<PreemptionSource> file_source(std::string path) { return std::make_unique<FileSource>(std::move(path)); }
+std::unique_ptr<PreemptionSource> file_source(std::string path) {
+  return std::make_unique<FileSource>(std::move(path));
+}
 
-std::unique_ptr<PreemptionSource> command_source(EventLoop& loop, std::string command) { return std::make_unique<CommandSource>(loop, std::move(command)); }
+std::unique_ptr<PreemptionSource> command_source(EventLoop& loop, std::string command) {
+  return std::make_unique<CommandSource>(loop, std::move(command));
+}
 
 std::unique_ptr<PreemptionSource> url_source(EventLoop& loop, PreemptionUrl url) {
-  if (url.kind == PreemptionUrl::Kind::kAws) return std::make_unique<AwsSource>(loop, std::move(url));
+  if (url.kind == PreemptionUrl::Kind::kAws)
+    return std::make_unique<AwsSource>(loop, std::move(url));
   return std::make_unique<GcpSource>(loop, std::move(url));
 }
 
-Result<std::vector<std::unique_ptr<PreemptionSource>>> preemption_sources(EventLoop& loop, const PreemptionOptions& options) {
+Result<std::vector<std::unique_ptr<PreemptionSource>>> preemption_sources(
+    EventLoop& loop, const PreemptionOptions& options) {
   std::vector<std::unique_ptr<PreemptionSource>> sources;
   if (!options.file.empty()) sources.push_back(file_source(options.file));
   if (!options.command.empty()) sources.push_back(command_source(loop, options.command));

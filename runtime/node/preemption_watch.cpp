@@ -12,9 +12,14 @@ constexpr std::chrono::minutes kSameAgain{10};
 constexpr std::chrono::minutes kAnotherAgain{1};
 }  // namespace
 
-PreemptionWatch::PreemptionWatch(EventLoop& loop, std::unique_ptr<PreemptionSource> source, std::chrono::milliseconds poll, std::chrono::milliseconds timeout,
+PreemptionWatch::PreemptionWatch(EventLoop& loop, std::unique_ptr<PreemptionSource> source,
+                                 std::chrono::milliseconds poll, std::chrono::milliseconds timeout,
                                  OnNotice on_notice)
-    : source_(std::move(source)), poll_(poll), timeout_(timeout), on_notice_(std::move(on_notice)), timer_(loop.context()) {
+    : source_(std::move(source)),
+      poll_(poll),
+      timeout_(timeout),
+      on_notice_(std::move(on_notice)),
+      timer_(loop.context()) {
   LOG(info, "watching {} for preemption", source_->name());
   look();
 }
@@ -42,7 +47,8 @@ void PreemptionWatch::on_answer(Result<PreemptionAnswer> answer) {
   if (stopped_) return;
   if (!answer.ok()) warn(answer.status());
   if (!answer.ok() || !*answer) return look_later();
-  LOG(warn, "{} says that this machine is about to be taken away: {}", source_->name(), (*answer)->reason);
+  LOG(warn, "{} says that this machine is about to be taken away: {}", source_->name(),
+      (*answer)->reason);
   on_notice_(**answer, [this, alive = alive_](bool done) {
     if (*alive && !done) look_later();
   });
@@ -52,8 +58,10 @@ void PreemptionWatch::warn(const Status& why) {
   ++unheard_;
   const Deadline now = steady_now();
   const bool is_first = warned_at_ == Deadline::min();
-  if (!is_first && now - warned_at_ < (why.message() == warned_of_ ? kSameAgain : kAnotherAgain)) return;
-  LOG(warn, "{} cannot tell whether this machine is about to be taken away ({} failures): {}", source_->name(), unheard_, why.message());
+  if (!is_first && now - warned_at_ < (why.message() == warned_of_ ? kSameAgain : kAnotherAgain))
+    return;
+  LOG(warn, "{} cannot tell whether this machine is about to be taken away ({} failures): {}",
+      source_->name(), unheard_, why.message());
   warned_of_ = why.message();
   warned_at_ = now;
   unheard_ = 0;

@@ -22,7 +22,8 @@ class PreemptionSource {
 
   /// For messages: "the file /run/preempted".
   virtual std::string name() const = 0;
-  /// `done` runs once, at the deadline at the latest; not after the source is gone. One question at a time. On the loop.
+  /// `done` runs once, at the deadline at the latest; not after the source is gone. One question at
+  /// a time. On the loop.
   virtual void ask(Deadline deadline, Done done) = 0;
 };
 
@@ -31,14 +32,20 @@ std::unique_ptr<PreemptionSource> file_source(std::string path);
 std::unique_ptr<PreemptionSource> command_source(EventLoop& loop, std::string command);
 std::unique_ptr<PreemptionSource> url_source(EventLoop& loop, PreemptionUrl url);
 /// Those that the options name. Errors: kInvalidArgument.
-Result<std::vector<std::unique_ptr<PreemptionSource>>> preemption_sources(EventLoop& loop, const PreemptionOptions& options);
+Result<std::vector<std::unique_ptr<PreemptionSource>>> preemption_sources(
+    EventLoop& loop, const PreemptionOptions& options);
 
-/// Lives on the event loop. What a source cannot answer is warned of, once and then seldom, and asked again.
+/// Lives on the event loop. What a source cannot answer is warned of, once and then seldom, and
+/// asked again.
 class PreemptionWatch {
  public:
-  /// `on_notice` is called with each notice, and answers (later, once) whether that was taken care of: then the watch ends.
-  using OnNotice = std::function<void(const PreemptionNotice& notice, UniqueFunction<void(bool done)> answer)>;
-  PreemptionWatch(EventLoop& loop, std::unique_ptr<PreemptionSource> source, std::chrono::milliseconds poll, std::chrono::milliseconds timeout, OnNotice on_notice);
+  /// `on_notice` is called with each notice, and answers (later, once) whether that was taken care
+  /// of: then the watch ends.
+  using OnNotice =
+      std::function<void(const PreemptionNotice& notice, UniqueFunction<void(bool done)> answer)>;
+  PreemptionWatch(EventLoop& loop, std::unique_ptr<PreemptionSource> source,
+                  std::chrono::milliseconds poll, std::chrono::milliseconds timeout,
+                  OnNotice on_notice);
   PreemptionWatch(const PreemptionWatch&) = delete;
   PreemptionWatch& operator=(const PreemptionWatch&) = delete;
   ~PreemptionWatch() { *alive_ = false; }

@@ -1,16 +1,16 @@
 // What the kernel says of processes and threads.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace runtime {
 
 struct ProcessInfo {
   std::string name;
-  std::string state;              // "running", "sleeping", "waiting for a disk", "stopped", "traced", "ended"
+  std::string state;  // "running", "sleeping", "waiting for a disk", "stopped", "traced", "ended"
   double cpu_seconds = 0;
   std::uint32_t threads = 0;
   std::uint64_t resident_bytes = 0;

@@ -41,14 +41,16 @@ std::vector<std::string> LineSplitter::finish() {
   return lines;
 }
 
-LogFile::LogFile(std::filesystem::path file, std::uint64_t bytes_max) : path_(std::move(file)), bytes_max_(bytes_max) {
+LogFile::LogFile(std::filesystem::path file, std::uint64_t bytes_max)
+    : path_(std::move(file)), bytes_max_(bytes_max) {
   if (Status status = reopen(); !status.ok()) LOG(warn, "{}", status.message());
 }
 
 Status LogFile::reopen() {
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd_) return errno_status(errno, "opening log " + path_.string());
-  ::flock(fd_.get(), LOCK_SH | LOCK_NB);  // as long as it is open, nobody takes it for an old one (LogKeeper)
+  ::flock(fd_.get(),
+          LOCK_SH | LOCK_NB);  // as long as it is open, nobody takes it for an old one (LogKeeper)
   struct stat info;
   bytes_ = ::fstat(fd_.get(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
   return {};
@@ -79,11 +81,15 @@ void LogFile::append(std::string_view bytes) {
     if (reopen().ok()) note_rotation(path_);  // else write() tries again
   }
   Status status;
-  if (lost_ > 0) status = write("\n[" + std::to_string(lost_) + " bytes could not be written here]\n");
-  if (status.ok() && lost_ > 0) LOG(info, "log {} is written again; {} bytes are lost", path_.string(), std::exchange(lost_, 0));
+  if (lost_ > 0)
+    status = write("\n[" + std::to_string(lost_) + " bytes could not be written here]\n");
+  if (status.ok() && lost_ > 0)
+    LOG(info, "log {} is written again; {} bytes are lost", path_.string(),
+        std::exchange(lost_, 0));
   if (status.ok()) status = write(bytes);
   if (status.ok()) return;
-  if (lost_ == 0) LOG(warn, "{}; what is to go there is lost until there is room", status.message());
+  if (lost_ == 0)
+    LOG(warn, "{}; what is to go there is lost until there is room", status.message());
   lost_ += bytes.size();
 }
 

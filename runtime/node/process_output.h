@@ -1,4 +1,5 @@
-// What becomes of a process's output: whole lines for the driver, all bytes for the log file, the end of it for error messages.
+// What becomes of a process's output: whole lines for the driver, all bytes for the log file, the
+// end of it for error messages.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,9 @@ class LineSplitter {
   std::string partial_;
 };
 
-/// Appends to a file; at `bytes_max` the file becomes "<name>.1" and a new one begins, so that a log takes at most twice that.
-/// What cannot be written is dropped, with a warning and later a line that says how much: a full disk must not stop the work that is logged.
+/// Appends to a file; at `bytes_max` the file becomes "<name>.1" and a new one begins, so that a
+/// log takes at most twice that. What cannot be written is dropped, with a warning and later a line
+/// that says how much: a full disk must not stop the work that is logged.
 class LogFile {
  public:
   static constexpr std::uint64_t kBytesMax = 64ull << 20;

@@ -13,8 +13,8 @@
 #include <memory>
 #include <set>
 
-#include "runtime/core/log.h"
 #include "runtime/control/control_channel.h"
+#include "runtime/core/log.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/listener.h"
@@ -42,8 +42,9 @@ Result<std::string> file_version(const fs::path& file, std::uint64_t* bytes) {
   if (::stat(file.c_str(), &info) != 0) return errno_status(errno, file.string());
   if (!S_ISREG(info.st_mode)) return invalid_argument(file.string() + " is not a file");
   *bytes = static_cast<std::uint64_t>(info.st_size);
-  return file.string() + ":" + std::to_string(info.st_size) + ":" + std::to_string(info.st_mtim.tv_sec) + "." +
-         std::to_string(info.st_mtim.tv_nsec) + ":" + std::to_string(info.st_ino);
+  return file.string() + ":" + std::to_string(info.st_size) + ":" +
+         std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec) + ":" +
+         std::to_string(info.st_ino);
 }
 
 std::vector<FileSpec> loaded_libraries() {
@@ -54,7 +55,9 @@ std::vector<FileSpec> loaded_libraries() {
     std::size_t slash = line.find('/');
     if (slash == std::string::npos) continue;
     std::string path = line.substr(slash);
-    if (path.find(".so") == std::string::npos || is_system_library(path) || !seen.insert(path).second) continue;
+    if (path.find(".so") == std::string::npos || is_system_library(path) ||
+        !seen.insert(path).second)
+      continue;
     std::error_code error;
     std::uint64_t bytes = fs::file_size(path, error);
     if (!error) libraries.push_back({path, bytes, ""});
@@ -65,9 +68,12 @@ std::vector<FileSpec> loaded_libraries() {
 }  // namespace
 
 Result<std::string> hash_file(const fs::path& file) {
-  auto state = std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>(XXH3_createState(), &XXH3_freeState);
+  auto state =
+      std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  Status status = read_blocks(file, [&state](std::string_view block) { XXH3_128bits_update(state.get(), block.data(), block.size()); });
+  Status status = read_blocks(file, [&state](std::string_view block) {
+    XXH3_128bits_update(state.get(), block.data(), block.size());
+  });
   if (!status.ok()) return status;
   XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   char text[33];
@@ -81,7 +87,8 @@ Result<DriverInfo> describe_this_program() {
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (error) return internal_error("reading /proc/self/exe: " + error.message());
-  static const Result<std::string> hash = hash_file("/proc/self/exe");  // it stays the same as long as it runs
+  static const Result<std::string> hash =
+      hash_file("/proc/self/exe");  // it stays the same as long as it runs
   if (!hash.ok()) return hash.status();
   info.executable = {executable.string(), fs::file_size("/proc/self/exe", error), *hash};
   info.libraries = loaded_libraries();
@@ -97,9 +104,13 @@ Result<DriverInfo> describe_this_program() {
 }
 
 fs::path ProgramFiles::default_cache() {
-  auto variable = [](const char* name) { return std::getenv(name) ? std::string(std::getenv(name)) : std::string(); };
-  if (std::string cache = variable("STARLING_CACHE"); !cache.empty()) return fs::path(cache) / "programs";
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "starling" / "programs";
+  auto variable = [](const char* name) {
+    return std::getenv(name) ? std::string(std::getenv(name)) : std::string();
+  };
+  if (std::string cache = variable("STARLING_CACHE"); !cache.empty())
+    return fs::path(cache) / "programs";
+  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "starling" / "programs";
   std::string home = variable("HOME");
   return fs::path(home.empty() ? "/tmp" : home) / ".cache" / "starling" / "programs";
 }
@@ -113,12 +124,14 @@ void ProgramFiles::offer(const DriverInfo& driver) {
   std::uint64_t bytes = 0;
   auto version = file_version(driver.executable.path, &bytes);
   if (!version.ok() || bytes != driver.executable.bytes) return;
-  // The driver is on this machine and has just read the file: hashing it again would tell nothing new.
+  // The driver is on this machine and has just read the file: hashing it again would tell nothing
+  // new.
   verified_[*version] = driver.executable.hash;
   offered_[driver.executable.hash] = driver.executable.path;
 }
 
-/// One transfer under way. Chunks follow one another; a program is fetched once per node and version.
+/// One transfer under way. Chunks follow one another; a program is fetched once per node and
+/// version.
 struct ProgramFiles::Fetch {
   std::string hash;
   std::uint64_t bytes = 0;
@@ -130,12 +143,14 @@ struct ProgramFiles::Fetch {
   FileDescriptor file;
 };
 
-void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline, Found found) {
+void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
+                        Found found) {
   for (const FileSpec& library : driver.libraries) {
     std::error_code error;
     if (fs::file_size(library.path, error) == library.bytes && !error) continue;
-    return found(not_found("library " + library.path + ", which the driver uses, is not the same on this node (" +
-                           (error ? error.message() : "its size differs") + "); install it at the same path"));
+    return found(not_found(
+        "library " + library.path + ", which the driver uses, is not the same on this node (" +
+        (error ? error.message() : "its size differs") + "); install it at the same path"));
   }
   const FileSpec& program = driver.executable;
   std::uint64_t bytes = 0;
@@ -147,11 +162,13 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   }
   std::error_code error;
   fs::path cached = cache_ / program.hash / fs::path(program.path).filename();
-  if (program.hash.size() != 32 || program.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (program.hash.size() != 32 ||
+      program.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return found(invalid_argument("the driver's program has no proper hash"));
   }
   if (fs::file_size(cached, error) == program.bytes && !error) return found(cached);
-  if (program.bytes > kProgramBytesMax) return found(resource_exhausted("the driver's program is larger than 8 GiB"));
+  if (program.bytes > kProgramBytesMax)
+    return found(resource_exhausted("the driver's program is larger than 8 GiB"));
   auto endpoint = Endpoint::parse(driver_node);
   if (!endpoint.ok()) return found(endpoint.status().with_context("the driver's node"));
 
@@ -166,19 +183,23 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   fetch->temporary = cached;
   fetch->temporary += ".part-" + JobId::random().short_hex();
   fs::create_directories(cached.parent_path(), error);
-  fetch->file.reset(::open(fetch->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
-  if (!fetch->file) return finish(fetch->hash, errno_status(errno, "writing " + fetch->temporary.string()));
+  fetch->file.reset(
+      ::open(fetch->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+  if (!fetch->file)
+    return finish(fetch->hash, errno_status(errno, "writing " + fetch->temporary.string()));
   LOG(info, "fetching {} ({} bytes) from {}", program.path, program.bytes, driver_node);
   ConnectOptions options;
   options.deadline = deadline;
-  connect(loop_, *endpoint, credentials_, options, [this, fetch](Result<std::shared_ptr<Channel>> channel) {
-    if (!channel.ok()) {
-      ::unlink(fetch->temporary.c_str());
-      return finish(fetch->hash, channel.status().with_context("fetching the driver's program"));
-    }
-    fetch->channel = *channel;
-    fetch_next(fetch);
-  });
+  connect(loop_, *endpoint, credentials_, options,
+          [this, fetch](Result<std::shared_ptr<Channel>> channel) {
+            if (!channel.ok()) {
+              ::unlink(fetch->temporary.c_str());
+              return finish(fetch->hash,
+                            channel.status().with_context("fetching the driver's program"));
+            }
+            fetch->channel = *channel;
+            fetch_next(fetch);
+          });
 }
 
 void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
@@ -190,8 +211,10 @@ void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
     fetch->file.reset();
     fetch->channel->close(cancelled("fetched"));
     auto hash = hash_file(fetch->temporary);
-    if (!hash.ok() || *hash != fetch->hash) return fail(internal_error("what arrived has another hash"));
-    if (::rename(fetch->temporary.c_str(), fetch->target.c_str()) != 0) return fail(errno_status(errno, fetch->target.string()));
+    if (!hash.ok() || *hash != fetch->hash)
+      return fail(internal_error("what arrived has another hash"));
+    if (::rename(fetch->temporary.c_str(), fetch->target.c_str()) != 0)
+      return fail(errno_status(errno, fetch->target.string()));
     return finish(fetch->hash, fetch->target);
   }
   ControlRequest request{{}, kChunkTimeout, control::FetchFile{fetch->hash, fetch->received}};
@@ -201,7 +224,8 @@ void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
     if (!bytes || bytes->empty() || fetch->received + bytes->size() > fetch->bytes) {
       return fail(unavailable("the driver's node sent another file than announced"));
     }
-    if (::write(fetch->file.get(), bytes->data(), bytes->size()) != static_cast<ssize_t>(bytes->size())) {
+    if (::write(fetch->file.get(), bytes->data(), bytes->size()) !=
+        static_cast<ssize_t>(bytes->size())) {
       return fail(errno_status(errno, "writing " + fetch->temporary.string()));
     }
     fetch->received += bytes->size();
@@ -218,7 +242,8 @@ void ProgramFiles::finish(const std::string& hash, Result<fs::path> result) {
 
 Result<std::string> ProgramFiles::read(const std::string& hash, std::uint64_t offset) const {
   auto offered = offered_.find(hash);
-  if (offered == offered_.end()) return not_found("no driver of this node runs a program with hash " + hash.substr(0, 64));
+  if (offered == offered_.end())
+    return not_found("no driver of this node runs a program with hash " + hash.substr(0, 64));
   FileDescriptor fd(::open(offered->second.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_status(errno, offered->second.string());
   std::string chunk(kProgramChunkBytes, '\0');

@@ -1,4 +1,5 @@
-// The files that a driver's program consists of: naming them by content, finding them on another node, fetching them.
+// The files that a driver's program consists of: naming them by content, finding them on another
+// node, fetching them.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/result.h"
 #include "runtime/control/control.h"
+#include "runtime/core/result.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/handshake.h"
 
@@ -17,11 +18,12 @@ namespace runtime {
 
 class Channel;
 
-/// XXH3-128 of a file in hex. Cost: reads it all, about 0.2 ms per MB. Errors: kNotFound, kInvalidArgument.
+/// XXH3-128 of a file in hex. Cost: reads it all, about 0.2 ms per MB. Errors: kNotFound,
+/// kInvalidArgument.
 Result<std::string> hash_file(const std::filesystem::path& file);
 
-/// This process's program as it registers itself: /proc/self/exe by content, the loaded libraries that lie outside of the
-/// system's folders by path and size, command line, working folder, pid.
+/// This process's program as it registers itself: /proc/self/exe by content, the loaded libraries
+/// that lie outside of the system's folders by path and size, command line, working folder, pid.
 Result<DriverInfo> describe_this_program();
 
 /// A node's access to programs. Lives on the event loop.
@@ -29,21 +31,26 @@ class ProgramFiles {
  public:
   using Found = std::function<void(Result<std::filesystem::path>)>;
 
-  /// `credentials` are shown to the nodes that files are fetched from. `cache` is made when first needed.
+  /// `credentials` are shown to the nodes that files are fetched from. `cache` is made when first
+  /// needed.
   ProgramFiles(EventLoop& loop, Credentials credentials, std::filesystem::path cache);
   ProgramFiles(const ProgramFiles&) = delete;
   ProgramFiles& operator=(const ProgramFiles&) = delete;
   ~ProgramFiles();
 
-  /// The user's cache of fetched programs: $STARLING_CACHE, $XDG_CACHE_HOME/starling or ~/.cache/starling, and "programs" in it.
+  /// The user's cache of fetched programs: $STARLING_CACHE, $XDG_CACHE_HOME/starling or
+  /// ~/.cache/starling, and "programs" in it.
   static std::filesystem::path default_cache();
 
-  /// A driver of this node runs this program: it is found where it says, and may be fetched from here.
+  /// A driver of this node runs this program: it is found where it says, and may be fetched from
+  /// here.
   void offer(const DriverInfo& driver);
 
-  /// Where the program is on this machine: at the driver's path if the same file is there, else in the cache, else fetched from
-  /// the driver's node. Libraries must be at the driver's paths. Errors: kNotFound names the library; kUnavailable the node.
-  void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline, Found found);
+  /// Where the program is on this machine: at the driver's path if the same file is there, else in
+  /// the cache, else fetched from the driver's node. Libraries must be at the driver's paths.
+  /// Errors: kNotFound names the library; kUnavailable the node.
+  void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
+            Found found);
 
   /// Serves another node: up to 4 MiB of an offered file from an offset; empty at its end.
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
@@ -56,9 +63,9 @@ class ProgramFiles {
   EventLoop& loop_;
   const Credentials credentials_;
   const std::filesystem::path cache_;
-  std::map<std::string, std::filesystem::path> offered_;          // by hash
-  std::map<std::string, std::string> verified_;                   // path with size and time -> hash
-  std::map<std::string, std::vector<Found>> fetching_;            // by hash: who waits
+  std::map<std::string, std::filesystem::path> offered_;  // by hash
+  std::map<std::string, std::string> verified_;           // path with size and time -> hash
+  std::map<std::string, std::vector<Found>> fetching_;    // by hash: who waits
 };
 
 }  // namespace runtime

@@ -22,8 +22,11 @@ std::string Reservations::missing(const Amounts& wanted) const {
   std::string text;
   for (const auto& [name, units] : wanted) {
     auto offered = offered_.find(name), used = used_.find(name);
-    const std::int64_t left = (offered == offered_.end() ? 0 : offered->second) - (used == used_.end() ? 0 : used->second);
-    if (units > left) text += (text.empty() ? "" : ", ") + name + " " + resource_text(units) + " (has " + resource_text(left) + ")";
+    const std::int64_t left = (offered == offered_.end() ? 0 : offered->second) -
+                              (used == used_.end() ? 0 : used->second);
+    if (units > left)
+      text += (text.empty() ? "" : ", ") + name + " " + resource_text(units) + " (has " +
+              resource_text(left) + ")";
   }
   return text;
 }
@@ -36,8 +39,10 @@ control::Refusals Reservations::apply(const control::Reserve& reserve, const std
   }
   for (GroupId group : reserve.release) release(group);
   for (const control::Holding& holding : reserve.prepare) {
-    if (closed.empty()) prepare(holding, refusals);
-    else refusals.refused.push_back({holding.group, closed});
+    if (closed.empty())
+      prepare(holding, refusals);
+    else
+      refusals.refused.push_back({holding.group, closed});
   }
   for (GroupId group : reserve.commit) {
     if (auto held = held_.find(group); held != held_.end()) held->second.committed = true;
@@ -49,7 +54,9 @@ void Reservations::prepare(const control::Holding& holding, control::Refusals& r
   release(holding.group);  // asked anew, it holds what it is asked to hold now
   Amounts amounts = amounts_of(holding.resources);
   if (const std::string lacks = missing(amounts); !lacks.empty()) {
-    refusals.refused.push_back({holding.group, "it lacks " + lacks + " beside what it holds for " + std::to_string(held_.size()) + " other placement groups"});
+    refusals.refused.push_back({holding.group, "it lacks " + lacks + " beside what it holds for " +
+                                                   std::to_string(held_.size()) +
+                                                   " other placement groups"});
     return;
   }
   for (const auto& [name, units] : amounts) used_[name] += units;

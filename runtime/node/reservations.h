@@ -15,7 +15,8 @@ class Reservations {
   /// `offered` is what the node has in all.
   explicit Reservations(const ResourceMap& offered);
 
-  /// Does what is asked, in the order of the members. Nothing is prepared when the node takes nothing new (`closed` says why; empty: it does).
+  /// Does what is asked, in the order of the members. Nothing is prepared when the node takes
+  /// nothing new (`closed` says why; empty: it does).
   control::Refusals apply(const control::Reserve& reserve, const std::string& closed);
   /// The head that asked for them may be gone: what was prepared and not committed is dropped.
   void drop_prepared();

@@ -36,7 +36,8 @@ struct Mapped {
 
 std::vector<Mapped> mappings(pid_t pid) {
   std::vector<Mapped> found;
-  const std::string text = read_file("/proc/" + std::to_string(pid) + "/maps", kMapsBytesMax).value_or("");
+  const std::string text =
+      read_file("/proc/" + std::to_string(pid) + "/maps", kMapsBytesMax).value_or("");
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
@@ -44,8 +45,12 @@ std::vector<Mapped> mappings(pid_t pid) {
     Mapped mapped;
     char permissions[8] = {};
     int path_at = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %7s %lx %*s %*s %n", &mapped.begin, &mapped.end, permissions, &mapped.offset, &path_at) < 4 || permissions[2] != 'x') continue;
-    if (path_at > 0 && static_cast<std::size_t>(path_at) < line.size()) mapped.path = line.substr(static_cast<std::size_t>(path_at));
+    if (std::sscanf(line.c_str(), "%lx-%lx %7s %lx %*s %*s %n", &mapped.begin, &mapped.end,
+                    permissions, &mapped.offset, &path_at) < 4 ||
+        permissions[2] != 'x')
+      continue;
+    if (path_at > 0 && static_cast<std::size_t>(path_at) < line.size())
+      mapped.path = line.substr(static_cast<std::size_t>(path_at));
     found.push_back(std::move(mapped));
   }
   return found;
@@ -65,7 +70,8 @@ std::string offset_text(std::uint64_t offset) {
   return text;
 }
 
-/// The file as this process can open it: that of a program may have been replaced since, but the kernel still has it.
+/// The file as this process can open it: that of a program may have been replaced since, but the
+/// kernel still has it.
 std::string openable(pid_t pid, const std::string& path) {
   char exe[4096];
   const std::string link = "/proc/" + std::to_string(pid) + "/exe";
@@ -79,7 +85,8 @@ struct Wanted {
   std::size_t place = 0;
 };
 
-void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>& wanted, std::vector<std::string>& names) {
+void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>& wanted,
+                  std::vector<std::string>& names) {
   const std::string file = path.substr(path.rfind('/') + 1);
   const SymbolTable table(openable(pid, path).c_str());
   struct Found {
@@ -92,23 +99,29 @@ void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>&
     if (auto address = table.address_of(wanted[i].file_offset)) sorted.emplace_back(*address, i);
   }
   std::sort(sorted.begin(), sorted.end());
-  table.for_each_function([&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
-    auto at = std::lower_bound(sorted.begin(), sorted.end(), std::pair<std::uintptr_t, std::size_t>(start, 0));
-    for (; at != sorted.end() && at->first < start + std::max<std::size_t>(size, 1); ++at) {
-      Found& entry = found[at->second];
-      std::string name = table.name(place);
-      if (!entry.name.empty() && entry.name <= name) continue;
-      entry = {at->first, at->first - start, std::move(name)};
-    }
-  });
+  table.for_each_function(
+      [&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
+        auto at = std::lower_bound(sorted.begin(), sorted.end(),
+                                   std::pair<std::uintptr_t, std::size_t>(start, 0));
+        for (; at != sorted.end() && at->first < start + std::max<std::size_t>(size, 1); ++at) {
+          Found& entry = found[at->second];
+          std::string name = table.name(place);
+          if (!entry.name.empty() && entry.name <= name) continue;
+          entry = {at->first, at->first - start, std::move(name)};
+        }
+      });
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    names[wanted[i].place] = (!found[i].name.empty() ? readable(found[i].name) + offset_text(found[i].offset) : "?" + offset_text(wanted[i].file_offset)) + " (" + file + ")";
+    names[wanted[i].place] =
+        (!found[i].name.empty() ? readable(found[i].name) + offset_text(found[i].offset)
+                                : "?" + offset_text(wanted[i].file_offset)) +
+        " (" + file + ")";
   }
 }
 
 }  // namespace
 
-std::vector<std::vector<std::string>> name_frames(pid_t pid, const std::vector<std::vector<std::uint64_t>>& stacks) {
+std::vector<std::vector<std::string>> name_frames(
+    pid_t pid, const std::vector<std::vector<std::uint64_t>>& stacks) {
   std::vector<std::string> names;
   const std::vector<Mapped> mapped = mappings(pid);
   std::map<std::string, std::vector<Wanted>> by_file;
@@ -116,17 +129,25 @@ std::vector<std::vector<std::string>> name_frames(pid_t pid, const std::vector<s
     for (std::size_t i = 0; i < stack.size(); ++i) {
       // A return address may be the start of the next function; the call is before it.
       const std::uint64_t address = i == 0 ? stack[i] : stack[i] - 1;
-      auto module = std::find_if(mapped.begin(), mapped.end(), [&](const Mapped& m) { return address >= m.begin && address < m.end; });
+      auto module = std::find_if(mapped.begin(), mapped.end(), [&](const Mapped& m) {
+        return address >= m.begin && address < m.end;
+      });
       const bool is_file = module != mapped.end() && module->path.starts_with('/');
-      if (is_file) by_file[module->path].push_back({address - module->begin + module->offset, names.size()});
-      names.push_back(is_file ? "" : "?" + offset_text(address) + (module == mapped.end() || module->path.empty() ? "" : " (" + module->path + ")"));
+      if (is_file)
+        by_file[module->path].push_back({address - module->begin + module->offset, names.size()});
+      names.push_back(is_file ? ""
+                              : "?" + offset_text(address) +
+                                    (module == mapped.end() || module->path.empty()
+                                         ? ""
+                                         : " (" + module->path + ")"));
     }
   }
   for (const auto& [path, wanted] : by_file) name_in_file(pid, path, wanted, names);
   std::vector<std::vector<std::string>> by_stack;
   std::size_t at = 0;
   for (const auto& stack : stacks) {
-    by_stack.emplace_back(names.begin() + static_cast<std::ptrdiff_t>(at), names.begin() + static_cast<std::ptrdiff_t>(at + stack.size()));
+    by_stack.emplace_back(names.begin() + static_cast<std::ptrdiff_t>(at),
+                          names.begin() + static_cast<std::ptrdiff_t>(at + stack.size()));
     at += stack.size();
   }
   return by_stack;
@@ -135,7 +156,11 @@ std::vector<std::vector<std::string>> name_frames(pid_t pid, const std::vector<s
 /// One question, from the signals to the answer.
 struct StackProbes::Probe {
   Probe(StackProbes& probes, std::uint64_t number, pid_t process)
-      : owner(probes), alive(probes.alive_), request(number), pid(process), timer(probes.loop_.context()) {}
+      : owner(probes),
+        alive(probes.alive_),
+        request(number),
+        pid(process),
+        timer(probes.loop_.context()) {}
 
   StackProbes& owner;
   const std::shared_ptr<bool> alive;
@@ -156,7 +181,8 @@ struct StackProbes::Probe {
     const std::uint64_t now = activity_now();
     for (pid_t tid : threads_of(pid)) {
       if (report.threads.size() == activity::kStacksMax) {
-        report.note = "only the first " + std::to_string(activity::kStacksMax) + " threads are shown";
+        report.note =
+            "only the first " + std::to_string(activity::kStacksMax) + " threads are shown";
         break;
       }
       ThreadStack thread;
@@ -180,14 +206,19 @@ struct StackProbes::Probe {
 
   bool send_signals() {
     if (report.process == "stopped" || report.process == "traced") {
-      report.note = "the process is " + report.process + (report.process == "traced" ? ": a debugger holds it" : ": somebody sent it SIGSTOP; `kill -CONT " + std::to_string(pid) + "` lets it go on") +
+      report.note = "the process is " + report.process +
+                    (report.process == "traced" ? ": a debugger holds it"
+                                                : ": somebody sent it SIGSTOP; `kill -CONT " +
+                                                      std::to_string(pid) + "` lets it go on") +
                     ". What its threads were running is shown, without their stacks";
       return false;
     }
     const ActivityView* view = owner.table_.of(pid);
     const int signal = view ? view->stack_signal() : 0;
     if (signal < SIGRTMIN || signal > SIGRTMAX) {  // another would end the process
-      report.note = "the process has installed no handler for stacks (its program uses that signal, or is only starting); what its threads wait in is shown instead";
+      report.note =
+          "the process has installed no handler for stacks (its program uses that signal, or is "
+          "only starting); what its threads wait in is shown instead";
       return false;
     }
     for (std::size_t i = 0; i < report.threads.size(); ++i) {
@@ -196,7 +227,8 @@ struct StackProbes::Probe {
       info.si_pid = ::getpid();
       info.si_uid = ::getuid();
       info.si_value.sival_ptr = reinterpret_cast<void*>(stack_order(request, i));
-      (void)::syscall(SYS_rt_tgsigqueueinfo, pid, report.threads[i].tid, signal, &info);  // one that has ended meanwhile does not answer
+      (void)::syscall(SYS_rt_tgsigqueueinfo, pid, report.threads[i].tid, signal,
+                      &info);  // one that has ended meanwhile does not answer
     }
     return true;
   }
@@ -205,13 +237,15 @@ struct StackProbes::Probe {
     const ActivityView* view = owner.table_.of(pid);
     std::size_t missing = 0;
     for (std::size_t i = 0; view && i < addresses.size(); ++i) {
-      if (addresses[i].empty()) addresses[i] = view->stack(i, request, static_cast<std::uint32_t>(report.threads[i].tid));
+      if (addresses[i].empty())
+        addresses[i] = view->stack(i, request, static_cast<std::uint32_t>(report.threads[i].tid));
       missing += addresses[i].empty();
     }
     if (!view || missing == 0 || steady_now() >= until) {
       if (missing > 0) {
         report.note = std::to_string(missing) + (missing == 1 ? " thread has" : " threads have") +
-                      " not answered within half a second: blocked in the kernel, or with all signals blocked";
+                      " not answered within half a second: blocked in the kernel, or with all "
+                      "signals blocked";
       }
       return finish();
     }
@@ -245,8 +279,11 @@ StackProbes::~StackProbes() {
 }
 
 void StackProbes::take(pid_t pid, std::function<void(Result<StackReport>)> done) {
-  if (probes_.size() >= kProbesMax) return done(resource_exhausted(std::to_string(probes_.size()) + " stacks are being taken on this node already; try again"));
-  if (process_info(pid).state.empty()) return done(not_found("process " + std::to_string(pid) + " has ended"));
+  if (probes_.size() >= kProbesMax)
+    return done(resource_exhausted(std::to_string(probes_.size()) +
+                                   " stacks are being taken on this node already; try again"));
+  if (process_info(pid).state.empty())
+    return done(not_found("process " + std::to_string(pid) + " has ended"));
   const std::uint64_t request = ++requests_;
   auto probe = std::make_shared<Probe>(*this, request, pid);
   probe->done = std::move(done);

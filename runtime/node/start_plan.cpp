@@ -18,46 +18,66 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What other machines are to connect to must be a name or an address that can be connected to; empty is neither, and fine.
+/// What other machines are to connect to must be a name or an address that can be connected to;
+/// empty is neither, and fine.
 Status check_advertised(const std::string& host) {
   if (host.empty()) return {};
   boost::system::error_code error;
   const auto address = asio::ip::make_address(host, error);
   if (!error && !address.is_unspecified()) return {};
-  const bool is_name = error && std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
+  const bool is_name = error && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+                         return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+                       });
   if (is_name) return {};
-  return invalid_argument("--advertise " + host + ": expected a host name or an address without a port, which other machines reach this node by");
+  return invalid_argument("--advertise " + host +
+                          ": expected a host name or an address without a port, which other "
+                          "machines reach this node by");
 }
 
 /// What other machines can reach needs a token that can't be guessed.
 Status check_token(const std::string& token, const Endpoint& bind) {
   constexpr std::size_t kTokenBytesMin = 16;
-  if (token.empty()) return invalid_argument("there is no token, by which the cluster's processes know each other; set STARLING_TOKEN or STARLING_TOKEN_FILE");
+  if (token.empty())
+    return invalid_argument(
+        "there is no token, by which the cluster's processes know each other; set STARLING_TOKEN "
+        "or STARLING_TOKEN_FILE");
   if (bind.is_loopback() || token.size() >= kTokenBytesMin) return {};
-  return invalid_argument("--bind " + bind.host + ": other machines reach that address, and the token in STARLING_TOKEN or STARLING_TOKEN_FILE has only " +
-                          std::to_string(token.size()) + " bytes; take one of at least " + std::to_string(kTokenBytesMin) + ", or leave both unset to have one made");
+  return invalid_argument("--bind " + bind.host +
+                          ": other machines reach that address, and the token in STARLING_TOKEN or "
+                          "STARLING_TOKEN_FILE has only " +
+                          std::to_string(token.size()) + " bytes; take one of at least " +
+                          std::to_string(kTokenBytesMin) +
+                          ", or leave both unset to have one made");
 }
 
 Result<MetricsAccess> metrics_access(const std::string& text) {
   if (text == "key") return MetricsAccess::kKey;
   if (text == "open") return MetricsAccess::kOpen;
   if (text == "off") return MetricsAccess::kOff;
-  return invalid_argument("--metrics " + text + ": expected key (whoever shows `starling metrics --key`), open (anybody) or off");
+  return invalid_argument(
+      "--metrics " + text +
+      ": expected key (whoever shows `starling metrics --key`), open (anybody) or off");
 }
 
 Result<PreemptionOptions> preemption_options(const StartOptions& options) {
-  PreemptionOptions preemption{options.preemption_file, options.preemption_command, options.preemption_url};
+  PreemptionOptions preemption{options.preemption_file, options.preemption_command,
+                               options.preemption_url};
   if (!preemption.any()) return preemption;
   if (options.head) {
-    return invalid_argument("--preemption-file, --preemption-command and --preemption-url are for nodes that join a cluster: without the head's node there is none to "
-                            "go on; run the head on a machine that stays");
+    return invalid_argument(
+        "--preemption-file, --preemption-command and --preemption-url are for nodes that join a "
+        "cluster: without the head's node there is none to "
+        "go on; run the head on a machine that stays");
   }
   auto poll = parse_duration(options.preemption_poll);
   if (!poll.ok()) return poll.status().with_context("--preemption-poll");
-  if (*poll < std::chrono::milliseconds(100)) return invalid_argument("--preemption-poll " + options.preemption_poll + ": expected at least 100ms");
+  if (*poll < std::chrono::milliseconds(100))
+    return invalid_argument("--preemption-poll " + options.preemption_poll +
+                            ": expected at least 100ms");
   preemption.poll = *poll;
   if (!preemption.url.empty()) {
-    if (auto url = PreemptionUrl::parse(preemption.url); !url.ok()) return url.status().with_context("--preemption-url");
+    if (auto url = PreemptionUrl::parse(preemption.url); !url.ok())
+      return url.status().with_context("--preemption-url");
   }
   return preemption;
 }
@@ -65,34 +85,47 @@ Result<PreemptionOptions> preemption_options(const StartOptions& options) {
 }  // namespace
 
 Status check_label_value(const std::string& value) {
-  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" && value.find(',') == std::string::npos;
-  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return invalid_argument("it has control characters in it");
-  return is_plain ? Status() : invalid_argument("a value with a comma, or that begins like a selector ('!', 'in(', '*'), could not be asked for");
+  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" &&
+                        value.find(',') == std::string::npos;
+  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return invalid_argument("it has control characters in it");
+  return is_plain ? Status()
+                  : invalid_argument(
+                        "a value with a comma, or that begins like a selector ('!', 'in(', '*'), "
+                        "could not be asked for");
 }
 
 Result<StartPlan> make_plan(const StartOptions& options) {
   if (options.head == !options.address.empty()) {
-    return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
+    return invalid_argument(
+        "say either --head, to start a cluster, or --address HOST:PORT, to join one");
   }
   StartPlan plan;
   plan.node.node = NodeId::random();
   // Who names the GPUs is not asked for a driver.
   plan.node.resources = machine_resources(!options.amounts.gpus && !names(options.amounts, "GPU"));
-  if (Status status = add_resources(options.amounts, plan.node.resources); !status.ok()) return status;
-  if (const double gpus = plan.node.resources["GPU"]; gpus != std::floor(gpus)) return invalid_argument("a node has whole GPUs, not " + resource_text(resource_units(gpus)));
+  if (Status status = add_resources(options.amounts, plan.node.resources); !status.ok())
+    return status;
+  if (const double gpus = plan.node.resources["GPU"]; gpus != std::floor(gpus))
+    return invalid_argument("a node has whole GPUs, not " + resource_text(resource_units(gpus)));
   std::erase_if(plan.node.resources, [](const auto& entry) { return entry.second == 0; });
   auto labels = parse_labels("--label", options.labels);
   if (!labels.ok()) return labels.status();
   for (const auto& [key, value] : *labels) {
-    if (Status status = check_label_value(value); !status.ok()) return status.with_context("--label " + key + "=" + value);
+    if (Status status = check_label_value(value); !status.ok())
+      return status.with_context("--label " + key + "=" + value);
   }
   plan.node.labels = std::move(*labels);
   plan.node.object_store_bytes = options.object_store_bytes;
-  if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
-    return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
+  if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes;
+      options.object_store_bytes != 0 && options.object_store_bytes < least) {
+    return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) +
+                            ": expected at least " + std::to_string(least) + " bytes");
   }
-  if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
-  if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1))
+    return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
+  if (options.spill_limit == 0 && !options.spill_dir.empty())
+    return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   auto access = metrics_access(options.metrics);
   if (!access.ok()) return access.status();
   plan.node.metrics_access = *access;
@@ -102,16 +135,21 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   if (!preemption.ok()) return preemption.status();
   plan.node.preemption = std::move(*preemption);
   if (drain_time->count() > 0) plan.node.drain_time = *drain_time;
-  // Without the head's node there is no cluster to go on elsewhere, and a private one ends with its program.
+  // Without the head's node there is no cluster to go on elsewhere, and a private one ends with its
+  // program.
   if (!options.head && !options.is_private) plan.drain_time = *drain_time;
   if (!options.job_user.empty()) {
-    if (auto user = find_user(options.job_user); !user.ok()) return user.status().with_context("--job-user");
+    if (auto user = find_user(options.job_user); !user.ok())
+      return user.status().with_context("--job-user");
   }
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
-  if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
+  if (!options.journal.empty() && !options.head)
+    return invalid_argument("--journal goes with --head: only the head keeps one");
   if (!options.autoscaler.empty()) {
-    if (!options.head) return invalid_argument("--autoscaler goes with --head: it runs beside the head");
-    plan.node.autoscaler = {"autoscaler", "run", "--config", fs::absolute(options.autoscaler).string()};
+    if (!options.head)
+      return invalid_argument("--autoscaler goes with --head: it runs beside the head");
+    plan.node.autoscaler = {"autoscaler", "run", "--config",
+                            fs::absolute(options.autoscaler).string()};
     plan.node.autoscaler_stop = options.autoscaler_stop;
   }
   plan.node.is_head = options.head;
@@ -121,16 +159,20 @@ Result<StartPlan> make_plan(const StartOptions& options) {
       plan.node.journal = fs::absolute(options.journal);
       auto earlier = read_cluster_file(plan.node.journal);
       if (!earlier.ok()) return earlier.status();
-      if (Status status = check_journal_folder(plan.node.journal, *earlier); !status.ok()) return status;
+      if (Status status = check_journal_folder(plan.node.journal, *earlier); !status.ok())
+        return status;
       plan.earlier = std::move(*earlier);
     }
     auto token = token_from_environment();
     if (!token.ok()) return token.status();
-    plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
+    plan.node.token =
+        token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
     plan.node.cluster = ClusterId::random();
     if (plan.earlier) {
       if (!token->empty() && *token != plan.earlier->token) {
-        return invalid_argument("--journal " + options.journal + " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
+        return invalid_argument(
+            "--journal " + options.journal +
+            " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
       }
       plan.node.token = plan.earlier->token;
       plan.node.cluster = plan.earlier->cluster;
@@ -142,7 +184,8 @@ Result<StartPlan> make_plan(const StartOptions& options) {
     auto head = find_cluster(options.address);
     if (!head.ok()) return head.status();
     plan.head = std::move(*head);
-    plan.head.address = options.address;  // the head itself, even if another node of its cluster is nearer
+    plan.head.address =
+        options.address;  // the head itself, even if another node of its cluster is nearer
     plan.node.token = plan.head.token;
     plan.node.head = *endpoint;
     if (options.bind.empty()) {
@@ -151,11 +194,14 @@ Result<StartPlan> make_plan(const StartOptions& options) {
       host = *local;
     }
   }
-  if (Status status = check_token(plan.node.token, Endpoint::tcp(host, 0)); !status.ok()) return status;
-  plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
+  if (Status status = check_token(plan.node.token, Endpoint::tcp(host, 0)); !status.ok())
+    return status;
+  plan.node.bind = Endpoint::tcp(
+      host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
   if (Status status = check_advertised(options.advertise); !status.ok()) return status;
   plan.node.advertise_host = options.advertise;
-  if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::")) plan.node.advertise_host = outward_address();
+  if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::"))
+    plan.node.advertise_host = outward_address();
   return plan;
 }
 

@@ -12,13 +12,16 @@ constexpr const char* kCluster = "STARLING_CLUSTER";
 constexpr const char* kJob = "STARLING_JOB";
 constexpr const char* kSessionDir = "STARLING_SESSION_DIR";
 constexpr const char* kNodeAddress = "STARLING_NODE_ADDRESS";
-// Of the id, in the socket file's name: a Unix socket's path may have 107 bytes, and users choose the folder.
+// Of the id, in the socket file's name: a Unix socket's path may have 107 bytes, and users choose
+// the folder.
 constexpr std::size_t kSocketDigits = 16;
 
 Result<std::string> variable(const char* name) {
   const char* value = environment_variable(name);
   if (!value || !*value) {
-    return invalid_argument(std::string(name) + " is not set: only a node starts worker processes (is STARLING_WORKER set by hand?)");
+    return invalid_argument(
+        std::string(name) +
+        " is not set: only a node starts worker processes (is STARLING_WORKER set by hand?)");
   }
   return std::string(value);
 }
@@ -35,7 +38,9 @@ Status read_id(const char* name, IdType& id) {
 
 }  // namespace
 
-std::string WorkerEnvironment::socket_path() const { return session_dir + "/w-" + worker.hex().substr(0, kSocketDigits) + ".sock"; }
+std::string WorkerEnvironment::socket_path() const {
+  return session_dir + "/w-" + worker.hex().substr(0, kSocketDigits) + ".sock";
+}
 
 bool is_worker_process() {
   const char* value = environment_variable(kWorker);
@@ -58,10 +63,12 @@ Result<WorkerEnvironment> read_worker_environment() {
 }
 
 std::vector<std::string> worker_variables(const WorkerEnvironment& environment) {
-  auto line = [](const char* name, const std::string& value) { return std::string(name) + "=" + value; };
-  return {line(kWorker, environment.worker.hex()),          line(kNode, environment.node.hex()),
-          line(kCluster, environment.cluster.hex()),        line(kJob, environment.job.hex()),
-          line(kSessionDir, environment.session_dir),       line(kNodeAddress, environment.node_address)};
+  auto line = [](const char* name, const std::string& value) {
+    return std::string(name) + "=" + value;
+  };
+  return {line(kWorker, environment.worker.hex()),    line(kNode, environment.node.hex()),
+          line(kCluster, environment.cluster.hex()),  line(kJob, environment.job.hex()),
+          line(kSessionDir, environment.session_dir), line(kNodeAddress, environment.node_address)};
 }
 
 }  // namespace runtime

@@ -11,11 +11,12 @@ namespace runtime {
 
 /// What a worker process is told. Paths are on this machine.
 struct WorkerEnvironment {
-  WorkerId worker;       // STARLING_WORKER
-  NodeId node;           // STARLING_NODE
-  ClusterId cluster;     // STARLING_CLUSTER
-  JobId job;             // STARLING_JOB
-  std::string session_dir;   // STARLING_SESSION_DIR: of the node; its socket is node.sock in it, the token is in token beside it
+  WorkerId worker;          // STARLING_WORKER
+  NodeId node;              // STARLING_NODE
+  ClusterId cluster;        // STARLING_CLUSTER
+  JobId job;                // STARLING_JOB
+  std::string session_dir;  // STARLING_SESSION_DIR: of the node; its socket is node.sock in it, the
+                            // token is in token beside it
   std::string node_address;  // STARLING_NODE_ADDRESS: HOST:PORT
 
   /// Where the worker listens for calls from this node's processes.

@@ -4,11 +4,11 @@
 #include <csignal>
 #include <filesystem>
 
+#include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/gpus.h"
-#include "runtime/control/control_channel.h"
 #include "runtime/node/hosted_actors.h"
 #include "runtime/node/process_output.h"
 #include "runtime/node/worker_environment.h"
@@ -39,7 +39,8 @@ std::uint32_t thread_count(const ActorSpec& spec) {
 }  // namespace
 
 struct WorkerPool::Worker {
-  explicit Worker(EventLoop& loop, LogFile log_file) : log(std::move(log_file)), timer(loop.context()) {}
+  explicit Worker(EventLoop& loop, LogFile log_file)
+      : log(std::move(log_file)), timer(loop.context()) {}
 
   WorkerId id;
   JobId job;
@@ -54,8 +55,8 @@ struct WorkerPool::Worker {
   Deadline start_deadline = Deadline::max();
   ControlAnswerer start_answer;  // until built
   bool serving = false;
-  std::unique_ptr<HostedActors> hosted;  // of a worker for shared actors; spec has no id then
-  std::string end_reason;  // set when the pool ends it
+  std::unique_ptr<HostedActors> hosted;   // of a worker for shared actors; spec has no id then
+  std::string end_reason;                 // set when the pool ends it
   Deadline drained_by = Deadline::min();  // it was asked to end in order, until then
   LogFile log;
   LineSplitter lines[2];
@@ -71,19 +72,28 @@ struct WorkerPool::Start {
   ControlAnswerer answer;  // empty once cancelled
 };
 
-WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options, WorkerPoolCallbacks callbacks)
-    : loop_(loop), programs_(programs), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
+WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
+                       WorkerPoolCallbacks callbacks)
+    : loop_(loop),
+      programs_(programs),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)) {}
 
 WorkerPool::~WorkerPool() { *alive_ = false; }
 
-Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver, const fs::path& program,
-                                                const Environment& env, std::uint32_t threads) {
+Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver,
+                                                const fs::path& program, const Environment& env,
+                                                std::uint32_t threads) {
   if (ending_) return unavailable("node " + options_.node.short_hex() + " is stopping");
   if (workers_.size() >= options_.workers_max) {
-    return resource_exhausted("node " + options_.node.short_hex() + " runs " + std::to_string(workers_.size()) + " workers already");
+    return resource_exhausted("node " + options_.node.short_hex() + " runs " +
+                              std::to_string(workers_.size()) + " workers already");
   }
-  WorkerEnvironment identity{WorkerId::random(), options_.node, options_.cluster, job, options_.session_dir, options_.node_address};
-  auto worker = std::make_shared<Worker>(loop_, LogFile(fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log")));
+  WorkerEnvironment identity{WorkerId::random(),   options_.node,        options_.cluster, job,
+                             options_.session_dir, options_.node_address};
+  auto worker =
+      std::make_shared<Worker>(loop_, LogFile(fs::path(options_.session_dir) / "logs" /
+                                              ("worker-" + identity.worker.hex() + ".log")));
   worker->id = identity.worker;
   worker->job = job;
   worker->threads = threads;
@@ -92,15 +102,19 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
   ProcessSpec spec;
   spec.program = program.string();
   spec.argv = {driver.argv.empty() ? spec.program : driver.argv[0]};
-  spec.env = {"OMP_NUM_THREADS=" + std::to_string(threads), "MKL_NUM_THREADS=" + std::to_string(threads)};
+  spec.env = {"OMP_NUM_THREADS=" + std::to_string(threads),
+              "MKL_NUM_THREADS=" + std::to_string(threads)};
   for (const auto& [name, value] : env) spec.env.push_back(name + "=" + value);
   for (std::string& line : worker_variables(identity)) spec.env.push_back(std::move(line));
   std::error_code error;
-  spec.working_dir = fs::is_directory(driver.working_dir, error) ? driver.working_dir : options_.session_dir;
+  spec.working_dir =
+      fs::is_directory(driver.working_dir, error) ? driver.working_dir : options_.session_dir;
 
   // The process goes before the pool does, and takes its handlers with it.
   ProcessHandlers handlers;
-  handlers.on_output = [this, raw = worker.get()](bool is_stderr, std::string_view bytes) { on_output(*raw, is_stderr, bytes); };
+  handlers.on_output = [this, raw = worker.get()](bool is_stderr, std::string_view bytes) {
+    on_output(*raw, is_stderr, bytes);
+  };
   handlers.on_exit = [this, id = worker->id](DeathCause cause) { on_exit(id, std::move(cause)); };
   auto process = ChildProcess::start(loop_, spec, std::move(handlers));
   if (!process.ok()) return process.status().with_context("starting a worker");
@@ -111,12 +125,14 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
   return worker;
 }
 
-WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor& start, std::uint32_t threads) {
+WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor& start,
+                                            std::uint32_t threads) {
   if (!start.spec.env.empty()) return nullptr;
   WorkerPtr best;
   for (const auto& [id, worker] : workers_) {
-    bool fits = worker->job == job && worker->spec.class_name.empty() && worker->end_reason.empty() &&
-                worker->threads == threads && !worker->own_environment;
+    bool fits = worker->job == job && worker->spec.class_name.empty() &&
+                worker->end_reason.empty() && worker->threads == threads &&
+                !worker->own_environment;
     if (fits && (!best || (worker->channel && !best->channel))) best = worker;
   }
   return best;
@@ -124,14 +140,20 @@ WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor
 
 bool WorkerPool::join_start(const control::StartActor& wanted, ControlAnswerer& answer) {
   for (const auto& start : starts_) {
-    if (start->request.spec.actor != wanted.spec.actor || start->request.incarnation != wanted.incarnation) continue;
+    if (start->request.spec.actor != wanted.spec.actor ||
+        start->request.incarnation != wanted.incarnation)
+      continue;
     start->answer = std::move(answer);
     return true;
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker->spec.actor != wanted.spec.actor || worker->incarnation != wanted.incarnation || worker->spec.actor.is_none()) continue;
-    if (worker->serving) answer(ControlAnswer{served_address(*worker)});
-    else worker->start_answer = std::move(answer);
+    if (worker->spec.actor != wanted.spec.actor || worker->incarnation != wanted.incarnation ||
+        worker->spec.actor.is_none())
+      continue;
+    if (worker->serving)
+      answer(ControlAnswer{served_address(*worker)});
+    else
+      worker->start_answer = std::move(answer);
     return true;
   }
   return false;
@@ -140,35 +162,42 @@ bool WorkerPool::join_start(const control::StartActor& wanted, ControlAnswerer& 
 std::vector<control::ActorInstance> WorkerPool::serving() const {
   std::vector<control::ActorInstance> actors;
   for (const auto& [id, worker] : workers_) {
-    if (worker->hosted) worker->hosted->list(actors);
-    else if (worker->serving) actors.push_back({worker->spec.actor, worker->incarnation});
+    if (worker->hosted)
+      worker->hosted->list(actors);
+    else if (worker->serving)
+      actors.push_back({worker->spec.actor, worker->incarnation});
   }
   return actors;
 }
 
-void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
+void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline,
+                             ControlAnswerer answer) {
   if (join_start(request, answer)) return;
   // What was reserved for it is what it sees, whatever its creator says.
   if (!request.gpus.empty()) {
-    for (auto& [name, value] : gpu_environment(options_.gpu_names, request.gpus)) request.spec.env[name] = value;
+    for (auto& [name, value] : gpu_environment(options_.gpu_names, request.gpus))
+      request.spec.env[name] = value;
   }
   auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
   starts_.push_back(start);
   const control::StartActor& wanted = start->request;
-  programs_.find(wanted.driver, wanted.driver_node, deadline, [this, alive = alive_, start](Result<fs::path> program) {
-    if (!*alive) return;
-    const auto go = [this, alive, start](const Result<fs::path>& ready) {
-      if (!*alive) return;
-      starts_.remove(start);
-      if (start->answer) begin(*start, ready);
-    };
-    if (!program.ok() || !callbacks_.find_folder || !start->answer) return go(program);
-    callbacks_.find_folder(start->job, start->request, start->deadline, [start, program, go](Result<std::string> folder) {
-      if (!folder.ok()) return go(folder.status());
-      start->request.driver.working_dir = *std::move(folder);
-      go(program);
-    });
-  });
+  programs_.find(wanted.driver, wanted.driver_node, deadline,
+                 [this, alive = alive_, start](Result<fs::path> program) {
+                   if (!*alive) return;
+                   const auto go = [this, alive, start](const Result<fs::path>& ready) {
+                     if (!*alive) return;
+                     starts_.remove(start);
+                     if (start->answer) begin(*start, ready);
+                   };
+                   if (!program.ok() || !callbacks_.find_folder || !start->answer)
+                     return go(program);
+                   callbacks_.find_folder(start->job, start->request, start->deadline,
+                                          [start, program, go](Result<std::string> folder) {
+                                            if (!folder.ok()) return go(folder.status());
+                                            start->request.driver.working_dir = *std::move(folder);
+                                            go(program);
+                                          });
+                 });
 }
 
 void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
@@ -205,78 +234,99 @@ void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32
     made->spec.class_name = "shared";
     made->spec.outlives_job = spec.outlives_job;
     HostedActors::Callbacks callbacks;
-    callbacks.exited = [this, job = start.job](control::ActorsExited exited) { callbacks_.on_actors_exited(job, std::move(exited)); };
+    callbacks.exited = [this, job = start.job](control::ActorsExited exited) {
+      callbacks_.on_actors_exited(job, std::move(exited));
+    };
     callbacks.emptied = [this, weak = std::weak_ptr<Worker>(made)] {
       if (WorkerPtr idle = weak.lock()) arm_idle_timer(idle);
     };
-    made->hosted = std::make_unique<HostedActors>(loop_, start.job, address_of(*made), std::move(callbacks));
+    made->hosted =
+        std::make_unique<HostedActors>(loop_, start.job, address_of(*made), std::move(callbacks));
     if (made->channel) made->hosted->on_connected(made->channel);
     shared_[key] = worker = std::move(made);
   }
-  worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline, std::move(start.answer));
+  worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
+                        std::move(start.answer));
 }
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0 || draining_) return;
-  programs_.find(driver, "", deadline_after(std::chrono::seconds(10)), [this, alive = alive_, job, driver, count](Result<fs::path> program) {
-    if (!*alive || !program.ok() || draining_) return;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      auto worker = spawn(job, driver, *program, {}, 1);
-      if (!worker.ok()) return LOG(warn, "warm worker: {}", worker.status().message());
-    }
-  });
+  programs_.find(driver, "", deadline_after(std::chrono::seconds(10)),
+                 [this, alive = alive_, job, driver, count](Result<fs::path> program) {
+                   if (!*alive || !program.ok() || draining_) return;
+                   for (std::uint32_t i = 0; i < count; ++i) {
+                     auto worker = spawn(job, driver, *program, {}, 1);
+                     if (!worker.ok())
+                       return LOG(warn, "warm worker: {}", worker.status().message());
+                   }
+                 });
 }
 
 void WorkerPool::arm_idle_timer(const WorkerPtr& worker) {
   worker->timer.expires_after(options_.shared_idle);
-  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
-    WorkerPtr idle = weak.lock();
-    if (!ec && idle && *alive && idle->hosted->size() == 0) end_worker(*idle, "it had no shared actor left", options_.end_grace);
-  });
+  worker->timer.async_wait(
+      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+        WorkerPtr idle = weak.lock();
+        if (!ec && idle && *alive && idle->hosted->size() == 0)
+          end_worker(*idle, "it had no shared actor left", options_.end_grace);
+      });
 }
 
 void WorkerPool::arm_timer(const WorkerPtr& worker) {
   worker->timer.expires_at(worker->start_deadline);
-  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
-    WorkerPtr late = weak.lock();
-    if (ec || !late || !*alive || !late->start_answer) return;
-    std::string doing = late->channel ? "its constructor has not returned" : "its process has not connected";
-    answer_start(*late, deadline_exceeded("actor " + late->spec.class_name + " was not ready at the deadline: " + doing));
-    end_worker(*late, "it was not ready at its deadline", std::chrono::milliseconds(0));
-  });
+  worker->timer.async_wait(
+      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+        WorkerPtr late = weak.lock();
+        if (ec || !late || !*alive || !late->start_answer) return;
+        std::string doing =
+            late->channel ? "its constructor has not returned" : "its process has not connected";
+        answer_start(*late, deadline_exceeded("actor " + late->spec.class_name +
+                                              " was not ready at the deadline: " + doing));
+        end_worker(*late, "it was not ready at its deadline", std::chrono::milliseconds(0));
+      });
 }
 
 std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
   auto found = workers_.find(channel->peer().worker);
-  if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return std::nullopt;
+  if (found == workers_.end() || found->second->channel ||
+      found->second->process->pid() != channel->peer().pid)
+    return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
-  const auto took = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
+  const auto took = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
   stats_.connected_sum_ns += took;
   ++stats_.connected[activity::bucket_of(took)];
-  if (worker->hosted) worker->hosted->on_connected(channel);
-  else if (!worker->spec.class_name.empty()) assign(worker);
+  if (worker->hosted)
+    worker->hosted->on_connected(channel);
+  else if (!worker->spec.class_name.empty())
+    assign(worker);
   return worker->job;
 }
 
 void WorkerPool::on_disconnected(WorkerId id) {
   auto found = workers_.find(id);
-  if (found != workers_.end() && found->second->end_reason.empty()) found->second->process->end(options_.end_grace);
+  if (found != workers_.end() && found->second->end_reason.empty())
+    found->second->process->end(options_.end_grace);
 }
 
 void WorkerPool::assign(const WorkerPtr& worker) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - steady_now());
-  ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)), control::BuildActor{worker->spec, worker->incarnation}};
-  send_request(*worker->channel, request, [this, alive = alive_, worker](Result<ControlAnswer> built) {
-    if (*alive) on_built(worker, built);
-  });
+  auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - steady_now());
+  ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)),
+                         control::BuildActor{worker->spec, worker->incarnation}};
+  send_request(*worker->channel, request,
+               [this, alive = alive_, worker](Result<ControlAnswer> built) {
+                 if (*alive) on_built(worker, built);
+               });
 }
 
 void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built) {
   if (!worker->start_answer) return;  // the deadline was faster
   if (!built.ok()) {
-    // When the process died while building, its end says more than the broken connection does; on_exit() answers.
+    // When the process died while building, its end says more than the broken connection does;
+    // on_exit() answers.
     if (built.status().code() == ErrorCode::kUnavailable && worker->channel->closed()) return;
     answer_start(*worker, built.status());
     end_worker(*worker, "its constructor failed", options_.end_grace);
@@ -298,7 +348,8 @@ ActorAddress WorkerPool::address_of(const Worker& worker) const {
   ActorAddress address;
   address.worker = worker.id;
   address.node = options_.node;
-  address.unix_path = WorkerEnvironment{worker.id, {}, {}, {}, options_.session_dir, ""}.socket_path();
+  address.unix_path =
+      WorkerEnvironment{worker.id, {}, {}, {}, options_.session_dir, ""}.socket_path();
   address.node_address = options_.node_address;
   address.pid = worker.process->pid();
   return address;
@@ -323,7 +374,8 @@ void WorkerPool::send_lines(Worker& worker, bool is_stderr, std::vector<std::str
   event.job = worker.job;
   event.worker = worker.id;
   event.node = options_.node;
-  event.class_name = worker.spec.log_prefix.empty() ? worker.spec.class_name : worker.spec.log_prefix;
+  event.class_name =
+      worker.spec.log_prefix.empty() ? worker.spec.class_name : worker.spec.log_prefix;
   event.pid = worker.process->pid();
   event.is_stderr = is_stderr;
   event.lines = std::move(lines);
@@ -335,9 +387,12 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   if (found == workers_.end()) return;
   WorkerPtr worker = found->second;
   workers_.erase(found);
-  if (!worker->end_reason.empty() || cause.exit_code == 0) ++stats_.ended;
-  else ++(cause.signal != 0 ? stats_.crashed : stats_.failed);
-  for (bool is_stderr : {false, true}) send_lines(*worker, is_stderr, worker->lines[is_stderr].finish());
+  if (!worker->end_reason.empty() || cause.exit_code == 0)
+    ++stats_.ended;
+  else
+    ++(cause.signal != 0 ? stats_.crashed : stats_.failed);
+  for (bool is_stderr : {false, true})
+    send_lines(*worker, is_stderr, worker->lines[is_stderr].finish());
   if (!worker->end_reason.empty()) {
     cause.text = worker->end_reason + " (" + cause.text + ")";
   } else if (is_crash(cause.signal)) {
@@ -354,12 +409,15 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   if (worker->hosted) {
     worker->hosted->on_exit(cause);
   } else if (worker->start_answer) {
-    std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) + " on node " +
-                       options_.node.short_hex() + ") died while it was built: " + cause.text;
+    std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) +
+                       " on node " + options_.node.short_hex() +
+                       ") died while it was built: " + cause.text;
     if (!cause.output_tail.empty()) text += "\n" + cause.output_tail;
     answer_start(*worker, actor_died(std::move(text)));
   } else if (worker->serving) {
-    callbacks_.on_actor_exited(worker->job, control::ActorExited{worker->spec.actor, worker->incarnation, std::move(cause)});
+    callbacks_.on_actor_exited(
+        worker->job,
+        control::ActorExited{worker->spec.actor, worker->incarnation, std::move(cause)});
   }
   if (workers_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
@@ -367,59 +425,71 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
 Status WorkerPool::attach(const Preamble& preamble, FileDescriptor& socket) {
   auto found = workers_.find(preamble.target);
   if (found == workers_.end() || !found->second->channel) {
-    return not_found("node " + options_.node.short_hex() + " has no worker " + preamble.target.short_hex() + " (any more)");
+    return not_found("node " + options_.node.short_hex() + " has no worker " +
+                     preamble.target.short_hex() + " (any more)");
   }
   return found->second->channel->send(encode_attach(preamble, std::move(socket)));
 }
 
-void WorkerPool::end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace) {
+void WorkerPool::end_worker(Worker& worker, const std::string& reason,
+                            std::chrono::milliseconds grace) {
   if (worker.end_reason.empty()) worker.end_reason = reason;
   worker.process->end(grace);
 }
 
 void WorkerPool::stop_actor(const control::StopActor& stop) {
   for (const auto& start : starts_) {
-    const bool wanted = start->request.spec.actor == stop.actor && start->request.incarnation == stop.incarnation;
+    const bool wanted =
+        start->request.spec.actor == stop.actor && start->request.incarnation == stop.incarnation;
     if (wanted && start->answer) std::exchange(start->answer, nullptr)(cancelled(stop.reason));
   }
   for (const auto& [id, worker] : workers_) {
     if (worker->hosted && worker->hosted->stop(stop)) return;
     if (worker->spec.actor != stop.actor || worker->incarnation != stop.incarnation) continue;
-    if (stop.drain && worker->serving && worker->channel) drain(worker, stop.grace, stop.reason);
-    else end_worker(*worker, stop.reason, stop.grace);
+    if (stop.drain && worker->serving && worker->channel)
+      drain(worker, stop.grace, stop.reason);
+    else
+      end_worker(*worker, stop.reason, stop.grace);
   }
 }
 
 std::vector<GuardedWorker> WorkerPool::guarded() const {
   std::vector<GuardedWorker> found;
   for (const auto& [id, worker] : workers_) {
-    if (!worker->end_reason.empty() || (worker->spec.class_name.empty() && !worker->hosted)) continue;
-    const std::string name = worker->hosted ? "a process of shared actors" : "actor " + worker->spec.class_name + " " + worker->spec.actor.short_hex();
+    if (!worker->end_reason.empty() || (worker->spec.class_name.empty() && !worker->hosted))
+      continue;
+    const std::string name =
+        worker->hosted ? "a process of shared actors"
+                       : "actor " + worker->spec.class_name + " " + worker->spec.actor.short_hex();
     found.push_back({id, worker->process->pid(), name});
   }
   return found;
 }
 
 void WorkerPool::stop_worker(const WorkerId& id, const std::string& reason) {
-  if (auto found = workers_.find(id); found != workers_.end()) end_worker(*found->second, reason, std::chrono::milliseconds(0));
+  if (auto found = workers_.find(id); found != workers_.end())
+    end_worker(*found->second, reason, std::chrono::milliseconds(0));
 }
 
-void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason) {
+void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace,
+                       const std::string& reason) {
   const Deadline by = deadline_after(grace);
   if (!worker->end_reason.empty() && by >= worker->drained_by) return;
   if (worker->end_reason.empty()) {
     worker->end_reason = reason;
-    ControlRequest request{worker->job, grace, control::DrainActor{worker->spec.actor, worker->incarnation}};
+    ControlRequest request{worker->job, grace,
+                           control::DrainActor{worker->spec.actor, worker->incarnation}};
     send_request(*worker->channel, request, [](Result<ControlAnswer>) {});  // its end is the answer
   }
   worker->drained_by = by;
   worker->timer.expires_at(by);
-  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
-    WorkerPtr late = weak.lock();
-    if (ec || !late || !*alive) return;
-    late->end_reason += "; it had not served its calls in time and was killed";
-    late->process->end(std::chrono::milliseconds(0));
-  });
+  worker->timer.async_wait(
+      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+        WorkerPtr late = weak.lock();
+        if (ec || !late || !*alive) return;
+        late->end_reason += "; it had not served its calls in time and was killed";
+        late->process->end(std::chrono::milliseconds(0));
+      });
 }
 
 void WorkerPool::list(WorkerList& to) const {
@@ -431,13 +501,16 @@ void WorkerPool::list(WorkerList& to) const {
     info.pid = worker->process->pid();
     info.actor = worker->spec.actor;
     info.class_name = worker->hosted ? "" : worker->spec.class_name;
-    info.actors = worker->hosted ? static_cast<std::uint32_t>(worker->hosted->size()) : worker->spec.class_name.empty() ? 0 : 1;
-    info.state = !worker->end_reason.empty()        ? "ending"
-                 : worker->hosted                   ? "shared"
-                 : worker->spec.class_name.empty()  ? "idle"
-                 : worker->serving                  ? "actor"
-                                                    : "starting";
-    info.age = std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - worker->started);
+    info.actors = worker->hosted ? static_cast<std::uint32_t>(worker->hosted->size())
+                  : worker->spec.class_name.empty() ? 0
+                                                    : 1;
+    info.state = !worker->end_reason.empty()       ? "ending"
+                 : worker->hosted                  ? "shared"
+                 : worker->spec.class_name.empty() ? "idle"
+                 : worker->serving                 ? "actor"
+                                                   : "starting";
+    info.age =
+        std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - worker->started);
     to.push_back(std::move(info));
   }
 }
@@ -454,23 +527,27 @@ pid_t WorkerPool::process_of(ActorId actor, std::string* class_name) const {
 
 std::size_t WorkerPool::starting() const {
   std::size_t count = starts_.size();
-  for (const auto& [id, worker] : workers_) count += !worker->hosted && !worker->spec.class_name.empty() && !worker->serving;
+  for (const auto& [id, worker] : workers_)
+    count += !worker->hosted && !worker->spec.class_name.empty() && !worker->serving;
   return count;
 }
 
 void WorkerPool::end_job(JobId job) {
   for (const auto& start : starts_) {
-    if (start->answer && start->job == job && !start->request.spec.outlives_job) std::exchange(start->answer, nullptr)(cancelled("its job ended"));
+    if (start->answer && start->job == job && !start->request.spec.outlives_job)
+      std::exchange(start->answer, nullptr)(cancelled("its job ended"));
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker->job == job && !worker->spec.outlives_job) end_worker(*worker, "its job ended", options_.end_grace);
+    if (worker->job == job && !worker->spec.outlives_job)
+      end_worker(*worker, "its job ended", options_.end_grace);
   }
 }
 
 void WorkerPool::begin_drain() {
   if (std::exchange(draining_, true)) return;
   for (const auto& [id, worker] : workers_) {
-    if (worker->spec.class_name.empty() && worker->end_reason.empty()) end_worker(*worker, "its node is being drained", options_.end_grace);
+    if (worker->spec.class_name.empty() && worker->end_reason.empty())
+      end_worker(*worker, "its node is being drained", options_.end_grace);
   }
 }
 
@@ -480,8 +557,10 @@ void WorkerPool::end_all(const std::string& reason, std::function<void()> done) 
   on_empty_ = std::move(done);
   for (const auto& [id, worker] : workers_) {
     // An actor that will be started elsewhere saves its state at its end.
-    if (worker->serving && worker->channel && worker->spec.max_restarts != 0) drain(worker, options_.end_grace, reason);
-    else end_worker(*worker, reason, options_.end_grace);
+    if (worker->serving && worker->channel && worker->spec.max_restarts != 0)
+      drain(worker, options_.end_grace, reason);
+    else
+      end_worker(*worker, reason, options_.end_grace);
   }
 }
 

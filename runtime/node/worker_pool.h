@@ -1,8 +1,9 @@
 // WorkerPool: a node's worker processes, from their start to the report of how they ended.
 //
-// A worker runs one actor. It is started for the actor, or ahead of time (warm) for its job, and is never used again for
-// another: what a dead actor left behind in a process must not touch the next. Shared actors of a job that want the same environment
-// are together in one worker, which ends with them, or with the job.
+// A worker runs one actor. It is started for the actor, or ahead of time (warm) for its job, and is
+// never used again for another: what a dead actor left behind in a process must not touch the next.
+// Shared actors of a job that want the same environment are together in one worker, which ends with
+// them, or with the job.
 #pragma once
 
 #include <array>
@@ -15,11 +16,11 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/core/result.h"
 #include "runtime/control/control.h"
-#include "runtime/observe/activity_layout.h"
+#include "runtime/core/result.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
+#include "runtime/observe/activity_layout.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
@@ -31,10 +32,12 @@ struct WorkerPoolOptions {
   std::string node_address;  // HOST:PORT
   std::string session_dir;
   std::size_t workers_max = 4096;
-  std::uint32_t warm_workers_max = 16;     // per job
+  std::uint32_t warm_workers_max = 16;        // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
-  std::vector<std::string> gpu_names = {};  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
-  std::chrono::milliseconds shared_idle{5000};  // how long a process of shared actors stays without any
+  std::vector<std::string> gpu_names =
+      {};  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
+  std::chrono::milliseconds shared_idle{
+      5000};  // how long a process of shared actors stays without any
 };
 
 struct WorkerPoolCallbacks {
@@ -42,8 +45,11 @@ struct WorkerPoolCallbacks {
   std::function<void(JobId job, control::ActorExited exited)> on_actor_exited;
   std::function<void(JobId job, control::ActorsExited exited)> on_actors_exited;
   std::function<void(LogLines lines)> on_log;
-  /// Where a driver's workers are to start on this node, if its folder has to be brought here first. May be empty.
-  std::function<void(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found)> find_folder{};
+  /// Where a driver's workers are to start on this node, if its folder has to be brought here
+  /// first. May be empty.
+  std::function<void(JobId job, const control::StartActor& start, Deadline deadline,
+                     std::function<void(Result<std::string>)> found)>
+      find_folder{};
 };
 
 /// Since the node started.
@@ -59,33 +65,39 @@ struct WorkerPoolStats {
 /// Lives on the event loop.
 class WorkerPool {
  public:
-  WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options, WorkerPoolCallbacks callbacks);
+  WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
+             WorkerPoolCallbacks callbacks);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
   /// Kills what still runs.
   ~WorkerPool();
 
-  /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address. Errors: what the constructor
-  /// threw (kTaskFailed), kActorDied with the cause when the process ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
+  /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address.
+  /// Errors: what the constructor threw (kTaskFailed), kActorDied with the cause when the process
+  /// ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
   /// restarted), it answers for the one start that there is.
   void start_actor(JobId job, control::StartActor start, Deadline deadline, ControlAnswerer answer);
   /// Starts workers ahead for actors of this program that want no environment of their own.
   void warm(JobId job, const DriverInfo& driver);
 
-  /// A process connected as a worker: answers with its job, or with nothing when this pool did not start it.
+  /// A process connected as a worker: answers with its job, or with nothing when this pool did not
+  /// start it.
   std::optional<JobId> on_connected(const std::shared_ptr<Channel>& channel);
-  /// The worker's connection ended. A process without one is of no use: it gets a moment to end by itself.
+  /// The worker's connection ended. A process without one is of no use: it gets a moment to end by
+  /// itself.
   void on_disconnected(WorkerId id);
   /// A connection for one of the workers came in through the node's port.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
   /// The actors that serve.
   std::vector<control::ActorInstance> serving() const;
-  /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends by itself.
+  /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends
+  /// by itself.
   void stop_actor(const control::StopActor& stop);
   /// Those that have an actor.
   std::vector<GuardedWorker> guarded() const;
-  /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own policy.
+  /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own
+  /// policy.
   void stop_worker(const WorkerId& id, const std::string& reason);
   /// Those that run now. What only the kernel knows of them is not filled in.
   void list(WorkerList& to) const;
@@ -106,7 +118,8 @@ class WorkerPool {
   struct Start;
   using WorkerPtr = std::shared_ptr<Worker>;
   /// What shared actors of one process have in common.
-  using SharedKey = std::tuple<JobId, bool /* outlives it */, std::uint32_t /* threads */, Environment>;
+  using SharedKey =
+      std::tuple<JobId, bool /* outlives it */, std::uint32_t /* threads */, Environment>;
 
   Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const std::filesystem::path& program,
                           const Environment& env, std::uint32_t threads);
@@ -140,7 +153,8 @@ class WorkerPool {
   bool ending_ = false;
   bool draining_ = false;  // the node
   WorkerPoolStats stats_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 
 }  // namespace runtime

@@ -33,10 +33,12 @@ std::vector<ObjectLocation> BorrowTable::drop(Client client) {
   return ended;
 }
 
-std::vector<ObjectLocation> BorrowTable::at(const std::string& endpoint, const NodeId& own_node) const {
+std::vector<ObjectLocation> BorrowTable::at(const std::string& endpoint,
+                                            const NodeId& own_node) const {
   std::vector<ObjectLocation> found;
   for (const auto& [key, borrow] : borrowed_) {
-    if (key.node != own_node && borrow.location.endpoint == endpoint) found.push_back(borrow.location);
+    if (key.node != own_node && borrow.location.endpoint == endpoint)
+      found.push_back(borrow.location);
   }
   return found;
 }

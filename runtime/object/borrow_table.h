@@ -1,7 +1,10 @@
-// BorrowTable: which processes (and stores of other nodes) borrow which objects without having them from the owner itself. Private to runtime/object.
+// BorrowTable: which processes (and stores of other nodes) borrow which objects without having them
+// from the owner itself. Private to runtime/object.
 //
-// Whoever gets a reference straight from the owner is known to it by the call that lent it. One that was passed on would be lost with the process
-// that passed it on; so its receiver tells its node's store, which tells the owner (by way of the owner's node) until nobody here borrows it any more.
+// Whoever gets a reference straight from the owner is known to it by the call that lent it. One
+// that was passed on would be lost with the process that passed it on; so its receiver tells its
+// node's store, which tells the owner (by way of the owner's node) until nobody here borrows it any
+// more.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,8 @@ class BorrowTable {
  public:
   using Client = ExtentTable::Client;
 
-  /// True for the first: the owner is to be told. Counted for a client, or (with `counted` false) once however often it is added.
+  /// True for the first: the owner is to be told. Counted for a client, or (with `counted` false)
+  /// once however often it is added.
   bool add(Client client, const ObjectLocation& location, bool counted = true);
   /// True for the last. False also for one that the client does not borrow.
   bool remove(Client client, const ObjectLocation& location);
@@ -33,7 +37,8 @@ class BorrowTable {
 
  private:
   struct Key {
-    explicit Key(const ObjectLocation& location) : id(location.id), node(location.node), extent(location.extent) {}
+    explicit Key(const ObjectLocation& location)
+        : id(location.id), node(location.node), extent(location.extent) {}
     ObjectId id;
     NodeId node;
     std::uint64_t extent;

@@ -14,8 +14,9 @@
 
 namespace runtime {
 
-/// A sealed object's bytes: read-only pages, aligned to 64, never copied. The object stays where it is while a view (or a copy of it, or a
-/// buffer made from it) is alive, even if its owner frees it or dies. A value; copying costs one atomic increment.
+/// A sealed object's bytes: read-only pages, aligned to 64, never copied. The object stays where it
+/// is while a view (or a copy of it, or a buffer made from it) is alive, even if its owner frees it
+/// or dies. A value; copying costs one atomic increment.
 class BytesView {
  public:
   BytesView() = default;
@@ -27,13 +28,15 @@ class BytesView {
   /// The same bytes as a buffer, for instance as a frame's payload. Holds the pin too.
   const Buffer& buffer() const { return bytes_; }
 
-  /// The bytes as an array. Errors: kInvalidArgument unless the size is a multiple of the element's.
+  /// The bytes as an array. Errors: kInvalidArgument unless the size is a multiple of the
+  /// element's.
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  Result<std::span<const T>> as() const {
+  requires std::is_trivially_copyable_v<T> Result<std::span<const T>> as()
+  const {
     if (bytes_.size() % sizeof(T) != 0) {
-      return invalid_argument("object " + id_.hex() + ": " + std::to_string(bytes_.size()) + " bytes are no whole number of " +
-                              std::to_string(sizeof(T)) + "-byte elements");
+      return invalid_argument("object " + id_.hex() + ": " + std::to_string(bytes_.size()) +
+                              " bytes are no whole number of " + std::to_string(sizeof(T)) +
+                              "-byte elements");
     }
     return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T));
   }
@@ -43,12 +46,15 @@ class BytesView {
   Buffer bytes_;
 };
 
-/// An object that its creator is filling in. Give it to ObjectClient::seal(); dropped unsealed, its memory goes back.
+/// An object that its creator is filling in. Give it to ObjectClient::seal(); dropped unsealed, its
+/// memory goes back.
 class WritableObject {
  public:
   WritableObject() = default;
   WritableObject(WritableObject&& other) noexcept
-      : location_(std::move(other.location_)), data_(std::exchange(other.data_, {})), home_(std::move(other.home_)) {}
+      : location_(std::move(other.location_)),
+        data_(std::exchange(other.data_, {})),
+        home_(std::move(other.home_)) {}
   WritableObject& operator=(WritableObject&& other) noexcept {
     if (this != &other) {
       drop();

@@ -88,8 +88,10 @@ void ExtentTable::release_if_free(Entries::iterator entry) {
   if (entry->second.holder != 0 || entry->second.pins > 0 || entry->second.keeps > 0) return;
   if (entry->second.shared) ended_shared_.push_back(entry->first);
   bytes_of(entry->second) -= entry->second.range.size;
-  if (entry->second.resident) retained_.add(entry->second.range);
-  else ended_.push_back(entry->first);
+  if (entry->second.resident)
+    retained_.add(entry->second.range);
+  else
+    ended_.push_back(entry->first);
   entries_.erase(entry);
 }
 
@@ -103,9 +105,11 @@ bool ExtentTable::surrender(std::uint64_t extent, Client holder) {
 std::vector<Extent> ExtentTable::vacatable(std::uint64_t bytes) const {
   std::vector<std::pair<std::uint64_t, Extent>> found;
   for (const auto& [id, entry] : entries_) {
-    if (entry.resident && entry.surrendered && entry.pins == 0) found.push_back({entry.last_use, {id, entry.range, entry.home}});
+    if (entry.resident && entry.surrendered && entry.pins == 0)
+      found.push_back({entry.last_use, {id, entry.range, entry.home}});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Extent> chosen;
   std::uint64_t sum = 0;
   for (const auto& [last_use, extent] : found) {

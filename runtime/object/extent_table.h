@@ -1,7 +1,10 @@
-// ExtentTable: which ranges of the segment are leased to whom, and who pins them. Plain bookkeeping without I/O.
+// ExtentTable: which ranges of the segment are leased to whom, and who pins them. Plain bookkeeping
+// without I/O.
 //
-// Invariant: a range is in exactly one place: an extent, the retained set (free, its pages still there), the clean set (free, without pages), or taken
-// by take() for an extent that is about to move in. An extent that was vacated has no range until it is settled again: its bytes are elsewhere.
+// Invariant: a range is in exactly one place: an extent, the retained set (free, its pages still
+// there), the clean set (free, without pages), or taken by take() for an extent that is about to
+// move in. An extent that was vacated has no range until it is settled again: its bytes are
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,8 @@ namespace runtime {
 struct Extent {
   std::uint64_t id = 0;
   ByteRange range;         // where it is now
-  std::uint64_t home = 0;  // where it began when it was leased, which is what locations of objects in it are relative to
+  std::uint64_t home = 0;  // where it began when it was leased, which is what locations of objects
+                           // in it are relative to
 };
 
 class ExtentTable {
@@ -30,9 +34,11 @@ class ExtentTable {
 
   explicit ExtentTable(std::uint64_t capacity_bytes);
 
-  /// Leases whole pages, those that already have memory first. Nothing when no free range is long enough.
+  /// Leases whole pages, those that already have memory first. Nothing when no free range is long
+  /// enough.
   std::optional<Extent> lease(std::uint64_t bytes, Client holder);
-  /// The holder is done with it; it is free once nobody pins it. False when the client does not hold it.
+  /// The holder is done with it; it is free once nobody pins it. False when the client does not
+  /// hold it.
   bool give_back(std::uint64_t extent, Client holder);
 
   /// Nothing when the extent is gone.
@@ -42,7 +48,8 @@ class ExtentTable {
   std::optional<Extent> find(std::uint64_t extent) const;
   std::uint64_t pins_of(std::uint64_t extent) const;
 
-  /// The store keeps it in its own name, whatever becomes of its holder: it may be vacated, and ends with unkeep(). Counted. False when it is gone.
+  /// The store keeps it in its own name, whatever becomes of its holder: it may be vacated, and
+  /// ends with unkeep(). Counted. False when it is gone.
   bool keep(std::uint64_t extent);
   /// Undoes one keep(). False when there is none.
   bool unkeep(std::uint64_t extent);
@@ -59,15 +66,18 @@ class ExtentTable {
 
   // -- Moving out and in.
 
-  /// The holder touches it no more without pinning it, so that it may be vacated. False when the client does not hold it.
+  /// The holder touches it no more without pinning it, so that it may be vacated. False when the
+  /// client does not hold it.
   bool surrender(std::uint64_t extent, Client holder);
-  /// Surrendered extents that nobody pins, those used longest ago first, up to `bytes` in all (at least one if there is one).
+  /// Surrendered extents that nobody pins, those used longest ago first, up to `bytes` in all (at
+  /// least one if there is one).
   std::vector<Extent> vacatable(std::uint64_t bytes) const;
   /// The bytes are elsewhere: its range is free. It must be vacatable.
   void vacate(std::uint64_t extent);
   /// Takes a free range; nothing when none is long enough.
   std::optional<ByteRange> take(std::uint64_t bytes);
-  /// Moves a vacated extent into a taken range of its size. False when it has ended meanwhile; the range is free again then.
+  /// Moves a vacated extent into a taken range of its size. False when it has ended meanwhile; the
+  /// range is free again then.
   bool settle(std::uint64_t extent, ByteRange range);
   /// A taken range that was not needed.
   void put_back(ByteRange range) { retained_.add(range); }
@@ -75,7 +85,8 @@ class ExtentTable {
   /// Vacated extents that ended since the last call: what is kept of them elsewhere can go.
   std::vector<std::uint64_t> take_ended() { return std::exchange(ended_, {}); }
 
-  /// Takes up to `bytes` of free ranges whose pages should go back to the system; give them to discarded() afterwards.
+  /// Takes up to `bytes` of free ranges whose pages should go back to the system; give them to
+  /// discarded() afterwards.
   std::optional<ByteRange> take_retained(std::uint64_t bytes) { return retained_.take_last(bytes); }
   void discarded(ByteRange range) { clean_.add(range); }
 
@@ -92,15 +103,15 @@ class ExtentTable {
 
  private:
   struct Entry {
-    ByteRange range;          // only the size counts while it is not resident
+    ByteRange range;  // only the size counts while it is not resident
     std::uint64_t home = 0;
-    Client holder = 0;        // 0: given back
+    Client holder = 0;  // 0: given back
     std::uint64_t pins = 0;
     std::uint64_t keeps = 0;  // in the store's own name
     std::uint64_t last_use = 0;
     bool surrendered = false;
     bool resident = true;
-    bool shared = false;      // with other nodes
+    bool shared = false;  // with other nodes
   };
   struct Holdings {
     std::unordered_map<std::uint64_t, std::uint64_t> pins;  // extent -> count

@@ -14,7 +14,8 @@ namespace runtime::object_detail {
 
 namespace {
 
-// Without a connection and without a byte in between, so often (each after twice the pause of the one before) until a node counts as gone.
+// Without a connection and without a byte in between, so often (each after twice the pause of the
+// one before) until a node counts as gone.
 constexpr int kReconnectsMax = 5;
 constexpr std::chrono::milliseconds kReconnectPause{20};
 // Objects of fewer parts come from their own node: asking it whom else to ask would take as long.
@@ -25,7 +26,8 @@ constexpr std::chrono::seconds kProgressPause{2};
 constexpr std::chrono::seconds kCopyIdle{5};
 
 Status has_left(const ObjectLocation& location) {
-  return object_lost("node " + location.node.short_hex() + " at " + location.endpoint + " has left the cluster, and the object with it");
+  return object_lost("node " + location.node.short_hex() + " at " + location.endpoint +
+                     " has left the cluster, and the object with it");
 }
 
 }  // namespace
@@ -37,15 +39,17 @@ struct Fetcher::Replica {
   std::uint64_t bytes = 0;  // of its extent
   Deadline asked = steady_now();
   bool whole = false;
-  bool ended = false;       // the object has: it is of no use any more
+  bool ended = false;  // the object has: it is of no use any more
   std::uint64_t last_use = 0;
   std::vector<Done> waiting;
   std::weak_ptr<Pull> pull;
 };
 
-/// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk never lands in memory that is used anew.
+/// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk
+/// never lands in memory that is used anew.
 struct Fetcher::Pull {
-  Pull(std::shared_ptr<StoreMemory> memory, std::uint64_t extent) : memory(std::move(memory)), extent(extent) {}
+  Pull(std::shared_ptr<StoreMemory> memory, std::uint64_t extent)
+      : memory(std::move(memory)), extent(extent) {}
   ~Pull() {
     if (keep) return;
     memory->loop.post([memory = memory, extent = extent] {
@@ -55,7 +59,8 @@ struct Fetcher::Pull {
   }
 
   bool has(ByteRange bytes) const {
-    for (std::uint64_t chunk = bytes.begin / chunk_bytes; chunk * chunk_bytes < bytes.end(); ++chunk) {
+    for (std::uint64_t chunk = bytes.begin / chunk_bytes; chunk * chunk_bytes < bytes.end();
+         ++chunk) {
       if (!here[chunk]) return false;
     }
     return true;
@@ -69,26 +74,28 @@ struct Fetcher::Pull {
   std::shared_ptr<StoreMemory> memory;
   const std::uint64_t extent;
   ObjectLocation source;
-  std::string from;            // the endpoint that serves it
-  std::uint64_t round = 0;     // grows when another serves it
+  std::string from;         // the endpoint that serves it
+  std::uint64_t round = 0;  // grows when another serves it
   bool choosing = false;
   std::shared_ptr<Replica> replica;
   std::map<int, std::shared_ptr<Channel>> streams;  // those that are open
   int opening = 0;
-  int failures = 0;            // to connect, since the last part came
+  int failures = 0;  // to connect, since the last part came
   std::uint64_t chunk_bytes = 1;
-  std::uint64_t asked = 0;     // bytes, up to here
-  std::deque<ByteRange> again; // asked for on a connection that broke, or of a node that had it no more
-  std::vector<bool> here;      // by chunk
+  std::uint64_t asked = 0;  // bytes, up to here
+  std::deque<ByteRange>
+      again;               // asked for on a connection that broke, or of a node that had it no more
+  std::vector<bool> here;  // by chunk
   std::uint64_t received = 0;
   int in_flight = 0;
   int last_stream = -1;
-  std::vector<Waiter> waiters; // other nodes
+  std::vector<Waiter> waiters;  // other nodes
   bool over = false;
-  bool keep = false;           // the copy is whole: the extent stays
+  bool keep = false;  // the copy is whole: the extent stays
 };
 
-Fetcher::Fetcher(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers, const ObjectStoreOptions& options)
+Fetcher::Fetcher(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers,
+                 const ObjectStoreOptions& options)
     : memory_(std::move(memory)), peers_(std::move(peers)), options_(options) {}
 
 void Fetcher::fetch(const ObjectLocation& location, Deadline room_deadline, Done done) {
@@ -105,12 +112,14 @@ void Fetcher::fetch(const ObjectLocation& location, Deadline room_deadline, Done
   start(location, room_deadline, replica);
 }
 
-void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica) {
+void Fetcher::start(const ObjectLocation& location, Deadline room_deadline,
+                    std::shared_ptr<Replica> replica) {
   const std::string what = std::to_string(location.size) + " bytes";
   replica->location = location;
   replica->home = location.endpoint;
   if (location.size > memory_->table.capacity_bytes()) {
-    return finish(replica, resource_exhausted(what + " are more than this node's object store of " + std::to_string(memory_->table.capacity_bytes()) +
+    return finish(replica, resource_exhausted(what + " are more than this node's object store of " +
+                                              std::to_string(memory_->table.capacity_bytes()) +
                                               " bytes takes"));
   }
   auto attempt = [self = shared_from_this(), location, replica] {
@@ -119,14 +128,17 @@ void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std:
     return extent.has_value();
   };
   auto give_up = [self = shared_from_this(), replica, what] {
-    const std::string why = self->memory_->full ? self->memory_->full(replica->location.size) : "it was stopped";
+    const std::string why =
+        self->memory_->full ? self->memory_->full(replica->location.size) : "it was stopped";
     self->finish(replica, resource_exhausted("no room for a copy of " + what + ": " + why));
   };
-  memory_->line->wait(object_bytes(location.size), kStoreItself, room_deadline, std::move(attempt), std::move(give_up));
+  memory_->line->wait(object_bytes(location.size), kStoreItself, room_deadline, std::move(attempt),
+                      std::move(give_up));
   if (memory_->balance) memory_->balance();
 }
 
-void Fetcher::pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica) {
+void Fetcher::pull_into(const Extent& extent, const ObjectLocation& location,
+                        std::shared_ptr<Replica> replica) {
   auto pull = std::make_shared<Pull>(memory_, extent.id);
   pull->source = location;
   pull->from = location.endpoint;
@@ -142,8 +154,10 @@ void Fetcher::pull_into(const Extent& extent, const ObjectLocation& location, st
   replica->location.offset = extent.range.begin + sizeof(ObjectHeader);
   memory_->segment->stamp(replica->location, ObjectHeader::kWriting);
   if (options_.is_member) watch_progress(pull);
-  if (pull->here.size() >= kTreeChunksMin) choose_source(pull, "");
-  else open_streams(pull);
+  if (pull->here.size() >= kTreeChunksMin)
+    choose_source(pull, "");
+  else
+    open_streams(pull);
 }
 
 // -- From where
@@ -153,26 +167,34 @@ void Fetcher::choose_source(const PullPtr& pull, std::string failed) {
   ++pull->round;
   pull->streams.clear();
   object_wire::Source question{pull->source, memory_->endpoint, std::move(failed)};
-  peers_->ask(pull->source.endpoint, question, deadline_after(kSourceTimeout), [self = shared_from_this(), pull](Result<object_wire::Reply> reply) {
-    pull->choosing = false;
-    if (self->stopped_ || pull->over) return;
-    auto* found = reply.ok() ? std::get_if<object_wire::SourceFound>(&*reply) : nullptr;
-    // Without an answer its own node is tried as if nothing had been asked: that says what is wrong.
-    pull->from = found && !found->endpoint.empty() ? found->endpoint : pull->source.endpoint;
-    self->open_streams(pull);
-  });
+  peers_->ask(pull->source.endpoint, question, deadline_after(kSourceTimeout),
+              [self = shared_from_this(), pull](Result<object_wire::Reply> reply) {
+                pull->choosing = false;
+                if (self->stopped_ || pull->over) return;
+                auto* found = reply.ok() ? std::get_if<object_wire::SourceFound>(&*reply) : nullptr;
+                // Without an answer its own node is tried as if nothing had been asked: that says
+                // what is wrong.
+                pull->from =
+                    found && !found->endpoint.empty() ? found->endpoint : pull->source.endpoint;
+                self->open_streams(pull);
+              });
 }
 
 void Fetcher::open_streams(const PullPtr& pull) {
-  for (int stream = 0; stream < options_.streams && (stream == 0 || static_cast<std::size_t>(stream) < pull->here.size()); ++stream) open_stream(pull, stream);
+  for (int stream = 0; stream < options_.streams &&
+                       (stream == 0 || static_cast<std::size_t>(stream) < pull->here.size());
+       ++stream)
+    open_stream(pull, stream);
 }
 
 void Fetcher::open_stream(const PullPtr& pull, int stream) {
   ++pull->opening;
-  peers_->with(pull->from, stream, [self = shared_from_this(), pull, round = pull->round, stream](Result<std::shared_ptr<Channel>> channel) {
-    --pull->opening;
-    if (round == pull->round) self->on_stream(pull, stream, std::move(channel));
-  });
+  peers_->with(pull->from, stream,
+               [self = shared_from_this(), pull, round = pull->round,
+                stream](Result<std::shared_ptr<Channel>> channel) {
+                 --pull->opening;
+                 if (round == pull->round) self->on_stream(pull, stream, std::move(channel));
+               });
 }
 
 void Fetcher::on_stream(const PullPtr& pull, int stream, Result<std::shared_ptr<Channel>> channel) {
@@ -191,12 +213,14 @@ void Fetcher::lost_stream(const PullPtr& pull, int stream, Status why) {
   if (pull->failures >= kReconnectsMax) return unreachable(pull, std::move(why));
   // A node that is known to have left is not tried again.
   if (pull->failures == 0 && options_.is_member) fail_if_left(pull);
-  auto pause = std::make_shared<Timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
+  auto pause =
+      std::make_shared<Timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
   ++pull->opening;
-  pause->async_wait([self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
-    --pull->opening;
-    if (!self->stopped_ && !pull->over) self->open_stream(pull, stream);
-  });
+  pause->async_wait(
+      [self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
+        --pull->opening;
+        if (!self->stopped_ && !pull->over) self->open_stream(pull, stream);
+      });
 }
 
 void Fetcher::fail_if_left(const PullPtr& pull) {
@@ -207,7 +231,8 @@ void Fetcher::fail_if_left(const PullPtr& pull) {
 
 void Fetcher::watch_progress(const PullPtr& pull) {
   auto timer = std::make_shared<Timer>(memory_->loop.context(), kProgressPause);
-  timer->async_wait([weak = weak_from_this(), weak_pull = std::weak_ptr<Pull>(pull), received = pull->received, timer](const boost::system::error_code& ec) {
+  timer->async_wait([weak = weak_from_this(), weak_pull = std::weak_ptr<Pull>(pull),
+                     received = pull->received, timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
     auto pull = weak_pull.lock();
     if (ec || !self || !pull || self->stopped_ || pull->over) return;
@@ -221,17 +246,21 @@ void Fetcher::unreachable(const PullPtr& pull, Status why) {
   auto decide = [self = shared_from_this(), pull, node, why = std::move(why)](bool is_member) {
     if (pull->over) return;
     if (!is_member) return self->fail(pull, has_left(pull->source));
-    self->fail(pull, why.with_context("node " + node.short_hex() + " at " + pull->source.endpoint + " cannot be reached"));
+    self->fail(pull, why.with_context("node " + node.short_hex() + " at " + pull->source.endpoint +
+                                      " cannot be reached"));
   };
-  if (options_.is_member) options_.is_member(node, std::move(decide));
-  else decide(true);
+  if (options_.is_member)
+    options_.is_member(node, std::move(decide));
+  else
+    decide(true);
 }
 
 // -- Parts
 
 void Fetcher::pump(const PullPtr& pull) {
   const std::uint64_t size = pull->source.size;
-  const int in_flight_max = std::max(options_.chunks_in_flight_max, static_cast<int>(pull->streams.size()));
+  const int in_flight_max =
+      std::max(options_.chunks_in_flight_max, static_cast<int>(pull->streams.size()));
   while (!pull->over && !pull->streams.empty() && pull->in_flight < in_flight_max) {
     ByteRange part;
     if (!pull->again.empty()) {
@@ -256,44 +285,54 @@ void Fetcher::ask(const PullPtr& pull, int stream, ByteRange part) {
   // Touched a part at a time, so that other connections get their turn in between.
   const std::uint64_t page = at / kPageBytes * kPageBytes;
   if (part.size >= kPageBytes && !memory_->segment->is_populated(page, at + part.size - page)) {
-    if (Status status = memory_->segment->populate(page, at + part.size - page); !status.ok()) return fail(pull, std::move(status));
+    if (Status status = memory_->segment->populate(page, at + part.size - page); !status.ok())
+      return fail(pull, std::move(status));
   }
   ++pull->in_flight;
   Message request;
   request.kind = FrameKind::kObject;
-  request.meta = object_wire::encode_request(object_wire::Read{pull->source, part.begin, part.size});
-  pull->streams[stream]->request_into(std::move(request), deadline_after(options_.chunk_timeout), {memory_->segment->writable() + at, part.size}, pull,
-                                      [self = shared_from_this(), pull, round = pull->round, stream, part](Result<Message> reply) {
-                                        self->on_chunk(pull, round, stream, part, std::move(reply));
-                                      });
+  request.meta =
+      object_wire::encode_request(object_wire::Read{pull->source, part.begin, part.size});
+  pull->streams[stream]->request_into(
+      std::move(request), deadline_after(options_.chunk_timeout),
+      {memory_->segment->writable() + at, part.size}, pull,
+      [self = shared_from_this(), pull, round = pull->round, stream, part](Result<Message> reply) {
+        self->on_chunk(pull, round, stream, part, std::move(reply));
+      });
 }
 
-void Fetcher::on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part, Result<Message> reply) {
+void Fetcher::on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part,
+                       Result<Message> reply) {
   --pull->in_flight;
   if (pull->over) return;
   Status status = reply.status();
   const bool broken = !status.ok() && status.code() == ErrorCode::kUnavailable;
   if (status.ok()) status = object_wire::decode_reply(reply->meta).status();
   if (status.ok() && reply->payload.size() != part.size) {
-    status = invalid_argument("a chunk of " + std::to_string(reply->payload.size()) + " bytes came instead of " + std::to_string(part.size));
+    status = invalid_argument("a chunk of " + std::to_string(reply->payload.size()) +
+                              " bytes came instead of " + std::to_string(part.size));
   }
   if (!status.ok()) {
     pull->again.push_back(part);
     if (round != pull->round) return pump(pull);  // asked of another node than now
     if (broken) {
       auto open = pull->streams.find(stream);
-      if (open == pull->streams.end() || !open->second->closed()) return pump(pull);  // another of its parts has seen to it
+      if (open == pull->streams.end() || !open->second->closed())
+        return pump(pull);  // another of its parts has seen to it
       return lost_stream(pull, stream, std::move(status));
     }
     if (pull->from != pull->source.endpoint) return choose_source(pull, pull->from);
     if (status.code() == ErrorCode::kNotFound) {
-      status = object_lost("node " + pull->source.node.short_hex() + " is gone, and another one answers at its address, " + pull->source.endpoint);
+      status =
+          object_lost("node " + pull->source.node.short_hex() +
+                      " is gone, and another one answers at its address, " + pull->source.endpoint);
     }
     return fail(pull, std::move(status));
   }
   // Small ones arrive in a block of the connection.
   std::byte* target = memory_->segment->writable() + pull->replica->location.offset + part.begin;
-  if (part.size > 0 && reply->payload.first().data() != target) std::memcpy(target, reply->payload.first().data(), part.size);
+  if (part.size > 0 && reply->payload.first().data() != target)
+    std::memcpy(target, reply->payload.first().data(), part.size);
   pull->failures = 0;
   pull->received += part.size;
   fetched_bytes_ += part.size;
@@ -325,20 +364,26 @@ void Fetcher::fail(const PullPtr& pull, Status why) {
 }
 
 void Fetcher::finish(const std::shared_ptr<Replica>& replica, Status status) {
-  if (options_.on_fetched) options_.on_fetched({replica->home, replica->location.size, replica->asked, status.ok()});
+  if (options_.on_fetched)
+    options_.on_fetched({replica->home, replica->location.size, replica->asked, status.ok()});
   if (!status.ok()) replicas_.erase(replica->location.id);
   for (auto& done : std::exchange(replica->waiting, {})) {
-    if (status.ok()) done(replica->location);
-    else done(status);
+    if (status.ok())
+      done(replica->location);
+    else
+      done(status);
   }
   if (!status.ok()) return;
-  if (replica->ended) drop(replica->location.id);
-  else if (replica->location.size <= options_.slab_bytes / 4) expire_later(replica->location.id);  // it shares its range with others
+  if (replica->ended)
+    drop(replica->location.id);
+  else if (replica->location.size <= options_.slab_bytes / 4)
+    expire_later(replica->location.id);  // it shares its range with others
 }
 
 // -- Copies
 
-void Fetcher::when_here(const ObjectLocation& location, ByteRange bytes, UniqueFunction<void(Result<ObjectLocation>)> done) {
+void Fetcher::when_here(const ObjectLocation& location, ByteRange bytes,
+                        UniqueFunction<void(Result<ObjectLocation>)> done) {
   auto found = replicas_.find(location.id);
   if (found == replicas_.end()) return done(not_found("there is no copy here (any more)"));
   Replica& replica = *found->second;
@@ -346,7 +391,8 @@ void Fetcher::when_here(const ObjectLocation& location, ByteRange bytes, UniqueF
   if (replica.whole) return done(replica.location);
   auto pull = replica.pull.lock();
   // Asked before there was room for the copy: nothing says when there will be.
-  if (!pull || pull->over || bytes.size > location.size || bytes.begin > location.size - bytes.size) return done(not_found("the copy here is not on its way"));
+  if (!pull || pull->over || bytes.size > location.size || bytes.begin > location.size - bytes.size)
+    return done(not_found("the copy here is not on its way"));
   if (pull->has(bytes)) return done(replica.location);
   pull->waiters.push_back({bytes, std::move(done)});
 }
@@ -382,7 +428,8 @@ void Fetcher::drop(const ObjectId& object) {
   auto found = replicas_.find(object);
   if (found == replicas_.end()) return;
   replica_bytes_ -= found->second->bytes;
-  if (memory_->table.pins_of(found->second->location.extent) == 0) memory_->segment->stamp(found->second->location, ObjectHeader::kFreed);
+  if (memory_->table.pins_of(found->second->location.extent) == 0)
+    memory_->segment->stamp(found->second->location, ObjectHeader::kFreed);
   CHECK(memory_->table.give_back(found->second->location.extent, kStoreItself));
   replicas_.erase(found);
   memory_->changed();
@@ -392,14 +439,18 @@ void Fetcher::expire_later(const ObjectId& object) {
   auto found = replicas_.find(object);
   if (found == replicas_.end()) return;
   auto idle = std::make_shared<Timer>(memory_->loop.context(), kCopyIdle);
-  idle->async_wait([weak = weak_from_this(), object, idle, last_use = found->second->last_use](const boost::system::error_code&) {
+  idle->async_wait([weak = weak_from_this(), object, idle,
+                    last_use = found->second->last_use](const boost::system::error_code&) {
     auto self = weak.lock();
     if (!self || self->stopped_) return;
     auto now = self->replicas_.find(object);
     if (now == self->replicas_.end() || !now->second->whole) return;
-    const bool is_used = now->second->last_use != last_use || self->memory_->table.pins_of(now->second->location.extent) > 0;
-    if (is_used) self->expire_later(object);
-    else self->drop(object);
+    const bool is_used = now->second->last_use != last_use ||
+                         self->memory_->table.pins_of(now->second->location.extent) > 0;
+    if (is_used)
+      self->expire_later(object);
+    else
+      self->drop(object);
   });
 }
 
@@ -430,8 +481,10 @@ void Fetcher::stop() {
   if (std::exchange(stopped_, true)) return;
   auto replicas = std::exchange(replicas_, {});
   for (auto& [id, replica] : replicas) {
-    if (auto pull = replica->pull.lock(); pull && !pull->over) fail(pull, unavailable("object store: stopped"));
-    else finish(replica, unavailable("object store: stopped"));
+    if (auto pull = replica->pull.lock(); pull && !pull->over)
+      fail(pull, unavailable("object store: stopped"));
+    else
+      finish(replica, unavailable("object store: stopped"));
   }
 }
 

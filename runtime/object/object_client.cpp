@@ -13,7 +13,8 @@ namespace runtime {
 namespace {
 
 Status late(const ObjectLocation& location) {
-  return deadline_exceeded("object " + location.id.hex() + " on node " + location.node.short_hex() + ": not here within the deadline");
+  return deadline_exceeded("object " + location.id.hex() + " on node " + location.node.short_hex() +
+                           ": not here within the deadline");
 }
 
 }  // namespace
@@ -27,9 +28,12 @@ ObjectClient::ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions op
 
 ObjectClient::~ObjectClient() { heap_->retire(); }
 
-Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) { return create(size, id, deadline_after(options_.lease_timeout)); }
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) {
+  return create(size, id, deadline_after(options_.lease_timeout));
+}
 
-Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop) {
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadline deadline,
+                                            const std::stop_token& stop) {
   return heap_->create(size, id, deadline, stop);
 }
 
@@ -53,17 +57,22 @@ bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message
     Message header;
     header.kind = message.kind;
     header.id = message.id;
-    hooks_.remake(remake->location, [node, header = std::move(header)](Result<ObjectLocation> found) {
-      Buffer answer = found.ok() ? object_wire::encode_reply(*found) : object_wire::encode_failure(found.status());
-      if (header.id != 0) (void)node->send(reply_to(header, std::move(answer)));
-    });
+    hooks_.remake(remake->location,
+                  [node, header = std::move(header)](Result<ObjectLocation> found) {
+                    Buffer answer = found.ok() ? object_wire::encode_reply(*found)
+                                               : object_wire::encode_failure(found.status());
+                    if (header.id != 0) (void)node->send(reply_to(header, std::move(answer)));
+                  });
     return true;
-  } else if (auto* evacuate = std::get_if<object_wire::Evacuate>(&*request); evacuate && hooks_.evacuate) {
+  } else if (auto* evacuate = std::get_if<object_wire::Evacuate>(&*request);
+             evacuate && hooks_.evacuate) {
     Message header;
     header.kind = message.kind;
     header.id = message.id;
     hooks_.evacuate(evacuate->node, [node, header = std::move(header)](std::uint64_t failed) {
-      if (header.id != 0) (void)node->send(reply_to(header, object_wire::encode_reply(object_wire::Evacuated{failed})));
+      if (header.id != 0)
+        (void)node->send(
+            reply_to(header, object_wire::encode_reply(object_wire::Evacuated{failed})));
     });
     return true;
   } else {
@@ -89,32 +98,38 @@ void ObjectClient::borrow(const ObjectLocation& location) { heap_->borrow(locati
 
 void ObjectClient::unborrow(const ObjectLocation& location) { heap_->unborrow(location); }
 
-void ObjectClient::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
+void ObjectClient::borrow_and_confirm(const ObjectLocation& location, Deadline deadline,
+                                      UniqueFunction<void(Status)> done) {
   heap_->borrow_and_confirm(location, deadline, std::move(done));
 }
 
-void ObjectClient::take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+void ObjectClient::take_over(const ObjectLocation& location, Deadline deadline,
+                             UniqueFunction<void(Result<ObjectLocation>)> done) {
   heap_->take_over(location, deadline, std::move(done));
 }
 
 void ObjectClient::keep_all() { heap_->keep_all(); }
 
-void ObjectClient::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+void ObjectClient::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
+                          UniqueFunction<void(Result<ObjectLocation>)> done) {
   heap_->remake(lost, keeper, deadline, std::move(done));
 }
 
 // An answer that comes after the deadline still carries a pin; dropping the view gives it back.
 Result<BytesView> ObjectClient::get(const ObjectLocation& location, Deadline deadline) {
   auto waiting = std::make_shared<Awaited<Result<BytesView>>>(heap_->loop());
-  heap_->get(location, deadline, [waiting](Result<BytesView> result) { (void)waiting->offer(result); });
+  heap_->get(location, deadline,
+             [waiting](Result<BytesView> result) { (void)waiting->offer(result); });
   auto result = waiting->wait(deadline);
   if (!result) return late(location);
   return std::move(*result);
 }
 
-void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<BytesView>)> done) {
+void ObjectClient::get(const ObjectLocation& location, Deadline deadline,
+                       UniqueFunction<void(Result<BytesView>)> done) {
   struct Waiting {
-    Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> done) : timer(loop.context()), done(std::move(done)) {}
+    Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> done)
+        : timer(loop.context()), done(std::move(done)) {}
     Timer timer;  // on the loop only
     std::mutex mutex;
     UniqueFunction<void(Result<BytesView>)> done;

@@ -28,7 +28,8 @@ Result<ObjectLocation> ObjectLocation::read(schema::ObjectLocation::Reader in) {
   location.extent = in.getExtent();
   location.offset = in.getOffset();
   location.size = in.getSize();
-  if (location.offset % kObjectAlignment != 0) return invalid_argument("object location: offset is not aligned");
+  if (location.offset % kObjectAlignment != 0)
+    return invalid_argument("object location: offset is not aligned");
   return location;
 }
 

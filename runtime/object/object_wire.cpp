@@ -27,12 +27,16 @@ void fill(RequestBuilder out, const Lease& lease) {
   out.setLease(lease.bytes);
   out.setWaitMs(lease.wait_ms);
 }
-void fill(RequestBuilder out, const GiveBack& back) { fill_list(out.initGiveBack(static_cast<unsigned>(back.extents.size())), back.extents); }
+void fill(RequestBuilder out, const GiveBack& back) {
+  fill_list(out.initGiveBack(static_cast<unsigned>(back.extents.size())), back.extents);
+}
 void fill(RequestBuilder out, const Pin& pin) {
   out.setPin(pin.extent);
   out.setWaitMs(pin.wait_ms);
 }
-void fill(RequestBuilder out, const Unpin& unpin) { fill_list(out.initUnpin(static_cast<unsigned>(unpin.extents.size())), unpin.extents); }
+void fill(RequestBuilder out, const Unpin& unpin) {
+  fill_list(out.initUnpin(static_cast<unsigned>(unpin.extents.size())), unpin.extents);
+}
 void fill(RequestBuilder out, const Fetch& fetch) {
   fetch.location.write(out.initFetch());
   out.setWaitMs(fetch.wait_ms);
@@ -45,15 +49,24 @@ void fill(RequestBuilder out, const Read& read) {
   group.setLength(read.length);
 }
 
-void fill_locations(capnp::List<schema::ObjectLocation>::Builder out, const std::vector<ObjectLocation>& locations) {
+void fill_locations(capnp::List<schema::ObjectLocation>::Builder out,
+                    const std::vector<ObjectLocation>& locations) {
   for (unsigned i = 0; i < out.size(); ++i) locations[i].write(out[i]);
 }
 unsigned count_of(const auto& container) { return static_cast<unsigned>(container.size()); }
 
-void fill(RequestBuilder out, const Keep& keep) { fill_locations(out.initKeep(count_of(keep.locations)), keep.locations); }
-void fill(RequestBuilder out, const Release& release) { fill_locations(out.initRelease(count_of(release.locations)), release.locations); }
-void fill(RequestBuilder out, const Hold& hold) { fill_locations(out.initHold(count_of(hold.locations)), hold.locations); }
-void fill(RequestBuilder out, const Unhold& unhold) { fill_locations(out.initUnhold(count_of(unhold.locations)), unhold.locations); }
+void fill(RequestBuilder out, const Keep& keep) {
+  fill_locations(out.initKeep(count_of(keep.locations)), keep.locations);
+}
+void fill(RequestBuilder out, const Release& release) {
+  fill_locations(out.initRelease(count_of(release.locations)), release.locations);
+}
+void fill(RequestBuilder out, const Hold& hold) {
+  fill_locations(out.initHold(count_of(hold.locations)), hold.locations);
+}
+void fill(RequestBuilder out, const Unhold& unhold) {
+  fill_locations(out.initUnhold(count_of(unhold.locations)), unhold.locations);
+}
 void fill(RequestBuilder out, const Report&) { out.setReport(); }
 void fill(RequestBuilder out, const Source& source) {
   auto group = out.initSource();
@@ -117,7 +130,8 @@ void fill(ReplyBuilder out, const ProcessReport& report) {
   }
 }
 
-Status read_locations(capnp::List<schema::ObjectLocation>::Reader in, std::vector<ObjectLocation>& out) {
+Status read_locations(capnp::List<schema::ObjectLocation>::Reader in,
+                      std::vector<ObjectLocation>& out) {
   out.reserve(in.size());
   for (auto from : in) {
     auto location = ObjectLocation::read(from);
@@ -133,7 +147,8 @@ Status read_report(schema::ProcessReport::Reader in, ProcessReport& out) {
   for (auto from : in.getObjects()) {
     auto location = ObjectLocation::read(from.getLocation());
     if (!location.ok()) return location.status();
-    out.objects.push_back({std::move(*location), from.getOwned(), from.getHandles(), from.getLent(), from.getInFlight(), from.getHeld(), from.getAgeMs()});
+    out.objects.push_back({std::move(*location), from.getOwned(), from.getHandles(), from.getLent(),
+                           from.getInFlight(), from.getHeld(), from.getAgeMs()});
   }
   return {};
 }
@@ -146,36 +161,26 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
     return {};
   };
   switch (in.which()) {
-    case schema::ObjectRequest::OPEN:
-      out = Open{};
-      return {};
-    case schema::ObjectRequest::LEASE:
-      out = Lease{in.getLease(), in.getWaitMs()};
-      return {};
-    case schema::ObjectRequest::GIVE_BACK:
-      out = GiveBack{read_list(in.getGiveBack())};
-      return {};
-    case schema::ObjectRequest::PIN:
-      out = Pin{in.getPin(), in.getWaitMs()};
-      return {};
-    case schema::ObjectRequest::UNPIN:
-      out = Unpin{read_list(in.getUnpin())};
-      return {};
+    case schema::ObjectRequest::OPEN: out = Open{}; return {};
+    case schema::ObjectRequest::LEASE: out = Lease{in.getLease(), in.getWaitMs()}; return {};
+    case schema::ObjectRequest::GIVE_BACK: out = GiveBack{read_list(in.getGiveBack())}; return {};
+    case schema::ObjectRequest::PIN: out = Pin{in.getPin(), in.getWaitMs()}; return {};
+    case schema::ObjectRequest::UNPIN: out = Unpin{read_list(in.getUnpin())}; return {};
     case schema::ObjectRequest::FETCH: {
       Fetch& fetch = out.emplace<Fetch>();
       fetch.wait_ms = in.getWaitMs();
       return location_into(in.getFetch(), fetch.location);
     }
-    case schema::ObjectRequest::SURRENDER:
-      out = Surrender{in.getSurrender()};
-      return {};
-    case schema::ObjectRequest::KEEP: return read_locations(in.getKeep(), out.emplace<Keep>().locations);
-    case schema::ObjectRequest::RELEASE: return read_locations(in.getRelease(), out.emplace<Release>().locations);
-    case schema::ObjectRequest::HOLD: return read_locations(in.getHold(), out.emplace<Hold>().locations);
-    case schema::ObjectRequest::UNHOLD: return read_locations(in.getUnhold(), out.emplace<Unhold>().locations);
-    case schema::ObjectRequest::REPORT:
-      out = Report{};
-      return {};
+    case schema::ObjectRequest::SURRENDER: out = Surrender{in.getSurrender()}; return {};
+    case schema::ObjectRequest::KEEP:
+      return read_locations(in.getKeep(), out.emplace<Keep>().locations);
+    case schema::ObjectRequest::RELEASE:
+      return read_locations(in.getRelease(), out.emplace<Release>().locations);
+    case schema::ObjectRequest::HOLD:
+      return read_locations(in.getHold(), out.emplace<Hold>().locations);
+    case schema::ObjectRequest::UNHOLD:
+      return read_locations(in.getUnhold(), out.emplace<Unhold>().locations);
+    case schema::ObjectRequest::REPORT: out = Report{}; return {};
     case schema::ObjectRequest::SOURCE: {
       Source& source = out.emplace<Source>();
       source.endpoint = to_string(in.getSource().getEndpoint());
@@ -196,7 +201,8 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
       remake.keeper = to_string(in.getRemake().getKeeper());
       return location_into(in.getRemake().getLocation(), remake.location);
     }
-    case schema::ObjectRequest::TAKE_OVER: return location_into(in.getTakeOver(), out.emplace<TakeOver>().location);
+    case schema::ObjectRequest::TAKE_OVER:
+      return location_into(in.getTakeOver(), out.emplace<TakeOver>().location);
     case schema::ObjectRequest::EVACUATE: {
       auto node = to_id<NodeId>(in.getEvacuate());
       if (!node.ok()) return node.status();
@@ -210,38 +216,34 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
       return location_into(in.getRead().getLocation(), read.location);
     }
   }
-  return unimplemented("object request of unknown kind " + std::to_string(static_cast<int>(in.which())));
+  return unimplemented("object request of unknown kind " +
+                       std::to_string(static_cast<int>(in.which())));
 }
 
 Status read_reply(schema::ObjectReply::Reader in, Reply& out) {
-  if (in.getCode() != 0) return Status(error_code_from_wire(in.getCode()), to_string(in.getMessage()));
+  if (in.getCode() != 0)
+    return Status(error_code_from_wire(in.getCode()), to_string(in.getMessage()));
   switch (in.which()) {
-    case schema::ObjectReply::DONE:
-      out = Done{};
-      return {};
-    case schema::ObjectReply::DATA:
-      out = Data{};
-      return {};
+    case schema::ObjectReply::DONE: out = Done{}; return {};
+    case schema::ObjectReply::DATA: out = Data{}; return {};
     case schema::ObjectReply::STORE: {
       auto store = in.getStore();
       auto node = to_id<NodeId>(store.getNodeId());
       if (!node.ok()) return node.status();
-      out = StoreInfo{*node, to_string(store.getEndpoint()), store.getSegment(), store.getSegmentBytes(), store.getSlabBytes()};
+      out = StoreInfo{*node, to_string(store.getEndpoint()), store.getSegment(),
+                      store.getSegmentBytes(), store.getSlabBytes()};
       return {};
     }
     case schema::ObjectReply::EXTENT:
-      out = Extent{in.getExtent().getExtent(), {in.getExtent().getOffset(), in.getExtent().getSize()}, in.getExtent().getHome()};
+      out = Extent{in.getExtent().getExtent(),
+                   {in.getExtent().getOffset(), in.getExtent().getSize()},
+                   in.getExtent().getHome()};
       return {};
-    case schema::ObjectReply::EXTENTS:
-      out = Extents{read_list(in.getExtents())};
-      return {};
-    case schema::ObjectReply::REPORT: return read_report(in.getReport(), out.emplace<ProcessReport>());
-    case schema::ObjectReply::SOURCE:
-      out = SourceFound{to_string(in.getSource())};
-      return {};
-    case schema::ObjectReply::FAILED:
-      out = Evacuated{in.getFailed()};
-      return {};
+    case schema::ObjectReply::EXTENTS: out = Extents{read_list(in.getExtents())}; return {};
+    case schema::ObjectReply::REPORT:
+      return read_report(in.getReport(), out.emplace<ProcessReport>());
+    case schema::ObjectReply::SOURCE: out = SourceFound{to_string(in.getSource())}; return {};
+    case schema::ObjectReply::FAILED: out = Evacuated{in.getFailed()}; return {};
     case schema::ObjectReply::LOCATION: {
       auto location = ObjectLocation::read(in.getLocation());
       if (!location.ok()) return location.status();
@@ -249,25 +251,29 @@ Status read_reply(schema::ObjectReply::Reader in, Reply& out) {
       return {};
     }
   }
-  return unimplemented("object reply of unknown kind " + std::to_string(static_cast<int>(in.which())));
+  return unimplemented("object reply of unknown kind " +
+                       std::to_string(static_cast<int>(in.which())));
 }
 
 }  // namespace
 
 Buffer encode_request(const Request& request) {
-  return encode<schema::ObjectRequest>([&](RequestBuilder out) { std::visit([&](const auto& kind) { fill(out, kind); }, request); });
+  return encode<schema::ObjectRequest>(
+      [&](RequestBuilder out) { std::visit([&](const auto& kind) { fill(out, kind); }, request); });
 }
 
 Result<Request> decode_request(const Buffer& meta) {
   Request request;
-  Status status = decode<schema::ObjectRequest>(meta, "object request",
-                                                [&](schema::ObjectRequest::Reader in) { return read_request(in, request); });
+  Status status = decode<schema::ObjectRequest>(
+      meta, "object request",
+      [&](schema::ObjectRequest::Reader in) { return read_request(in, request); });
   if (!status.ok()) return status;
   return request;
 }
 
 Buffer encode_reply(const Reply& reply) {
-  return encode<schema::ObjectReply>([&](ReplyBuilder out) { std::visit([&](const auto& kind) { fill(out, kind); }, reply); });
+  return encode<schema::ObjectReply>(
+      [&](ReplyBuilder out) { std::visit([&](const auto& kind) { fill(out, kind); }, reply); });
 }
 
 Buffer encode_failure(const Status& status) {
@@ -279,8 +285,8 @@ Buffer encode_failure(const Status& status) {
 
 Result<Reply> decode_reply(const Buffer& meta) {
   Reply reply;
-  Status status =
-      decode<schema::ObjectReply>(meta, "object reply", [&](schema::ObjectReply::Reader in) { return read_reply(in, reply); });
+  Status status = decode<schema::ObjectReply>(
+      meta, "object reply", [&](schema::ObjectReply::Reader in) { return read_reply(in, reply); });
   if (!status.ok()) return status;
   return reply;
 }

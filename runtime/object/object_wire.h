@@ -71,7 +71,8 @@ struct Remake {
   ObjectLocation location;
   std::string keeper;  // the node of the process that can
 };
-/// Its node is about to leave: keep it in the store's own name; the asker borrows what the answer names.
+/// Its node is about to leave: keep it in the store's own name; the asker borrows what the answer
+/// names.
 struct TakeOver {
   ObjectLocation location;
 };
@@ -80,10 +81,12 @@ struct Evacuate {
   NodeId node;
 };
 using Request =
-    std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended, Remake, TakeOver, Evacuate>;
+    std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold,
+                 Unhold, Report, Source, Ended, Remake, TakeOver, Evacuate>;
 
 Buffer encode_request(const Request& request);
-/// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.
+/// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does
+/// not know.
 Result<Request> decode_request(const Buffer& meta);
 
 struct Done {};
@@ -119,11 +122,13 @@ struct SourceFound {
 struct Evacuated {
   std::uint64_t failed = 0;
 };
-using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents, ProcessReport, SourceFound, Evacuated>;
+using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents, ProcessReport,
+                           SourceFound, Evacuated>;
 
 Buffer encode_reply(const Reply& reply);
 Buffer encode_failure(const Status& status);
-/// A failure that the peer sent comes back as it is. Errors of its own: kInvalidArgument on malformed bytes.
+/// A failure that the peer sent comes back as it is. Errors of its own: kInvalidArgument on
+/// malformed bytes.
 Result<Reply> decode_reply(const Buffer& meta);
 
 }  // namespace runtime::object_wire

@@ -28,7 +28,8 @@ void RangeSet::add(ByteRange range) {
 }
 
 std::optional<ByteRange> RangeSet::take(std::uint64_t size) {
-  auto found = std::find_if(ranges_.begin(), ranges_.end(), [size](const auto& range) { return range.second >= size; });
+  auto found = std::find_if(ranges_.begin(), ranges_.end(),
+                            [size](const auto& range) { return range.second >= size; });
   if (found == ranges_.end()) return std::nullopt;
   ByteRange taken{found->first, size};
   ByteRange rest{found->first + size, found->second - size};

@@ -6,7 +6,8 @@
 
 namespace runtime::object_detail {
 
-void RoomLine::wait(std::uint64_t bytes, ExtentTable::Client client, Deadline deadline, Attempt attempt, GiveUp give_up) {
+void RoomLine::wait(std::uint64_t bytes, ExtentTable::Client client, Deadline deadline,
+                    Attempt attempt, GiveUp give_up) {
   if (line_.empty() && !serving_ && attempt()) return;
   if (deadline <= steady_now()) return give_up();
   line_.push_back({bytes, client, deadline, std::move(attempt), std::move(give_up)});

@@ -1,4 +1,5 @@
-// RoomLine: who waits for memory in a full store, in order of arrival. Private to runtime/object; lives on the event loop.
+// RoomLine: who waits for memory in a full store, in order of arrival. Private to runtime/object;
+// lives on the event loop.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace runtime::object_detail {
 
-/// The first in line is served first, also when a later one needs less: a large object is not kept waiting for ever by small ones.
+/// The first in line is served first, also when a later one needs less: a large object is not kept
+/// waiting for ever by small ones.
 class RoomLine : public std::enable_shared_from_this<RoomLine> {
  public:
   using Attempt = UniqueFunction<bool()>;  // takes the room; false when there is too little
@@ -21,8 +23,10 @@ class RoomLine : public std::enable_shared_from_this<RoomLine> {
 
   explicit RoomLine(EventLoop& loop) : timer_(loop.context()) {}
 
-  /// Ends in one of: `attempt` returned true (maybe before this returns), `give_up` was called, or `client` was dropped.
-  void wait(std::uint64_t bytes, ExtentTable::Client client, Deadline deadline, Attempt attempt, GiveUp give_up);
+  /// Ends in one of: `attempt` returned true (maybe before this returns), `give_up` was called, or
+  /// `client` was dropped.
+  void wait(std::uint64_t bytes, ExtentTable::Client client, Deadline deadline, Attempt attempt,
+            GiveUp give_up);
   /// Room may have come.
   void serve();
   /// Nobody is there any more to be served.

@@ -14,7 +14,8 @@ namespace {
 
 // Objects up to a quarter of a slab are cut from one, so that at most a quarter is lost at its end.
 constexpr std::uint64_t kSlabShare = 4;
-// Pages of a range of its own are touched in one go from here on: one system call instead of a fault per page.
+// Pages of a range of its own are touched in one go from here on: one system call instead of a
+// fault per page.
 constexpr std::uint64_t kPopulateBytes = 1 << 20;
 // The store bounds what it does; this only ends waiting for a node that is stopped.
 constexpr std::chrono::minutes kStoreTimeout{10};
@@ -22,7 +23,8 @@ constexpr std::chrono::minutes kStoreTimeout{10};
 constexpr std::chrono::seconds kLineGrace{5};
 
 std::uint64_t wait_ms(Deadline deadline) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min<Deadline::duration>(deadline - steady_now(), kStoreTimeout));
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      std::min<Deadline::duration>(deadline - steady_now(), kStoreTimeout));
   return left.count() > 0 ? static_cast<std::uint64_t>(left.count()) : 0;
 }
 
@@ -31,7 +33,8 @@ std::uint64_t wait_ms(Deadline deadline) {
 /// What a view holds on to.
 class SharedHeap::Guard {
  public:
-  Guard(std::shared_ptr<SharedHeap> heap, std::uint64_t extent, bool own) : heap_(std::move(heap)), extent_(extent), own_(own) {}
+  Guard(std::shared_ptr<SharedHeap> heap, std::uint64_t extent, bool own)
+      : heap_(std::move(heap)), extent_(extent), own_(own) {}
   ~Guard() {
     if (own_) {
       std::lock_guard lock(heap_->mutex_);
@@ -51,7 +54,10 @@ class SharedHeap::Guard {
 };
 
 SharedHeap::SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options)
-    : loop_(node->loop()), options_(options), node_(std::move(node)), id_base_(ObjectId::random()) {}
+    : loop_(node->loop()),
+      options_(options),
+      node_(std::move(node)),
+      id_base_(ObjectId::random()) {}
 
 SharedHeap::~SharedHeap() = default;
 
@@ -62,7 +68,8 @@ Message SharedHeap::request_of(const object_wire::Request& request) const {
   return message;
 }
 
-// One way, with mutex_ held. A failure means that the connection ended, which gives everything back.
+// One way, with mutex_ held. A failure means that the connection ended, which gives everything
+// back.
 void SharedHeap::tell(const object_wire::Request& request) {
   if (node_) (void)node_->send(request_of(request), Flush::kSoon);
 }
@@ -84,7 +91,8 @@ Status SharedHeap::adopt_store(Result<Message> message) {
   auto reply = object_wire::decode_reply(message->meta);
   if (!reply.ok()) return reply.status();
   auto* info = std::get_if<object_wire::StoreInfo>(&*reply);
-  if (info == nullptr || message->fds.size() != 1) return invalid_argument("object store: unexpected answer to open");
+  if (info == nullptr || message->fds.size() != 1)
+    return invalid_argument("object store: unexpected answer to open");
   auto segment = Segment::map(std::move(message->fds.front()), info->segment_bytes);
   if (!segment.ok()) return segment.status();
   std::lock_guard lock(mutex_);
@@ -104,21 +112,24 @@ Status SharedHeap::open(std::unique_lock<std::mutex>& lock, Deadline deadline) {
 }
 
 Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const {
-  if (extent.range.size >= bytes && extent.range.begin % kPageBytes == 0 && extent.range.size <= segment_->bytes() &&
+  if (extent.range.size >= bytes && extent.range.begin % kPageBytes == 0 &&
+      extent.range.size <= segment_->bytes() &&
       extent.range.begin <= segment_->bytes() - extent.range.size) {
     return {};
   }
   return invalid_argument("object store: the range that it leased lies outside of its segment");
 }
 
-Result<Message> SharedHeap::ask_for_lease(Channel& node, std::uint64_t bytes, std::uint64_t wait_ms, const std::stop_token& stop) {
+Result<Message> SharedHeap::ask_for_lease(Channel& node, std::uint64_t bytes, std::uint64_t wait_ms,
+                                          const std::stop_token& stop) {
   Message request = request_of(object_wire::Lease{bytes, wait_ms});
   const Deadline deadline = deadline_after(std::chrono::milliseconds(wait_ms) + kLineGrace);
   if (!stop.stop_possible()) return node.request_blocking(std::move(request), deadline);
   auto asked = std::make_shared<Awaited<Result<Message>>>(loop_);
-  node.request(std::move(request), deadline, [asked, self = shared_from_this()](Result<Message> reply) {
-    if (!asked->offer(reply) && reply.ok()) self->return_late(*reply);
-  });
+  node.request(std::move(request), deadline,
+               [asked, self = shared_from_this()](Result<Message> reply) {
+                 if (!asked->offer(reply) && reply.ok()) self->return_late(*reply);
+               });
   std::stop_callback wake(stop, [asked] { asked->wake(); });
   auto reply = asked->wait(Deadline::max());
   if (!reply) return cancelled("no longer wanted while it waited for room in the object store");
@@ -133,7 +144,9 @@ void SharedHeap::return_late(const Message& reply) {
   give_back(extent->id);
 }
 
-Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline, const std::stop_token& stop) {
+Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
+                                             std::uint64_t bytes, bool open, Deadline deadline,
+                                             const std::stop_token& stop) {
   auto node = node_;
   if (!node) return cancelled("the object client is gone");
   lock.unlock();
@@ -151,8 +164,10 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
     }
   }
   if (status.ok()) status = check_extent(extent, bytes);
-  // A range that this process has used before needs no touching: walking its pages takes a quarter of the time of the copy.
-  if (status.ok() && !open && bytes >= kPopulateBytes && !segment_->is_populated(extent.range.begin, extent.range.size)) {
+  // A range that this process has used before needs no touching: walking its pages takes a quarter
+  // of the time of the copy.
+  if (status.ok() && !open && bytes >= kPopulateBytes &&
+      !segment_->is_populated(extent.range.begin, extent.range.size)) {
     populated = segment_->populate(extent.range.begin, extent.range.size);
   }
   lock.lock();
@@ -161,7 +176,8 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
     give_back(extent.id);
     return populated;
   }
-  auto [entry, fresh] = leases_.emplace(extent.id, Lease{.extent = extent, .open = open, .single = !open});
+  auto [entry, fresh] =
+      leases_.emplace(extent.id, Lease{.extent = extent, .open = open, .single = !open});
   if (!fresh) return invalid_argument("object store: it leased the same range twice");
   return &entry->second;
 }
@@ -169,7 +185,8 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
 void SharedHeap::prefetch_slab() {
   if (prefetching_ || next_slab_ || !node_) return;
   prefetching_ = true;
-  node_->request(request_of(object_wire::Lease{store_.slab_bytes}), deadline_after(options_.lease_timeout),
+  node_->request(request_of(object_wire::Lease{store_.slab_bytes}),
+                 deadline_after(options_.lease_timeout),
                  [weak = weak_from_this()](Result<Message> message) {
                    auto self = weak.lock();
                    if (!self) return;
@@ -177,7 +194,8 @@ void SharedHeap::prefetch_slab() {
                    if (message.ok()) {
                      auto reply = object_wire::decode_reply(message->meta);
                      auto* leased = reply.ok() ? std::get_if<Extent>(&*reply) : nullptr;
-                     if (leased && self->check_extent(*leased, self->store_.slab_bytes).ok()) extent = *leased;
+                     if (leased && self->check_extent(*leased, self->store_.slab_bytes).ok())
+                       extent = *leased;
                    }
                    std::lock_guard lock(self->mutex_);
                    self->prefetching_ = false;
@@ -206,11 +224,14 @@ WritableObject SharedHeap::carve(Lease& lease, std::size_t size, ObjectId id) {
   return object;
 }
 
-Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop) {
+Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline,
+                                          const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (Status status = open(lock, deadline_after(options_.lease_timeout)); !status.ok()) return status;
+  if (Status status = open(lock, deadline_after(options_.lease_timeout)); !status.ok())
+    return status;
   if (size > segment_->bytes()) {
-    return resource_exhausted("object of " + std::to_string(size) + " bytes: the object store has " + std::to_string(segment_->bytes()));
+    return resource_exhausted("object of " + std::to_string(size) +
+                              " bytes: the object store has " + std::to_string(segment_->bytes()));
   }
   std::uint64_t needed = object_bytes(size);
   if (needed > store_.slab_bytes / kSlabShare) {
@@ -340,52 +361,61 @@ void SharedHeap::unborrow(const ObjectLocation& location) {
   tell(object_wire::Release{{location}});
 }
 
-void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
+void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline deadline,
+                                    UniqueFunction<void(Status)> done) {
   std::shared_ptr<Channel> node;
   {
     std::lock_guard lock(mutex_);
     node = node_;
   }
   if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::Keep{{location}}), deadline, [location, done = std::move(done)](Result<Message> message) mutable {
-    if (!message.ok()) return done(message.status());
-    Status status = object_wire::decode_reply(message->meta).status();
-    done(status.ok() ? status : about_object(location, status));
-  });
+  node->request(request_of(object_wire::Keep{{location}}), deadline,
+                [location, done = std::move(done)](Result<Message> message) mutable {
+                  if (!message.ok()) return done(message.status());
+                  Status status = object_wire::decode_reply(message->meta).status();
+                  done(status.ok() ? status : about_object(location, status));
+                });
 }
 
-void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline,
+                        UniqueFunction<void(Result<ObjectLocation>)> done) {
   std::shared_ptr<Channel> node;
   {
     std::lock_guard lock(mutex_);
     node = node_;
   }
   if (!node) return done(cancelled("object " + lost.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::Remake{lost, keeper}), deadline, [done = std::move(done)](Result<Message> message) mutable {
-    if (!message.ok()) return done(message.status());
-    auto reply = object_wire::decode_reply(message->meta);
-    if (!reply.ok()) return done(reply.status());
-    auto* found = std::get_if<ObjectLocation>(&*reply);
-    if (found == nullptr) return done(invalid_argument("object store: unexpected answer to remake"));
-    done(std::move(*found));
-  });
+  node->request(request_of(object_wire::Remake{lost, keeper}), deadline,
+                [done = std::move(done)](Result<Message> message) mutable {
+                  if (!message.ok()) return done(message.status());
+                  auto reply = object_wire::decode_reply(message->meta);
+                  if (!reply.ok()) return done(reply.status());
+                  auto* found = std::get_if<ObjectLocation>(&*reply);
+                  if (found == nullptr)
+                    return done(invalid_argument("object store: unexpected answer to remake"));
+                  done(std::move(*found));
+                });
 }
 
-void SharedHeap::take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+void SharedHeap::take_over(const ObjectLocation& location, Deadline deadline,
+                           UniqueFunction<void(Result<ObjectLocation>)> done) {
   std::shared_ptr<Channel> node;
   {
     std::lock_guard lock(mutex_);
     node = node_;
   }
   if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
-  node->request(request_of(object_wire::TakeOver{location}), deadline, [done = std::move(done)](Result<Message> message) mutable {
-    if (!message.ok()) return done(message.status());
-    auto reply = object_wire::decode_reply(message->meta);
-    if (!reply.ok()) return done(reply.status());
-    auto* kept = std::get_if<ObjectLocation>(&*reply);
-    if (kept == nullptr) return done(invalid_argument("object store: unexpected answer to a request to take over"));
-    done(std::move(*kept));
-  });
+  node->request(request_of(object_wire::TakeOver{location}), deadline,
+                [done = std::move(done)](Result<Message> message) mutable {
+                  if (!message.ok()) return done(message.status());
+                  auto reply = object_wire::decode_reply(message->meta);
+                  if (!reply.ok()) return done(reply.status());
+                  auto* kept = std::get_if<ObjectLocation>(&*reply);
+                  if (kept == nullptr)
+                    return done(invalid_argument(
+                        "object store: unexpected answer to a request to take over"));
+                  done(std::move(*kept));
+                });
 }
 
 void SharedHeap::keep_all() {
@@ -417,23 +447,28 @@ Result<BytesView> SharedHeap::view(const ObjectLocation& location, const Extent&
 
 void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone done) {
   std::unique_lock lock(mutex_);
-  if (!node_) return lock.unlock(), done(cancelled("object " + location.id.hex() + ": the object client is gone"));
+  if (!node_)
+    return lock.unlock(),
+           done(cancelled("object " + location.id.hex() + ": the object client is gone"));
   auto node = node_;
   if (!segment_) {
     lock.unlock();
     return node->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
-                          [self = shared_from_this(), location, deadline, done = std::move(done)](Result<Message> message) mutable {
-                            Status status = self->adopt_store(std::move(message));
-                            if (!status.ok()) return done(std::move(status));
-                            self->get(location, deadline, std::move(done));
-                          });
+                         [self = shared_from_this(), location, deadline,
+                          done = std::move(done)](Result<Message> message) mutable {
+                           Status status = self->adopt_store(std::move(message));
+                           if (!status.ok()) return done(std::move(status));
+                           self->get(location, deadline, std::move(done));
+                         });
   }
   if (location.node != store_.node) {
     lock.unlock();
     return fetch_and_view(*node, location, deadline, std::move(done));
   }
-  if (location.segment != store_.segment) return lock.unlock(), done(object_loss(location, "its segment is gone"));
-  if (auto lease = leases_.find(location.extent); lease != leases_.end() && !lease->second.surrendered && !lease->second.freed) {
+  if (location.segment != store_.segment)
+    return lock.unlock(), done(object_loss(location, "its segment is gone"));
+  if (auto lease = leases_.find(location.extent);
+      lease != leases_.end() && !lease->second.surrendered && !lease->second.freed) {
     ++lease->second.live;
     ++lease->second.in_use;
     Extent extent = lease->second.extent;
@@ -450,36 +485,50 @@ void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone 
   pin_and_view(*node, location, deadline, std::move(done));
 }
 
-void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done) {
-  node.request(request_of(object_wire::Pin{location.extent, wait_ms(deadline)}), deadline_after(kStoreTimeout + kLineGrace),
-                 [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
-                   if (!message.ok()) return done(message.status());
-                   auto reply = object_wire::decode_reply(message->meta);
-                   if (!reply.ok()) return done(about_object(location, reply.status()));
-                   auto* extent = std::get_if<Extent>(&*reply);
-                   if (extent == nullptr || extent->id != location.extent) return done(invalid_argument("object store: unexpected answer to pin"));
-                   if (Status status = self->check_extent(*extent, 0); !status.ok()) return done(std::move(status));
-                   self->add_pin(*extent);
-                   done(self->view(location, *extent, false));
-                 });
+void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline,
+                              GetDone done) {
+  node.request(request_of(object_wire::Pin{location.extent, wait_ms(deadline)}),
+               deadline_after(kStoreTimeout + kLineGrace),
+               [self = shared_from_this(), location,
+                done = std::move(done)](Result<Message> message) mutable {
+                 if (!message.ok()) return done(message.status());
+                 auto reply = object_wire::decode_reply(message->meta);
+                 if (!reply.ok()) return done(about_object(location, reply.status()));
+                 auto* extent = std::get_if<Extent>(&*reply);
+                 if (extent == nullptr || extent->id != location.extent)
+                   return done(invalid_argument("object store: unexpected answer to pin"));
+                 if (Status status = self->check_extent(*extent, 0); !status.ok())
+                   return done(std::move(status));
+                 self->add_pin(*extent);
+                 done(self->view(location, *extent, false));
+               });
 }
 
-void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done) {
-  node.request(request_of(object_wire::Fetch{location, wait_ms(deadline)}), deadline_after(kStoreTimeout + kLineGrace),
-                 [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
-                   if (!message.ok()) return done(message.status());
-                   auto reply = object_wire::decode_reply(message->meta);
-                   if (!reply.ok()) return done(about_object(location, reply.status()));
-                   auto* here = std::get_if<ObjectLocation>(&*reply);
-                   if (here == nullptr) return done(invalid_argument("object store: unexpected answer to fetch"));
-                   // The store leased exactly this object's range to itself.
-                   if (here->offset < sizeof(ObjectHeader) || here->size > self->segment_->bytes()) return done(invalid_argument("object store: bad location"));
-                   Extent extent{here->extent, {here->offset - sizeof(ObjectHeader), round_to_pages(object_bytes(here->size))}, 0};
-                   extent.home = extent.range.begin;
-                   if (Status status = self->check_extent(extent, 0); !status.ok()) return done(std::move(status));
-                   self->add_pin(extent);
-                   done(self->view(*here, extent, false));
-                 });
+void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline,
+                                GetDone done) {
+  node.request(request_of(object_wire::Fetch{location, wait_ms(deadline)}),
+               deadline_after(kStoreTimeout + kLineGrace),
+               [self = shared_from_this(), location,
+                done = std::move(done)](Result<Message> message) mutable {
+                 if (!message.ok()) return done(message.status());
+                 auto reply = object_wire::decode_reply(message->meta);
+                 if (!reply.ok()) return done(about_object(location, reply.status()));
+                 auto* here = std::get_if<ObjectLocation>(&*reply);
+                 if (here == nullptr)
+                   return done(invalid_argument("object store: unexpected answer to fetch"));
+                 // The store leased exactly this object's range to itself.
+                 if (here->offset < sizeof(ObjectHeader) || here->size > self->segment_->bytes())
+                   return done(invalid_argument("object store: bad location"));
+                 Extent extent{here->extent,
+                               {here->offset - sizeof(ObjectHeader),
+                                round_to_pages(object_bytes(here->size))},
+                               0};
+                 extent.home = extent.range.begin;
+                 if (Status status = self->check_extent(extent, 0); !status.ok())
+                   return done(std::move(status));
+                 self->add_pin(extent);
+                 done(self->view(*here, extent, false));
+               });
 }
 
 void SharedHeap::add_pin(const Extent& extent) {

@@ -1,7 +1,9 @@
-// SourceTree: who copies an object from whom, so that the node that has it sends a few copies however many nodes ask. Private to runtime/object.
+// SourceTree: who copies an object from whom, so that the node that has it sends a few copies
+// however many nodes ask. Private to runtime/object.
 //
-// The nodes that ask form a tree below the one that has the object, filled level by level; each serves its children while its own copy is still
-// arriving. One that loses its parent comes back and is served by the root itself, whatever the tree says, so that no circle can form.
+// The nodes that ask form a tree below the one that has the object, filled level by level; each
+// serves its children while its own copy is still arriving. One that loses its parent comes back
+// and is served by the root itself, whatever the tree says, so that no circle can form.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,13 @@ class SourceTree {
   /// How many copies each node sends of one object.
   static constexpr int kFanOut = 2;
 
-  /// From whom `asker` is to copy the object: an endpoint, or empty for the root itself. `failed`: who was named before and did not do.
-  std::string assign(std::uint64_t extent, const ObjectId& object, const std::string& asker, const std::string& failed);
+  /// From whom `asker` is to copy the object: an endpoint, or empty for the root itself. `failed`:
+  /// who was named before and did not do.
+  std::string assign(std::uint64_t extent, const ObjectId& object, const std::string& asker,
+                     const std::string& failed);
   /// The node behind this connection has (some of) the object; it is told when it ends.
-  void add_reader(std::uint64_t extent, const ObjectId& object, const std::shared_ptr<Channel>& channel);
+  void add_reader(std::uint64_t extent, const ObjectId& object,
+                  const std::shared_ptr<Channel>& channel);
 
   struct Shared {
     std::vector<ObjectId> objects;

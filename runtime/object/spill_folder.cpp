@@ -35,10 +35,14 @@ Trailer trailer_of(std::uint64_t extent, std::span<const std::byte> bytes) {
 /// 0, or the error number.
 int write_at(int fd, std::span<const std::byte> bytes, std::size_t offset) {
   for (std::size_t done = 0; done < bytes.size();) {
-    ssize_t wrote = ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (wrote > 0) done += static_cast<std::size_t>(wrote);
-    else if (wrote == 0) return EIO;
-    else if (errno != EINTR) return errno;
+    ssize_t wrote =
+        ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (wrote > 0)
+      done += static_cast<std::size_t>(wrote);
+    else if (wrote == 0)
+      return EIO;
+    else if (errno != EINTR)
+      return errno;
   }
   return 0;
 }
@@ -46,10 +50,14 @@ int write_at(int fd, std::span<const std::byte> bytes, std::size_t offset) {
 /// 0, or the error number; -1 when the file ends before.
 int read_at(int fd, std::span<std::byte> out, std::size_t offset) {
   for (std::size_t done = 0; done < out.size();) {
-    ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (got > 0) done += static_cast<std::size_t>(got);
-    else if (got == 0) return -1;
-    else if (errno != EINTR) return errno;
+    ssize_t got =
+        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got > 0)
+      done += static_cast<std::size_t>(got);
+    else if (got == 0)
+      return -1;
+    else if (errno != EINTR)
+      return errno;
   }
   return 0;
 }
@@ -60,8 +68,11 @@ Result<std::unique_ptr<SpillFolder>> SpillFolder::open(fs::path path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return unavailable("spill folder " + path.string() + ": " + error.message());
-  fs::permissions(path, fs::perms::owner_all, error);  // it may lie in a folder that is everybody's; whether it can be used is asked next
-  if (::access(path.c_str(), W_OK | X_OK) != 0) return invalid_argument("spill folder " + path.string() + ": " + std::strerror(errno));
+  fs::permissions(
+      path, fs::perms::owner_all,
+      error);  // it may lie in a folder that is everybody's; whether it can be used is asked next
+  if (::access(path.c_str(), W_OK | X_OK) != 0)
+    return invalid_argument("spill folder " + path.string() + ": " + std::strerror(errno));
   std::unique_ptr<SpillFolder> folder(new SpillFolder(std::move(path)));
   folder->remove_all();
   return folder;
@@ -73,11 +84,14 @@ SpillFolder::~SpillFolder() {
   fs::remove(path_, ignored);
 }
 
-fs::path SpillFolder::file(std::uint64_t extent) const { return path_ / (std::to_string(extent) + kSpillSuffix); }
+fs::path SpillFolder::file(std::uint64_t extent) const {
+  return path_ / (std::to_string(extent) + kSpillSuffix);
+}
 
 void SpillFolder::remove_all() {
   std::error_code error;
-  for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(path_, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code ignored;
     if (entry->path().extension() == kSpillSuffix) fs::remove(entry->path(), ignored);
   }
@@ -88,13 +102,17 @@ Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes
   FileDescriptor fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   int error = fd ? std::exchange(next_error_, 0) : errno;
   // Asked for first, so that a disk with too little says so before any of it is used.
-  if (error == 0 && (error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes.size() + sizeof(Trailer)))) == EOPNOTSUPP) error = 0;
+  if (error == 0 &&
+      (error = ::posix_fallocate(fd.get(), 0,
+                                 static_cast<off_t>(bytes.size() + sizeof(Trailer)))) == EOPNOTSUPP)
+    error = 0;
   if (error == 0) error = write_at(fd.get(), bytes, 0);
   const Trailer trailer = trailer_of(extent, bytes);
   if (error == 0) error = write_at(fd.get(), std::as_bytes(std::span(&trailer, 1)), bytes.size());
   if (error == 0) return {};
   remove(extent);
-  return resource_exhausted("cannot spill " + std::to_string(bytes.size()) + " bytes to " + path_.string() + ": " + std::strerror(error));
+  return resource_exhausted("cannot spill " + std::to_string(bytes.size()) + " bytes to " +
+                            path_.string() + ": " + std::strerror(error));
 }
 
 Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
@@ -103,10 +121,15 @@ Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
   int error = fd ? std::exchange(next_error_, 0) : errno;
   Trailer trailer;
   if (error == 0) error = read_at(fd.get(), out, 0);
-  if (error == 0) error = read_at(fd.get(), std::as_writable_bytes(std::span(&trailer, 1)), out.size());
+  if (error == 0)
+    error = read_at(fd.get(), std::as_writable_bytes(std::span(&trailer, 1)), out.size());
   if (error < 0) return object_lost("its spilled bytes in " + name.string() + " end early");
-  if (error > 0) return object_lost("its spilled bytes in " + name.string() + " cannot be read: " + std::strerror(error));
-  if (trailer != trailer_of(extent, out)) return object_lost("its spilled bytes in " + name.string() + " are damaged: their hash is not what was written");
+  if (error > 0)
+    return object_lost("its spilled bytes in " + name.string() +
+                       " cannot be read: " + std::strerror(error));
+  if (trailer != trailer_of(extent, out))
+    return object_lost("its spilled bytes in " + name.string() +
+                       " are damaged: their hash is not what was written");
   return {};
 }
 

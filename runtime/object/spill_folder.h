@@ -11,8 +11,9 @@
 
 namespace runtime::object_detail {
 
-/// write() and read() block for the disk; any thread, one at a time for each extent. The files mean nothing to a later store: they are not made
-/// durable, and what a dead one left is removed when the folder is opened.
+/// write() and read() block for the disk; any thread, one at a time for each extent. The files mean
+/// nothing to a later store: they are not made durable, and what a dead one left is removed when
+/// the folder is opened.
 class SpillFolder {
  public:
   /// Makes the folder. Errors: kInvalidArgument, kUnavailable, naming it.

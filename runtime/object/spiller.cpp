@@ -11,18 +11,23 @@ namespace runtime::object_detail {
 
 namespace {
 
-// Written or about to be at any time: enough to keep a disk busy, little enough to stop soon when memory is freed otherwise.
+// Written or about to be at any time: enough to keep a disk busy, little enough to stop soon when
+// memory is freed otherwise.
 constexpr std::uint64_t kWritingBytesMax = 256 << 20;
-// How soon to look again when everything is in use: somebody waits, or it is only that the store is rather full.
+// How soon to look again when everything is in use: somebody waits, or it is only that the store is
+// rather full.
 constexpr std::chrono::milliseconds kRetryUrgent{20};
 constexpr std::chrono::milliseconds kRetry{500};
 constexpr std::chrono::seconds kPauseAfterFailure{1};
 
-std::uint64_t share(double fraction, std::uint64_t bytes) { return static_cast<std::uint64_t>(fraction * static_cast<double>(bytes)); }
+std::uint64_t share(double fraction, std::uint64_t bytes) {
+  return static_cast<std::uint64_t>(fraction * static_cast<double>(bytes));
+}
 
 }  // namespace
 
-Spiller::Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolder> folder, const SpillOptions& options, AskHolders ask_holders)
+Spiller::Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolder> folder,
+                 const SpillOptions& options, AskHolders ask_holders)
     : memory_(std::move(memory)),
       folder_(std::move(folder)),
       options_(options),
@@ -40,19 +45,22 @@ template <class Work, class Done>
 void Spiller::on_disk_thread(Work work, Done done) {
   if (Simulation* simulated = simulation()) {
     auto id = std::make_shared<std::uint64_t>(0);
-    *id = simulated->use_disk([this, work = std::move(work), done = std::move(done), id](int error) mutable {
-      std::erase(simulated_operations_, *id);
-      folder_->fail_next(error);
-      Status status = work(*folder_, *memory_->segment);
-      memory_->loop.post([weak = weak_from_this(), done = std::move(done), status = std::move(status)]() mutable {
-        if (auto self = weak.lock()) done(*self, std::move(status));
-      });
-    });
+    *id = simulated->use_disk(
+        [this, work = std::move(work), done = std::move(done), id](int error) mutable {
+          std::erase(simulated_operations_, *id);
+          folder_->fail_next(error);
+          Status status = work(*folder_, *memory_->segment);
+          memory_->loop.post([weak = weak_from_this(), done = std::move(done),
+                              status = std::move(status)]() mutable {
+            if (auto self = weak.lock()) done(*self, std::move(status));
+          });
+        });
     simulated_operations_.push_back(*id);
     return;
   }
   if (!disk_thread_) disk_thread_ = std::make_unique<asio::thread_pool>(1);
-  asio::post(*disk_thread_, [weak = weak_from_this(), memory = memory_, folder = folder_, work = std::move(work), done = std::move(done)]() mutable {
+  asio::post(*disk_thread_, [weak = weak_from_this(), memory = memory_, folder = folder_,
+                             work = std::move(work), done = std::move(done)]() mutable {
     Status status = work(*folder, *memory->segment);
     memory->loop.post([weak, done = std::move(done), status = std::move(status)]() mutable {
       if (auto self = weak.lock()) done(*self, std::move(status));
@@ -65,7 +73,8 @@ std::uint64_t Spiller::wanted_bytes() const {
   const ExtentTable& table = memory_->table;
   const std::uint64_t used = table.used_bytes();
   std::uint64_t wanted = 0;
-  if (used > share(options_.high_water, table.capacity_bytes())) wanted = used - share(options_.low_water, table.capacity_bytes());
+  if (used > share(options_.high_water, table.capacity_bytes()))
+    wanted = used - share(options_.low_water, table.capacity_bytes());
   const std::uint64_t free = table.capacity_bytes() - used;
   if (const std::uint64_t waited_for = memory_->line->wanted_bytes(); waited_for > 0) {
     // Free memory that is in pieces helps nobody who needs it in one.
@@ -77,10 +86,12 @@ std::uint64_t Spiller::wanted_bytes() const {
 bool Spiller::may_write(std::uint64_t bytes) const {
   std::uint64_t on_disk = spilled_bytes();
   for (const auto& [extent, parked] : parked_) on_disk -= parked->size();
-  return writing_bytes_ < kWritingBytesMax && on_disk + writing_bytes_ + bytes <= options_.limit_bytes;
+  return writing_bytes_ < kWritingBytesMax &&
+         on_disk + writing_bytes_ + bytes <= options_.limit_bytes;
 }
 
-// Neither has room, but one that waits to come back leaves some on disk when it is taken off it. One at a time.
+// Neither has room, but one that waits to come back leaves some on disk when it is taken off it.
+// One at a time.
 void Spiller::park_one() {
   if (parking_ || !parked_.empty() || writing_bytes_ > 0) return;
   for (const auto& [extent, restoring] : restoring_) {
@@ -88,8 +99,9 @@ void Spiller::park_one() {
     if (restoring.has_room || !found) continue;
     parking_ = true;
     auto bytes = std::make_shared<std::vector<std::byte>>(found->range.size);
-    on_disk_thread([id = extent, bytes](SpillFolder& folder, Segment&) { return folder.read(id, *bytes); },
-                   [id = extent, bytes](Spiller& self, Status status) { self.on_parked(id, bytes, status); });
+    on_disk_thread(
+        [id = extent, bytes](SpillFolder& folder, Segment&) { return folder.read(id, *bytes); },
+        [id = extent, bytes](Spiller& self, Status status) { self.on_parked(id, bytes, status); });
     return;
   }
 }
@@ -130,8 +142,10 @@ void Spiller::balance() {
     auto self = weak.lock();
     if (!self) return;
     self->asking_ = false;
-    if (any) self->balance();
-    else self->retry_later();
+    if (any)
+      self->balance();
+    else
+      self->retry_later();
   });
 }
 
@@ -155,7 +169,8 @@ void Spiller::spill(const Extent& extent) {
   writing_bytes_ += extent.range.size;
   on_disk_thread(
       [extent](SpillFolder& folder, Segment& segment) {
-        return folder.write(extent.id, {segment.readable() + extent.range.begin, extent.range.size});
+        return folder.write(extent.id,
+                            {segment.readable() + extent.range.begin, extent.range.size});
       },
       [extent](Spiller& self, Status status) { self.on_written(extent, std::move(status)); });
 }
@@ -197,7 +212,8 @@ void Spiller::restore(std::uint64_t extent, Deadline deadline, Restored done) {
     return range.has_value();
   };
   auto give_up = [self = shared_from_this(), extent, is_wanted] {
-    if (is_wanted(*self)) self->finish_restore(extent, resource_exhausted("no room to bring it back from disk"));
+    if (is_wanted(*self))
+      self->finish_restore(extent, resource_exhausted("no room to bring it back from disk"));
   };
   memory_->line->wait(bytes, kStoreItself, deadline, std::move(attempt), std::move(give_up));
   balance();
@@ -207,13 +223,16 @@ void Spiller::on_room(std::uint64_t extent, ByteRange range) {
   restoring_[extent].has_room = true;
   auto parked = parked_.find(extent);
   on_disk_thread(
-      [extent, range, bytes = parked == parked_.end() ? nullptr : parked->second](SpillFolder& folder, Segment& segment) -> Status {
+      [extent, range, bytes = parked == parked_.end() ? nullptr : parked->second](
+          SpillFolder& folder, Segment& segment) -> Status {
         std::span<std::byte> to(segment.writable() + range.begin, range.size);
         if (!bytes) return folder.read(extent, to);
         std::memcpy(to.data(), bytes->data(), to.size());
         return {};
       },
-      [extent, range](Spiller& self, Status status) { self.on_read(extent, range, std::move(status)); });
+      [extent, range](Spiller& self, Status status) {
+        self.on_read(extent, range, std::move(status));
+      });
 }
 
 void Spiller::on_read(std::uint64_t extent, ByteRange range, Status status) {
@@ -245,7 +264,9 @@ void Spiller::stop() {
 
 std::string Spiller::describe() const {
   if (!folder_) return ", spilling to disk is off";
-  std::string text = ", " + std::to_string(spilled_bytes()) + " of at most " + std::to_string(options_.limit_bytes) + " spilled to " + folder_->path().string();
+  std::string text = ", " + std::to_string(spilled_bytes()) + " of at most " +
+                     std::to_string(options_.limit_bytes) + " spilled to " +
+                     folder_->path().string();
   if (!failure_.ok()) text += " (" + failure_.message() + ")";
   return text;
 }

@@ -1,9 +1,12 @@
-// Spiller: keeps a store from filling up, by moving what nobody reads to disk, and brings it back when somebody asks. Private to runtime/object.
+// Spiller: keeps a store from filling up, by moving what nobody reads to disk, and brings it back
+// when somebody asks. Private to runtime/object.
 //
-// An extent may move only once its holder has surrendered it: until then the holder writes and reads it without asking. So over the high-water
-// mark the spiller asks the holders, writes what they name (those used longest ago first) on a thread of its own, and frees the memory if nobody has
-// pinned it meanwhile. A failed write changes nothing: the bytes are where they were. When memory and disk are both full, an extent that is asked for changes
-// places with one that is not: its bytes are parked in this process's own memory while the other one takes its place on disk.
+// An extent may move only once its holder has surrendered it: until then the holder writes and
+// reads it without asking. So over the high-water mark the spiller asks the holders, writes what
+// they name (those used longest ago first) on a thread of its own, and frees the memory if nobody
+// has pinned it meanwhile. A failed write changes nothing: the bytes are where they were. When
+// memory and disk are both full, an extent that is asked for changes places with one that is not:
+// its bytes are parked in this process's own memory while the other one takes its place on disk.
 #pragma once
 
 #include <functional>
@@ -21,17 +24,20 @@ namespace runtime::object_detail {
 class Spiller : public std::enable_shared_from_this<Spiller> {
  public:
   using Restored = UniqueFunction<void(Status)>;
-  /// Asks the holders to surrender about so many bytes; `done` runs once they have answered, with whether they surrendered any.
+  /// Asks the holders to surrender about so many bytes; `done` runs once they have answered, with
+  /// whether they surrendered any.
   using AskHolders = std::function<void(std::uint64_t bytes, UniqueFunction<void(bool)> done)>;
 
-  Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolder> folder, const SpillOptions& options, AskHolders ask_holders);
+  Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolder> folder,
+          const SpillOptions& options, AskHolders ask_holders);
   Spiller(const Spiller&) = delete;
   Spiller& operator=(const Spiller&) = delete;
   ~Spiller();
 
   /// Memory was taken, or somebody waits for some: makes room if it is time to.
   void balance();
-  /// Brings a vacated extent back; the caller has pinned it. `done` once, later. Errors: kResourceExhausted (no room by the deadline), kObjectLost.
+  /// Brings a vacated extent back; the caller has pinned it. `done` once, later. Errors:
+  /// kResourceExhausted (no room by the deadline), kObjectLost.
   void restore(std::uint64_t extent, Deadline deadline, Restored done);
   /// The extent ended while it was on disk.
   void forget(std::uint64_t extent);
@@ -52,7 +58,8 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   void on_room(std::uint64_t extent, ByteRange range);
   void on_read(std::uint64_t extent, ByteRange range, Status status);
   void finish_restore(std::uint64_t extent, const Status& status);
-  void on_parked(std::uint64_t extent, std::shared_ptr<std::vector<std::byte>> bytes, const Status& status);
+  void on_parked(std::uint64_t extent, std::shared_ptr<std::vector<std::byte>> bytes,
+                 const Status& status);
   void retry_later();
   /// `work(folder, segment)` on the disk thread, then `done(spiller, status)` here.
   template <class Work, class Done>
@@ -63,7 +70,8 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   const SpillOptions options_;
   const AskHolders ask_holders_;
   std::unique_ptr<asio::thread_pool> disk_thread_;  // one thread, from the first spill on
-  std::vector<std::uint64_t> simulated_operations_; // instead, in a simulation: those that are not over
+  std::vector<std::uint64_t>
+      simulated_operations_;  // instead, in a simulation: those that are not over
   Timer retry_timer_;
   struct Restoring {
     std::uint64_t number = 0;  // of this attempt: one that failed may still stand in line
@@ -79,7 +87,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   std::uint64_t writing_bytes_ = 0;
   std::uint64_t spills_ = 0;
   std::uint64_t restores_ = 0;
-  Status failure_;                  // of the last write
+  Status failure_;  // of the last write
   Deadline failed_until_{};
   bool asking_ = false;
   Deadline retry_at_ = Deadline::max();

@@ -8,13 +8,15 @@ namespace runtime::object_detail {
 
 namespace {
 
-// Giving pages back takes about a millisecond for so many bytes; other connections get their turn in between.
+// Giving pages back takes about a millisecond for so many bytes; other connections get their turn
+// in between.
 constexpr std::uint64_t kTrimStepBytes = 8 << 20;
 constexpr std::chrono::milliseconds kTrimPause{2};
 
 }  // namespace
 
-StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, const ObjectStoreOptions& options)
+StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment,
+                         const ObjectStoreOptions& options)
     : loop(loop),
       segment(std::move(segment)),
       table(this->segment->bytes()),
@@ -91,7 +93,9 @@ void StoreMemory::trim_step() {
     const std::uint64_t unused = std::exchange(unused_bytes_, 0);
     to_trim_bytes_ = unused - std::min(unused, retained_bytes_max_);
   }
-  auto range = to_trim_bytes_ > 0 ? table.take_retained(std::min(kTrimStepBytes, round_to_pages(to_trim_bytes_))) : std::nullopt;
+  auto range = to_trim_bytes_ > 0
+                   ? table.take_retained(std::min(kTrimStepBytes, round_to_pages(to_trim_bytes_)))
+                   : std::nullopt;
   if (!range) {
     to_trim_bytes_ = 0;
     return watch_unused();
@@ -99,8 +103,10 @@ void StoreMemory::trim_step() {
   segment->discard(range->begin, range->size);
   table.discarded(*range);
   to_trim_bytes_ -= std::min(to_trim_bytes_, range->size);
-  if (to_trim_bytes_ > 0) trim_later(kTrimPause);
-  else watch_unused();
+  if (to_trim_bytes_ > 0)
+    trim_later(kTrimPause);
+  else
+    watch_unused();
 }
 
 std::shared_ptr<void> StoreMemory::hold(std::uint64_t extent) {

@@ -1,4 +1,5 @@
-// What ObjectStore and Fetcher share. Private to runtime/object. Everything here happens on the event loop.
+// What ObjectStore and Fetcher share. Private to runtime/object. Everything here happens on the
+// event loop.
 #pragma once
 
 #include <functional>
@@ -25,15 +26,18 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
  public:
   StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, const ObjectStoreOptions& options);
 
-  /// Leases, discarding retained pages if fragmentation asks for it, and copies of other nodes' objects if need be. Nothing when there is no room.
+  /// Leases, discarding retained pages if fragmentation asks for it, and copies of other nodes'
+  /// objects if need be. Nothing when there is no room.
   std::optional<Extent> lease(std::uint64_t bytes, ExtentTable::Client holder);
   /// The same for ExtentTable::take().
   std::optional<ByteRange> take(std::uint64_t bytes);
-  /// Something became free, or ended: serves those in line. Free memory beyond the limit goes back to the system when it stays unused, a little at a time.
+  /// Something became free, or ended: serves those in line. Free memory beyond the limit goes back
+  /// to the system when it stays unused, a little at a time.
   void changed();
   /// As ObjectStore::give_back_free_memory.
   std::uint64_t give_back_free();
-  /// Keeps an extent until the returned pointer is dropped (by any thread). Null when the extent is gone.
+  /// Keeps an extent until the returned pointer is dropped (by any thread). Null when the extent is
+  /// gone.
   std::shared_ptr<void> hold(std::uint64_t extent);
 
   EventLoop& loop;
@@ -42,11 +46,13 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   const std::shared_ptr<RoomLine> line;
   std::string endpoint;  // where other nodes reach this store
   // Set by the store, and cleared when it stops.
-  std::function<bool()> evict_copy;                    // drops a copy of another node's object; false when there is none to drop
-  std::function<void()> balance;                       // memory was taken or is wanted
-  std::function<std::string(std::uint64_t)> full;      // what a failure to find room for so many bytes says
-  std::function<void(std::uint64_t)> on_ended_on_disk; // a vacated extent ended
-  std::function<void(std::uint64_t)> on_ended_shared;  // one that other nodes have copied from
+  std::function<bool()>
+      evict_copy;  // drops a copy of another node's object; false when there is none to drop
+  std::function<void()> balance;  // memory was taken or is wanted
+  std::function<std::string(std::uint64_t)>
+      full;  // what a failure to find room for so many bytes says
+  std::function<void(std::uint64_t)> on_ended_on_disk;  // a vacated extent ended
+  std::function<void(std::uint64_t)> on_ended_shared;   // one that other nodes have copied from
 
  private:
   template <class Take>
@@ -58,31 +64,38 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   const std::uint64_t retained_bytes_max_;
   const std::chrono::milliseconds retained_for_;
   Timer trim_timer_;
-  bool watching_ = false;             // the timer runs: until retained_for_ is over, or between two steps
-  std::uint64_t unused_bytes_ = 0;    // retained all the time since it was set
-  std::uint64_t to_trim_bytes_ = 0;   // by steps
+  bool watching_ = false;  // the timer runs: until retained_for_ is over, or between two steps
+  std::uint64_t unused_bytes_ = 0;   // retained all the time since it was set
+  std::uint64_t to_trim_bytes_ = 0;  // by steps
 };
 
-/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed or the object ends. An object comes in
-/// parts over several connections, straight into its place; when one breaks, what it still owed is asked for again, and what has come stays. A large one
-/// comes from whichever node its own names (SourceTree), and goes on to others from here while it arrives.
+/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until
+/// room is needed or the object ends. An object comes in parts over several connections, straight
+/// into its place; when one breaks, what it still owed is asked for again, and what has come stays.
+/// A large one comes from whichever node its own names (SourceTree), and goes on to others from
+/// here while it arrives.
 class Fetcher : public std::enable_shared_from_this<Fetcher> {
  public:
   using Done = UniqueFunction<void(Result<ObjectLocation>)>;
   /// Whether a node is in the cluster, if that can be known.
   using IsMember = std::function<void(NodeId, UniqueFunction<void(bool)>)>;
 
-  Fetcher(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers, const ObjectStoreOptions& options);
+  Fetcher(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers,
+          const ObjectStoreOptions& options);
 
   /// Calls `done` once, maybe before returning. The location is of the copy; pin it at once.
   void fetch(const ObjectLocation& location, Deadline room_deadline, Done done);
-  /// Calls `done` once these bytes of the copy are here, with their place. Errors: kNotFound (there is no copy and none coming), why it does not come.
-  void when_here(const ObjectLocation& location, ByteRange bytes, UniqueFunction<void(Result<ObjectLocation>)> done);
-  /// The whole copy is kept in the store's own name from now on (ExtentTable::keep), and no copy of this any more. Nothing when there is none.
+  /// Calls `done` once these bytes of the copy are here, with their place. Errors: kNotFound (there
+  /// is no copy and none coming), why it does not come.
+  void when_here(const ObjectLocation& location, ByteRange bytes,
+                 UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// The whole copy is kept in the store's own name from now on (ExtentTable::keep), and no copy of
+  /// this any more. Nothing when there is none.
   std::optional<ObjectLocation> hand_over(const ObjectId& object);
   /// The objects have ended: copies that nobody reads go now, others when room is needed.
   void ended(const std::vector<ObjectId>& objects);
-  /// The connection is gone over which the node at `endpoint` would have said that its objects end: copies of them that nobody uses for a while go.
+  /// The connection is gone over which the node at `endpoint` would have said that its objects end:
+  /// copies of them that nobody uses for a while go.
   void connection_lost(const std::string& endpoint);
   /// Drops the copy that was used longest ago. False when there is none that nobody pins.
   bool drop_oldest();
@@ -98,8 +111,10 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   struct Pull;
   using PullPtr = std::shared_ptr<Pull>;
 
-  void start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica);
-  void pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica);
+  void start(const ObjectLocation& location, Deadline room_deadline,
+             std::shared_ptr<Replica> replica);
+  void pull_into(const Extent& extent, const ObjectLocation& location,
+                 std::shared_ptr<Replica> replica);
   void choose_source(const PullPtr& pull, std::string failed);
   void open_streams(const PullPtr& pull);
   void open_stream(const PullPtr& pull, int stream);
@@ -111,11 +126,13 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   void fail_if_left(const PullPtr& pull);
   void pump(const PullPtr& pull);
   void ask(const PullPtr& pull, int stream, ByteRange part);
-  void on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part, Result<Message> reply);
+  void on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part,
+                Result<Message> reply);
   void fail(const PullPtr& pull, Status why);
   void finish(const std::shared_ptr<Replica>& replica, Status status);
   void drop(const ObjectId& object);
-  /// Drops a copy once nobody has used it for a while, because no notice will come of its object's end.
+  /// Drops a copy once nobody has used it for a while, because no notice will come of its object's
+  /// end.
   void expire_later(const ObjectId& object);
 
   std::shared_ptr<StoreMemory> memory_;

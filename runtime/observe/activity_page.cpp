@@ -36,7 +36,9 @@ void store_name(Name& to, const std::string& name, std::uint32_t of_class) {
 }  // namespace
 
 std::uint64_t activity_now() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now().time_since_epoch())
+          .count());
 }
 
 Result<std::shared_ptr<ActivityPage>> ActivityPage::create() {
@@ -44,10 +46,12 @@ Result<std::shared_ptr<ActivityPage>> ActivityPage::create() {
   if (!fd) return errno_status(errno, "activity page: memfd_create");
   if (::ftruncate(fd.get(), sizeof(Layout)) != 0) return errno_status(errno, "activity page");
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  void* base = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  void* base = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      fd.get(), 0);
   if (base == MAP_FAILED) return errno_status(errno, "activity page: mmap");
   ::madvise(base, sizeof(Layout), MADV_DONTDUMP);
-  // A fresh file is all zeros, which is what the members begin with: constructing them would touch every page.
+  // A fresh file is all zeros, which is what the members begin with: constructing them would touch
+  // every page.
   auto* layout = static_cast<Layout*>(base);
   layout->magic = kMagic;
   store_name(layout->class_names[0], "other", 0);
@@ -76,7 +80,8 @@ std::optional<ActivityPage::ClassRef> ActivityPage::find_class(const std::string
   return known == classes_.end() ? std::nullopt : std::optional(known->second);
 }
 
-ActivityPage::ClassRef ActivityPage::class_of(const std::string& name, std::span<const std::string> methods) {
+ActivityPage::ClassRef ActivityPage::class_of(const std::string& name,
+                                              std::span<const std::string> methods) {
   std::lock_guard lock(mutex_);
   if (auto known = classes_.find(name); known != classes_.end()) return known->second;
   ClassRef ref;
@@ -90,8 +95,10 @@ ActivityPage::ClassRef ActivityPage::class_of(const std::string& name, std::span
   if (next + 1 + methods.size() <= kMethodsMax) {
     ref.constructor = next;
     store_name(layout_->method_names[next], name + "()", ref.index);
-    for (std::size_t i = 0; i < methods.size(); ++i) store_name(layout_->method_names[next + 1 + i], name + "." + methods[i], ref.index);
-    layout_->methods.store(next + 1 + static_cast<std::uint32_t>(methods.size()), std::memory_order_release);
+    for (std::size_t i = 0; i < methods.size(); ++i)
+      store_name(layout_->method_names[next + 1 + i], name + "." + methods[i], ref.index);
+    layout_->methods.store(next + 1 + static_cast<std::uint32_t>(methods.size()),
+                           std::memory_order_release);
   }
   classes_.emplace(name, ref);
   return ref;
@@ -163,7 +170,8 @@ std::size_t ActivityPage::place() {
     return own.index;
   }
   own.index = layout_->threads.load(std::memory_order_relaxed);
-  if (own.index < kThreadsMax) layout_->threads.store(static_cast<std::uint32_t>(own.index) + 1, std::memory_order_release);
+  if (own.index < kThreadsMax)
+    layout_->threads.store(static_cast<std::uint32_t>(own.index) + 1, std::memory_order_release);
   return own.index;
 }
 
@@ -178,7 +186,8 @@ void ActivityPage::begin_call(const ActorId& actor, std::uint32_t method, std::u
   slot.begun_ns.value.store(now_ns, std::memory_order_release);
 }
 
-void ActivityPage::end_call(ClassRef of_class, std::uint64_t begun_ns, std::uint64_t now_ns, bool failed) {
+void ActivityPage::end_call(ClassRef of_class, std::uint64_t begun_ns, std::uint64_t now_ns,
+                            bool failed) {
   const std::size_t at = place();
   if (at == kNowhere) return;
   layout_->running[at].begun_ns.value.store(0, std::memory_order_release);
@@ -191,7 +200,8 @@ void ActivityPage::end_call(ClassRef of_class, std::uint64_t begun_ns, std::uint
 }
 
 void ActivityPage::end_running() {
-  if (const std::size_t at = place(); at != kNowhere) layout_->running[at].begun_ns.value.store(0, std::memory_order_release);
+  if (const std::size_t at = place(); at != kNowhere)
+    layout_->running[at].begun_ns.value.store(0, std::memory_order_release);
 }
 
 std::uint64_t call_flow(std::uint64_t session, const ActorId& actor, std::uint64_t sequence) {

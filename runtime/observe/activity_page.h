@@ -33,11 +33,14 @@ class ActivityPage : public std::enable_shared_from_this<ActivityPage> {
   Result<FileDescriptor> duplicate() const;
   activity::Layout& layout() { return *layout_; }
 
-  /// Where a class's numbers go. Its methods are numbered from `first_method`, after the constructor, in the order given.
+  /// Where a class's numbers go. Its methods are numbered from `first_method`, after the
+  /// constructor, in the order given.
   struct ClassRef {
     std::uint32_t index = 0;
     std::uint32_t constructor = 0;
-    std::uint32_t method(std::size_t i) const { return constructor == 0 ? 0 : constructor + 1 + static_cast<std::uint32_t>(i); }
+    std::uint32_t method(std::size_t i) const {
+      return constructor == 0 ? 0 : constructor + 1 + static_cast<std::uint32_t>(i);
+    }
   };
   ClassRef class_of(const std::string& name, std::span<const std::string> methods);
   /// The same for an ActorClass, whose methods are only looked at the first time.
@@ -54,10 +57,13 @@ class ActivityPage : public std::enable_shared_from_this<ActivityPage> {
   void give_back(activity::ActorSlot* slot);
 
   /// Whether single calls are being recorded. Cost: a load.
-  bool records(std::uint64_t now_ns) const { return layout_->record_until_ns.load(std::memory_order_relaxed) > now_ns; }
+  bool records(std::uint64_t now_ns) const {
+    return layout_->record_until_ns.load(std::memory_order_relaxed) > now_ns;
+  }
   void record(activity::TraceEvent event);
 
-  /// The calling thread runs this method from now on; until end_call(), which returns how long that was.
+  /// The calling thread runs this method from now on; until end_call(), which returns how long that
+  /// was.
   void begin_call(const ActorId& actor, std::uint32_t method, std::uint64_t now_ns);
   void end_call(ClassRef of_class, std::uint64_t begun_ns, std::uint64_t now_ns, bool failed);
   /// It runs nothing any more; for what is not counted.
@@ -68,12 +74,14 @@ class ActivityPage : public std::enable_shared_from_this<ActivityPage> {
  private:
   struct ThreadPlace;
   std::optional<ClassRef> find_class(const std::string& name);
-  explicit ActivityPage(FileDescriptor fd, activity::Layout* layout) : fd_(std::move(fd)), layout_(layout) {}
+  explicit ActivityPage(FileDescriptor fd, activity::Layout* layout)
+      : fd_(std::move(fd)), layout_(layout) {}
   std::size_t place();
 
   static std::uint64_t next_serial();
 
-  const std::uint64_t serial_ = next_serial();  // tells it from one that was at the same address before
+  const std::uint64_t serial_ =
+      next_serial();  // tells it from one that was at the same address before
   const FileDescriptor fd_;
   activity::Layout* const layout_;
   std::mutex mutex_;  // guards what follows

@@ -16,7 +16,8 @@ namespace {
 
 std::atomic<Layout*> page_of_process{nullptr};
 
-// Allocates nothing and takes no lock: the thread may have been in malloc. backtrace() was called before, so that its library is there.
+// Allocates nothing and takes no lock: the thread may have been in malloc. backtrace() was called
+// before, so that its library is there.
 void write_stack(int, siginfo_t* info, void*) {
   const int saved = errno;
   Layout* layout = page_of_process.load(std::memory_order_acquire);
@@ -29,7 +30,8 @@ void write_stack(int, siginfo_t* info, void*) {
     to.request.store(0, std::memory_order_release);
     // The first two are this handler and the kernel's frame.
     const int skip = std::min(count, 2);
-    for (int i = skip; i < count; ++i) to.addresses[i - skip] = reinterpret_cast<std::uint64_t>(frames[i]);
+    for (int i = skip; i < count; ++i)
+      to.addresses[i - skip] = reinterpret_cast<std::uint64_t>(frames[i]);
     to.frames = static_cast<std::uint32_t>(count - skip);
     to.tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     to.request.store(order >> 8, std::memory_order_release);
@@ -53,7 +55,9 @@ void install_stack_handler(std::shared_ptr<ActivityPage> page) {
   action.sa_sigaction = write_stack;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigfillset(&action.sa_mask);
-  if (::sigaction(signal, &action, nullptr) == 0) kept->layout().stack_signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
+  if (::sigaction(signal, &action, nullptr) == 0)
+    kept->layout().stack_signal.store(static_cast<std::uint32_t>(signal),
+                                      std::memory_order_release);
 }
 
 }  // namespace runtime

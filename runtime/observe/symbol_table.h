@@ -15,8 +15,10 @@
 
 namespace runtime {
 
-/// Reads as it goes, and holds nothing of the file but its descriptor: one that is overwritten or cut short meanwhile gives other names or none, where a mapping
-/// would end the process. What is malformed is as if it were not there. Allocates nothing but in name(), so that signal handlers may use the rest.
+/// Reads as it goes, and holds nothing of the file but its descriptor: one that is overwritten or
+/// cut short meanwhile gives other names or none, where a mapping would end the process. What is
+/// malformed is as if it were not there. Allocates nothing but in name(), so that signal handlers
+/// may use the rest.
 class SymbolTable {
  public:
   explicit SymbolTable(const char* path);
@@ -30,16 +32,20 @@ class SymbolTable {
     std::array<ElfW(Sym), 256> block;
     std::uint64_t next = 0;
     for (std::size_t count; (count = read_symbols(next, block)) > 0; next += count) {
-      for (const ElfW(Sym)& symbol : std::span(block).first(count)) {
-        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names_.bytes) continue;
-        visit(static_cast<std::uintptr_t>(symbol.st_value), static_cast<std::size_t>(symbol.st_size), NamePlace{symbol.st_name});
+      for (const ElfW(Sym) & symbol : std::span(block).first(count)) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
+            symbol.st_name >= names_.bytes)
+          continue;
+        visit(static_cast<std::uintptr_t>(symbol.st_value),
+              static_cast<std::size_t>(symbol.st_size), NamePlace{symbol.st_name});
       }
     }
   }
   /// Cut so that it fits, with a zero after it; `into` is not empty.
   void copy_name(NamePlace place, std::span<char> into) const;
   std::string name(NamePlace place) const;
-  /// The address, as symbols have it, of what lies there in the file; nothing when the file is not loaded from there.
+  /// The address, as symbols have it, of what lies there in the file; nothing when the file is not
+  /// loaded from there.
   std::optional<std::uintptr_t> address_of(std::uint64_t file_offset) const;
 
  private:

@@ -32,7 +32,8 @@ Buffer Buffer::allocate(std::size_t size, std::byte** writable) {
     *writable = block.get()->bytes;
     return Buffer({*writable, size}, std::move(block));
   }
-  std::shared_ptr<std::byte> block(static_cast<std::byte*>(::operator new[](size, std::align_val_t(64))), AlignedDelete{});
+  std::shared_ptr<std::byte> block(
+      static_cast<std::byte*>(::operator new[](size, std::align_val_t(64))), AlignedDelete{});
   *writable = block.get();
   return Buffer({*writable, size}, std::move(block));
 }

@@ -28,8 +28,9 @@ Status malformed(std::string_view what);
 Status check_words(const Buffer& meta, std::string_view what);
 }  // namespace capnp_detail
 
-/// Builds a message with root `Schema`: `Buffer meta = encode<schema::Hello>([&](schema::Hello::Builder hello) { ... });`
-/// Up to 1 KiB costs one allocation.
+/// Builds a message with root `Schema`: `Buffer meta =
+/// encode<schema::Hello>([&](schema::Hello::Builder hello) { ... });` Up to 1 KiB costs one
+/// allocation.
 template <class Schema, class Fill>
 Buffer encode(Fill&& fill) {
   capnp::word scratch[128] = {};  // the builder wants zeros
@@ -38,18 +39,21 @@ Buffer encode(Fill&& fill) {
   return capnp_detail::flatten(builder);
 }
 
-/// Reads a message from outside: `read(Schema::Reader)` returns a Status, which is passed on. Everything read from the message must be
-/// copied out before `read` returns. `what` names the message in errors.
-/// Errors: kInvalidArgument when the bytes are malformed or exceed the limits.
+/// Reads a message from outside: `read(Schema::Reader)` returns a Status, which is passed on.
+/// Everything read from the message must be copied out before `read` returns. `what` names the
+/// message in errors. Errors: kInvalidArgument when the bytes are malformed or exceed the limits.
 template <class Schema, class Read>
-Status decode(const Buffer& meta, std::string_view what, Read&& read, const DecodeLimits& limits = {}) {
+Status decode(const Buffer& meta, std::string_view what, Read&& read,
+              const DecodeLimits& limits = {}) {
   if (Status status = capnp_detail::check_words(meta, what); !status.ok()) return status;
   try {
     capnp::ReaderOptions options;
     options.traversalLimitInWords = limits.words_max;
     options.nestingLimit = limits.nesting_max;
     capnp::FlatArrayMessageReader reader(
-        kj::arrayPtr(reinterpret_cast<const capnp::word*>(meta.data()), meta.size() / sizeof(capnp::word)), options);
+        kj::arrayPtr(reinterpret_cast<const capnp::word*>(meta.data()),
+                     meta.size() / sizeof(capnp::word)),
+        options);
     return read(reader.getRoot<Schema>());
   } catch (...) {
     return capnp_detail::malformed(what);

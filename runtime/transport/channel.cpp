@@ -18,7 +18,8 @@ namespace runtime {
 
 namespace {
 
-// A thread that queues this much writes it itself, rather than letting the loop fall further behind.
+// A thread that queues this much writes it itself, rather than letting the loop fall further
+// behind.
 constexpr std::size_t kFlushBytes = 64 << 10;
 // After so many system calls a flushing thread leaves the rest to the loop: it has work of its own.
 constexpr int kFlushRoundsMax = 32;
@@ -26,11 +27,13 @@ constexpr int kFlushRoundsMax = 32;
 constexpr int kReceiveRoundsMax = 16;
 // Of what a peer left behind: more than a socket's buffer holds.
 constexpr int kLastReceivesMax = 1024;
-// Expiring requests scans the table: its cost per second is bounded by scanning large tables less often.
+// Expiring requests scans the table: its cost per second is bounded by scanning large tables less
+// often.
 constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
 constexpr std::chrono::milliseconds kTimerStep{1};
 
-// Of a TCP connection. Four seconds leave a link that is cut for less than ten the time to come back before its machine counts as lost.
+// Of a TCP connection. Four seconds leave a link that is cut for less than ten the time to come
+// back before its machine counts as lost.
 constexpr std::chrono::seconds kSilenceTick{1};
 constexpr int kSilentTicksMax = 4;
 
@@ -71,23 +74,28 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
   if (!message.fds.empty() && !is_unix_) {
     return invalid_argument(describe_peer() + ": descriptors travel on Unix sockets only");
   }
-  if (message.fds.size() > kFdsPerFrameMax || message.meta.size() % 8 != 0 || message.meta.size() > options_.meta_bytes_max ||
+  if (message.fds.size() > kFdsPerFrameMax || message.meta.size() % 8 != 0 ||
+      message.meta.size() > options_.meta_bytes_max ||
       message.payload.size() > options_.payload_bytes_max) {
-    return invalid_argument(describe_peer() + ": frame over the limits: message of " + std::to_string(message.meta.size()) +
-                            " bytes, payload of " + std::to_string(message.payload.size()) + ", " +
+    return invalid_argument(describe_peer() + ": frame over the limits: message of " +
+                            std::to_string(message.meta.size()) + " bytes, payload of " +
+                            std::to_string(message.payload.size()) + ", " +
                             std::to_string(message.fds.size()) + " descriptors");
   }
   std::size_t bytes = FrameWriter::wire_bytes(message);
-  if (const std::size_t queued = queued_bytes(); queued > 0 && queued + bytes > options_.queued_bytes_max) {
-    return resource_exhausted(describe_peer() + ": " + std::to_string(queued) + " bytes wait to be sent; the peer reads slowly");
+  if (const std::size_t queued = queued_bytes();
+      queued > 0 && queued + bytes > options_.queued_bytes_max) {
+    return resource_exhausted(describe_peer() + ": " + std::to_string(queued) +
+                              " bytes wait to be sent; the peer reads slowly");
   }
   if (!message.fds.empty() && writer_.descriptors() >= options_.descriptors_queued_max) {
-    return resource_exhausted(describe_peer() + ": " + std::to_string(writer_.descriptors()) + " connections wait to be handed over; the peer is busy or stopped");
+    return resource_exhausted(describe_peer() + ": " + std::to_string(writer_.descriptors()) +
+                              " connections wait to be handed over; the peer is busy or stopped");
   }
   const bool connected = keep(message);
   if (connected) writer_.append(std::move(message));
   note_queued();
-  if (!connected) return {};  // it leaves with the next socket
+  if (!connected) return {};             // it leaves with the next socket
   if (flushing_ || blocked_) return {};  // whoever is at it takes these along
   // A handler's frames leave together when it returns.
   if ((when == Flush::kNow && !loop_.in_loop()) || writer_.bytes() >= kFlushBytes) {
@@ -150,7 +158,9 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
     } else if (error != EINTR) {
       Status why = errno_status(error, describe_peer());
       if (lasting_) {
-        loop_.post([self = shared_from_this(), why = std::move(why), socket] { self->interrupt(why, socket); });
+        loop_.post([self = shared_from_this(), why = std::move(why), socket] {
+          self->interrupt(why, socket);
+        });
         blocked_ = true;  // until then
       } else {
         end(std::move(why));
@@ -170,7 +180,9 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
 
 // With mutex_ held: has those told who wait for no more than this. They run outside of it.
 void Channel::check_drained() {
-  const bool due = std::any_of(draining_.begin(), draining_.end(), [&](const auto& waiting) { return queued_bytes() <= waiting.first; });
+  const bool due = std::any_of(draining_.begin(), draining_.end(), [&](const auto& waiting) {
+    return queued_bytes() <= waiting.first;
+  });
   if (due) loop_.post([self = shared_from_this()] { self->tell_drained(); });
 }
 
@@ -190,7 +202,8 @@ void Channel::tell_drained() {
 void Channel::when_drained(std::size_t bytes, UniqueFunction<void()> drained) {
   std::lock_guard lock(mutex_);
   draining_.emplace_back(bytes, std::move(drained));
-  if (closed_ || queued_bytes() <= bytes) loop_.post([self = shared_from_this()] { self->tell_drained(); });
+  if (closed_ || queued_bytes() <= bytes)
+    loop_.post([self = shared_from_this()] { self->tell_drained(); });
 }
 
 void Channel::wait_writable() {
@@ -199,12 +212,13 @@ void Channel::wait_writable() {
   if (!blocked_) return;  // of a socket that is gone
   const std::uint64_t socket = epoch();
   held.unlock();
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this(), socket](const boost::system::error_code& ec) {
-    std::unique_lock lock(self->mutex_);
-    if (socket != self->epoch()) return;
-    self->blocked_ = false;
-    if (!ec && !self->closed_ && !self->flushing_) self->flush(lock);
-  });
+  socket_.async_wait(Socket::wait_write,
+                     [self = shared_from_this(), socket](const boost::system::error_code& ec) {
+                       std::unique_lock lock(self->mutex_);
+                       if (socket != self->epoch()) return;
+                       self->blocked_ = false;
+                       if (!ec && !self->closed_ && !self->flushing_) self->flush(lock);
+                     });
 }
 
 Status Channel::send(Message message, Flush when) {
@@ -216,14 +230,15 @@ void Channel::request(Message message, Deadline deadline, Reply reply) {
   request_into(std::move(message), deadline, {}, nullptr, std::move(reply));
 }
 
-void Channel::request_into(Message message, Deadline deadline, std::span<std::byte> target, std::shared_ptr<void> owner,
-                           Reply reply) {
+void Channel::request_into(Message message, Deadline deadline, std::span<std::byte> target,
+                           std::shared_ptr<void> owner, Reply reply) {
   begin_receiving();
   std::unique_lock lock(mutex_);
   if (closed_) return fail_later(std::move(reply), close_reason_);
   if (pending_.size() >= options_.requests_max) {
     return fail_later(std::move(reply),
-                      resource_exhausted(describe_peer() + ": " + std::to_string(pending_.size()) + " requests are outstanding"));
+                      resource_exhausted(describe_peer() + ": " + std::to_string(pending_.size()) +
+                                         " requests are outstanding"));
   }
   // Alone, the caller wants its answer; behind others, the frame may as well travel with them.
   Flush when = pending_.size() == 0 ? Flush::kNow : Flush::kSoon;
@@ -240,12 +255,14 @@ void Channel::request_into(Message message, Deadline deadline, std::span<std::by
 
 asio::awaitable<Result<Message>> Channel::request(Message message, Deadline deadline) {
   auto initiate = [](auto handler, Channel* channel, Message message, Deadline deadline) {
-    channel->request(std::move(message), deadline, [handler = std::move(handler)](Result<Message> result) mutable {
-      auto executor = asio::get_associated_executor(handler);
-      asio::dispatch(executor, [handler = std::move(handler), result = std::move(result)]() mutable {
-        std::move(handler)(std::move(result));
-      });
-    });
+    channel->request(std::move(message), deadline,
+                     [handler = std::move(handler)](Result<Message> result) mutable {
+                       auto executor = asio::get_associated_executor(handler);
+                       asio::dispatch(executor, [handler = std::move(handler),
+                                                 result = std::move(result)]() mutable {
+                         std::move(handler)(std::move(result));
+                       });
+                     });
   };
   auto self = shared_from_this();  // until the reply
   auto result = co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<Message>)>(
@@ -265,7 +282,8 @@ Result<Message> Channel::request_blocking(Message message, Deadline deadline) {
     waiting->result = std::move(result);
     waiting->done.set();
   });
-  if (!loop_.run_until(waiting->done, Deadline::max())) return cancelled(describe_peer() + ": the event loop was stopped");
+  if (!loop_.run_until(waiting->done, Deadline::max()))
+    return cancelled(describe_peer() + ": the event loop was stopped");
   return std::move(*waiting->result);
 }
 
@@ -277,7 +295,8 @@ void Channel::fail_later(Reply reply, Status why) {
 
 void Channel::set_handler(Handler handler) {
   auto shared = std::make_shared<Handler>(std::move(handler));
-  if (loop_.in_loop()) handler_in_use_ = shared;  // also for the frames behind the one being handled
+  if (loop_.in_loop())
+    handler_in_use_ = shared;  // also for the frames behind the one being handled
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -311,12 +330,16 @@ void Channel::watch_silence() {
   silence_.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
     auto self = weak.lock();
     if (!self || ec) return;
-    // A peer that reads nothing keeps nothing unacknowledged: what it has no room for is not on its way.
-    const bool silent = self->socket_.is_open() && transport_detail::is_unacknowledged(self->socket_, kSilenceTick);
+    // A peer that reads nothing keeps nothing unacknowledged: what it has no room for is not on its
+    // way.
+    const bool silent =
+        self->socket_.is_open() && transport_detail::is_unacknowledged(self->socket_, kSilenceTick);
     self->silent_ticks_ = silent ? self->silent_ticks_ + 1 : 0;
     if (self->silent_ticks_ == kSilentTicksMax) {
       self->silent_ticks_ = 0;
-      Status why = deadline_exceeded(self->describe_peer() + ": its machine has acknowledged nothing for " + std::to_string(kSilentTicksMax) + " s");
+      Status why =
+          deadline_exceeded(self->describe_peer() + ": its machine has acknowledged nothing for " +
+                            std::to_string(kSilentTicksMax) + " s");
       if (!self->interrupt(why, self->epoch())) return self->close(unavailable(why.message()));
     }
     self->watch_silence();
@@ -339,7 +362,8 @@ void Channel::resume_receiving() {
 void Channel::wait_readable() {
   if (shut_ || waiting_readable_ || !socket_.is_open()) return;
   waiting_readable_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this(), socket = epoch()](const boost::system::error_code& ec) {
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this(),
+                                         socket = epoch()](const boost::system::error_code& ec) {
     if (socket != self->epoch()) return;
     self->waiting_readable_ = false;
     if (!ec) self->on_readable();
@@ -357,7 +381,8 @@ void Channel::on_readable() {
     const std::uint64_t socket = epoch();
     Status status = receive(drained);
     if (socket != epoch()) return;  // a handler, or a frame, gave the socket up
-    if (!status.ok() && status.code() != ErrorCode::kInvalidArgument && interrupt(status, socket)) return;
+    if (!status.ok() && status.code() != ErrorCode::kInvalidArgument && interrupt(status, socket))
+      return;
     if (!status.ok()) return close(std::move(status));
   }
   wait_readable();
@@ -394,11 +419,15 @@ Status Channel::receive(bool& drained) {
     }
   }
   if (received == 0) {
-    return unavailable(describe_peer() + (reader_.mid_frame() ? ": closed the connection in the middle of a frame" : ": closed the connection"));
+    return unavailable(describe_peer() + (reader_.mid_frame()
+                                              ? ": closed the connection in the middle of a frame"
+                                              : ": closed the connection"));
   }
-  if (fd_status.ok() && (header.msg_flags & MSG_CTRUNC) != 0) fd_status = invalid_argument("descriptors were lost on the way");
+  if (fd_status.ok() && (header.msg_flags & MSG_CTRUNC) != 0)
+    fd_status = invalid_argument("descriptors were lost on the way");
   if (fd_status.ok()) fd_status = reader_.commit(static_cast<std::size_t>(received), *this);
-  // A receive on a Unix socket also ends where descriptors were attached; else a short one means that there is no more.
+  // A receive on a Unix socket also ends where descriptors were attached; else a short one means
+  // that there is no more.
   drained = static_cast<std::size_t>(received) < room && !carried_fds;
   return fd_status.with_context(describe_peer());
 }
@@ -413,14 +442,17 @@ void Channel::on_frame(Message message) {
       entry = pending_.take(message.id);
       if (!entry) late = late_;
     }
-    if (entry) entry->reply(std::move(message));
-    else if (late) (*late)(shared_from_this(), std::move(message));
+    if (entry)
+      entry->reply(std::move(message));
+    else if (late)
+      (*late)(shared_from_this(), std::move(message));
     return;
   }
   if (auto handler = handler_in_use_; handler && *handler) {
     (*handler)(shared_from_this(), std::move(message));
   } else {
-    LOG(warn, "{}: nobody handles frames of kind {}", describe_peer(), static_cast<int>(message.kind));
+    LOG(warn, "{}: nobody handles frames of kind {}", describe_peer(),
+        static_cast<int>(message.kind));
   }
 }
 
@@ -454,11 +486,13 @@ void Channel::on_timer() {
     std::lock_guard lock(mutex_);
     Deadline next;
     expired = pending_.take_expired(now, &next);
-    Deadline soonest = now + std::max<std::chrono::nanoseconds>(kTimerStep, kScanCostPerRequest * pending_.size());
+    Deadline soonest =
+        now + std::max<std::chrono::nanoseconds>(kTimerStep, kScanCostPerRequest * pending_.size());
     timer_at_ = next == Deadline::max() ? next : std::max(next, soonest);
   }
   arm_timer();
-  for (auto& entry : expired) entry.reply(deadline_exceeded(describe_peer() + ": no reply within the deadline"));
+  for (auto& entry : expired)
+    entry.reply(deadline_exceeded(describe_peer() + ": no reply within the deadline"));
 }
 
 // ---- closing
@@ -467,7 +501,8 @@ void Channel::end(Status reason) {
   if (closed_) return;
   closed_ = true;
   // A silent machine is no deadline of those who ask something of it.
-  close_reason_ = reason.code() == ErrorCode::kDeadlineExceeded ? unavailable(reason.message()) : std::move(reason);
+  close_reason_ = reason.code() == ErrorCode::kDeadlineExceeded ? unavailable(reason.message())
+                                                                : std::move(reason);
 }
 
 void Channel::close(Status reason) {
@@ -475,13 +510,15 @@ void Channel::close(Status reason) {
   std::unique_lock lock(mutex_);
   if (closed_) return;
   say_goodbye();
-  if (!flushing_ && !blocked_ && !writer_.empty()) flush(lock);  // what was accepted gets its chance
+  if (!flushing_ && !blocked_ && !writer_.empty())
+    flush(lock);  // what was accepted gets its chance
   if (closed_) return;
   end(std::move(reason));
   if (!flushing_) loop_.post([self = shared_from_this()] { self->finish_close(); });
 }
 
-// A peer that cannot be written to any more may have answered before it went: that is here already, and is taken in first.
+// A peer that cannot be written to any more may have answered before it went: that is here already,
+// and is taken in first.
 void Channel::hear_last_words() {
   {
     std::lock_guard lock(mutex_);
@@ -521,11 +558,14 @@ void Channel::finish_close() {
   handler_in_use_.reset();
   timer_.cancel();
   silence_.cancel();
-  reader_ = FrameReader(options_.meta_bytes_max, options_.payload_bytes_max);  // with the place for a payload that had come in part
+  reader_ = FrameReader(
+      options_.meta_bytes_max,
+      options_.payload_bytes_max);  // with the place for a payload that had come in part
   if (lasting_) lasting_->give_up.cancel();
   boost::system::error_code ignored;
   socket_.close(ignored);
-  Status failure = reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
+  Status failure =
+      reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
   for (auto& entry : entries) entry.reply(failure);
   tell_drained();
   if (on_close) on_close(reason);

@@ -1,9 +1,11 @@
-// Channel: one authenticated connection, carrying requests, replies and one-way frames in both directions.
+// Channel: one authenticated connection, carrying requests, replies and one-way frames in both
+// directions.
 //
 // An open channel keeps itself alive; close() it, or it ends with the connection.
-// Any thread may call any method. Callbacks (handler, replies, on_close) run on the event loop, one at a time, and must not block.
-// Frames arrive in the order in which they were sent. A request made while nothing is outstanding is written by the calling
-// thread itself; the others gather and leave together in one system call.
+// Any thread may call any method. Callbacks (handler, replies, on_close) run on the event loop, one
+// at a time, and must not block. Frames arrive in the order in which they were sent. A request made
+// while nothing is outstanding is written by the calling thread itself; the others gather and leave
+// together in one system call.
 #pragma once
 
 #include <sys/types.h>
@@ -38,13 +40,13 @@ enum class Role : std::uint16_t { kNode = 1, kWorker = 2, kDriver = 3, kTool = 4
 struct PeerInfo {
   Role role = Role::kTool;
   ClusterId cluster;
-  NodeId node;               // none for a node-less tool
-  WorkerId worker;           // workers only
+  NodeId node;      // none for a node-less tool
+  WorkerId worker;  // workers only
   std::uint64_t incarnation = 0;
   std::uint32_t protocol = 0;  // the version both speak
-  std::string version;       // the peer's release, for messages
-  std::string address;       // "10.0.0.2:41822", or "unix:/path"
-  pid_t pid = 0;             // from the kernel on Unix sockets, else as the peer says
+  std::string version;         // the peer's release, for messages
+  std::string address;         // "10.0.0.2:41822", or "unix:/path"
+  pid_t pid = 0;               // from the kernel on Unix sockets, else as the peer says
   std::optional<uid_t> uid{};  // from the kernel, on Unix sockets
 };
 
@@ -52,16 +54,19 @@ struct PeerInfo {
 struct ChannelOptions {
   std::uint64_t meta_bytes_max = 64ull << 20;
   std::uint64_t payload_bytes_max = 1ull << 30;
-  std::size_t queued_bytes_max = 256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
-  std::size_t requests_max = 1 << 20;           // outstanding
-  std::size_t descriptors_queued_max = 256;     // unsent: a process has few of them, and strangers' connections travel as such
+  std::size_t queued_bytes_max =
+      256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
+  std::size_t requests_max = 1 << 20;  // outstanding
+  std::size_t descriptors_queued_max =
+      256;  // unsent: a process has few of them, and strangers' connections travel as such
   /// How long a lasting connection may be without a socket before it ends.
   std::chrono::milliseconds interruption_max{10'000};
 };
 
 /// When a frame leaves.
 enum class Flush {
-  kNow,   // written by this thread before send() returns, if the socket takes it; from a handler: when the handler returns
+  kNow,   // written by this thread before send() returns, if the socket takes it; from a handler:
+          // when the handler returns
   kSoon,  // by the event loop, together with others
 };
 
@@ -78,38 +83,46 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Channel& operator=(const Channel&) = delete;
   ~Channel();
 
-  /// Sends a request. The reply is a frame of the peer, or a failure: kDeadlineExceeded (the peer may still act on it),
-  /// kUnavailable (connection closed, with the reason), kResourceExhausted (queue or table full; nothing was sent).
+  /// Sends a request. The reply is a frame of the peer, or a failure: kDeadlineExceeded (the peer
+  /// may still act on it), kUnavailable (connection closed, with the reason), kResourceExhausted
+  /// (queue or table full; nothing was sent).
   void request(Message message, Deadline deadline, Reply reply);
-  /// The same with a place for the reply's payload: a payload of exactly `target.size()` bytes that is large (64 KiB and up)
-  /// is received straight into it, and the reply's payload then is a view of it. `target` stays valid while `owner` lives.
-  void request_into(Message message, Deadline deadline, std::span<std::byte> target, std::shared_ptr<void> owner, Reply reply);
+  /// The same with a place for the reply's payload: a payload of exactly `target.size()` bytes that
+  /// is large (64 KiB and up) is received straight into it, and the reply's payload then is a view
+  /// of it. `target` stays valid while `owner` lives.
+  void request_into(Message message, Deadline deadline, std::span<std::byte> target,
+                    std::shared_ptr<void> owner, Reply reply);
   /// The same for coroutines; resumes on the loop.
   asio::awaitable<Result<Message>> request(Message message, Deadline deadline);
   /// The same for a plain thread: waits in EventLoop::run_until. Not from a handler.
   Result<Message> request_blocking(Message message, Deadline deadline);
 
-  /// Sends a one-way frame or a reply. A failure means that it was not sent: kUnavailable, kResourceExhausted, kInvalidArgument
-  /// (descriptors on a TCP connection, frame over the limits).
+  /// Sends a one-way frame or a reply. A failure means that it was not sent: kUnavailable,
+  /// kResourceExhausted, kInvalidArgument (descriptors on a TCP connection, frame over the limits).
   Status send(Message message, Flush flush = Flush::kNow);
 
-  /// Who handles requests and one-way frames. Receiving begins with the first of set_handler, set_on_close and request;
-  /// set it before making requests if the peer may call back at once. A frame nobody handles is dropped with a log line.
+  /// Who handles requests and one-way frames. Receiving begins with the first of set_handler,
+  /// set_on_close and request; set it before making requests if the peer may call back at once. A
+  /// frame nobody handles is dropped with a log line.
   void set_handler(Handler handler);
   /// Who is told of replies that come after their deadline. Without it they are dropped.
   void set_on_late_reply(Handler handler);
-  /// Called once on the loop when the connection has ended, after all outstanding replies have failed; at once if it has already.
+  /// Called once on the loop when the connection has ended, after all outstanding replies have
+  /// failed; at once if it has already.
   void set_on_close(std::function<void(Status)> on_close);
 
   /// Back-pressure: while paused nothing is received, so that the peer's queue fills up.
   void pause_receiving();
   void resume_receiving();
-  /// Back-pressure on this side: calls back once, on the loop, when at most `bytes` wait to be sent, or when the connection has ended.
+  /// Back-pressure on this side: calls back once, on the loop, when at most `bytes` wait to be
+  /// sent, or when the connection has ended.
   void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
-  /// Has a TCP connection outlive its socket, under a number that both sides know and nobody else has (channel_lasting.h): what is sent is kept until the
-  /// peer confirms it, and a broken socket neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has broken; of the
-  /// side that connected, it is to resume(). Right after construction. For connect() and Listener.
+  /// Has a TCP connection outlive its socket, under a number that both sides know and nobody else
+  /// has (channel_lasting.h): what is sent is kept until the peer confirms it, and a broken socket
+  /// neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has
+  /// broken; of the side that connected, it is to resume(). Right after construction. For connect()
+  /// and Listener.
   void make_lasting(std::uint64_t session, std::function<void()> on_interrupt);
   /// What was received, and on how many sockets before.
   struct Detached {
@@ -118,24 +131,27 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   };
   /// Of a lasting connection: gives its socket up, if it has one. On the loop.
   Detached detach();
-  /// Goes on over a new socket, past the handshake, to a peer that has received so many frames. False: it has ended, or another socket was faster. On the loop.
+  /// Goes on over a new socket, past the handshake, to a peer that has received so many frames.
+  /// False: it has ended, or another socket was faster. On the loop.
   bool resume(Socket socket, std::uint64_t peer_received, const Detached& detached);
   /// Whether a lasting connection is without a socket now.
   bool is_interrupted() const;
-  /// Why: kDeadlineExceeded when the machine at the other end has gone silent, kUnavailable when the process there, or something between, closed the socket.
-  /// Ok unless it is interrupted.
+  /// Why: kDeadlineExceeded when the machine at the other end has gone silent, kUnavailable when
+  /// the process there, or something between, closed the socket. Ok unless it is interrupted.
   Status interruption() const;
   /// Called on the loop when that begins. Nothing else has to be done about it.
   void set_on_interrupt(std::function<void()> on_interrupt);
 
-  /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still queued are tried once. Idempotent.
+  /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still
+  /// queued are tried once. Idempotent.
   void close(Status reason);
   bool closed() const;
   /// Why the connection ended; ok while it is open.
   Status close_reason() const;
 
   const PeerInfo& peer() const { return peer_; }
-  /// Larger than that of every channel made before: an order that, unlike that of addresses, is the same each time.
+  /// Larger than that of every channel made before: an order that, unlike that of addresses, is the
+  /// same each time.
   std::uint64_t serial() const { return serial_; }
   /// For messages: "worker 7f3a0011 (pid 1234) at unix:/run/...".
   std::string describe_peer() const;
@@ -151,8 +167,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void on_frame(Message message) override;
   PayloadTarget payload_target(const FrameHeader& header) override;
 
-  // With mutex_ held through `lock`; flush() lets go of it during the system call. What messages own is never dropped under it: an
-  // owner may call into a channel when it goes.
+  // With mutex_ held through `lock`; flush() lets go of it during the system call. What messages
+  // own is never dropped under it: an owner may call into a channel when it goes.
   Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
@@ -187,13 +203,15 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   const ChannelOptions options_;
   const bool is_unix_;
 
-  // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set flushing_.
+  // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set
+  // flushing_.
   Socket socket_;
   Timer timer_;
   Timer silence_;
   int silent_ticks_ = 0;  // in which the peer's machine acknowledged nothing of what was on its way
   FrameReader reader_;
-  std::unique_ptr<Lasting> lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
+  std::unique_ptr<Lasting>
+      lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
   std::shared_ptr<Handler> handler_in_use_;
   bool waiting_readable_ = false;
   bool shut_ = false;  // finish_close() ran
@@ -209,13 +227,15 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   std::function<void(Status)> on_close_;
   Status close_reason_;
   Deadline timer_at_ = Deadline::max();
-  std::vector<std::pair<std::size_t, UniqueFunction<void()>>> draining_;  // who waits for how many bytes at most
+  std::vector<std::pair<std::size_t, UniqueFunction<void()>>>
+      draining_;  // who waits for how many bytes at most
   bool closed_ = false;
   bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;
-  bool has_last_words_ = false;  // the socket failed at sending, and may hold what the peer sent before
-  bool flushing_ = false;      // a thread is in sendmsg
-  bool blocked_ = false;       // waiting for the socket to take more
+  bool has_last_words_ =
+      false;               // the socket failed at sending, and may hold what the peer sent before
+  bool flushing_ = false;  // a thread is in sendmsg
+  bool blocked_ = false;   // waiting for the socket to take more
   bool flush_posted_ = false;
 };
 

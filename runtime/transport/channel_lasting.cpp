@@ -40,7 +40,8 @@ void Channel::set_on_interrupt(std::function<void()> on_interrupt) {
 // With mutex_ held: a frame that is to be sent is kept. Whether it may leave now.
 bool Channel::keep(const Message& message) {
   if (!lasting_) return true;
-  if (message.kind != FrameKind::kConfirm && message.kind != FrameKind::kGoodbye) lasting_->keep(message);
+  if (message.kind != FrameKind::kConfirm && message.kind != FrameKind::kGoodbye)
+    lasting_->keep(message);
   return !lasting_->interrupted;
 }
 
@@ -61,7 +62,8 @@ bool Channel::count_received(const Message& message) {
   if (lasting.received - lasting.told >= kConfirmFrames || lasting.untold_bytes >= kConfirmBytes) {
     lasting.told = lasting.received;
     lasting.untold_bytes = 0;
-    (void)send(number_frame(FrameKind::kConfirm, lasting.received), Flush::kSoon);  // not sent: then the next Hello says it
+    (void)send(number_frame(FrameKind::kConfirm, lasting.received),
+               Flush::kSoon);  // not sent: then the next Hello says it
   }
   return true;
 }
@@ -83,7 +85,8 @@ bool Channel::interrupt(const Status& why, std::uint64_t epoch) {
   std::function<void()> reconnect, watcher;
   {
     std::lock_guard lock(mutex_);
-    if (closed_ || !lasting_ || lasting_->epoch != epoch || lasting_->interrupted) return lasting_ && !closed_;
+    if (closed_ || !lasting_ || lasting_->epoch != epoch || lasting_->interrupted)
+      return lasting_ && !closed_;
     lasting_->why = why;
     reconnect = lasting_->on_interrupt;
     watcher = lasting_->watcher;
@@ -134,9 +137,11 @@ Channel::Detached Channel::detach() {
     std::string why;
     {
       std::lock_guard held(self->mutex_);
-      why = self->lasting_->why.ok() ? self->describe_peer() + ": connected again and went away" : self->lasting_->why.message();
+      why = self->lasting_->why.ok() ? self->describe_peer() + ": connected again and went away"
+                                     : self->lasting_->why.message();
     }
-    self->close(unavailable(why + ", and the connection did not come back within " + std::to_string(self->options_.interruption_max.count()) + " ms"));
+    self->close(unavailable(why + ", and the connection did not come back within " +
+                            std::to_string(self->options_.interruption_max.count()) + " ms"));
   });
   return detached;
 }
@@ -146,18 +151,21 @@ bool Channel::resume(Socket socket, std::uint64_t peer_received, const Detached&
   bool honest = false;
   {
     std::unique_lock lock(mutex_);
-    if (closed_ || !lasting_ || !lasting_->interrupted || lasting_->epoch != detached.epoch) return false;
+    if (closed_ || !lasting_ || !lasting_->interrupted || lasting_->epoch != detached.epoch)
+      return false;
     honest = lasting_->confirm(peer_received, spent);
     if (honest) {
       socket_ = std::move(socket);
       lasting_->interrupted = false;
-      for (const Message& message : lasting_->kept) writer_.append({message.kind, message.id, message.meta, message.payload, {}});
+      for (const Message& message : lasting_->kept)
+        writer_.append({message.kind, message.id, message.meta, message.payload, {}});
       note_queued();
       if (!draining_.empty()) check_drained();
     }
   }
   if (!honest) {
-    close(invalid_argument(describe_peer() + ": has frames of this session that were never sent, or has lost some"));
+    close(invalid_argument(describe_peer() +
+                           ": has frames of this session that were never sent, or has lost some"));
     return false;
   }
   lasting_->give_up.cancel();
@@ -177,7 +185,9 @@ void Channel::say_goodbye() {
 }
 
 void Channel::note_queued() {
-  const std::size_t bytes = lasting_ ? std::max(lasting_->interrupted ? 0 : writer_.bytes(), lasting_->queued_bytes()) : writer_.bytes();
+  const std::size_t bytes =
+      lasting_ ? std::max(lasting_->interrupted ? 0 : writer_.bytes(), lasting_->queued_bytes())
+               : writer_.bytes();
   queued_bytes_.store(bytes, std::memory_order_relaxed);
 }
 

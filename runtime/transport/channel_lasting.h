@@ -1,8 +1,11 @@
-// Channel::Lasting: what a connection that outlives its socket needs besides. Private to runtime/transport.
+// Channel::Lasting: what a connection that outlives its socket needs besides. Private to
+// runtime/transport.
 //
-// Both sides number the frames that they send, from 1, and keep each until the other one has confirmed it (kConfirm). When the socket breaks, the
-// side that had connected connects again; in their Hellos the sides tell how many frames they have, and send the rest again. So every
-// frame is delivered once and in order, unless no new socket comes in time: then the connection has ended, as others do at once.
+// Both sides number the frames that they send, from 1, and keep each until the other one has
+// confirmed it (kConfirm). When the socket breaks, the side that had connected connects again; in
+// their Hellos the sides tell how many frames they have, and send the rest again. So every frame is
+// delivered once and in order, unless no new socket comes in time: then the connection has ended,
+// as others do at once.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +20,24 @@
 
 namespace runtime {
 
-/// After so many frames, or bytes, a receiver confirms: what its peer keeps for it stays about as small as that.
+/// After so many frames, or bytes, a receiver confirms: what its peer keeps for it stays about as
+/// small as that.
 inline constexpr std::uint64_t kConfirmFrames = 64;
 inline constexpr std::size_t kConfirmBytes = 256 << 10;
 
 /// Guarded by the channel's mutex, except where it says otherwise.
 struct Channel::Lasting {
-  Lasting(EventLoop& loop, std::uint64_t id, std::function<void()> interrupted) : session(id), on_interrupt(std::move(interrupted)), give_up(loop.context()) {}
+  Lasting(EventLoop& loop, std::uint64_t id, std::function<void()> interrupted)
+      : session(id), on_interrupt(std::move(interrupted)), give_up(loop.context()) {}
 
   const std::uint64_t session;
   const std::function<void()> on_interrupt;  // of the side that connects: brings a new socket
   std::function<void()> watcher;             // Channel::set_on_interrupt
   bool interrupted = false;                  // there is no socket
-  std::uint64_t epoch = 0;                   // of the socket: what belongs to an older one counts no more
-  Status why;                                // of the interruption
-  std::deque<Message> kept;                  // sent and not confirmed
-  std::uint64_t confirmed = 0;               // by the peer: the number of the frame before the first of `kept`
+  std::uint64_t epoch = 0;      // of the socket: what belongs to an older one counts no more
+  Status why;                   // of the interruption
+  std::deque<Message> kept;     // sent and not confirmed
+  std::uint64_t confirmed = 0;  // by the peer: the number of the frame before the first of `kept`
   std::size_t kept_bytes = 0;
 
   // Touched on the loop only.
@@ -46,7 +51,8 @@ struct Channel::Lasting {
     kept_bytes += FrameWriter::wire_bytes(message);
   }
 
-  /// False: the peer claims what cannot be. What is dropped goes to `spent`, to be destroyed outside of locks.
+  /// False: the peer claims what cannot be. What is dropped goes to `spent`, to be destroyed
+  /// outside of locks.
   bool confirm(std::uint64_t through, std::vector<Message>& spent) {
     if (through < confirmed || through - confirmed > kept.size()) return false;
     for (; confirmed < through; ++confirmed) {
@@ -57,8 +63,11 @@ struct Channel::Lasting {
     return true;
   }
 
-  /// What the peer has not got; the rest that it has got and will only confirm with more is not counted.
-  std::size_t queued_bytes() const { return kept_bytes > kConfirmBytes ? kept_bytes - kConfirmBytes : 0; }
+  /// What the peer has not got; the rest that it has got and will only confirm with more is not
+  /// counted.
+  std::size_t queued_bytes() const {
+    return kept_bytes > kConfirmBytes ? kept_bytes - kConfirmBytes : 0;
+  }
 };
 
 }  // namespace runtime

@@ -31,9 +31,12 @@ struct Connected {
 };
 
 /// `terms`: in, ours; out, the peer's.
-asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options, SessionTerms& terms) {
+asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint,
+                                                Credentials credentials, ConnectOptions options,
+                                                SessionTerms& terms) {
   Channel::Socket unconnected(loop.context());
-  auto timed = std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
+  auto timed =
+      std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
   timed->arm(options.deadline);
   Endpoint place = endpoint.for_worker({});
   const std::string where = place.to_string();
@@ -41,27 +44,41 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
   Status status = co_await transport_detail::connect_socket(*timed, place);
   if (!status.ok()) {
     timed->disarm();
-    co_return timed->explain(status, where + ": could not connect within the deadline; is the machine up and the port open?");
+    co_return timed->explain(
+        status,
+        where + ": could not connect within the deadline; is the machine up and the port open?");
   }
   auto peer = co_await handshake_caller(timed->socket, endpoint.target, credentials, where, terms);
   timed->disarm();
   if (!peer.ok()) {
-    co_return timed->explain(peer.status(), where + ": no answer to the handshake within the deadline; the process there is stopped, or it is not a Starling port");
+    co_return timed->explain(peer.status(),
+                             where +
+                                 ": no answer to the handshake within the deadline; the process "
+                                 "there is stopped, or it is not a Starling port");
   }
   if (timed->expired) co_return deadline_exceeded(where + ": the handshake took too long");
   if (peer->incarnation < options.incarnation_min) {
-    co_return unavailable(where + ": incarnation " + std::to_string(peer->incarnation) + " is older than " +
-                          std::to_string(options.incarnation_min) + ", which was seen before");
+    co_return unavailable(where + ": incarnation " + std::to_string(peer->incarnation) +
+                          " is older than " + std::to_string(options.incarnation_min) +
+                          ", which was seen before");
   }
   Connected connected{std::move(timed->socket), *std::move(peer)};
   co_return connected;
 }
 
-/// Brings a lasting connection whose socket broke another one, until it has one, has given up, or nobody has it any more.
+/// Brings a lasting connection whose socket broke another one, until it has one, has given up, or
+/// nobody has it any more.
 class Reconnect : public std::enable_shared_from_this<Reconnect> {
  public:
-  Reconnect(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options, std::uint64_t session, const std::shared_ptr<Channel>& channel)
-      : loop_(loop), endpoint_(std::move(endpoint)), credentials_(std::move(credentials)), options_(options), session_(session), channel_(channel), pause_(loop.context()) {}
+  Reconnect(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options,
+            std::uint64_t session, const std::shared_ptr<Channel>& channel)
+      : loop_(loop),
+        endpoint_(std::move(endpoint)),
+        credentials_(std::move(credentials)),
+        options_(options),
+        session_(session),
+        channel_(channel),
+        pause_(loop.context()) {}
 
   void begin() {
     asio::co_spawn(loop_.executor(), run(shared_from_this()), [](std::exception_ptr error) {
@@ -78,11 +95,16 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
       SessionTerms terms{self->session_, true, detached.received};
       ConnectOptions options = self->options_;
       options.deadline = deadline_after(kTryTime);
-      auto connected = co_await connect_once(self->loop_, self->endpoint_, self->credentials_, options, terms);
-      if (connected.ok() && terms.session != self->session_) connected = not_found(self->endpoint_.to_string() + ": the session is not known there any more");
-      if (connected.ok() && channel->resume(std::move(connected->socket), terms.received, detached)) co_return;
+      auto connected =
+          co_await connect_once(self->loop_, self->endpoint_, self->credentials_, options, terms);
+      if (connected.ok() && terms.session != self->session_)
+        connected =
+            not_found(self->endpoint_.to_string() + ": the session is not known there any more");
+      if (connected.ok() && channel->resume(std::move(connected->socket), terms.received, detached))
+        co_return;
       const ErrorCode code = connected.status().code();
-      const bool again = connected.ok() || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
+      const bool again =
+          connected.ok() || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
       if (!again) co_return channel->close(unavailable(connected.status().message()));
       channel.reset();  // it may end meanwhile
       self->pause_.expires_after(wait);
@@ -104,15 +126,17 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
 
 using Done = UniqueFunction<void(Result<std::shared_ptr<Channel>>)>;
 
-asio::awaitable<void> connect_and_tell(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options, Done done) {
+asio::awaitable<void> connect_and_tell(EventLoop& loop, Endpoint endpoint, Credentials credentials,
+                                       ConnectOptions options, Done done) {
   auto channel = co_await async_connect(loop, std::move(endpoint), std::move(credentials), options);
   done(std::move(channel));
 }
 
 }  // namespace
 
-asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop, Endpoint endpoint, Credentials credentials,
-                                                                 ConnectOptions options) {
+asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop, Endpoint endpoint,
+                                                                Credentials credentials,
+                                                                ConnectOptions options) {
   const bool lasting = options.lasting && !endpoint.is_unix();
   const std::uint64_t session = lasting ? random_session() : 0;
   Timer pause(loop.context());
@@ -121,15 +145,19 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
     terms.session = session;
     auto connected = co_await connect_once(loop, endpoint, credentials, options, terms);
     if (connected.ok()) {
-      auto channel = std::make_shared<Channel>(loop, std::move(connected->socket), std::move(connected->peer), options.channel);
+      auto channel = std::make_shared<Channel>(loop, std::move(connected->socket),
+                                               std::move(connected->peer), options.channel);
       if (session != 0 && terms.session == session) {
-        auto reconnect = std::make_shared<Reconnect>(loop, std::move(endpoint), std::move(credentials), options, session, channel);
+        auto reconnect = std::make_shared<Reconnect>(
+            loop, std::move(endpoint), std::move(credentials), options, session, channel);
         channel->make_lasting(session, [reconnect] { reconnect->begin(); });
       }
       co_return channel;
     }
-    // Cut while it was being made: another try has the same session, should the other side have it already.
-    const bool again = lasting && connected.status().code() == ErrorCode::kUnavailable && wait <= kLastFirstPause;
+    // Cut while it was being made: another try has the same session, should the other side have it
+    // already.
+    const bool again =
+        lasting && connected.status().code() == ErrorCode::kUnavailable && wait <= kLastFirstPause;
     if (!again || steady_now() + wait >= options.deadline) co_return connected.status();
     pause.expires_after(wait);
     auto [ec] = co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -137,16 +165,20 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
   }
 }
 
-void connect(EventLoop& loop, const Endpoint& endpoint, const Credentials& credentials, const ConnectOptions& options, Done done) {
+void connect(EventLoop& loop, const Endpoint& endpoint, const Credentials& credentials,
+             const ConnectOptions& options, Done done) {
   loop.post([&loop, endpoint, credentials, options, done = std::move(done)]() mutable {
-    asio::co_spawn(loop.executor(), connect_and_tell(loop, std::move(endpoint), std::move(credentials), options, std::move(done)),
+    asio::co_spawn(loop.executor(),
+                   connect_and_tell(loop, std::move(endpoint), std::move(credentials), options,
+                                    std::move(done)),
                    [](std::exception_ptr error) {
                      if (error) LOG(error, "connect: a coroutine ended with an exception");
                    });
   });
 }
 
-Result<std::shared_ptr<Channel>> connect(EventLoop& loop, const Endpoint& endpoint, const Credentials& credentials,
+Result<std::shared_ptr<Channel>> connect(EventLoop& loop, const Endpoint& endpoint,
+                                         const Credentials& credentials,
                                          const ConnectOptions& options) {
   struct Waiting {
     explicit Waiting(EventLoop& loop) : done(loop) {}
@@ -159,8 +191,9 @@ Result<std::shared_ptr<Channel>> connect(EventLoop& loop, const Endpoint& endpoi
     waiting->done.set();
   });
   // A name server that does not answer holds the coroutine beyond its deadline, but not the caller.
-  Deadline patience = options.deadline > Deadline::max() - std::chrono::seconds(1) ? Deadline::max()
-                                                                                  : options.deadline + std::chrono::seconds(1);
+  Deadline patience = options.deadline > Deadline::max() - std::chrono::seconds(1)
+                          ? Deadline::max()
+                          : options.deadline + std::chrono::seconds(1);
   if (!loop.run_until(waiting->done, patience)) {
     return deadline_exceeded(endpoint.to_string() + ": could not connect within the deadline");
   }

@@ -12,7 +12,8 @@ constexpr std::size_t kHostMax = 255;
 constexpr std::size_t kIdDigits = 32;
 
 Status bad(std::string_view text, std::string_view why) {
-  return invalid_argument("address '" + std::string(text.substr(0, 300)) + "': " + std::string(why));
+  return invalid_argument("address '" + std::string(text.substr(0, 300)) +
+                          "': " + std::string(why));
 }
 
 // "#<32 hex digits>" at the end names a worker; any other '#' is part of a path.
@@ -33,9 +34,10 @@ Endpoint Endpoint::for_worker(WorkerId worker) const {
 }
 
 std::string Endpoint::to_string() const {
-  std::string text = is_unix()                                  ? std::string(kUnixPrefix) + unix_path
-                     : host.find(':') != std::string::npos ? "[" + host + "]:" + std::to_string(port)
-                                                           : host + ":" + std::to_string(port);
+  std::string text = is_unix() ? std::string(kUnixPrefix) + unix_path
+                     : host.find(':') != std::string::npos
+                         ? "[" + host + "]:" + std::to_string(port)
+                         : host + ":" + std::to_string(port);
   if (!target.is_none()) text += "#" + target.hex();
   return text;
 }
@@ -60,7 +62,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     return bad(whole, "an IPv6 address is written [ADDRESS]:PORT");
   }
   if (host.empty()) return bad(whole, "the host is missing");
-  if (host.size() > kHostMax || host.find('\0') != std::string_view::npos) return bad(whole, "not a host name");
+  if (host.size() > kHostMax || host.find('\0') != std::string_view::npos)
+    return bad(whole, "not a host name");
   unsigned value = 0;
   auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
   if (error != std::errc() || end != port.data() + port.size() || value > 65535) {

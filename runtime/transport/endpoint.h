@@ -10,17 +10,20 @@
 
 namespace runtime {
 
-/// A Unix socket path or a TCP host and port, and optionally a worker that is reached through the node listening there.
-/// Text form: "unix:/path", "HOST:PORT" ("[::1]:7000" for IPv6), either with "#<worker id, 32 hex digits>" behind it.
+/// A Unix socket path or a TCP host and port, and optionally a worker that is reached through the
+/// node listening there. Text form: "unix:/path", "HOST:PORT" ("[::1]:7000" for IPv6), either with
+/// "#<worker id, 32 hex digits>" behind it.
 struct Endpoint {
   std::string unix_path;  // empty for TCP
   std::string host;       // a name or numeric address; "0.0.0.0" or "::" when listening on all
   std::uint16_t port = 0;
-  WorkerId target;        // none: whoever listens
+  WorkerId target;  // none: whoever listens
 
   bool is_unix() const { return !unix_path.empty(); }
   /// Whether only this machine reaches it.
-  bool is_loopback() const { return is_unix() || host == "localhost" || host == "::1" || host.starts_with("127."); }
+  bool is_loopback() const {
+    return is_unix() || host == "localhost" || host == "::1" || host.starts_with("127.");
+  }
   bool operator==(const Endpoint&) const = default;
 
   /// The same place, addressed to a worker behind it.
@@ -28,9 +31,11 @@ struct Endpoint {
 
   std::string to_string() const;
 
-  /// Errors: kInvalidArgument naming the text and what is wrong with it. Port 0 is allowed (a listener picks one).
+  /// Errors: kInvalidArgument naming the text and what is wrong with it. Port 0 is allowed (a
+  /// listener picks one).
   static Result<Endpoint> parse(std::string_view text);
-  /// Errors: kInvalidArgument when the path is empty or longer than a Unix socket address holds (107 bytes).
+  /// Errors: kInvalidArgument when the path is empty or longer than a Unix socket address holds
+  /// (107 bytes).
   static Result<Endpoint> unix_socket(std::string path);
   static Endpoint tcp(std::string host, std::uint16_t port);
 };

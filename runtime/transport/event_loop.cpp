@@ -12,34 +12,39 @@
 
 namespace runtime {
 
-/// A thread in run_until (or the background thread) and what it waits for. Lives on that thread's stack.
+/// A thread in run_until (or the background thread) and what it waits for. Lives on that thread's
+/// stack.
 struct EventLoop::Waiter {
   const EventLoop* loop = nullptr;
-  const Event* event = nullptr;       // null for the background thread
-  std::condition_variable wake{};     // used while a follower
-  std::atomic<bool> yield{false};     // the background thread is asked for the seat
-  Waiter* previous = nullptr;         // among the followers
+  const Event* event = nullptr;    // null for the background thread
+  std::condition_variable wake{};  // used while a follower
+  std::atomic<bool> yield{false};  // the background thread is asked for the seat
+  Waiter* previous = nullptr;      // among the followers
   Waiter* next = nullptr;
 };
 
 namespace {
 
-// The waiter of this thread while it drives a loop. One level is enough: a handler never drives another loop.
+// The waiter of this thread while it drives a loop. One level is enough: a handler never drives
+// another loop.
 thread_local void* driving = nullptr;
 
-// How long the seat may stay free before the background thread takes it. Long enough for a caller in a tight loop of synchronous calls to come
-// back, so that such a loop never fights over the seat; short enough not to matter to anyone else.
+// How long the seat may stay free before the background thread takes it. Long enough for a caller
+// in a tight loop of synchronous calls to come back, so that such a loop never fights over the
+// seat; short enough not to matter to anyone else.
 constexpr std::chrono::milliseconds kVacancy{1};
 // How many posted handlers a leaving thread runs at most.
 constexpr int kLastHandlersMax = 64;
-// What a waiting thread spends looking before it sleeps. Waking an idle core takes as long as a whole call between two that are awake.
+// What a waiting thread spends looking before it sleeps. Waking an idle core takes as long as a
+// whole call between two that are awake.
 constexpr std::chrono::microseconds kLeaderLook{50};
 // Waits between two that look, once looking has been in vain again and again.
 constexpr int kSkippedMax = 256;
 // After so many ticks under the same driver the background thread sleeps until that driver leaves.
 constexpr int kIdleTicks = 8;
 
-/// Whether looking is worth it for this thread: it is as long as the last look found something; each one in vain halves how often it is tried.
+/// Whether looking is worth it for this thread: it is as long as the last look found something;
+/// each one in vain halves how often it is tried.
 class Outlook {
  public:
   bool worth_looking() {
@@ -60,7 +65,8 @@ class Outlook {
 };
 thread_local Outlook outlook;
 
-/// Handlers return failures; one that throws has a bug, but the other connections need not suffer for it.
+/// Handlers return failures; one that throws has a bug, but the other connections need not suffer
+/// for it.
 template <class Run>
 std::size_t guarded(Run&& run) {
   try {
@@ -75,11 +81,13 @@ std::size_t guarded(Run&& run) {
 
 void Event::set() {
   // The waiter's own handler sets its flag: it looks before it sleeps again.
-  if (driving != nullptr && loop_.in_loop() && static_cast<EventLoop::Waiter*>(driving)->event == this) {
+  if (driving != nullptr && loop_.in_loop() &&
+      static_cast<EventLoop::Waiter*>(driving)->event == this) {
     set_.store(true, std::memory_order_release);
     return;
   }
-  // Everything else under the mutex, and the mutex last: the waiter may destroy this event as soon as it can lock.
+  // Everything else under the mutex, and the mutex last: the waiter may destroy this event as soon
+  // as it can lock.
   EventLoop& loop = loop_;
   std::lock_guard lock(loop.mutex_);
   set_.store(true, std::memory_order_seq_cst);
@@ -93,14 +101,18 @@ void Event::set() {
 }
 
 EventLoop::EventLoop() {
-  if (Simulation* simulated = simulation()) simulated->add_loop(*this);
-  else background_thread_ = std::thread([this] { background(); });
+  if (Simulation* simulated = simulation())
+    simulated->add_loop(*this);
+  else
+    background_thread_ = std::thread([this] { background(); });
 }
 
 EventLoop::~EventLoop() {
   stop();
-  if (background_thread_.joinable()) background_thread_.join();
-  else simulation()->remove_loop(*this);
+  if (background_thread_.joinable())
+    background_thread_.join();
+  else
+    simulation()->remove_loop(*this);
   std::lock_guard lock(mutex_);
   CHECK(leader_.load() == nullptr);
   CHECK(followers_first_ == nullptr);
@@ -113,13 +125,16 @@ bool EventLoop::in_loop() const {
 void EventLoop::stop() {
   std::lock_guard lock(mutex_);
   stopping_.store(true);
-  for (Waiter* follower = followers_first_; follower != nullptr; follower = follower->next) follower->wake.notify_one();
+  for (Waiter* follower = followers_first_; follower != nullptr; follower = follower->next)
+    follower->wake.notify_one();
   background_asleep_ = false;
   background_wake_.notify_one();
   interrupt();
 }
 
-void EventLoop::interrupt() { asio::post(context_, [] {}); }
+void EventLoop::interrupt() {
+  asio::post(context_, [] {});
+}
 
 bool EventLoop::step() {
   Waiter self{.loop = this};
@@ -132,7 +147,8 @@ bool EventLoop::step() {
 void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
   void* outer = std::exchange(driving, &self);
   auto finished = [&] {
-    return stopping_.load(std::memory_order_relaxed) || self.yield.load(std::memory_order_relaxed) || (event != nullptr && event->is_set());
+    return stopping_.load(std::memory_order_relaxed) ||
+           self.yield.load(std::memory_order_relaxed) || (event != nullptr && event->is_set());
   };
   while (!finished()) {
     if (event != nullptr && outlook.worth_looking()) {
@@ -141,18 +157,24 @@ void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
       std::size_t found = 0;
       bool in_time = true;
       while (found == 0 && in_time && !finished()) {
-        ::sched_yield();  // others of this core come first; where they take long, this thread had better sleep
+        ::sched_yield();  // others of this core come first; where they take long, this thread had
+                          // better sleep
         found = guarded([&] { return context_.poll_one(); });
         in_time = std::chrono::steady_clock::now() < until;
       }
       outlook.looked(found > 0 && in_time);
       if (found > 0) continue;
     }
-    std::size_t ran = guarded([&] { return deadline == Deadline::max() ? context_.run_one() : context_.run_one_until(deadline); });
+    std::size_t ran = guarded([&] {
+      return deadline == Deadline::max() ? context_.run_one() : context_.run_one_until(deadline);
+    });
     if (ran == 0) break;
   }
-  // What the last handlers posted (a flush, mostly) should not lie until somebody takes the seat again.
-  for (int i = 0; i < kLastHandlersMax && posted_.load(std::memory_order_relaxed) > 0 && !stopping_.load(std::memory_order_relaxed); ++i) {
+  // What the last handlers posted (a flush, mostly) should not lie until somebody takes the seat
+  // again.
+  for (int i = 0; i < kLastHandlersMax && posted_.load(std::memory_order_relaxed) > 0 &&
+                  !stopping_.load(std::memory_order_relaxed);
+       ++i) {
     if (guarded([&] { return context_.poll_one(); }) == 0) break;
   }
   driving = outer;
@@ -207,7 +229,8 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
       if (!event.is_set() && steady_now() >= deadline) break;
       continue;
     }
-    if (leader->event == nullptr && !leader->yield.exchange(true)) interrupt();  // the background thread makes room
+    if (leader->event == nullptr && !leader->yield.exchange(true))
+      interrupt();  // the background thread makes room
     if (!following) {
       following = true;
       self.previous = followers_last_;
@@ -257,8 +280,9 @@ void EventLoop::background() {
       background_asleep_ = false;
       ticks = 0;
     } else {
-      background_wake_.wait_for(lock, kVacancy,
-                                [this] { return background_wanted_ || stopping_.load(std::memory_order_relaxed); });
+      background_wake_.wait_for(lock, kVacancy, [this] {
+        return background_wanted_ || stopping_.load(std::memory_order_relaxed);
+      });
     }
   }
 }

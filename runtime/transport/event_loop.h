@@ -1,11 +1,13 @@
 // EventLoop: the process's one io_context, run by whoever waits for it.
 //
-// A thread that waits for a reply drives the sockets itself ("leader"), so that a synchronous call costs no thread hand-over.
-// Other waiting threads ("followers") sleep until their event is set or the leader's seat falls free. When nobody waits, a
-// background thread takes the seat after about a millisecond, or at once when work is posted.
+// A thread that waits for a reply drives the sockets itself ("leader"), so that a synchronous call
+// costs no thread hand-over. Other waiting threads ("followers") sleep until their event is set or
+// the leader's seat falls free. When nobody waits, a background thread takes the seat after about a
+// millisecond, or at once when work is posted.
 //
-// Invariants: at most one thread runs handlers at any time (so handlers need no lock among themselves); an Event that was set
-// is seen by its waiter without any further wake-up being needed.
+// Invariants: at most one thread runs handlers at any time (so handlers need no lock among
+// themselves); an Event that was set is seen by its waiter without any further wake-up being
+// needed.
 #pragma once
 
 #include <atomic>
@@ -22,15 +24,17 @@ namespace runtime {
 
 class EventLoop;
 
-/// What a thread waits for in EventLoop::run_until. Set it from any thread; it stays set until reset(). One waiter at a time.
-/// It may live on the waiting thread's stack: set() touches it only before the waiter can return.
+/// What a thread waits for in EventLoop::run_until. Set it from any thread; it stays set until
+/// reset(). One waiter at a time. It may live on the waiting thread's stack: set() touches it only
+/// before the waiter can return.
 class Event {
  public:
   explicit Event(EventLoop& loop) : loop_(loop) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// Wakes the waiter. Cost: a store when the waiter itself runs the handler that calls this; else a mutex.
+  /// Wakes the waiter. Cost: a store when the waiter itself runs the handler that calls this; else
+  /// a mutex.
   void set();
   void reset() { set_.store(false, std::memory_order_seq_cst); }
   bool is_set() const { return set_.load(std::memory_order_acquire); }
@@ -39,10 +43,12 @@ class Event {
   friend class EventLoop;
   EventLoop& loop_;
   std::atomic<bool> set_{false};
-  void* waiter_ = nullptr;  // EventLoop::Waiter of the thread in run_until; guarded by the loop's mutex
+  void* waiter_ =
+      nullptr;  // EventLoop::Waiter of the thread in run_until; guarded by the loop's mutex
 };
 
-/// Owns the io_context and the background thread. Everything made with a loop must be gone before it is destroyed.
+/// Owns the io_context and the background thread. Everything made with a loop must be gone before
+/// it is destroyed.
 class EventLoop {
  public:
   EventLoop();
@@ -54,8 +60,8 @@ class EventLoop {
   asio::io_context& context() { return context_; }
   asio::io_context::executor_type executor() { return context_.get_executor(); }
 
-  /// Runs `handler` on the loop soon, after this returns. Any thread. Prefer this to asio::post from outside the loop: when no
-  /// thread is driving, it wakes the background thread at once.
+  /// Runs `handler` on the loop soon, after this returns. Any thread. Prefer this to asio::post
+  /// from outside the loop: when no thread is driving, it wakes the background thread at once.
   template <class Handler>
   void post(Handler&& handler) {
     posted_.fetch_add(1, std::memory_order_relaxed);
@@ -66,19 +72,23 @@ class EventLoop {
     if (leader_.load(std::memory_order_seq_cst) == nullptr) wake_background();
   }
 
-  /// Whether the calling thread is running a handler of this loop now. Such a thread must not block.
+  /// Whether the calling thread is running a handler of this loop now. Such a thread must not
+  /// block.
   bool in_loop() const;
 
-  /// Blocks until `event` is set or the deadline passes, running the loop's handlers on this thread when no other waiting
-  /// thread does. Deadline::max() waits without end. Returns whether the event is set; false also once stop() was called.
-  /// Not from inside a handler (that is a bug: the loop would wait for itself).
+  /// Blocks until `event` is set or the deadline passes, running the loop's handlers on this thread
+  /// when no other waiting thread does. Deadline::max() waits without end. Returns whether the
+  /// event is set; false also once stop() was called. Not from inside a handler (that is a bug: the
+  /// loop would wait for itself).
   bool run_until(Event& event, Deadline deadline);
 
-  /// Ends every run_until with false and the background thread; for shutting a process down. Idempotent, any thread.
+  /// Ends every run_until with false and the background thread; for shutting a process down.
+  /// Idempotent, any thread.
   void stop();
   bool is_stopped() const { return stopping_.load(std::memory_order_relaxed); }
 
-  /// For a simulation, which is all that drives the loop then: runs one handler that is ready; false: there is none.
+  /// For a simulation, which is all that drives the loop then: runs one handler that is ready;
+  /// false: there is none.
   bool step();
 
  private:
@@ -87,9 +97,9 @@ class EventLoop {
 
   void background();
   void drive(Waiter& self, const Event* event, Deadline deadline);
-  void pass_on();         // with mutex_ held and the seat free: wakes who should take it
+  void pass_on();  // with mutex_ held and the seat free: wakes who should take it
   void wake_background();
-  void interrupt();       // makes the leader look at its flags
+  void interrupt();  // makes the leader look at its flags
 
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{context_.get_executor()};
@@ -98,14 +108,14 @@ class EventLoop {
   std::atomic<Waiter*> leader_{nullptr};  // written under mutex_
   Waiter* followers_first_ = nullptr;     // in order of arrival; guarded by mutex_
   Waiter* followers_last_ = nullptr;
-  std::uint64_t turns_ = 0;               // how often a waiting thread took the seat; guarded by mutex_
+  std::uint64_t turns_ = 0;  // how often a waiting thread took the seat; guarded by mutex_
   std::atomic<bool> stopping_{false};
-  std::atomic<std::int64_t> posted_{0};   // handlers of post() that have not run
+  std::atomic<std::int64_t> posted_{0};  // handlers of post() that have not run
 
   std::condition_variable background_wake_;
-  bool background_asleep_ = false;        // sleeps without a timeout; guarded by mutex_
-  bool background_wanted_ = false;        // work was posted while the seat was free; guarded by mutex_
-  std::thread background_thread_;         // last: it uses the rest; none in a simulation
+  bool background_asleep_ = false;  // sleeps without a timeout; guarded by mutex_
+  bool background_wanted_ = false;  // work was posted while the seat was free; guarded by mutex_
+  std::thread background_thread_;   // last: it uses the rest; none in a simulation
 };
 
 }  // namespace runtime

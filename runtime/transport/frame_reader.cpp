@@ -19,9 +19,9 @@ constexpr std::uint64_t kInBlockMax = FrameReader::kBlockBytes / 2;
 // Below this much free space, and with nothing unparsed, the next receive starts a new block.
 constexpr std::size_t kRoomMin = 4 << 10;
 
-
-// Whether nobody else holds the block. Reading the count alone orders nothing: the fence makes the last holder's reads happen before our writes.
-// ThreadSanitizer does not know fences, so under it blocks are never reused.
+// Whether nobody else holds the block. Reading the count alone orders nothing: the fence makes the
+// last holder's reads happen before our writes. ThreadSanitizer does not know fences, so under it
+// blocks are never reused.
 template <class Block>
 bool sole_holder(const std::shared_ptr<Block>& block) {
 #if defined(__SANITIZE_THREAD__)
@@ -36,7 +36,8 @@ bool sole_holder(const std::shared_ptr<Block>& block) {
 }  // namespace
 
 Status FrameReader::add_fd(FileDescriptor fd) {
-  if (fds_.size() >= kUnclaimedFdsMax) return invalid_argument("more descriptors than frames claim");
+  if (fds_.size() >= kUnclaimedFdsMax)
+    return invalid_argument("more descriptors than frames claim");
   fds_.push_back(std::move(fd));
   return {};
 }
@@ -60,7 +61,8 @@ std::span<const iovec> FrameReader::prepare() {
   std::size_t count = 0;
   if (large_) {
     if (large_->meta_missing > 0) pieces_[count++] = {large_->meta_data, large_->meta_missing};
-    if (large_->payload_missing > 0) pieces_[count++] = {large_->payload_data, large_->payload_missing};
+    if (large_->payload_missing > 0)
+      pieces_[count++] = {large_->payload_data, large_->payload_missing};
     if (large_->padding_missing > 0) pieces_[count++] = {padding_.data(), large_->padding_missing};
   }
   if (begin_ == end_) {
@@ -94,10 +96,12 @@ Status FrameReader::commit(std::size_t count, FrameSink& sink) {
 
 Status FrameReader::parse(FrameSink& sink) {
   while (end_ - begin_ >= FrameHeader::kBytes) {
-    std::span<const std::byte, FrameHeader::kBytes> raw(block_->bytes + begin_, FrameHeader::kBytes);
+    std::span<const std::byte, FrameHeader::kBytes> raw(block_->bytes + begin_,
+                                                        FrameHeader::kBytes);
     auto header = FrameHeader::decode(raw, meta_bytes_max_, payload_bytes_max_);
     if (!header.ok()) return header.status();
-    std::uint64_t size = FrameHeader::kBytes + header->meta_bytes + header->payload_bytes + padding_of(header->payload_bytes);
+    std::uint64_t size = FrameHeader::kBytes + header->meta_bytes + header->payload_bytes +
+                         padding_of(header->payload_bytes);
     if (end_ - begin_ < size) {
       if (size > kInBlockMax) {
         begin_large(*header, sink);
@@ -108,8 +112,9 @@ Status FrameReader::parse(FrameSink& sink) {
     }
     Buffer frame({block_->bytes + begin_, static_cast<std::size_t>(size)}, block_);
     begin_ += size;
-    Status status = finish(*header, frame.slice(FrameHeader::kBytes, header->meta_bytes),
-                           frame.slice(FrameHeader::kBytes + header->meta_bytes, header->payload_bytes), sink);
+    Status status =
+        finish(*header, frame.slice(FrameHeader::kBytes, header->meta_bytes),
+               frame.slice(FrameHeader::kBytes + header->meta_bytes, header->payload_bytes), sink);
     if (!status.ok()) return status;
   }
   if (end_ != begin_) make_room(FrameHeader::kBytes);
@@ -146,18 +151,21 @@ void FrameReader::begin_large(const FrameHeader& header, FrameSink& sink) {
   large.payload_missing = header.payload_bytes - payload_held;
   // What is held is less than the frame, so the rest can only be padding.
   large.padding_missing = padding_of(header.payload_bytes) - (end_ - at - payload_held);
-  // The next frame is received at a word boundary, as if the rest had come this way: it is decoded where it lies.
+  // The next frame is received at a word boundary, as if the rest had come this way: it is decoded
+  // where it lies.
   begin_ = end_ = (end_ + 7) / 8 * 8;
 }
 
-Status FrameReader::finish(const FrameHeader& header, Buffer meta, Buffer payload, FrameSink& sink) {
+Status FrameReader::finish(const FrameHeader& header, Buffer meta, Buffer payload,
+                           FrameSink& sink) {
   Message message;
   message.kind = static_cast<FrameKind>(header.kind);
   message.id = header.id;
   message.meta = std::move(meta);
   message.payload = std::move(payload);
   if (header.fd_count > 0) {
-    if (fds_.size() < header.fd_count) return invalid_argument("frame claims descriptors that did not arrive");
+    if (fds_.size() < header.fd_count)
+      return invalid_argument("frame claims descriptors that did not arrive");
     message.fds.reserve(header.fd_count);
     for (int i = 0; i < header.fd_count; ++i) {
       message.fds.push_back(std::move(fds_.front()));

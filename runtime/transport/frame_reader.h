@@ -1,8 +1,9 @@
 // FrameReader: turns received bytes into frames.
 //
-// Bytes are received into blocks of 64 KiB; frames that fit are handed out as slices of the block, without a copy. A larger frame gets
-// memory of its own (or the target that the sink names) and is received right into it. A block is reused once no slice of it is
-// left, so keep a delivered buffer only as long as you need it, and copy small things that you keep for long.
+// Bytes are received into blocks of 64 KiB; frames that fit are handed out as slices of the block,
+// without a copy. A larger frame gets memory of its own (or the target that the sink names) and is
+// received right into it. A block is reused once no slice of it is left, so keep a delivered buffer
+// only as long as you need it, and copy small things that you keep for long.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,7 +31,8 @@ struct PayloadTarget {
 class FrameSink {
  public:
   virtual void on_frame(Message message) = 0;
-  /// Asked once for each frame whose payload is received on its own. An answer of another size than the payload is ignored.
+  /// Asked once for each frame whose payload is received on its own. An answer of another size than
+  /// the payload is ignored.
   virtual PayloadTarget payload_target(const FrameHeader& header) = 0;
 
  protected:

@@ -9,8 +9,8 @@ namespace runtime {
 namespace {
 
 constexpr std::byte kZeros[8]{};
-constexpr std::size_t kKeptBytesMax = 1 << 20;  // a block that grew beyond this in a burst is given back
-
+constexpr std::size_t kKeptBytesMax =
+    1 << 20;  // a block that grew beyond this in a burst is given back
 
 }  // namespace
 
@@ -77,14 +77,16 @@ void FrameWriter::gather(Batch& batch) {
   }
   batch.count = 0;
   batch.fds = {};
-  for (std::size_t i = piece_; i < sending_.pieces.size() && batch.count < kPiecesPerBatchMax; ++i) {
+  for (std::size_t i = piece_; i < sending_.pieces.size() && batch.count < kPiecesPerBatchMax;
+       ++i) {
     const Piece& piece = sending_.pieces[i];
     std::size_t sent = i == piece_ ? offset_ : 0;
     if (piece.fd_count > 0 && sent == 0) {
       if (batch.count > 0) break;
       batch.fds = std::span(sending_.fds).subspan(fd_, piece.fd_count);
     }
-    const std::byte* data = piece.external.empty() ? sending_.block.data() + piece.begin : piece.external.data();
+    const std::byte* data =
+        piece.external.empty() ? sending_.block.data() + piece.begin : piece.external.data();
     batch.pieces[batch.count++] = {const_cast<std::byte*>(data) + sent, piece.size - sent};
   }
 }

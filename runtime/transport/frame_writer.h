@@ -1,7 +1,8 @@
 // FrameWriter: the frames that wait to be sent, kept so that many leave in one system call.
 //
-// Small pieces are copied into one growing block, large ones are referenced. Two queues: one is being sent while the other fills, so
-// that the bytes in flight never move. Not thread-safe: Channel's mutex guards it; only gather()'s result may be used outside of it.
+// Small pieces are copied into one growing block, large ones are referenced. Two queues: one is
+// being sent while the other fills, so that the bytes in flight never move. Not thread-safe:
+// Channel's mutex guards it; only gather()'s result may be used outside of it.
 #pragma once
 
 #include <sys/uio.h>
@@ -40,7 +41,8 @@ class FrameWriter {
   void gather(Batch& batch);
   /// `count` of the gathered bytes were sent.
   void consume(std::size_t count);
-  /// The referenced pieces that consume() has finished with. Their owners may run any code when dropped: let go of them outside of locks.
+  /// The referenced pieces that consume() has finished with. Their owners may run any code when
+  /// dropped: let go of them outside of locks.
   std::vector<Buffer>& spent() { return spent_; }
 
   /// What a frame takes on the wire.

@@ -13,7 +13,8 @@
 #include "runtime/core/random.h"
 #include "runtime/core/version.h"
 
-// g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a stranger.
+// g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a
+// stranger.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -31,7 +32,8 @@ constexpr std::uint64_t kHelloBytesMax = 16 << 10;
 using Nonce = std::array<std::byte, kNonceBytes>;
 using Proof = std::array<std::byte, kProofBytes>;
 
-/// The callee's verdict. With a status that is not ok, `reason_bytes` of text follow in place of what else would.
+/// The callee's verdict. With a status that is not ok, `reason_bytes` of text follow in place of
+/// what else would.
 struct Answer {
   static constexpr std::size_t kBytes = 16;
   std::uint16_t version = kWireVersion;
@@ -54,11 +56,14 @@ Nonce fresh_nonce() {
   return nonce;
 }
 
-Proof prove(const std::string& token, std::string_view label, const Preamble& preamble, const Nonce& caller, const Nonce& callee) {
+Proof prove(const std::string& token, std::string_view label, const Preamble& preamble,
+            const Nonce& caller, const Nonce& callee) {
   crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()), token.size());
+  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()),
+                              token.size());
   auto append = [&state](std::span<const std::byte> bytes) {
-    crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
+                                  bytes.size());
   };
   append(std::as_bytes(std::span(label.data(), label.size())));
   append(preamble.encode());
@@ -73,21 +78,27 @@ Proof prove(const std::string& token, std::string_view label, const Preamble& pr
 constexpr std::string_view kCallerLabel = "starling caller";
 constexpr std::string_view kCalleeLabel = "starling callee";
 
-bool same(const Proof& a, const Proof& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool same(const Proof& a, const Proof& b) {
+  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 Status wrong_token(const std::string& address) {
-  return invalid_argument(address + ": wrong token: the peer belongs to another cluster, or to an earlier start of this one");
+  return invalid_argument(
+      address +
+      ": wrong token: the peer belongs to another cluster, or to an earlier start of this one");
 }
 
 /// Reads exactly the buffer. A peer that goes away says so in `what`.
-asio::awaitable<Status> read_exactly(Channel::Socket& socket, asio::mutable_buffer into, std::string what) {
+asio::awaitable<Status> read_exactly(Channel::Socket& socket, asio::mutable_buffer into,
+                                     std::string what) {
   auto [ec, bytes] = co_await asio::async_read(socket, into, asio::as_tuple(asio::use_awaitable));
   if (ec == asio::error::operation_aborted) co_return cancelled(what + ": cancelled");
   if (ec) co_return unavailable(what);
   co_return Status();
 }
 
-asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer from, std::string what) {
+asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer from,
+                                     std::string what) {
   auto [ec, bytes] = co_await asio::async_write(socket, from, asio::as_tuple(asio::use_awaitable));
   if (ec == asio::error::operation_aborted) co_return cancelled(what + ": cancelled");
   if (ec) co_return unavailable(what);
@@ -97,8 +108,9 @@ asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer
 /// An answer; a refusal comes back as the failure it names.
 asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address) {
   std::array<std::byte, Answer::kBytes> raw;
-  Status status = co_await read_exactly(socket, asio::buffer(raw),
-                                        address + ": closed the connection during the handshake; is this a Starling port?");
+  Status status = co_await read_exactly(
+      socket, asio::buffer(raw),
+      address + ": closed the connection during the handshake; is this a Starling port?");
   if (!status.ok()) co_return status;
   if (std::memcmp(raw.data(), kPreambleMagic, sizeof kPreambleMagic) != 0) {
     co_return invalid_argument(address + ": not a Starling port: another service answers there");
@@ -108,22 +120,26 @@ asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address
   std::memcpy(&answer.code, raw.data() + 10, sizeof answer.code);
   std::memcpy(&answer.reason_bytes, raw.data() + 12, sizeof answer.reason_bytes);
   if (answer.version != kWireVersion) {
-    co_return unimplemented(address + ": speaks wire version " + std::to_string(answer.version) + ", this release " +
-                            std::to_string(kWireVersion) + ": use the same release on all machines");
+    co_return unimplemented(address + ": speaks wire version " + std::to_string(answer.version) +
+                            ", this release " + std::to_string(kWireVersion) +
+                            ": use the same release on all machines");
   }
   if (answer.code == 0) co_return Status();
   std::string reason(std::min<std::size_t>(answer.reason_bytes, kReasonBytesMax), '\0');
-  status = co_await read_exactly(socket, asio::buffer(reason), address + ": refused the connection");
+  status =
+      co_await read_exactly(socket, asio::buffer(reason), address + ": refused the connection");
   if (!status.ok()) co_return status;
   // The peer has proved nothing yet: show only what cannot confuse a terminal.
-  std::replace_if(reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  std::replace_if(
+      reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
   co_return Status(error_code_from_wire(answer.code), address + ": " + reason);
 }
 
 std::vector<std::byte> encode_refusal(const Status& why) {
   std::string_view reason(why.message());
   reason = reason.substr(0, kReasonBytesMax);
-  Answer answer{.code = static_cast<std::uint16_t>(why.code()), .reason_bytes = static_cast<std::uint32_t>(reason.size())};
+  Answer answer{.code = static_cast<std::uint16_t>(why.code()),
+                .reason_bytes = static_cast<std::uint32_t>(reason.size())};
   auto raw = answer.encode();
   std::vector<std::byte> bytes(raw.begin(), raw.end());
   auto text = std::as_bytes(std::span(reason.data(), reason.size()));
@@ -131,7 +147,8 @@ std::vector<std::byte> encode_refusal(const Status& why) {
   return bytes;
 }
 
-/// Sends a refusal and waits for the peer to close, so that the refusal is not lost with unread bytes.
+/// Sends a refusal and waits for the peer to close, so that the refusal is not lost with unread
+/// bytes.
 asio::awaitable<void> send_refusal(Channel::Socket& socket, Status why) {
   std::vector<std::byte> bytes = encode_refusal(why);
   Status sent = co_await write_socket(socket, asio::buffer(bytes), "refusal");
@@ -140,7 +157,8 @@ asio::awaitable<void> send_refusal(Channel::Socket& socket, Status why) {
   socket.shutdown(Channel::Socket::shutdown_send, ignored);
   std::array<std::byte, 256> rest;
   for (int reads = 0; reads < 64; ++reads) {
-    auto [ec, count] = co_await socket.async_read_some(asio::buffer(rest), asio::as_tuple(asio::use_awaitable));
+    auto [ec, count] =
+        co_await socket.async_read_some(asio::buffer(rest), asio::as_tuple(asio::use_awaitable));
     if (ec || count == 0) co_return;
   }
 }
@@ -178,12 +196,14 @@ asio::awaitable<Result<Hello>> read_hello(Channel::Socket& socket, std::string a
 /// What speaks against talking to this peer.
 Status judge(const Hello& hello, const Credentials& own, const std::string& address) {
   if (hello.protocol_min > kProtocolMax || hello.protocol_max < kProtocolMin) {
-    return unimplemented(address + ": release " + hello.version + " speaks protocols " + std::to_string(hello.protocol_min) + " to " +
+    return unimplemented(address + ": release " + hello.version + " speaks protocols " +
+                         std::to_string(hello.protocol_min) + " to " +
                          std::to_string(hello.protocol_max) + ", this release (" + kRelease + ") " +
                          std::to_string(kProtocolMin) + " to " + std::to_string(kProtocolMax));
   }
   if (!hello.cluster.is_none() && !own.cluster.is_none() && hello.cluster != own.cluster) {
-    return invalid_argument(address + ": belongs to cluster " + hello.cluster.short_hex() + ", not to " + own.cluster.short_hex());
+    return invalid_argument(address + ": belongs to cluster " + hello.cluster.short_hex() +
+                            ", not to " + own.cluster.short_hex());
   }
   return {};
 }
@@ -214,13 +234,16 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 
 // ---- caller
 
-asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target, const Credentials& credentials,
+asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target,
+                                                   const Credentials& credentials,
                                                    std::string address, SessionTerms& terms) {
   Preamble preamble{.target = target};
   const Nonce nonce = fresh_nonce();
   const std::string gone = address + ": closed the connection during the handshake";
   std::vector<std::byte> bytes;
-  auto append = [&bytes](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); };
+  auto append = [&bytes](std::span<const std::byte> part) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
   append(preamble.encode());
   append(nonce);
   Status status = co_await write_socket(socket, asio::buffer(bytes), gone);
@@ -245,7 +268,8 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
   Proof proof;
   status = co_await read_exactly(socket, asio::buffer(proof), gone);
   if (!status.ok()) co_return status;
-  if (!same(proof, prove(credentials.token, kCalleeLabel, preamble, nonce, peer_nonce))) co_return wrong_token(address);
+  if (!same(proof, prove(credentials.token, kCalleeLabel, preamble, nonce, peer_nonce)))
+    co_return wrong_token(address);
 
   auto hello = co_await read_hello(socket, address);
   if (!hello.ok()) co_return hello.status();
@@ -254,7 +278,8 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
   if (status.ok()) status = hello->refusal.with_context(address);
   if (!status.ok()) co_return status;
   if (!target.is_none() && hello->worker != target) {
-    co_return not_found(address + ": worker " + target.short_hex() + " is gone; another process answers in its place");
+    co_return not_found(address + ": worker " + target.short_hex() +
+                        " is gone; another process answers in its place");
   }
   terms = hello->terms;
   co_return peer_of(*hello, socket, std::move(address));
@@ -273,7 +298,9 @@ asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
   std::string begun(Preamble::kBytes, '\0');
   std::size_t size = 0;
   while (size < begun.size() && !is_http(std::string_view(begun).substr(0, size))) {
-    auto [ec, bytes] = co_await socket.async_read_some(asio::buffer(begun.data() + size, begun.size() - size), asio::as_tuple(asio::use_awaitable));
+    auto [ec, bytes] =
+        co_await socket.async_read_some(asio::buffer(begun.data() + size, begun.size() - size),
+                                        asio::as_tuple(asio::use_awaitable));
     if (ec == asio::error::operation_aborted) co_return cancelled("the preamble: cancelled");
     if (ec) co_return unavailable("closed the connection before its preamble");
     size += bytes;
@@ -288,16 +315,18 @@ asio::awaitable<void> refuse(Channel::Socket& socket, Status why) {
   if (status.ok()) co_await send_refusal(socket, std::move(why));
 }
 
-asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
-                                                   std::string address, const SessionAnswer& answer, SessionTerms& terms) {
+asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble,
+                                                   const Credentials& credentials,
+                                                   std::string address, const SessionAnswer& answer,
+                                                   SessionTerms& terms) {
   const std::string gone = address + ": closed the connection during the handshake";
   Nonce peer_nonce;
   Status status = co_await read_exactly(socket, asio::buffer(peer_nonce), gone);
   if (!status.ok()) co_return status;
   Status refusal;
   if (preamble.version != kWireVersion) {
-    refusal = unimplemented("wire version " + std::to_string(preamble.version) + " is not spoken here, only " +
-                            std::to_string(kWireVersion));
+    refusal = unimplemented("wire version " + std::to_string(preamble.version) +
+                            " is not spoken here, only " + std::to_string(kWireVersion));
   } else if ((preamble.flags & Preamble::kFlagTls) != 0) {
     refusal = unimplemented("TLS is not set up on this port");
   } else if (preamble.flags != 0) {
@@ -310,7 +339,9 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
 
   const Nonce nonce = fresh_nonce();
   std::vector<std::byte> bytes;
-  auto append = [&bytes](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); };
+  auto append = [&bytes](std::span<const std::byte> part) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
   append(Answer{}.encode());
   append(nonce);
   status = co_await write_socket(socket, asio::buffer(bytes), gone);
@@ -320,7 +351,8 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   status = co_await read_exactly(socket, asio::buffer(proof), gone);
   if (!status.ok()) co_return status;
   if (!same(proof, prove(credentials.token, kCallerLabel, preamble, peer_nonce, nonce))) {
-    refusal = invalid_argument("wrong token: the caller belongs to another cluster, or to an earlier start of this one");
+    refusal = invalid_argument(
+        "wrong token: the caller belongs to another cluster, or to an earlier start of this one");
     co_await send_refusal(socket, refusal);
     co_return refusal.with_context(address);
   }
@@ -332,8 +364,10 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   terms = hello->terms;
   if (status.ok() && answer && terms.session != 0) {
     Result<SessionTerms> answered = answer(terms);
-    if (answered.ok()) own.terms = *answered;
-    else status = answered.status();
+    if (answered.ok())
+      own.terms = *answered;
+    else
+      status = answered.status();
   }
   own.refusal = status;
   bytes.clear();

@@ -1,12 +1,14 @@
-// How two processes come to trust a connection: a fixed preamble, a mutual proof of the cluster token, then Hello.
+// How two processes come to trust a connection: a fixed preamble, a mutual proof of the cluster
+// token, then Hello.
 //
 //   caller -> node    preamble (32 bytes), nonce (32)
 //   callee -> caller  answer (16), nonce (32)
 //   caller -> callee  proof (32), Hello frame
 //   callee -> caller  answer (16), proof (32), Hello frame
 //
-// A proof is HMAC-SHA256(token, label, preamble, both nonces), with another label for each side, so that neither can be
-// reflected. Nothing is parsed with Cap'n Proto before the peer has proved the token.
+// A proof is HMAC-SHA256(token, label, preamble, both nonces), with another label for each side, so
+// that neither can be reflected. Nothing is parsed with Cap'n Proto before the peer has proved the
+// token.
 #pragma once
 
 #include <array>
@@ -33,11 +35,11 @@ inline constexpr std::uint32_t kProtocolMax = 1;
 
 /// Who this process is, and the secret that its cluster shares.
 struct Credentials {
-  std::string token;    // any bytes; the same in the whole cluster
-  ClusterId cluster;    // none: not known yet, learn it from the peer
+  std::string token;  // any bytes; the same in the whole cluster
+  ClusterId cluster;  // none: not known yet, learn it from the peer
   Role role = Role::kTool;
-  NodeId node;          // the node this process is, or belongs to
-  WorkerId worker;      // workers only
+  NodeId node;      // the node this process is, or belongs to
+  WorkerId worker;  // workers only
   std::uint64_t incarnation = 0;
 };
 
@@ -51,12 +53,14 @@ struct Preamble {
   WorkerId target{};  // none: whoever listens
 
   std::array<std::byte, kBytes> encode() const;
-  /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the callee decides.
+  /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the
+  /// callee decides.
   static Result<Preamble> decode(std::span<const std::byte> raw);
 };
 
-/// The kAttach frame with which a node hands an accepted connection to its worker, and its decoding.
-/// Errors of decode_attach: kInvalidArgument unless there is one descriptor and a preamble.
+/// The kAttach frame with which a node hands an accepted connection to its worker, and its
+/// decoding. Errors of decode_attach: kInvalidArgument unless there is one descriptor and a
+/// preamble.
 Message encode_attach(const Preamble& preamble, FileDescriptor socket);
 Result<Preamble> decode_attach(Message& message, FileDescriptor* socket);
 
@@ -89,18 +93,25 @@ struct Hello {
   static Hello of(const Credentials& credentials);
 };
 
-/// Both sides of the handshake on a connected socket. They take the time they need: bound them by a timer that cancels the socket.
-/// `address` is what messages call the peer. Errors as connect() lists them.
-/// `terms`: in, what this side offers; out, what the peer says. `answer` and `terms` outlive the handshake; the answer may be empty: no session then.
-asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target, const Credentials& credentials,
+/// Both sides of the handshake on a connected socket. They take the time they need: bound them by a
+/// timer that cancels the socket. `address` is what messages call the peer. Errors as connect()
+/// lists them. `terms`: in, what this side offers; out, what the peer says. `answer` and `terms`
+/// outlive the handshake; the answer may be empty: no session then.
+asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target,
+                                                   const Credentials& credentials,
                                                    std::string address, SessionTerms& terms);
-asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
-                                                   std::string address, const SessionAnswer& answer, SessionTerms& terms);
-/// Reads what a connection begins with, nothing more: as many bytes as a preamble has, or what a peer that speaks HTTP has sent of them.
+asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble,
+                                                   const Credentials& credentials,
+                                                   std::string address, const SessionAnswer& answer,
+                                                   SessionTerms& terms);
+/// Reads what a connection begins with, nothing more: as many bytes as a preamble has, or what a
+/// peer that speaks HTTP has sent of them.
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
-/// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a space.
+/// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a
+/// space.
 bool is_http(std::string_view begun);
-/// Tells the caller why it is turned away, in the place of the first answer, and lets it read that before the close.
+/// Tells the caller why it is turned away, in the place of the first answer, and lets it read that
+/// before the close.
 asio::awaitable<void> refuse(Channel::Socket& socket, Status why);
 
 }  // namespace runtime

@@ -89,33 +89,37 @@ Buffer Hello::encode() const {
 
 Result<Hello> Hello::decode(const Buffer& meta) {
   Hello hello;
-  Status status = runtime::decode<schema::Hello>(meta, "hello", [&hello](schema::Hello::Reader in) -> Status {
-    auto cluster = to_id<ClusterId>(in.getClusterId());
-    auto node = to_id<NodeId>(in.getNodeId());
-    auto worker = to_id<WorkerId>(in.getWorkerId());
-    for (const Status& id : {cluster.status(), node.status(), worker.status()}) {
-      if (!id.ok()) return id.with_context("malformed hello");
-    }
-    if (in.getRole() < static_cast<std::uint16_t>(Role::kNode) || in.getRole() > static_cast<std::uint16_t>(Role::kTool)) {
-      return invalid_argument("malformed hello: unknown role " + std::to_string(in.getRole()));
-    }
-    if (in.getProtocolMin() > in.getProtocolMax()) return invalid_argument("malformed hello: empty protocol range");
-    hello.protocol_min = in.getProtocolMin();
-    hello.protocol_max = in.getProtocolMax();
-    hello.version = to_string(in.getVersion()).substr(0, kVersionTextMax);
-    hello.role = static_cast<Role>(in.getRole());
-    hello.cluster = *cluster;
-    hello.node = *node;
-    hello.worker = *worker;
-    hello.incarnation = in.getIncarnation();
-    hello.pid = in.getPid();
-    hello.terms = {in.getSession(), in.getResumes(), in.getReceived()};
-    if (in.getRefusal().size() > 0) {
-      ErrorCode code = error_code_from_wire(in.getRefusalCode());
-      hello.refusal = Status(code == ErrorCode::kOk ? ErrorCode::kInternal : code, to_string(in.getRefusal()));
-    }
-    return {};
-  });
+  Status status =
+      runtime::decode<schema::Hello>(meta, "hello", [&hello](schema::Hello::Reader in) -> Status {
+        auto cluster = to_id<ClusterId>(in.getClusterId());
+        auto node = to_id<NodeId>(in.getNodeId());
+        auto worker = to_id<WorkerId>(in.getWorkerId());
+        for (const Status& id : {cluster.status(), node.status(), worker.status()}) {
+          if (!id.ok()) return id.with_context("malformed hello");
+        }
+        if (in.getRole() < static_cast<std::uint16_t>(Role::kNode) ||
+            in.getRole() > static_cast<std::uint16_t>(Role::kTool)) {
+          return invalid_argument("malformed hello: unknown role " + std::to_string(in.getRole()));
+        }
+        if (in.getProtocolMin() > in.getProtocolMax())
+          return invalid_argument("malformed hello: empty protocol range");
+        hello.protocol_min = in.getProtocolMin();
+        hello.protocol_max = in.getProtocolMax();
+        hello.version = to_string(in.getVersion()).substr(0, kVersionTextMax);
+        hello.role = static_cast<Role>(in.getRole());
+        hello.cluster = *cluster;
+        hello.node = *node;
+        hello.worker = *worker;
+        hello.incarnation = in.getIncarnation();
+        hello.pid = in.getPid();
+        hello.terms = {in.getSession(), in.getResumes(), in.getReceived()};
+        if (in.getRefusal().size() > 0) {
+          ErrorCode code = error_code_from_wire(in.getRefusalCode());
+          hello.refusal = Status(code == ErrorCode::kOk ? ErrorCode::kInternal : code,
+                                 to_string(in.getRefusal()));
+        }
+        return {};
+      });
   if (!status.ok()) return status;
   return hello;
 }

@@ -30,8 +30,8 @@ void report_end(std::exception_ptr error) {
 
 /// Shared by the listener and its coroutines. Everything is touched on the loop only.
 struct Listener::State : std::enable_shared_from_this<Listener::State> {
-  State(EventLoop& loop, Acceptor acceptor, Endpoint endpoint, Credentials credentials, ListenerCallbacks callbacks,
-        ListenerOptions options)
+  State(EventLoop& loop, Acceptor acceptor, Endpoint endpoint, Credentials credentials,
+        ListenerCallbacks callbacks, ListenerOptions options)
       : loop(loop),
         acceptor(std::move(acceptor)),
         pause(loop.context()),
@@ -41,10 +41,13 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
         options(options) {}
 
   static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
-  static asio::awaitable<void> serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble);
+  static asio::awaitable<void> serve(std::shared_ptr<State> self,
+                                     std::shared_ptr<TimedSocket> timed,
+                                     std::optional<Preamble> preamble);
   struct Handshake;
-  asio::awaitable<Result<PeerInfo>> authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble, std::string address,
-                                                 Handshake& handshake);
+  asio::awaitable<Result<PeerInfo>> authenticate(std::shared_ptr<TimedSocket> timed,
+                                                 std::optional<Preamble> preamble,
+                                                 std::string address, Handshake& handshake);
   Result<SessionTerms> answer(const SessionTerms& caller, Handshake& handshake);
   void begin(Channel::Socket socket, std::optional<Preamble> preamble);
   void make_room();
@@ -62,7 +65,8 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
     std::string source;
   };
   std::vector<Unfinished> handshakes;  // oldest first
-  std::unordered_map<std::uint64_t, std::weak_ptr<Channel>> sessions;  // of lasting connections; those that ended leave with the next that comes
+  std::unordered_map<std::uint64_t, std::weak_ptr<Channel>>
+      sessions;  // of lasting connections; those that ended leave with the next that comes
   UniqueFunction<void()> finished;  // to be called when no handshake is left
   bool finishing = false;
   bool stopped = false;
@@ -87,7 +91,8 @@ Result<SessionTerms> Listener::State::answer(const SessionTerms& caller, Handsha
   auto found = sessions.find(caller.session);
   std::shared_ptr<Channel> channel = found == sessions.end() ? nullptr : found->second.lock();
   if (channel && channel->closed()) channel = nullptr;
-  if (!channel && caller.resumes) return not_found("the session is not known here any more: it was interrupted for too long");
+  if (!channel && caller.resumes)
+    return not_found("the session is not known here any more: it was interrupted for too long");
   if (!channel) return SessionTerms{caller.session, false, 0};
   // The caller has given its old socket up, whatever that looks like from here.
   handshake.detached = channel->detach();
@@ -118,11 +123,13 @@ void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> prea
   auto timed = std::make_shared<TimedSocket>(loop.context(), std::move(socket));
   timed->arm(deadline_after(options.handshake_timeout));
   handshakes.push_back({timed, std::move(source)});
-  asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble), report_end);
+  asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble),
+                 report_end);
 }
 
-// Who has the token needs milliseconds for its handshake. So the oldest handshake gives way, of the source that has most of them: neither many
-// strangers nor one with many connections keep anybody out.
+// Who has the token needs milliseconds for its handshake. So the oldest handshake gives way, of the
+// source that has most of them: neither many strangers nor one with many connections keep anybody
+// out.
 void Listener::State::make_room() {
   std::unordered_map<std::string_view, std::size_t> counts;
   for (const Unfinished& unfinished : handshakes) ++counts[unfinished.source];
@@ -138,8 +145,10 @@ void Listener::State::make_room() {
 }
 
 // Whether it is for us or for a worker behind us, and then the proof.
-asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble,
-                                                                std::string address, Handshake& handshake) {
+asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<TimedSocket> timed,
+                                                                std::optional<Preamble> preamble,
+                                                                std::string address,
+                                                                Handshake& handshake) {
   bool adopted = preamble.has_value();
   if (!adopted) {
     auto begun = co_await read_first_bytes(timed->socket);
@@ -159,7 +168,8 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
   if (!preamble->target.is_none() && preamble->target != credentials.worker) {
     if (stopped) co_return cancelled("stopped");
     Status taken = not_found("worker " + preamble->target.short_hex() + " is not here");
-    // An adopted connection that is not for us was routed wrongly; routing it again could go round in circles.
+    // An adopted connection that is not for us was routed wrongly; routing it again could go round
+    // in circles.
     if (callbacks.on_preamble && !adopted && preamble->version == kWireVersion) {
       boost::system::error_code ec;
       FileDescriptor fd(timed->socket.release(ec));
@@ -177,35 +187,48 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
     co_await refuse(timed->socket, taken);
     co_return taken.with_context(address);
   }
-  const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) { return answer(caller, handshake); };
-  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address, answers, handshake.terms);
+  const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) {
+    return answer(caller, handshake);
+  };
+  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address, answers,
+                                      handshake.terms);
 }
 
-asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed,
+asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
+                                             std::shared_ptr<TimedSocket> timed,
                                              std::optional<Preamble> preamble) {
   std::string address = transport_detail::peer_address(timed->socket, self->endpoint);
   Handshake handshake;
   handshake.lasts = !address.starts_with("unix:");
   auto peer = co_await self->authenticate(timed, preamble, address, handshake);
   timed->disarm();
-  const bool gave_way = std::erase_if(self->handshakes, [&timed](const Unfinished& unfinished) { return unfinished.timed == timed; }) == 0;
+  const bool gave_way = std::erase_if(self->handshakes, [&timed](const Unfinished& unfinished) {
+                          return unfinished.timed == timed;
+                        }) == 0;
   struct AtEnd {
     State& state;
     ~AtEnd() { state.tell_finished(); }
   } at_end{*self};
   if (self->stopped || handshake.handed_over) co_return;
   if (!peer.ok() || timed->expired || gave_way) {
-    Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
-    if (gave_way) why = resource_exhausted(address + ": " + std::to_string(self->options.handshakes_max) + " handshakes were unfinished, and this one was the oldest of its address");
+    Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(),
+                                address + ": did not finish the handshake in time");
+    if (gave_way)
+      why = resource_exhausted(
+          address + ": " + std::to_string(self->options.handshakes_max) +
+          " handshakes were unfinished, and this one was the oldest of its address");
     LOG(debug, "{}: refused {}", self->endpoint.to_string(), why.message());
     if (self->callbacks.on_refused) self->callbacks.on_refused(address, why);
     co_return;
   }
   if (handshake.resumes) {
-    (void)handshake.resumes->resume(std::move(timed->socket), handshake.terms.received, handshake.detached);  // else it has ended, or a newer socket came
+    (void)handshake.resumes->resume(
+        std::move(timed->socket), handshake.terms.received,
+        handshake.detached);  // else it has ended, or a newer socket came
     co_return;
   }
-  auto channel = std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(*peer), self->options.channel);
+  auto channel = std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(*peer),
+                                           self->options.channel);
   if (handshake.lasts && handshake.terms.session != 0) {
     channel->make_lasting(handshake.terms.session, nullptr);
     self->sessions[handshake.terms.session] = channel;
@@ -223,29 +246,40 @@ void Listener::State::stop() {
     unfinished.timed->disarm();
     unfinished.timed->socket.close(ignored);
   }
-  if (Simulation* simulated = simulation()) simulated->stop_listening(endpoint);
-  else if (endpoint.is_unix()) ::unlink(endpoint.unix_path.c_str());
+  if (Simulation* simulated = simulation())
+    simulated->stop_listening(endpoint);
+  else if (endpoint.is_unix())
+    ::unlink(endpoint.unix_path.c_str());
   callbacks = {};
 }
 
-Listener::Listener(std::shared_ptr<State> state, Endpoint endpoint) : state_(std::move(state)), endpoint_(std::move(endpoint)) {}
+Listener::Listener(std::shared_ptr<State> state, Endpoint endpoint)
+    : state_(std::move(state)), endpoint_(std::move(endpoint)) {}
 
 Listener::~Listener() { stop(); }
 
-Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
-                                                   ListenerCallbacks callbacks, ListenerOptions options) {
+Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoint& endpoint,
+                                                   Credentials credentials,
+                                                   ListenerCallbacks callbacks,
+                                                   ListenerOptions options) {
   CHECK(callbacks.on_channel != nullptr);
-  if (simulation()) return listen_simulated(loop, endpoint, std::move(credentials), std::move(callbacks), options);
+  if (simulation())
+    return listen_simulated(loop, endpoint, std::move(credentials), std::move(callbacks), options);
   Endpoint bound = endpoint;
   auto acceptor = transport_detail::bind_listener(loop.context(), bound);
   if (!acceptor.ok()) return acceptor.status();
-  auto state = std::make_shared<State>(loop, std::move(*acceptor), bound, std::move(credentials), std::move(callbacks), options);
-  loop.post([state] { asio::co_spawn(state->loop.executor(), State::accept_all(state), report_end); });
+  auto state = std::make_shared<State>(loop, std::move(*acceptor), bound, std::move(credentials),
+                                       std::move(callbacks), options);
+  loop.post(
+      [state] { asio::co_spawn(state->loop.executor(), State::accept_all(state), report_end); });
   return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
 }
 
-Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
-                                                             ListenerCallbacks callbacks, ListenerOptions options) {
+Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop,
+                                                             const Endpoint& endpoint,
+                                                             Credentials credentials,
+                                                             ListenerCallbacks callbacks,
+                                                             ListenerOptions options) {
   Endpoint bound = endpoint;
   auto shared = std::make_shared<std::weak_ptr<State>>();
   const int error = simulation()->listen(bound, [&loop, shared](int fd) {
@@ -257,8 +291,10 @@ Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop, co
       if (socket.ok()) state->begin(std::move(*socket), std::nullopt);
     });
   });
-  if (error != 0) return unavailable(endpoint.to_string() + ": address in use: another process listens there");
-  auto state = std::make_shared<State>(loop, Acceptor(loop.context()), bound, std::move(credentials), std::move(callbacks), options);
+  if (error != 0)
+    return unavailable(endpoint.to_string() + ": address in use: another process listens there");
+  auto state = std::make_shared<State>(loop, Acceptor(loop.context()), bound,
+                                       std::move(credentials), std::move(callbacks), options);
   *shared = state;
   return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
 }

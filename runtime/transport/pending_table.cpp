@@ -5,7 +5,8 @@
 
 namespace runtime {
 
-// An id is the slot's generation in the high half and its index in the low half. Generations start at 1, so no id is 0.
+// An id is the slot's generation in the high half and its index in the low half. Generations start
+// at 1, so no id is 0.
 std::uint64_t PendingTable::add(Entry entry) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));

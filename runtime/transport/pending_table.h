@@ -1,5 +1,6 @@
-// PendingTable: the requests that wait for their reply. Slots are reused and carry a generation, so that finding, adding and removing
-// take constant time without hashing, and a late reply never meets a newer request.
+// PendingTable: the requests that wait for their reply. Slots are reused and carry a generation, so
+// that finding, adding and removing take constant time without hashing, and a late reply never
+// meets a newer request.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ class PendingTable {
   Entry* find(std::uint64_t id);
   std::size_t size() const { return size_; }
 
-  /// Removes those whose deadline is not after `now`; `*next` becomes the earliest deadline left, or Deadline::max().
-  /// Cost: linear in the number of slots.
+  /// Removes those whose deadline is not after `now`; `*next` becomes the earliest deadline left,
+  /// or Deadline::max(). Cost: linear in the number of slots.
   std::vector<Entry> take_expired(Deadline now, Deadline* next);
   std::vector<Entry> take_all();
 

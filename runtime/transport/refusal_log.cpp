@@ -11,10 +11,13 @@ void RefusalLog::note(const std::string& peer, const Status& why) {
   if (begun_ == Deadline::min() || now - begun_ >= options_.span) {
     begun_ = now;
     lines_ = 0;
-    if (const std::uint64_t more = std::exchange(unwritten_, 0); more > 0) LOG(warn, "refused {} more connections, which are not listed", more);
+    if (const std::uint64_t more = std::exchange(unwritten_, 0); more > 0)
+      LOG(warn, "refused {} more connections, which are not listed", more);
   }
-  if (lines_++ < options_.lines_max) LOG(warn, "refused {}{}: {}", what_, peer, why.message());
-  else ++unwritten_;
+  if (lines_++ < options_.lines_max)
+    LOG(warn, "refused {}{}: {}", what_, peer, why.message());
+  else
+    ++unwritten_;
 }
 
 }  // namespace runtime

@@ -1,4 +1,5 @@
-// RefusalLog: log lines about connections that were refused, of which strangers can cause as many as they like: a few for each while, then a count.
+// RefusalLog: log lines about connections that were refused, of which strangers can cause as many
+// as they like: a few for each while, then a count.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,8 @@ struct RefusalLogOptions {
 class RefusalLog {
  public:
   /// `what` is refused, for instance "a caller at ".
-  explicit RefusalLog(std::string what = {}, RefusalLogOptions options = {}) : what_(std::move(what)), options_(options) {}
+  explicit RefusalLog(std::string what = {}, RefusalLogOptions options = {})
+      : what_(std::move(what)), options_(options) {}
 
   void note(const std::string& peer, const Status& why);
   /// Refused, and not written down, since the last line that said so.

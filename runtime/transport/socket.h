@@ -18,10 +18,12 @@ namespace runtime::transport_detail {
 
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
-/// A socket with a deadline for everything that happens on it until disarm(): when it passes, pending operations end as cancelled.
-/// Lives in a shared_ptr, which the timer's handler holds too. On the loop only.
+/// A socket with a deadline for everything that happens on it until disarm(): when it passes,
+/// pending operations end as cancelled. Lives in a shared_ptr, which the timer's handler holds too.
+/// On the loop only.
 struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
-  TimedSocket(asio::io_context& context, Channel::Socket socket) : socket(std::move(socket)), timer(context) {}
+  TimedSocket(asio::io_context& context, Channel::Socket socket)
+      : socket(std::move(socket)), timer(context) {}
 
   void arm(Deadline deadline);
   void disarm();
@@ -31,7 +33,8 @@ struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
   Channel::Socket socket;
   Timer timer;
   bool expired = false;
-  std::function<void()> on_expired;  // of a connection that is not the socket's doing (a simulated one)
+  std::function<void()>
+      on_expired;  // of a connection that is not the socket's doing (a simulated one)
 };
 
 /// Connects; resolves names. Errors as connect() lists them, each naming the endpoint.
@@ -43,7 +46,8 @@ Result<Acceptor> bind_listener(asio::io_context& context, Endpoint& endpoint);
 /// Wraps a connected descriptor. Errors: kInvalidArgument when it is no stream socket.
 Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor fd);
 
-/// Whether some of what was sent is on its way, and no acknowledgement of anything has come for so long. Not of Unix sockets.
+/// Whether some of what was sent is on its way, and no acknowledgement of anything has come for so
+/// long. Not of Unix sockets.
 bool is_unacknowledged(Channel::Socket& socket, std::chrono::milliseconds since);
 
 /// Small frames leave at once, dead peers are noticed: TCP only, failures do not matter.
@@ -51,7 +55,8 @@ void tune(Channel::Socket& socket);
 
 /// "10.0.0.2:41822", or "unix:" and the listener's path.
 std::string peer_address(Channel::Socket& socket, const Endpoint& listener);
-/// What one host can't have many of: bytes of its IPv4 address, or of its IPv6 network. Empty for Unix sockets.
+/// What one host can't have many of: bytes of its IPv4 address, or of its IPv6 network. Empty for
+/// Unix sockets.
 std::string peer_source(Channel::Socket& socket);
 
 }  // namespace runtime::transport_detail

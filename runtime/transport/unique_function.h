@@ -1,4 +1,5 @@
-// UniqueFunction: a callable that is owned once, so that it may own move-only things (std::move_only_function is C++23).
+// UniqueFunction: a callable that is owned once, so that it may own move-only things
+// (std::move_only_function is C++23).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ namespace runtime {
 template <class Signature>
 class UniqueFunction;
 
-/// Holds any callable of the signature. Up to 48 bytes are stored in place, so that a callback that captures a few pointers
-/// costs no allocation. Calling an empty one is a bug.
+/// Holds any callable of the signature. Up to 48 bytes are stored in place, so that a callback that
+/// captures a few pointers costs no allocation. Calling an empty one is a bug.
 template <class R, class... Args>
 class UniqueFunction<R(Args...)> {
  public:
@@ -23,8 +24,9 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): reads as "no callback"
 
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> && std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
-  UniqueFunction(F&& callable) {  // NOLINT(google-explicit-constructor): a lambda converts
+  requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
+      UniqueFunction(F&& callable) {  // NOLINT(google-explicit-constructor): a lambda converts
     using Callable = std::decay_t<F>;
     if constexpr (kInPlace<Callable>) {
       new (storage_) Callable(std::forward<F>(callable));
@@ -63,20 +65,24 @@ class UniqueFunction<R(Args...)> {
 
   template <class C>
   static constexpr bool kInPlace =
-      sizeof(C) <= kStorageBytes && alignof(C) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<C>;
+      sizeof(C) <= kStorageBytes &&
+      alignof(C) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<C>;
 
   template <class C>
-  static constexpr Table kInPlaceTable{
-      [](void* at, Args&&... args) -> R { return (*static_cast<C*>(at))(std::forward<Args>(args)...); },
-      [](void* to, void* from) {
-        new (to) C(std::move(*static_cast<C*>(from)));
-        static_cast<C*>(from)->~C();
-      },
-      [](void* at) { static_cast<C*>(at)->~C(); }};
+  static constexpr Table kInPlaceTable{[](void* at, Args&&... args) -> R {
+                                         return (*static_cast<C*>(at))(std::forward<Args>(args)...);
+                                       },
+                                       [](void* to, void* from) {
+                                         new (to) C(std::move(*static_cast<C*>(from)));
+                                         static_cast<C*>(from)->~C();
+                                       },
+                                       [](void* at) { static_cast<C*>(at)->~C(); }};
 
   template <class C>
   static constexpr Table kHeapTable{
-      [](void* at, Args&&... args) -> R { return (**static_cast<C**>(at))(std::forward<Args>(args)...); },
+      [](void* at, Args&&... args) -> R {
+        return (**static_cast<C**>(at))(std::forward<Args>(args)...);
+      },
       [](void* to, void* from) { new (to) C*(*static_cast<C**>(from)); },
       [](void* at) { delete *static_cast<C**>(at); }};
 

@@ -1,4 +1,5 @@
-// A process's activity page, as its node reads it: users' code may have written anything there. The input is places and what is written to them.
+// A process's activity page, as its node reads it: users' code may have written anything there. The
+// input is places and what is written to them.
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -1,4 +1,5 @@
-// The autoscaler's configuration, its records and what a provider's command prints, from anywhere: the first byte chooses which.
+// The autoscaler's configuration, its records and what a provider's command prints, from anywhere:
+// the first byte chooses which.
 #include "placement/autoscaler/node_record.h"
 
 #include <cstddef>
@@ -15,8 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0] % 3) {
     case 0: {
       const auto config = placement::parse_autoscaler_config(text, "nodes.yaml", "/");
-      if (!config.ok()) CHECK(config.status().message().starts_with("nodes.yaml:"));
-      else CHECK(config->max_nodes >= 1 && !config->types.empty());
+      if (!config.ok())
+        CHECK(config.status().message().starts_with("nodes.yaml:"));
+      else
+        CHECK(config->max_nodes >= 1 && !config->types.empty());
       break;
     }
     case 1: {

@@ -21,7 +21,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string signature;
   ObjectValue constructor_arguments;
   ExecutionOptions execution;
-  if (decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments, &execution).ok() && !execution.check().ok()) std::abort();
-  if (auto options = decode_caller_options(std::string(meta.text())); options.ok() && decode_caller_options(encode_caller_options(*options)).value_or({}) != *options) std::abort();
+  if (decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments,
+                         &execution)
+          .ok() &&
+      !execution.check().ok())
+    std::abort();
+  if (auto options = decode_caller_options(std::string(meta.text()));
+      options.ok() &&
+      decode_caller_options(encode_caller_options(*options)).value_or({}) != *options)
+    std::abort();
   return 0;
 }

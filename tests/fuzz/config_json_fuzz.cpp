@@ -1,4 +1,5 @@
-// A config.json from anywhere: parsing it either fails with a message or gives a config that writes and reads back equal.
+// A config.json from anywhere: parsing it either fails with a message or gives a config that writes
+// and reads back equal.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Texts of data files from anywhere: records lie within the text and in order, go to the end or stop with a problem; fields of CSV are written back and read again.
+// Texts of data files from anywhere: records lie within the text and in order, go to the end or
+// stop with a problem; fields of CSV are written back and read again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto fields = rl::csv_fields(text, ',');
   if (!fields.ok()) return 0;
   std::string line;
-  for (const std::string& field : *fields) line += (line.empty() && &field == &fields->front() ? "" : ",") + rl::csv_field(field, ',');
+  for (const std::string& field : *fields)
+    line += (line.empty() && &field == &fields->front() ? "" : ",") + rl::csv_field(field, ',');
   CHECK(*rl::csv_fields(line, ',') == *fields);
   return 0;
 }

@@ -1,4 +1,5 @@
-// The byte stream of an authenticated peer: any bytes, in any chunks. The first byte of the input picks the size of the chunks.
+// The byte stream of an authenticated peer: any bytes, in any chunks. The first byte of the input
+// picks the size of the chunks.
 #include "runtime/transport/frame_reader.h"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ struct Sink final : runtime::FrameSink {
     for (std::byte byte : message.meta.bytes()) sum += static_cast<unsigned>(byte);
     for (std::byte byte : message.payload.first().bytes()) sum += static_cast<unsigned>(byte);
     touched += sum;
-    if (message.meta.size() > kLimit || message.payload.size() > kLimit || message.meta.size() % 8 != 0) std::abort();
+    if (message.meta.size() > kLimit || message.payload.size() > kLimit ||
+        message.meta.size() % 8 != 0)
+      std::abort();
     kept = std::move(message);  // a slice outlives the next receive
   }
   runtime::PayloadTarget payload_target(const runtime::FrameHeader&) override { return {}; }

@@ -1,4 +1,5 @@
-// One line of a data file from anywhere: a row with a usable prompt, or a message that names the line.
+// One line of a data file from anywhere: a row with a usable prompt, or a message that names the
+// line.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -7,7 +8,8 @@
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto row = rl::parse_row(std::string_view(reinterpret_cast<const char*>(data), size), "prompt", "f:1");
+  const auto row =
+      rl::parse_row(std::string_view(reinterpret_cast<const char*>(data), size), "prompt", "f:1");
   if (!row.ok()) {
     CHECK(row.status().message().starts_with("f:1: "));
     return 0;

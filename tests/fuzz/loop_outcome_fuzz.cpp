@@ -1,4 +1,5 @@
-// What a process with a user's agent loops says, with any content: a sample whose parts fit together, or a failure.
+// What a process with a user's agent loops says, with any content: a sample whose parts fit
+// together, or a failure.
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -7,7 +8,9 @@
 #include "rl/agent/custom_loops.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto message = nlohmann::ordered_json::parse(std::string_view(reinterpret_cast<const char*>(data), size), nullptr, /*allow_exceptions=*/false);
+  const auto message =
+      nlohmann::ordered_json::parse(std::string_view(reinterpret_cast<const char*>(data), size),
+                                    nullptr, /*allow_exceptions=*/false);
   if (!message.is_object()) return 0;
   (void)rl::asked_sampling({}, message);
   const rl::LoopOutcome outcome = rl::read_outcome(message);
@@ -15,8 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (outcome.why.empty()) std::abort();
     return 0;
   }
-  const rl::DrawnTurn turn{outcome.prompt_ids, outcome.response_ids, std::vector<float>(outcome.response_ids.size(), -1.0F), true, 0};
+  const rl::DrawnTurn turn{outcome.prompt_ids, outcome.response_ids,
+                           std::vector<float>(outcome.response_ids.size(), -1.0F), true, 0};
   const auto sample = rl::sample_of(outcome, {&turn, 1}, 8);
-  if (sample.ok() && (sample->ids.size() != sample->mask.size() || sample->logprobs.size() > sample->ids.size())) std::abort();
+  if (sample.ok() &&
+      (sample->ids.size() != sample->mask.size() || sample->logprobs.size() > sample->ids.size()))
+    std::abort();
   return 0;
 }

@@ -1,4 +1,5 @@
-// Requests and replies of object stores and their clients. The first byte picks which of the two the rest is.
+// Requests and replies of object stores and their clients. The first byte picks which of the two
+// the rest is.
 #include "runtime/object/object_wire.h"
 
 #include <cstdlib>
@@ -9,12 +10,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] % 2 == 0) {
     auto request = runtime::object_wire::decode_request(meta);
     if (!request.ok()) return 0;
-    auto again = runtime::object_wire::decode_request(runtime::object_wire::encode_request(*request));
+    auto again =
+        runtime::object_wire::decode_request(runtime::object_wire::encode_request(*request));
     if (!again.ok() || again->index() != request->index()) std::abort();
   } else {
     auto reply = runtime::object_wire::decode_reply(meta);
     if (!reply.ok()) return 0;
-    if (!runtime::object_wire::decode_reply(runtime::object_wire::encode_reply(*reply)).ok()) std::abort();
+    if (!runtime::object_wire::decode_reply(runtime::object_wire::encode_reply(*reply)).ok())
+      std::abort();
   }
   return 0;
 }

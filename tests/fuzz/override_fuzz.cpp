@@ -1,4 +1,5 @@
-// A command-line override from anywhere, alone and on top of the defaults: a configuration or a message.
+// A command-line override from anywhere, alone and on top of the defaults: a configuration or a
+// message.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,5 @@
-// Any bytes as a file of torch.save: they parse or give a message, and every tensor of what parses can be read and lies inside the bytes.
+// Any bytes as a file of torch.save: they parse or give a message, and every tensor of what parses
+// can be read and lies inside the bytes.
 #include "rl/weights/pytorch.h"
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  const auto alone = rl::parse_state_dict(bytes, "fuzz");  // mutations seldom get through the archive around it
+  const auto alone =
+      rl::parse_state_dict(bytes, "fuzz");  // mutations seldom get through the archive around it
   CHECK(alone.ok() == alone.status().message().empty());
   auto tensors = rl::read_pytorch_tensors(bytes, "fuzz");
   if (!tensors.ok()) {
@@ -19,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   for (const rl::TensorBytes& tensor : tensors->bytes) {
-    CHECK(tensor.data.empty() || (tensor.data.data() >= bytes.data() && tensor.data.data() + tensor.data.size() <= bytes.data() + size));
+    CHECK(tensor.data.empty() || (tensor.data.data() >= bytes.data() &&
+                                  tensor.data.data() + tensor.data.size() <= bytes.data() + size));
   }
   const rl::TensorTable table(std::move(tensors->infos), std::move(tensors->bytes));
   for (const rl::TensorInfo& info : table.tensors()) {

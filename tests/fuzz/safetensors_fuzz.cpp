@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: they parse or give a message, and what parses lies inside the bytes.
+// Any bytes as a safetensors file: they parse or give a message, and what parses lies inside the
+// bytes.
 #include "rl/weights/safetensors.h"
 
 #include <cstddef>

@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::string path = "/tmp/starling-fuzz-spill-" + std::to_string(::getpid());
   static auto folder = SpillFolder::open(path);
   if (!folder.ok() || size == 0) return 0;
-  // The first byte is how much is expected; the rest is the file. A good one with bytes changed is a near miss that random bytes never are.
+  // The first byte is how much is expected; the rest is the file. A good one with bytes changed is
+  // a near miss that random bytes never are.
   const std::size_t expected = data[0];
   const std::vector<std::byte> good(expected, std::byte{7});
   if (!(*folder)->write(1, good).ok()) return 0;

@@ -7,6 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto groups = rl::decode_groups({reinterpret_cast<const char*>(data), size});
-  if (groups.ok() && rl::decode_groups(rl::encode_groups(*groups)).value().size() != groups->size()) std::abort();
+  if (groups.ok() && rl::decode_groups(rl::encode_groups(*groups)).value().size() != groups->size())
+    std::abort();
   return 0;
 }

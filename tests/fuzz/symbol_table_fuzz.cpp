@@ -11,7 +11,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("input", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
-  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) __builtin_trap();
+  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
+    __builtin_trap();
   const runtime::SymbolTable table(path.c_str());
   std::size_t functions = 0;
   table.for_each_function([&](std::uintptr_t, std::size_t, runtime::SymbolTable::NamePlace place) {
@@ -20,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     table.copy_name(place, name);
     (void)table.name(place);
   });
-  for (std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{0x40}, std::uint64_t{0x1000}, UINT64_MAX}) (void)table.address_of(offset);
+  for (std::uint64_t offset :
+       {std::uint64_t{0}, std::uint64_t{0x40}, std::uint64_t{0x1000}, UINT64_MAX})
+    (void)table.address_of(offset);
   return 0;
 }

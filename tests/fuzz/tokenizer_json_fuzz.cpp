@@ -1,4 +1,5 @@
-// Any text as a tokenizer.json; what loads must encode and decode without a crash, and decode to UTF-8.
+// Any text as a tokenizer.json; what loads must encode and decode without a crash, and decode to
+// UTF-8.
 #include "rl/text/tokenizer.h"
 
 #include <cstddef>
@@ -9,12 +10,14 @@
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto tokenizer = rl::Tokenizer::from_json({reinterpret_cast<const char*>(data), size}, "fuzz");
+  const auto tokenizer =
+      rl::Tokenizer::from_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!tokenizer.ok()) {
     CHECK(!tokenizer.status().message().empty());
     return 0;
   }
-  const std::string text = "Hello  w\u00f6rld's 1234 <s>[MASK]\n\u4f60\u597d\u2581x \U0001f600e\u0301 ";
+  const std::string text =
+      "Hello  w\u00f6rld's 1234 <s>[MASK]\n\u4f60\u597d\u2581x \U0001f600e\u0301 ";
   const auto ids = tokenizer->encode(text, true);
   if (!ids.ok()) return 0;
   // With offsets the ids are the same, and each offset lies in the text, between characters.

@@ -7,7 +7,8 @@
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto entries = rl::parse_yaml(std::string(reinterpret_cast<const char*>(data), size), "config.yaml");
+  const auto entries =
+      rl::parse_yaml(std::string(reinterpret_cast<const char*>(data), size), "config.yaml");
   if (!entries.ok()) CHECK(entries.status().message().starts_with("config.yaml"));
   return 0;
 }

@@ -1,4 +1,5 @@
-// How many of the reference cases a test went through: ctest says so in the end (tests/print_fixture_counts.cmake).
+// How many of the reference cases a test went through: ctest says so in the end
+// (tests/print_fixture_counts.cmake).
 #pragma once
 
 #include <filesystem>

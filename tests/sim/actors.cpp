@@ -36,13 +36,15 @@ std::vector<std::uint8_t> task_make(std::uint64_t call, std::uint32_t size) {
 }
 
 Witness::Witness(runtime::Runtime& rt, std::string name) : rt_(&rt), name_(std::move(name)) {
-  if (world().faults && world().random().one_in(8)) world().sleep(world().random().micros(100, 50'000));
+  if (world().faults && world().random().one_in(8))
+    world().sleep(world().random().micros(100, 50'000));
 }
 
 void Witness::register_in(runtime::Runtime& rt) {
   rt.register_actor<Witness>("Witness", &Witness::note, &Witness::linger,
-                             runtime::method(&Witness::aside, {.concurrency_group = "side"}), &Witness::refuse, &Witness::blow_up,
-                             &Witness::crash, &Witness::relay, &Witness::make, &Witness::sum, &Witness::keep, &Witness::sum_kept,
+                             runtime::method(&Witness::aside, {.concurrency_group = "side"}),
+                             &Witness::refuse, &Witness::blow_up, &Witness::crash, &Witness::relay,
+                             &Witness::make, &Witness::sum, &Witness::keep, &Witness::sum_kept,
                              &Witness::drop, &Witness::give);
   rt.register_function("task_note", &task_note);
   rt.register_function("task_crash", &task_crash);
@@ -54,9 +56,13 @@ std::uint64_t Witness::note(std::uint64_t call) {
   return call;
 }
 
-std::uint64_t Witness::linger(std::uint64_t call, std::uint32_t micros) { return task_note(call, micros); }
+std::uint64_t Witness::linger(std::uint64_t call, std::uint32_t micros) {
+  return task_note(call, micros);
+}
 
-std::uint64_t Witness::aside(std::uint64_t call, std::uint32_t micros) { return linger(call, micros); }
+std::uint64_t Witness::aside(std::uint64_t call, std::uint32_t micros) {
+  return linger(call, micros);
+}
 
 runtime::Status Witness::refuse(std::uint64_t call) {
   ledger().ran(call);
@@ -70,9 +76,12 @@ void Witness::blow_up(std::uint64_t call) {
 
 std::uint64_t Witness::crash(std::uint64_t call) { return task_crash(call); }
 
-runtime::Result<std::uint64_t> Witness::relay(std::uint64_t call, runtime::ActorHandle<Witness> other, std::uint64_t inner) {
+runtime::Result<std::uint64_t> Witness::relay(std::uint64_t call,
+                                              runtime::ActorHandle<Witness> other,
+                                              std::uint64_t inner) {
   ledger().ran(call);
-  auto answer = other.call(runtime::CallOptions{.timeout = 300ms, .max_task_retries = 0}, &Witness::note, inner);
+  auto answer = other.call(runtime::CallOptions{.timeout = 300ms, .max_task_retries = 0},
+                           &Witness::note, inner);
   auto value = rt_->get(answer, 20s);
   ledger().told(inner, value.status());
   if (!value.ok()) return value.status();
@@ -85,9 +94,13 @@ std::vector<std::uint8_t> Witness::pattern(std::uint64_t call, std::uint32_t siz
   return bytes;
 }
 
-std::uint64_t Witness::sum_of(const std::vector<std::uint8_t>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}); }
+std::uint64_t Witness::sum_of(const std::vector<std::uint8_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+}
 
-std::vector<std::uint8_t> Witness::make(std::uint64_t call, std::uint32_t size) { return task_make(call, size); }
+std::vector<std::uint8_t> Witness::make(std::uint64_t call, std::uint32_t size) {
+  return task_make(call, size);
+}
 
 std::uint64_t Witness::sum(std::uint64_t call, std::vector<std::uint8_t> bytes) {
   ledger().ran(call);

@@ -39,7 +39,8 @@ class Witness {
   /// Its process ends in the middle of it.
   std::uint64_t crash(std::uint64_t call);
   /// Calls another one and waits for that; then both numbers have run.
-  runtime::Result<std::uint64_t> relay(std::uint64_t call, runtime::ActorHandle<Witness> other, std::uint64_t inner);
+  runtime::Result<std::uint64_t> relay(std::uint64_t call, runtime::ActorHandle<Witness> other,
+                                       std::uint64_t inner);
 
   /// Bytes that can be checked, small or in shared memory.
   std::vector<std::uint8_t> make(std::uint64_t call, std::uint32_t size);

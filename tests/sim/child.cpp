@@ -15,7 +15,7 @@ using runtime::ProcessHandlers;
 
 /// Shared with what the world still has to do for it.
 struct State {
-  std::shared_ptr<Process> process;  // null until it has been executed
+  std::shared_ptr<Process> process;    // null until it has been executed
   runtime::EventLoop* loop = nullptr;  // null once the owner is gone
   ProcessHandlers handlers;
   bool killed = false;
@@ -62,7 +62,8 @@ class SimulatedChild final : public runtime::ChildProcess {
   void signal(int) override { end(std::chrono::milliseconds(0)); }
   // A worker does nothing about SIGTERM: it ends by it.
   void end(std::chrono::milliseconds) override {
-    world_.call_later(world_.random().micros(0, 500), [&world = world_, state = state_] { kill(world, state); });
+    world_.call_later(world_.random().micros(0, 500),
+                      [&world = world_, state = state_] { kill(world, state); });
   }
   void pause_output(bool) override {}
 
@@ -73,8 +74,9 @@ class SimulatedChild final : public runtime::ChildProcess {
 
 }  // namespace
 
-runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_child(World& world, runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
-                                                                    ProcessHandlers handlers) {
+runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_child(
+    World& world, runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
+    ProcessHandlers handlers) {
   auto state = std::make_shared<State>();
   state->loop = &loop;
   state->handlers = std::move(handlers);
@@ -83,17 +85,21 @@ runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_child(World& world
     const std::size_t equals = line.find('=');
     variables[line.substr(0, equals)] = line.substr(equals + 1);
   }
-  // fork, exec and the dynamic linker take their time; now and then a machine is slow, or the program does not come up at all.
+  // fork, exec and the dynamic linker take their time; now and then a machine is slow, or the
+  // program does not come up at all.
   const auto delay = world.random().micros(500, world.random().one_in(10) ? 200'000 : 8'000);
   const bool stillborn = world.faults && world.random().one_in(40);
-  world.call_later(delay, [&world, state, stillborn, argv = spec.argv, variables = std::move(variables)] {
+  world.call_later(delay, [&world, state, stillborn, argv = spec.argv,
+                           variables = std::move(variables)] {
     if (state->killed) return;
     if (stillborn) return kill(world, state);
     if (argv.size() > 1 && argv[1] == "head") {
       state->process = world.start("head", variables, [&world, argv] { world.head_main(argv); });
     } else {
       const auto worker = variables.find("STARLING_WORKER");
-      state->process = world.start("worker " + (worker == variables.end() ? "?" : worker->second.substr(0, 8)), variables, world.worker_main);
+      state->process =
+          world.start("worker " + (worker == variables.end() ? "?" : worker->second.substr(0, 8)),
+                      variables, world.worker_main);
     }
     state->process->on_end = [&world, state] { tell_end(world, state); };
   });

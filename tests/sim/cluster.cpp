@@ -21,11 +21,14 @@ void Cluster::add_machine(double cpus) {
   restart(machines_.size() - 1);
 }
 
-std::map<std::string, std::string> Cluster::driver_variables() const { return {{"STARLING_SESSION_ROOT", folder_.string()}}; }
+std::map<std::string, std::string> Cluster::driver_variables() const {
+  return {{"STARLING_SESSION_ROOT", folder_.string()}};
+}
 
 void Cluster::restart(std::size_t machine) {
   std::map<std::string, std::string> variables{{"STARLING_SESSION_ROOT", folder_.string()}};
-  machines_[machine].node = world_.start("node " + std::to_string(machine), variables, [this, machine] { run_node(machine); });
+  machines_[machine].node = world_.start("node " + std::to_string(machine), variables,
+                                         [this, machine] { run_node(machine); });
 }
 
 void Cluster::run_node(std::size_t machine) {
@@ -69,7 +72,8 @@ bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
   info.dir = *session;
   auto node = runtime::Node::start(loop, std::move(options));
   if (!node.ok()) {
-    world_.note("node " + std::to_string(index) + ": " + std::to_string(static_cast<int>(node.status().code())));
+    world_.note("node " + std::to_string(index) + ": " +
+                std::to_string(static_cast<int>(node.status().code())));
     return false;
   }
   if (process->crashed) return false;

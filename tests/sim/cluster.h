@@ -1,4 +1,5 @@
-// Cluster: the nodes of a simulated cluster, each a simulated process that runs the production Node, the first with the head in it.
+// Cluster: the nodes of a simulated cluster, each a simulated process that runs the production
+// Node, the first with the head in it.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +18,8 @@ class Cluster {
   /// `folder` is for session folders; each seed has its own.
   Cluster(World& world, std::filesystem::path folder);
 
-  /// How much shared memory each node has, and how much it may move to disk. Before the first machine.
+  /// How much shared memory each node has, and how much it may move to disk. Before the first
+  /// machine.
   void set_store(std::uint64_t bytes, std::uint64_t disk_bytes) {
     store_bytes_ = bytes;
     disk_bytes_ = disk_bytes;
@@ -31,7 +33,7 @@ class Cluster {
     std::shared_ptr<Process> node;  // of the last start
     std::string address;
     double cpus = 0;
-    bool up = false;                // it has joined
+    bool up = false;  // it has joined
     runtime::Node* running = nullptr;
   };
   const std::vector<Machine>& machines() const { return machines_; }

@@ -19,7 +19,9 @@ runtime::RuntimeOptions options_of(const DriverPlan& plan) {
   return options;
 }
 
-std::string name_of(int driver, std::size_t actor) { return "witness-" + std::to_string(driver) + "-" + std::to_string(actor); }
+std::string name_of(int driver, std::size_t actor) {
+  return "witness-" + std::to_string(driver) + "-" + std::to_string(actor);
+}
 
 }  // namespace
 
@@ -35,13 +37,15 @@ void Driver::run() {
       for (int i = 0; i < plan_.operations && !gone(); ++i) operate(rt);
       collect(rt, 0);
     } else {
-      world_.note("driver " + std::to_string(plan_.number) + " cannot start: " + std::to_string(static_cast<int>(started.code())));
+      world_.note("driver " + std::to_string(plan_.number) +
+                  " cannot start: " + std::to_string(static_cast<int>(started.code())));
     }
     rendezvous_.arrived.insert(plan_.number);
     world_.wait_until([this] { return rendezvous_.all_arrived; });
     drop_everything(rt);
     rendezvous_.dropped.insert(plan_.number);
-    world_.wait_until([this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
+    world_.wait_until(
+        [this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
     if (rendezvous_.looker == plan_.number && !gone()) {
       rendezvous_.objects = rt.refs(5s);
       rendezvous_.cluster = rt.cluster_state(5s);
@@ -70,7 +74,8 @@ void Driver::spawn(runtime::Runtime& rt) {
   options.name = name_of(plan_.number, actors_.size());
   options.create_timeout = 3s;
   options.max_restarts = static_cast<std::int32_t>(random.below(3));
-  options.max_task_retries = actor.retries = random.one_in(3) ? static_cast<std::int32_t>(1 + random.below(2)) : 0;
+  options.max_task_retries = actor.retries =
+      random.one_in(3) ? static_cast<std::int32_t>(1 + random.below(2)) : 0;
   options.concurrency_groups = {{"side", 2}};
   if (plan_.gangs) options.bundle = gangs_.some_bundle();
   if (options.bundle) options.cpus = 0.25;
@@ -79,8 +84,10 @@ void Driver::spawn(runtime::Runtime& rt) {
   auto made = rt.spawn<Witness>(options, options.name);
   if (gone()) return;
   world_.note("spawn " + std::to_string(static_cast<int>(made.status().code())));
-  if (world_.now() > deadline + world_.current()->paused_for) world_.fail("spawn came back long after its deadline: " + made.status().to_string());
-  if (made.status().code() == runtime::ErrorCode::kInternal) world_.fail("spawn: " + made.status().to_string());
+  if (world_.now() > deadline + world_.current()->paused_for)
+    world_.fail("spawn came back long after its deadline: " + made.status().to_string());
+  if (made.status().code() == runtime::ErrorCode::kInternal)
+    world_.fail("spawn: " + made.status().to_string());
   if (!made.ok()) return;
   actor.handle = *made;
   actors_.push_back(std::move(actor));
@@ -89,10 +96,12 @@ void Driver::spawn(runtime::Runtime& rt) {
 std::chrono::milliseconds Driver::some_timeout() {
   Random& random = world_.random();
   if (plan_.calm) return 30s;
-  return std::chrono::milliseconds(random.one_in(5) ? random.between(1, 30) : random.between(200, 4000));
+  return std::chrono::milliseconds(random.one_in(5) ? random.between(1, 30)
+                                                    : random.between(200, 4000));
 }
 
-std::uint64_t Driver::issue(const Actor& actor, const char* method, runtime::CallOptions& options, bool ordered) {
+std::uint64_t Driver::issue(const Actor& actor, const char* method, runtime::CallOptions& options,
+                            bool ordered) {
   Random& random = world_.random();
   options.timeout = some_timeout();
   CallRecord record;
@@ -137,7 +146,8 @@ void Driver::operate(runtime::Runtime& rt) {
     case 7: return collect(rt, pending_.size() / 2);
     case 8: {  // of another driver, perhaps: then both call it
       Actor other;
-      auto found = rt.get_actor<Witness>(name_of(static_cast<int>(random.below(3)), random.below(2)), 500ms);
+      auto found =
+          rt.get_actor<Witness>(name_of(static_cast<int>(random.below(3)), random.below(2)), 500ms);
       if (found.ok()) {
         other.handle = *found;
         actors_.push_back(std::move(other));
@@ -146,13 +156,15 @@ void Driver::operate(runtime::Runtime& rt) {
     }
     case 9: {
       if (pending_.empty()) return;
-      const auto mode = random.one_in(8) ? runtime::CancelMode::kForce : runtime::CancelMode::kCooperative;
+      const auto mode =
+          random.one_in(8) ? runtime::CancelMode::kForce : runtime::CancelMode::kCooperative;
       (void)rt.cancel(pending_[random.below(pending_.size())].result, mode);
       return;
     }
     case 10: {
       if (!random.one_in(3)) return call_some(rt, actor);
-      const auto restarts = random.one_in(2) ? runtime::Restarts::kAllowed : runtime::Restarts::kNone;
+      const auto restarts =
+          random.one_in(2) ? runtime::Restarts::kAllowed : runtime::Restarts::kNone;
       world_.note("kill");
       (void)rt.kill(actor.handle, restarts, 3s);
       if (restarts == runtime::Restarts::kNone && actors_.size() < 3 && !gone()) spawn(rt);
@@ -170,7 +182,8 @@ void Driver::operate(runtime::Runtime& rt) {
 
 void Driver::run_task(runtime::Runtime& rt) {
   Random& random = world_.random();
-  runtime::TaskOptions options{.cpus = 0.5, .max_retries = static_cast<std::uint32_t>(random.below(3))};
+  runtime::TaskOptions options{.cpus = 0.5,
+                               .max_retries = static_cast<std::uint32_t>(random.below(3))};
   options.timeout = some_timeout();
   CallRecord record;
   record.driver = plan_.number;
@@ -182,7 +195,9 @@ void Driver::run_task(runtime::Runtime& rt) {
     default: {
       record.method = "task_note";
       const std::uint64_t call = ledger_.issue(std::move(record));
-      return keep(call, rt.task(options, &task_note, call, static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.below(20'000))));
+      return keep(call,
+                  rt.task(options, &task_note, call,
+                          static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.below(20'000))));
     }
     case 2: {
       if (plan_.calm) return;
@@ -201,7 +216,8 @@ void Driver::run_task(runtime::Runtime& rt) {
       rt.wait(std::vector{ref}, 1, kForEver);
       auto bytes = rt.get(ref, kForEver);
       ledger_.told(call, bytes.status());
-      if (bytes.ok() && *bytes != Witness::pattern(call, size) && !gone()) world_.fail("task " + std::to_string(call) + " gave other bytes than it made");
+      if (bytes.ok() && *bytes != Witness::pattern(call, size) && !gone())
+        world_.fail("task " + std::to_string(call) + " gave other bytes than it made");
       return own(ref);
     }
   }
@@ -225,12 +241,14 @@ void Driver::call_some(runtime::Runtime& rt, Actor& actor) {
       case 5:
       case 6: {
         const std::uint64_t call = issue(actor, "linger", options);
-        keep(call, actor.handle.call(options, &Witness::linger, call, static_cast<std::uint32_t>(random.below(20'000))));
+        keep(call, actor.handle.call(options, &Witness::linger, call,
+                                     static_cast<std::uint32_t>(random.below(20'000))));
         break;
       }
       case 7: {
         const std::uint64_t call = issue(actor, "aside", options, false);
-        keep(call, actor.handle.call(options, &Witness::aside, call, static_cast<std::uint32_t>(random.below(20'000))));
+        keep(call, actor.handle.call(options, &Witness::aside, call,
+                                     static_cast<std::uint32_t>(random.below(20'000))));
         break;
       }
       case 8: {
@@ -241,7 +259,8 @@ void Driver::call_some(runtime::Runtime& rt, Actor& actor) {
       }
       case 9: {
         const Actor& other = actors_[random.below(actors_.size())];
-        if (plan_.calm || other.handle == actor.handle) break;  // two could wait for each other; one would for itself
+        if (plan_.calm || other.handle == actor.handle)
+          break;  // two could wait for each other; one would for itself
         const std::uint64_t call = issue(actor, "relay", options);
         CallRecord inner;
         inner.driver = -1;
@@ -261,23 +280,28 @@ void Driver::call_some(runtime::Runtime& rt, Actor& actor) {
 void Driver::use_objects(runtime::Runtime& rt, Actor& actor) {
   Random& random = world_.random();
   runtime::CallOptions options;
-  const auto size = static_cast<std::uint32_t>(plan_.many_objects ? 100'000 + random.below(200'000) : random.one_in(2) ? random.below(2000) : 60'000 + random.below(200'000));
+  const auto size = static_cast<std::uint32_t>(plan_.many_objects ? 100'000 + random.below(200'000)
+                                               : random.one_in(2) ? random.below(2000)
+                                                                  : 60'000 + random.below(200'000));
   const std::uint64_t what = random.below(plan_.many_objects ? 10 : 6);
   switch (what < 6 ? what : what % 2) {
     case 0: {
       auto ref = rt.put(Witness::pattern(random.below(100), size), 2s);
-      world_.note("driver " + std::to_string(plan_.number) + " put " + std::to_string(size) + " " + ref.status().to_string());
+      world_.note("driver " + std::to_string(plan_.number) + " put " + std::to_string(size) + " " +
+                  ref.status().to_string());
       if (ref.ok()) own(*ref);
       return;
     }
     case 1: {
       const std::uint64_t call = issue(actor, "make", options);
-      world_.note("call " + std::to_string(call) + " is to make " + std::to_string(size) + " of " + actor.handle.id().short_hex());
+      world_.note("call " + std::to_string(call) + " is to make " + std::to_string(size) + " of " +
+                  actor.handle.id().short_hex());
       auto ref = actor.handle.call(options, &Witness::make, call, size);
       watch(call, ref.state());
       auto bytes = rt.get(ref, kForEver);
       ledger_.told(call, bytes.status());
-      if (bytes.ok() && *bytes != Witness::pattern(call, size) && !gone()) world_.fail("call " + std::to_string(call) + " gave other bytes than it made");
+      if (bytes.ok() && *bytes != Witness::pattern(call, size) && !gone())
+        world_.fail("call " + std::to_string(call) + " gave other bytes than it made");
       own(ref);
       return;
     }
@@ -291,7 +315,8 @@ void Driver::use_objects(runtime::Runtime& rt, Actor& actor) {
     case 3: {
       if (objects_.empty()) return;
       const std::uint64_t call = issue(actor, "keep", options);
-      keep(call, actor.handle.call(options, &Witness::keep, call, objects_[random.below(objects_.size())]));
+      keep(call, actor.handle.call(options, &Witness::keep, call,
+                                   objects_[random.below(objects_.size())]));
       return;
     }
     case 4: {
@@ -301,7 +326,9 @@ void Driver::use_objects(runtime::Runtime& rt, Actor& actor) {
       return;
     }
     case 5: {
-      if (!objects_.empty()) objects_.erase(objects_.begin() + static_cast<std::ptrdiff_t>(random.below(objects_.size())));
+      if (!objects_.empty())
+        objects_.erase(objects_.begin() +
+                       static_cast<std::ptrdiff_t>(random.below(objects_.size())));
       return;
     }
   }
@@ -326,7 +353,8 @@ void Driver::own(runtime::ObjectRef<Bytes> object) {
 }
 
 std::size_t Driver::objects_held() const {
-  return static_cast<std::size_t>(std::count_if(made_.begin(), made_.end(), [](const auto& object) { return !object.expired(); }));
+  return static_cast<std::size_t>(std::count_if(
+      made_.begin(), made_.end(), [](const auto& object) { return !object.expired(); }));
 }
 
 void Driver::collect(runtime::Runtime& rt, std::size_t left) {
@@ -352,8 +380,10 @@ void Driver::drop_everything(runtime::Runtime& rt) {
     auto dropped = rt.get(ref, kForEver);
     ledger_.told(call, dropped.status());
     if (gone()) return;
-    if (dropped.status().code() == runtime::ErrorCode::kDeadlineExceeded) rendezvous_.heard_all = false;
-    if (!dropped.ok() && dropped.status().code() != runtime::ErrorCode::kActorDied) rendezvous_.dropped_all = false;
+    if (dropped.status().code() == runtime::ErrorCode::kDeadlineExceeded)
+      rendezvous_.heard_all = false;
+    if (!dropped.ok() && dropped.status().code() != runtime::ErrorCode::kActorDied)
+      rendezvous_.dropped_all = false;
   }
   if (!gangs_.remove_all(rt)) rendezvous_.all_removed = false;
 }

@@ -1,4 +1,5 @@
-// A simulated driver: a program that makes actors and calls them, by the dice, through the public interface.
+// A simulated driver: a program that makes actors and calls them, by the dice, through the public
+// interface.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,17 @@
 
 namespace sim {
 
-/// Where drivers meet at the end, so that references can be counted while everything is still there.
+/// Where drivers meet at the end, so that references can be counted while everything is still
+/// there.
 struct Rendezvous {
-  std::set<int> arrived;   // drivers whose work is done, by number
-  bool all_arrived = false;  // and none of them calls anything any more: what actors keep now, nobody else replaces
+  std::set<int> arrived;     // drivers whose work is done, by number
+  bool all_arrived = false;  // and none of them calls anything any more: what actors keep now,
+                             // nobody else replaces
   std::set<int> dropped;     // drivers that have told their actors to let go of everything
-  bool dropped_all = true;  // every actor has confirmed that it holds nothing, or is dead
-  bool all_removed = true;  // every placement group, as far as their drivers were told
-  bool heard_all = true;    // every actor has answered, or is dead
-  int looker = -1;          // the driver that is asked to list all objects of the cluster
+  bool dropped_all = true;   // every actor has confirmed that it holds nothing, or is dead
+  bool all_removed = true;   // every placement group, as far as their drivers were told
+  bool heard_all = true;     // every actor has answered, or is dead
+  int looker = -1;           // the driver that is asked to list all objects of the cluster
   bool looked = false;
   runtime::Result<runtime::ObjectList> objects = runtime::unavailable("nobody has looked");
   runtime::Result<runtime::ClusterState> cluster = runtime::unavailable("nobody has looked");
@@ -38,13 +41,17 @@ struct DriverPlan {
   bool objects = false;
   bool many_objects = false;  // most of what it does
   bool gangs = false;         // placement groups
-  bool calm = false;  // does nothing that makes calls fail
+  bool calm = false;          // does nothing that makes calls fail
 };
 
 class Driver {
  public:
   Driver(World& world, Ledger& ledger, Rendezvous& rendezvous, DriverPlan plan)
-      : world_(world), ledger_(ledger), rendezvous_(rendezvous), plan_(std::move(plan)), gangs_(world, plan_.calm) {}
+      : world_(world),
+        ledger_(ledger),
+        rendezvous_(rendezvous),
+        plan_(std::move(plan)),
+        gangs_(world, plan_.calm) {}
 
   /// The program's main.
   void run();
@@ -73,7 +80,8 @@ class Driver {
   void collect(runtime::Runtime& rt, std::size_t left);
   void drop_everything(runtime::Runtime& rt);
   std::chrono::milliseconds some_timeout();
-  std::uint64_t issue(const Actor& actor, const char* method, runtime::CallOptions& options, bool ordered = true);
+  std::uint64_t issue(const Actor& actor, const char* method, runtime::CallOptions& options,
+                      bool ordered = true);
   void own(runtime::ObjectRef<Bytes> object);
   /// Its result is to be looked at when it settles.
   void watch(std::uint64_t call, const runtime::ObjectStatePtr& state);

@@ -37,7 +37,8 @@ std::byte* take_stack() {
     spare.pop_back();
     return stack;
   }
-  void* mapped = ::mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  void* mapped = ::mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   CHECK(mapped != MAP_FAILED);
   CHECK(::mprotect(mapped, kGuardBytes, PROT_NONE) == 0);
   return static_cast<std::byte*>(mapped) + kGuardBytes;

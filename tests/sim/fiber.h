@@ -1,4 +1,5 @@
-// Fiber: a thread of a simulated process. Fibers take turns in the one thread of the simulation: one runs until it waits.
+// Fiber: a thread of a simulated process. Fibers take turns in the one thread of the simulation:
+// one runs until it waits.
 #pragma once
 
 #include <ucontext.h>
@@ -38,7 +39,7 @@ class Fiber {
   ucontext_t outer_{};
   bool begun_ = false;
   bool done_ = false;
-  void* fake_stack_ = nullptr;        // AddressSanitizer's
+  void* fake_stack_ = nullptr;  // AddressSanitizer's
   void* outer_fake_stack_ = nullptr;
   const void* outer_bottom_ = nullptr;
   std::size_t outer_bytes_ = 0;

@@ -1,4 +1,5 @@
-// Gangs: a simulated driver's placement groups, made, manned and removed by the dice; and whether the head's account of the cluster adds up.
+// Gangs: a simulated driver's placement groups, made, manned and removed by the dice; and whether
+// the head's account of the cluster adds up.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,10 @@
 
 namespace sim {
 
-/// What the state of a cluster contradicts itself in; empty: nothing. Groups that are placed have a node that is there for every bundle, as their strategy
-/// wants it, and what nodes have free is no more than what is left of them. `at_rest`: nothing starts, moves or waits, so that it is exactly that.
+/// What the state of a cluster contradicts itself in; empty: nothing. Groups that are placed have a
+/// node that is there for every bundle, as their strategy wants it, and what nodes have free is no
+/// more than what is left of them. `at_rest`: nothing starts, moves or waits, so that it is exactly
+/// that.
 std::string account_errors(const runtime::ClusterState& state, bool at_rest);
 
 class Gangs {

@@ -13,21 +13,26 @@ namespace sim {
 
 namespace {
 
-/// Batches reach the disk one after another, each whole; the news of it is a step of its own, so that a crash may come between.
+/// Batches reach the disk one after another, each whole; the news of it is a step of its own, so
+/// that a crash may come between.
 class SimulatedJournal final : public runtime::Journal {
  public:
   /// `turn_ended` runs at the end of every turn of the head's that changed something.
-  SimulatedJournal(World& world, runtime::EventLoop& loop, JournalDisk& disk, std::function<void()> turn_ended)
+  SimulatedJournal(World& world, runtime::EventLoop& loop, JournalDisk& disk,
+                   std::function<void()> turn_ended)
       : world_(world), loop_(loop), disk_(disk), turn_ended_(std::move(turn_ended)) {}
   ~SimulatedJournal() override { *alive_ = false; }
 
-  runtime::Status load(const std::function<runtime::Status(const std::string& key, const std::string& value)>& entry) override {
+  runtime::Status load(
+      const std::function<runtime::Status(const std::string& key, const std::string& value)>& entry)
+      override {
     for (const auto& [key, value] : disk_) {
       if (runtime::Status status = entry(key, value); !status.ok()) return status;
     }
     return {};
   }
-  void write(std::vector<runtime::JournalWrite> batch, runtime::UniqueFunction<void()> recorded) override {
+  void write(std::vector<runtime::JournalWrite> batch,
+             runtime::UniqueFunction<void()> recorded) override {
     turn_ended_();
     waiting_.push_back({std::move(batch), std::move(recorded)});
     if (waiting_.size() == 1) record_first();
@@ -49,8 +54,10 @@ class SimulatedJournal final : public runtime::Journal {
       }
       trouble_ = {};
       for (const runtime::JournalWrite& write : waiting_.front().writes) {
-        if (write.value) disk_[write.key] = *write.value;
-        else disk_.erase(write.key);
+        if (write.value)
+          disk_[write.key] = *write.value;
+        else
+          disk_.erase(write.key);
       }
       loop_.post([this, alive] {
         if (!*alive) return;
@@ -80,7 +87,8 @@ std::string value_of(const std::vector<std::string>& argv, const std::string& op
 
 }  // namespace
 
-void run_head(World& world, JournalDisk& disk, const std::string& token, const std::vector<std::string>& argv) {
+void run_head(World& world, JournalDisk& disk, const std::string& token,
+              const std::vector<std::string>& argv) {
   Process* process = world.current();
   runtime::EventLoop loop;
   runtime::HeadProcessOptions options;
@@ -94,11 +102,14 @@ void run_head(World& world, JournalDisk& disk, const std::string& token, const s
     const std::string wrong = tables ? support::index_errors(*tables) : "";
     if (!wrong.empty()) world.fail("the head's tables: " + wrong);
   };
-  options.open_journal = [&](runtime::EventLoop& on) -> runtime::Result<std::unique_ptr<runtime::Journal>> {
-    return std::unique_ptr<runtime::Journal>(std::make_unique<SimulatedJournal>(world, on, disk, check_tables));
+  options.open_journal =
+      [&](runtime::EventLoop& on) -> runtime::Result<std::unique_ptr<runtime::Journal>> {
+    return std::unique_ptr<runtime::Journal>(
+        std::make_unique<SimulatedJournal>(world, on, disk, check_tables));
   };
   auto head = runtime::HeadProcess::start(loop, std::move(options));
-  if (!head.ok()) return world.note("head: " + std::to_string(static_cast<int>(head.status().code())));
+  if (!head.ok())
+    return world.note("head: " + std::to_string(static_cast<int>(head.status().code())));
   if (process->crashed) return;
   tables = &(*head)->tables();
   check_tables();

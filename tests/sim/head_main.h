@@ -13,6 +13,7 @@ namespace sim {
 using JournalDisk = std::map<std::string, std::string>;
 
 /// `argv`: as `starling head` gets it.
-void run_head(World& world, JournalDisk& disk, const std::string& token, const std::vector<std::string>& argv);
+void run_head(World& world, JournalDisk& disk, const std::string& token,
+              const std::vector<std::string>& argv);
 
 }  // namespace sim

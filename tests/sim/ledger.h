@@ -1,4 +1,5 @@
-// Ledger: what every call was promised, what callers were told, and what ran; and whether these agree.
+// Ledger: what every call was promised, what callers were told, and what ran; and whether these
+// agree.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace sim {
 
 class World;
 
-/// One run of a method: in which process (an actor's incarnation has one), and as what of all that happened.
+/// One run of a method: in which process (an actor's incarnation has one), and as what of all that
+/// happened.
 struct Run {
   int process;
   std::uint64_t at;
@@ -25,12 +27,12 @@ struct CallRecord {
   runtime::ActorId actor;
   std::string method;
   std::int32_t retries = 0;
-  bool ordered = true;   // sent to the default lane of an actor that runs one call at a time
+  bool ordered = true;  // sent to the default lane of an actor that runs one call at a time
   bool must_succeed = false;
   runtime::Deadline deadline;
   std::vector<Run> runs;
   bool settled = false;
-  bool told = false;     // the caller has an answer
+  bool told = false;  // the caller has an answer
   runtime::Status answer;
 };
 
@@ -40,7 +42,9 @@ class Ledger {
 
   /// The number that the call carries.
   std::uint64_t issue(CallRecord call);
-  void prolong(std::uint64_t call, runtime::Deadline deadline) { calls_.at(call).deadline = deadline; }
+  void prolong(std::uint64_t call, runtime::Deadline deadline) {
+    calls_.at(call).deadline = deadline;
+  }
   /// From inside of a method. Runs of a process that has crashed are nobody's.
   void ran(std::uint64_t call);
   /// Its result has settled, at this moment.

@@ -21,7 +21,8 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace, bool twice) 
   double seconds = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     sim::Outcome outcome = sim::run_seed(seed, trace);
-    if (twice && sim::run_seed(seed, trace).hash != outcome.hash && outcome.failure.empty()) outcome.failure = "went another way the second time";
+    if (twice && sim::run_seed(seed, trace).hash != outcome.hash && outcome.failure.empty())
+      outcome.failure = "went another way the second time";
     steps += outcome.steps;
     calls += outcome.calls;
     runs += outcome.runs;
@@ -30,12 +31,16 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace, bool twice) 
     seconds += outcome.seconds;
     if (outcome.failure.empty()) continue;
     ++failures;
-    std::printf("seed %llu: %s\nagain: test_sim --seed %llu --trace\n", static_cast<unsigned long long>(seed), outcome.failure.c_str(),
+    std::printf("seed %llu: %s\nagain: test_sim --seed %llu --trace\n",
+                static_cast<unsigned long long>(seed), outcome.failure.c_str(),
                 static_cast<unsigned long long>(seed));
     std::fflush(stdout);
   }
-  std::printf("%llu seeds, %zu failed: %llu steps, %.0f simulated seconds, %zu calls, %zu runs, %zu succeeded, %llu moves to disk\n",
-              static_cast<unsigned long long>(count), failures, static_cast<unsigned long long>(steps), seconds, calls, runs, succeeded, static_cast<unsigned long long>(spills));
+  std::printf(
+      "%llu seeds, %zu failed: %llu steps, %.0f simulated seconds, %zu calls, %zu runs, %zu "
+      "succeeded, %llu moves to disk\n",
+      static_cast<unsigned long long>(count), failures, static_cast<unsigned long long>(steps),
+      seconds, calls, runs, succeeded, static_cast<unsigned long long>(spills));
   return failures == 0 ? 0 : 1;
 }
 
@@ -47,11 +52,16 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (word == "--trace") trace = true;
-    else if (word == "--twice") twice = true;
-    else if (word == "--seed") first = number(), count = 1;
-    else if (word == "--first") first = number();
-    else if (word == "--count") count = number();
+    if (word == "--trace")
+      trace = true;
+    else if (word == "--twice")
+      twice = true;
+    else if (word == "--seed")
+      first = number(), count = 1;
+    else if (word == "--first")
+      first = number();
+    else if (word == "--count")
+      count = number();
   }
   spdlog::set_level(trace ? spdlog::level::debug : spdlog::level::off);
   if (count > 0) return run_seeds(first, count, trace, twice);

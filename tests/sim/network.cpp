@@ -68,11 +68,15 @@ std::pair<FileDescriptor, FileDescriptor> named_pair(const std::string& name) {
 constexpr std::chrono::seconds kGivenUpAfter{12};
 
 /// An epoll event's data: which end of which connection.
-std::uint64_t tag(std::uint64_t link, int end) { return link << 1 | static_cast<std::uint64_t>(end); }
+std::uint64_t tag(std::uint64_t link, int end) {
+  return link << 1 | static_cast<std::uint64_t>(end);
+}
 
 }  // namespace
 
-Network::Network(World& world) : world_(world), epoll_(::epoll_create1(EPOLL_CLOEXEC)) { CHECK(static_cast<bool>(epoll_)); }
+Network::Network(World& world) : world_(world), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  CHECK(static_cast<bool>(epoll_));
+}
 
 Network::~Network() = default;
 
@@ -80,7 +84,9 @@ Network::~Network() = default;
 
 int Network::listen(Process* owner, Endpoint& at, std::function<void(int)> accepted) {
   if (!at.is_unix() && at.port == 0) at.port = next_port_++;
-  const bool added = listeners_.try_emplace(at.to_string(), Listening{owner, std::move(accepted), next_id_++}).second;
+  const bool added =
+      listeners_.try_emplace(at.to_string(), Listening{owner, std::move(accepted), next_id_++})
+          .second;
   return added ? 0 : EADDRINUSE;
 }
 
@@ -101,7 +107,8 @@ void Network::connect(Process* from, const Endpoint& to, std::function<void(int,
     if (world_.random().one_in(kLostOneIn)) {
       world_.note("lost: connect to " + where);
       // The system tries for long; the caller's own deadline is sooner.
-      world_.call_at(world_.now() + std::chrono::seconds(130), [done = std::move(done)] { done(-1, ETIMEDOUT); });
+      world_.call_at(world_.now() + std::chrono::seconds(130),
+                     [done = std::move(done)] { done(-1, ETIMEDOUT); });
       return;
     }
     if (world_.random().one_in(kRefusedOneIn)) {
@@ -111,10 +118,13 @@ void Network::connect(Process* from, const Endpoint& to, std::function<void(int,
     }
     if (world_.random().one_in(kSlowOneIn)) delay += world_.random().micros(1000, 300'000);
   }
-  world_.call_at(world_.now() + delay, [this, from, where, local, done = std::move(done)] { open(from, where, local, done); });
+  world_.call_at(world_.now() + delay, [this, from, where, local, done = std::move(done)] {
+    open(from, where, local, done);
+  });
 }
 
-void Network::open(Process* from, const std::string& where, bool local, const std::function<void(int, int)>& done) {
+void Network::open(Process* from, const std::string& where, bool local,
+                   const std::function<void(int, int)>& done) {
   auto listener = listeners_.find(where);
   if (from && (from->crashed || from->ended)) return done(-1, ENETUNREACH);
   if (listener == listeners_.end()) return done(-1, local ? ENOENT : ECONNREFUSED);
@@ -122,7 +132,8 @@ void Network::open(Process* from, const std::string& where, bool local, const st
   link->id = next_id_++;
   link->local = local;
   auto [caller, caller_side] = socket_pair();
-  auto [callee, callee_side] = local ? socket_pair() : named_pair("10.9.9.9:" + std::to_string(++named_));
+  auto [callee, callee_side] =
+      local ? socket_pair() : named_pair("10.9.9.9:" + std::to_string(++named_));
   link->ends[0].fd = std::move(caller_side);
   link->ends[0].process = from;
   link->ends[1].fd = std::move(callee_side);
@@ -136,7 +147,8 @@ void Network::open(Process* from, const std::string& where, bool local, const st
   links_[link->id] = link;
   // Without the folder, which each run has its own of.
   const std::string name = local ? where.substr(where.rfind('/') + 1) : where;
-  world_.note("link " + std::to_string(link->id) + ": " + (from ? from->name : "nobody") + " -> " + listener->second.owner->name + " at " + name);
+  world_.note("link " + std::to_string(link->id) + ": " + (from ? from->name : "nobody") + " -> " +
+              listener->second.owner->name + " at " + name);
   listener->second.accepted(callee.release());
   done(caller.release(), 0);
 }
@@ -149,7 +161,8 @@ void Network::collect() {
     const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
     for (int i = 0; i < count; ++i) {
       auto found = links_.find(events[i].data.u64 >> 1);
-      if (found != links_.end()) read(LinkPtr(found->second), static_cast<int>(events[i].data.u64 & 1));
+      if (found != links_.end())
+        read(LinkPtr(found->second), static_cast<int>(events[i].data.u64 & 1));
     }
     if (count < 64) return;
   }
@@ -159,7 +172,8 @@ void Network::read(const LinkPtr& link, int end) {
   End& from = link->ends[end];
   while (from.fd && !from.finished) {
     // Streams have no seams: what was written at once may arrive in parts.
-    const std::size_t size = 1 + world_.random().below(world_.random().one_in(4) ? 64 : kPieceBytesMax);
+    const std::size_t size =
+        1 + world_.random().below(world_.random().one_in(4) ? 64 : kPieceBytesMax);
     Chunk chunk;
     chunk.bytes.resize(size);
     iovec piece{chunk.bytes.data(), size};
@@ -180,8 +194,10 @@ void Network::read(const LinkPtr& link, int end) {
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, from.fd.get(), nullptr);
       return;
     }
-    for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-      for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+    for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr;
+         part = CMSG_NXTHDR(&header, part)) {
+      for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0);
+           at += sizeof(int)) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
         chunk.fds.emplace_back(fd);
@@ -190,8 +206,9 @@ void Network::read(const LinkPtr& link, int end) {
     chunk.bytes.resize(static_cast<std::size_t>(got));
     if (end == 0 && link->preamble.size() < runtime::Preamble::kBytes) {
       const std::size_t missing = runtime::Preamble::kBytes - link->preamble.size();
-      link->preamble.insert(link->preamble.end(), chunk.bytes.begin(),
-                            chunk.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(missing, chunk.bytes.size())));
+      link->preamble.insert(
+          link->preamble.end(), chunk.bytes.begin(),
+          chunk.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(missing, chunk.bytes.size())));
       if (link->preamble.size() == runtime::Preamble::kBytes) look_at_preamble(*link);
     }
     if (!from.mute) push(link, 1 - end, std::move(chunk));
@@ -211,7 +228,8 @@ void Network::push(const LinkPtr& link, int to, Chunk chunk) {
   End& end = link->ends[to];
   if (end.deaf || !end.fd) return;
   auto delay = link->local ? world_.random().micros(1, 120) : world_.random().micros(20, 800);
-  if (world_.faults && world_.random().one_in(200)) delay += world_.random().micros(1000, link->local ? 20'000 : 400'000);
+  if (world_.faults && world_.random().one_in(200))
+    delay += world_.random().micros(1000, link->local ? 20'000 : 400'000);
   chunk.at = std::max(world_.now() + delay, end.last_at);
   end.last_at = chunk.at;
   end.to_deliver.push_back(std::move(chunk));
@@ -222,7 +240,8 @@ void Network::arm(const LinkPtr& link, int to) {
   End& end = link->ends[to];
   if (end.armed || end.to_deliver.empty()) return;
   end.armed = true;
-  world_.call_later(std::chrono::ceil<std::chrono::microseconds>(std::max(end.to_deliver.front().at - world_.now(), Deadline::duration(0))),
+  world_.call_later(std::chrono::ceil<std::chrono::microseconds>(
+                        std::max(end.to_deliver.front().at - world_.now(), Deadline::duration(0))),
                     [this, weak = std::weak_ptr<Link>(link), to] {
                       auto link = weak.lock();
                       if (!link) return;
@@ -309,9 +328,11 @@ void Network::cut(Process& process, Farewell farewell) {
     End& near = link->ends[here];
     End& far = link->ends[1 - here];
     // The kernel of a machine that lives ends local connections in order.
-    const Farewell how = link->local && farewell == Farewell::kSilence ? Farewell::kReset : farewell;
+    const Farewell how =
+        link->local && farewell == Farewell::kSilence ? Farewell::kReset : farewell;
     // A reset overtakes what is under way, an end that was said before included.
-    const bool said = how != Farewell::kOrderly && !far.to_deliver.empty() && far.to_deliver.back().end;
+    const bool said =
+        how != Farewell::kOrderly && !far.to_deliver.empty() && far.to_deliver.back().end;
     if (how != Farewell::kOrderly) far.to_deliver.clear();
     near.mute = true;
     near.process = nullptr;
@@ -323,7 +344,8 @@ void Network::cut(Process& process, Farewell farewell) {
     near.finished = true;
     close_end(near);
     if (how == Farewell::kSilence) {
-      // What keep-alive probes do, and later than any lease: the kernel of the other machine gives the connection up.
+      // What keep-alive probes do, and later than any lease: the kernel of the other machine gives
+      // the connection up.
       world_.call_later(kGivenUpAfter, [this, weak = std::weak_ptr<Link>(link), end = 1 - here] {
         auto silent = weak.lock();
         if (!silent) return;
@@ -341,7 +363,8 @@ void Network::cut(Process& process, Farewell farewell) {
 Network::LinkPtr Network::choose(bool remote_only) {
   std::vector<LinkPtr> candidates;
   for (const auto& [id, link] : links_) {
-    const bool whole = link->ends[0].fd && link->ends[1].fd && !link->ends[0].finished && !link->ends[1].finished;
+    const bool whole =
+        link->ends[0].fd && link->ends[1].fd && !link->ends[0].finished && !link->ends[1].finished;
     if (whole && !(remote_only && link->local)) candidates.push_back(link);
   }
   if (candidates.empty()) return nullptr;

@@ -1,8 +1,10 @@
-// Network: the connections between simulated processes. A connection is two socket pairs with the network between them, so that the production code
-// reads and writes real stream sockets; what it writes arrives later, in other pieces, or not at all.
+// Network: the connections between simulated processes. A connection is two socket pairs with the
+// network between them, so that the production code reads and writes real stream sockets; what it
+// writes arrives later, in other pieces, or not at all.
 //
-// One stream neither drops, repeats nor reorders its bytes, as TCP does not; it stalls, breaks anywhere, or goes dead in one direction. Messages are lost,
-// repeated and overtaken as they are in production: by retries over other connections, and by streams of different speed.
+// One stream neither drops, repeats nor reorders its bytes, as TCP does not; it stalls, breaks
+// anywhere, or goes dead in one direction. Messages are lost, repeated and overtaken as they are in
+// production: by retries over other connections, and by streams of different speed.
 #pragma once
 
 #include <cstdint>
@@ -59,15 +61,15 @@ class Network {
     Process* process = nullptr;
     std::deque<Chunk> to_deliver;  // to this end
     runtime::Deadline last_at = runtime::Deadline::min();
-    bool deaf = false;     // nothing more arrives here
-    bool mute = false;     // nothing more is taken from here
-    bool finished = false; // it has closed
-    bool armed = false;    // a delivery is due
+    bool deaf = false;      // nothing more arrives here
+    bool mute = false;      // nothing more is taken from here
+    bool finished = false;  // it has closed
+    bool armed = false;     // a delivery is due
   };
   struct Link {
     std::uint64_t id;
-    bool local = false;  // a Unix socket
-    End ends[2];         // the caller's, the callee's
+    bool local = false;               // a Unix socket
+    End ends[2];                      // the caller's, the callee's
     std::vector<std::byte> preamble;  // the first bytes of the caller
     bool over() const { return !ends[0].fd && !ends[1].fd; }
   };
@@ -78,7 +80,8 @@ class Network {
   };
   using LinkPtr = std::shared_ptr<Link>;
 
-  void open(Process* from, const std::string& where, bool local, const std::function<void(int, int)>& done);
+  void open(Process* from, const std::string& where, bool local,
+            const std::function<void(int, int)>& done);
   void read(const LinkPtr& link, int end);
   void look_at_preamble(Link& link);
   void push(const LinkPtr& link, int to, Chunk chunk);

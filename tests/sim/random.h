@@ -23,7 +23,9 @@ class Random {
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
   }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
-  std::chrono::microseconds micros(std::int64_t low, std::int64_t high) { return std::chrono::microseconds(between(low, high)); }
+  std::chrono::microseconds micros(std::int64_t low, std::int64_t high) {
+    return std::chrono::microseconds(between(low, high));
+  }
 
  private:
   std::uint64_t state_;

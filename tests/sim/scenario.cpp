@@ -19,10 +19,10 @@ struct Weather {
   std::chrono::microseconds every{0};  // on average; 0: fine
   bool half_open = false;              // connections that die in silence as well
   bool machines_die = false;
-  bool head_dies = false;              // with its node; the cluster ends
-  bool head_is_replaced = false;       // its process alone; another goes on with the journal
-  bool small_stores = false;           // what nobody reads moves to disk
-  bool gangs = false;                  // placement groups as well
+  bool head_dies = false;         // with its node; the cluster ends
+  bool head_is_replaced = false;  // its process alone; another goes on with the journal
+  bool small_stores = false;      // what nobody reads moves to disk
+  bool gangs = false;             // placement groups as well
 };
 
 class Scenario {
@@ -117,7 +117,8 @@ void Scenario::die(std::size_t machine) {
 void Scenario::drain(std::size_t machine) {
   const auto& drained = cluster_->machines()[machine];
   if (!drained.up || drained.node->crashed) return;
-  const auto time = world_.random().micros(50'000, world_.random().one_in(2) ? 1'000'000 : 10'000'000);
+  const auto time =
+      world_.random().micros(50'000, world_.random().one_in(2) ? 1'000'000 : 10'000'000);
   drained.running->drain("drill", std::chrono::ceil<std::chrono::milliseconds>(time));
 }
 
@@ -136,7 +137,8 @@ void Scenario::make_fault() {
     case 1:
     case 2: {
       if (workers.empty()) return;
-      return world_.crash(*workers[random.below(workers.size())], random.one_in(2) ? Farewell::kOrderly : Farewell::kReset);
+      return world_.crash(*workers[random.below(workers.size())],
+                          random.one_in(2) ? Farewell::kOrderly : Farewell::kReset);
     }
     case 3:
     case 4: {
@@ -155,7 +157,8 @@ void Scenario::make_fault() {
     case 7:
     case 8: {
       if (living.empty()) return;
-      return world_.pause(*living[random.below(living.size())], random.micros(100, random.one_in(4) ? 2'000'000 : 100'000));
+      return world_.pause(*living[random.below(living.size())],
+                          random.micros(100, random.one_in(4) ? 2'000'000 : 100'000));
     }
     case 9: {
       if (!random.one_in(3)) return;
@@ -178,7 +181,8 @@ void Scenario::make_fault() {
       return;
     }
     case 12: {
-      auto head = std::find_if(living.begin(), living.end(), [](const Process* process) { return process->name == "head"; });
+      auto head = std::find_if(living.begin(), living.end(),
+                               [](const Process* process) { return process->name == "head"; });
       if (!weather_.head_is_replaced || head == living.end()) return;
       return world_.crash(**head, random.one_in(2) ? Farewell::kOrderly : Farewell::kReset);
     }
@@ -187,17 +191,25 @@ void Scenario::make_fault() {
 
 /// Has a driver list what the cluster knows of objects.
 void Scenario::check_refs() {
-  const auto looker = std::find_if(drivers_.begin(), drivers_.end(), [](const auto& driver) { return !driver->ended && !driver->crashed; });
+  const auto looker = std::find_if(drivers_.begin(), drivers_.end(), [](const auto& driver) {
+    return !driver->ended && !driver->crashed;
+  });
   if (looker == drivers_.end() || cluster_->machines()[0].node->ended) return;
   rendezvous_.looker = static_cast<int>(looker - drivers_.begin());
   world_.run_until([&] { return rendezvous_.looked || (*looker)->ended; }, world_.now() + 10s);
   if (!rendezvous_.looked || !rendezvous_.objects.ok()) return;  // its node may be gone
   for (const runtime::ObjectInfo& object : rendezvous_.objects->objects) {
-    if (object.owner.empty() && object.borrowers.empty()) continue;  // a copy of what its node took along: it makes room when room is needed
-    world_.fail("object " + object.id.short_hex() + " of " + std::to_string(object.size) + " bytes, owned by " + object.owner + ", is still there after everything was dropped: " +
-                std::to_string(object.handles) + " handles, lent " + std::to_string(object.lent) + ", held " + std::to_string(object.held) + ", " +
-                std::to_string(object.borrowers.size()) + " borrowers" + (object.borrowers.empty() ? "" : ", one of them " + object.borrowers[0].name + " with " +
-                std::to_string(object.borrowers[0].handles) + " handles"));
+    if (object.owner.empty() && object.borrowers.empty())
+      continue;  // a copy of what its node took along: it makes room when room is needed
+    world_.fail(
+        "object " + object.id.short_hex() + " of " + std::to_string(object.size) +
+        " bytes, owned by " + object.owner +
+        ", is still there after everything was dropped: " + std::to_string(object.handles) +
+        " handles, lent " + std::to_string(object.lent) + ", held " + std::to_string(object.held) +
+        ", " + std::to_string(object.borrowers.size()) + " borrowers" +
+        (object.borrowers.empty() ? ""
+                                  : ", one of them " + object.borrowers[0].name + " with " +
+                                        std::to_string(object.borrowers[0].handles) + " handles"));
   }
 }
 
@@ -205,21 +217,24 @@ void Scenario::check_refs() {
 void Scenario::check_account() {
   const bool may_be_left = !rendezvous_.all_removed;
   if (!rendezvous_.looked || !rendezvous_.cluster.ok() || may_be_left) return;
-  if (std::string error = account_errors(*rendezvous_.cluster, true); !error.empty()) world_.fail(error + " after everything was dropped");
+  if (std::string error = account_errors(*rendezvous_.cluster, true); !error.empty())
+    world_.fail(error + " after everything was dropped");
 }
 
 /// When every driver and every actor has let go of everything, nobody counts anything any more.
 void Scenario::check_objects() {
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (drivers_[i]->crashed || programs_[i]->objects_held() == 0) continue;
-    world_.fail(drivers_[i]->name + " cannot let go of " + std::to_string(programs_[i]->objects_held()) + " objects that nobody refers to");
+    world_.fail(drivers_[i]->name + " cannot let go of " +
+                std::to_string(programs_[i]->objects_held()) + " objects that nobody refers to");
   }
   for (const auto& machine : cluster_->machines()) {
     if (!machine.running) continue;
     const runtime::ObjectStoreStats stats = machine.running->object_stats();
     spills_ += stats.spills;
     if (stats.pins != 0 || stats.orphaned_bytes != 0 || stats.spilled_bytes != 0) {
-      world_.fail("node at " + machine.address + " counts " + std::to_string(stats.pins) + " pins, " + std::to_string(stats.orphaned_bytes) + " orphaned bytes and " +
+      world_.fail("node at " + machine.address + " counts " + std::to_string(stats.pins) +
+                  " pins, " + std::to_string(stats.orphaned_bytes) + " orphaned bytes and " +
                   std::to_string(stats.spilled_bytes) + " on disk after everything was dropped");
     }
   }
@@ -235,7 +250,9 @@ Outcome Scenario::run() {
     Witness::register_in(rt);
     rt.run([](runtime::Runtime&) { return 1; });
   };
-  world_.head_main = [this](const std::vector<std::string>& argv) { run_head(world_, journal_, Cluster::token(), argv); };
+  world_.head_main = [this](const std::vector<std::string>& argv) {
+    run_head(world_, journal_, Cluster::token(), argv);
+  };
   plan();
   Random& random = world_.random();
   const auto machines_up = [this] {
@@ -244,7 +261,8 @@ Outcome Scenario::run() {
     }
     return true;
   };
-  if (!world_.run_until(machines_up, world_.now() + 30s)) world_.fail("the cluster does not come up");
+  if (!world_.run_until(machines_up, world_.now() + 30s))
+    world_.fail("the cluster does not come up");
 
   const int drivers = static_cast<int>(1 + random.below(3));
   for (int i = 0; i < drivers; ++i) {
@@ -260,7 +278,8 @@ Outcome Scenario::run() {
     plan.calm = weather_.every.count() == 0;
     programs_.push_back(std::make_unique<Driver>(world_, ledger_, rendezvous_, plan));
     driver_machines_.push_back(machine);
-    drivers_.push_back(world_.start("driver " + std::to_string(i), cluster_->driver_variables(), [program = programs_.back().get()] { program->run(); }));
+    drivers_.push_back(world_.start("driver " + std::to_string(i), cluster_->driver_variables(),
+                                    [program = programs_.back().get()] { program->run(); }));
   }
   world_.faults = weather_.every.count() > 0;
   schedule_fault();
@@ -271,25 +290,32 @@ Outcome Scenario::run() {
     }
     return true;
   };
-  if (!world_.run_until([&] { return all_in(rendezvous_.arrived); }, world_.now() + 600s)) world_.fail("a driver hangs");
-  // A call of a driver that was killed may still be on its way to an actor, and would have it keep something.
+  if (!world_.run_until([&] { return all_in(rendezvous_.arrived); }, world_.now() + 600s))
+    world_.fail("a driver hangs");
+  // A call of a driver that was killed may still be on its way to an actor, and would have it keep
+  // something.
   world_.run_until([] { return false; }, world_.now() + 500ms);
   rendezvous_.all_arrived = true;
-  if (!world_.run_until([&] { return all_in(rendezvous_.dropped); }, world_.now() + 600s)) world_.fail("a driver hangs while its actors let go of everything");
+  if (!world_.run_until([&] { return all_in(rendezvous_.dropped); }, world_.now() + 600s))
+    world_.fail("a driver hangs while its actors let go of everything");
   world_.faults = false;
-  if (!rendezvous_.heard_all && !half_opened_ && world_.failure().empty()) world_.fail("an actor does not answer, though nothing is wrong any more");
+  if (!rendezvous_.heard_all && !half_opened_ && world_.failure().empty())
+    world_.fail("an actor does not answer, though nothing is wrong any more");
   const bool quiet = rendezvous_.dropped_all && !half_opened_;
   if (quiet) {
-    // A caller whose machine fell silent is given up by TCP first, and then waited for, since it may connect again.
+    // A caller whose machine fell silent is given up by TCP first, and then waited for, since it
+    // may connect again.
     world_.run_until([] { return false; }, world_.now() + (fell_silent_ ? 30s : 15s));
     if (world_.failure().empty()) check_refs();
     if (world_.failure().empty()) check_account();
     if (world_.failure().empty()) check_objects();
   }
   rendezvous_.released = true;
-  if (!world_.run_until([this] { return all_ended(drivers_); }, world_.now() + 60s)) world_.fail("a driver does not stop");
+  if (!world_.run_until([this] { return all_ended(drivers_); }, world_.now() + 60s))
+    world_.fail("a driver does not stop");
   // Heads and nodes learn of each other's end by silence, if nothing else says it.
-  if (!world_.run_until([this] { return !workers_left(); }, world_.now() + 60s)) world_.fail("a worker outlives its job");
+  if (!world_.run_until([this] { return !workers_left(); }, world_.now() + 60s))
+    world_.fail("a worker outlives its job");
   ledger_.check();
   world_.end();
 

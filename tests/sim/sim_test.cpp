@@ -1,4 +1,5 @@
-// A thousand seeds in every run of the tests, and that a seed is the same each time. Others: `test_sim --first N --count M`.
+// A thousand seeds in every run of the tests, and that a seed is the same each time. Others:
+// `test_sim --first N --count M`.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -21,7 +21,11 @@ constexpr std::uint64_t kPrime = 0x100000001b3ull;
 }  // namespace
 
 World::World(std::uint64_t seed, bool trace)
-    : random_(seed), trace_(trace), now_(runtime::Deadline(std::chrono::hours(1000))), began_(now_), network_(*this) {
+    : random_(seed),
+      trace_(trace),
+      now_(runtime::Deadline(std::chrono::hours(1000))),
+      began_(now_),
+      network_(*this) {
   runtime::install_simulation(this);
 }
 
@@ -29,7 +33,8 @@ void World::end() {
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]->ended) crash(*processes_[i], Farewell::kOrderly);
   }
-  for (const Loop& loop : loops_) fail(loop.process->name + " has ended, and something still holds its event loop");
+  for (const Loop& loop : loops_)
+    fail(loop.process->name + " has ended, and something still holds its event loop");
 }
 
 World::~World() {
@@ -41,10 +46,14 @@ World::~World() {
 
 // -- Processes
 
-std::shared_ptr<Process> World::start(std::string name, std::map<std::string, std::string> variables, std::function<void()> main) {
-  auto process = std::make_shared<Process>(std::move(name), static_cast<int>(processes_.size()) + 1);
+std::shared_ptr<Process> World::start(std::string name,
+                                      std::map<std::string, std::string> variables,
+                                      std::function<void()> main) {
+  auto process =
+      std::make_shared<Process>(std::move(name), static_cast<int>(processes_.size()) + 1);
   process->variables = std::move(variables);
-  if (auto worker = process->variables.find("STARLING_WORKER"); worker != process->variables.end()) {
+  if (auto worker = process->variables.find("STARLING_WORKER");
+      worker != process->variables.end()) {
     process->worker = runtime::WorkerId::from_hex(worker->second).value_or(runtime::WorkerId{});
   }
   processes_.push_back(process);
@@ -85,7 +94,8 @@ void World::crash(Process& process, Farewell farewell) {
   int steps = 0;
   for (; !process.ended && steps < kEndStepsMax; ++steps) {
     if (run_something(&process)) continue;
-    auto next = std::find_if(alarms_.begin(), alarms_.end(), [&](const auto& entry) { return entry.second.process == &process; });
+    auto next = std::find_if(alarms_.begin(), alarms_.end(),
+                             [&](const auto& entry) { return entry.second.process == &process; });
     if (next == alarms_.end()) break;
     now_ = std::max(now_, next->first.first);
     auto action = std::move(next->second.action);
@@ -99,7 +109,8 @@ void World::crash(Process& process, Farewell farewell) {
   now_ = now;
   network_.collect();
   if (!process.ended) {
-    std::fprintf(stderr, "%s does not end after its connections are cut (%d steps)\n", process.name.c_str(), steps);
+    std::fprintf(stderr, "%s does not end after its connections are cut (%d steps)\n",
+                 process.name.c_str(), steps);
     std::abort();  // its threads stand on stacks that cannot be unwound
   }
 }
@@ -112,7 +123,9 @@ void World::pause(Process& process, std::chrono::microseconds time) {
   call_at(until, [] {});
 }
 
-bool World::is_paused(const Process* process) const { return process && process->paused_until > now_; }
+bool World::is_paused(const Process* process) const {
+  return process && process->paused_until > now_;
+}
 
 // -- Threads
 
@@ -141,16 +154,21 @@ bool World::can_run(const Thread& thread) const {
   return !thread.ready || thread.deadline <= now_ || thread.ready();
 }
 
-std::uint64_t World::start_thread(std::function<void()> body) { return add_thread(current_, std::move(body)).id; }
+std::uint64_t World::start_thread(std::function<void()> body) {
+  return add_thread(current_, std::move(body)).id;
+}
 
 void World::join_thread(std::uint64_t id) {
   const auto ended = [this, id] {  // those that have are forgotten
-    return std::none_of(threads_.begin(), threads_.end(), [&](const auto& thread) { return thread->id == id && !thread->fiber->done(); });
+    return std::none_of(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      return thread->id == id && !thread->fiber->done();
+    });
   };
   if (!ended()) block(ended, runtime::Deadline::max());
 }
 
-bool World::wait(runtime::EventLoop& loop, const runtime::Event& event, runtime::Deadline deadline) {
+bool World::wait(runtime::EventLoop& loop, const runtime::Event& event,
+                 runtime::Deadline deadline) {
   if (event.is_set()) return true;
   if (deadline <= now_ || loop.is_stopped()) return false;
   block([&] { return event.is_set() || loop.is_stopped(); }, deadline);
@@ -159,7 +177,9 @@ bool World::wait(runtime::EventLoop& loop, const runtime::Event& event, runtime:
 
 void World::wait_until(std::function<bool()> condition, runtime::Deadline deadline) {
   Process* process = current_;
-  block([process, condition = std::move(condition)] { return process->crashed || (condition && condition()); }, deadline);
+  block([process, condition = std::move(
+                      condition)] { return process->crashed || (condition && condition()); },
+        deadline);
 }
 
 void World::sleep(std::chrono::microseconds time) { wait_until({}, now_ + time); }
@@ -169,10 +189,12 @@ void World::sleep(std::chrono::microseconds time) { wait_until({}, now_ + time);
 void World::add_loop(runtime::EventLoop& loop) { loops_.push_back({&loop, current_}); }
 
 void World::remove_loop(runtime::EventLoop& loop) {
-  auto found = std::find_if(loops_.begin(), loops_.end(), [&](const Loop& known) { return known.loop == &loop; });
+  auto found = std::find_if(loops_.begin(), loops_.end(),
+                            [&](const Loop& known) { return known.loop == &loop; });
   const Process* process = found->process;
   loops_.erase(found);
-  // What the process still waited for goes while its loop is there, as with the handlers that the loop itself holds.
+  // What the process still waited for goes while its loop is there, as with the handlers that the
+  // loop itself holds.
   std::vector<Alarm> dropped;
   for (auto at = alarms_.begin(); at != alarms_.end();) {
     if (at->second.process != process) {
@@ -219,7 +241,9 @@ std::uint64_t World::use_disk(std::function<void(int)> operation) {
   return call_at(now_ + time, [operation = std::move(operation), error] { operation(error); });
 }
 
-std::chrono::microseconds World::age() const { return std::chrono::duration_cast<std::chrono::microseconds>(now_ - began_); }
+std::chrono::microseconds World::age() const {
+  return std::chrono::duration_cast<std::chrono::microseconds>(now_ - began_);
+}
 
 // -- Steps
 
@@ -271,7 +295,8 @@ bool World::run_something(const Process* only) {
     }
     const std::size_t threads = choices.size();
     for (std::size_t i = 0; i < loops_.size(); ++i) {
-      if ((!only || loops_[i].process == only) && !loops_[i].idle && !is_paused(loops_[i].process)) choices.push_back(i);
+      if ((!only || loops_[i].process == only) && !loops_[i].idle && !is_paused(loops_[i].process))
+        choices.push_back(i);
     }
     const bool due = !only && !alarms_.empty() && alarms_.begin()->first.first <= now_;
     const std::size_t count = choices.size() + (due ? 1 : 0);
@@ -313,15 +338,18 @@ bool World::run_until(const std::function<bool()>& condition, runtime::Deadline 
 // -- The rest of the machine
 
 void World::note(std::string what) {
-  for (std::size_t at = 0; !folder.empty() && (at = what.find(folder, at)) != std::string::npos;) what.replace(at, folder.size(), "DIR");
+  for (std::size_t at = 0; !folder.empty() && (at = what.find(folder, at)) != std::string::npos;)
+    what.replace(at, folder.size(), "DIR");
   for (unsigned char c : what) hash_ = (hash_ ^ c) * kPrime;
   hash_ = (hash_ ^ static_cast<std::uint64_t>(age().count())) * kPrime;
-  if (trace_) std::fprintf(stderr, "%12.6f %s\n", static_cast<double>(age().count()) / 1e6, what.c_str());
+  if (trace_)
+    std::fprintf(stderr, "%12.6f %s\n", static_cast<double>(age().count()) / 1e6, what.c_str());
 }
 
 void World::fail(const std::string& why) {
   note("FAILED " + why);
-  if (failure_.empty()) failure_ = "at " + std::to_string(static_cast<double>(age().count()) / 1e6) + " s: " + why;
+  if (failure_.empty())
+    failure_ = "at " + std::to_string(static_cast<double>(age().count()) / 1e6) + " s: " + why;
 }
 
 void World::fill_random(std::span<std::byte> out) {
@@ -334,16 +362,20 @@ const char* World::variable(const char* name) const {
   return found == current_->variables.end() ? nullptr : found->second.c_str();
 }
 
-void World::connect(const runtime::Endpoint& to, std::function<void(int, int)> done) { network_.connect(current_, to, std::move(done)); }
+void World::connect(const runtime::Endpoint& to, std::function<void(int, int)> done) {
+  network_.connect(current_, to, std::move(done));
+}
 void World::end_process() {
   call_later(0us, [this, process = current_] { crash(*process, Farewell::kOrderly); });
 }
 
-int World::listen(runtime::Endpoint& at, std::function<void(int)> accepted) { return network_.listen(current_, at, std::move(accepted)); }
+int World::listen(runtime::Endpoint& at, std::function<void(int)> accepted) {
+  return network_.listen(current_, at, std::move(accepted));
+}
 void World::stop_listening(const runtime::Endpoint& at) { network_.stop_listening(at); }
 
-runtime::Result<std::unique_ptr<runtime::ChildProcess>> World::start_process(runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
-                                                                             runtime::ProcessHandlers handlers) {
+runtime::Result<std::unique_ptr<runtime::ChildProcess>> World::start_process(
+    runtime::EventLoop& loop, const runtime::ProcessSpec& spec, runtime::ProcessHandlers handlers) {
   return start_child(*this, loop, spec, std::move(handlers));
 }
 

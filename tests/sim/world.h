@@ -1,7 +1,9 @@
-// World: the machine below a simulated cluster. Its clock, its dice, its processes and their threads, and whose turn it is.
+// World: the machine below a simulated cluster. Its clock, its dice, its processes and their
+// threads, and whose turn it is.
 //
-// One thread. A step runs one handler of one process's event loop, or one thread of a process until it waits, or something whose time has come; the seed
-// chooses among all that could run. Time passes a little with each step, and jumps when nothing can run.
+// One thread. A step runs one handler of one process's event loop, or one thread of a process until
+// it waits, or something whose time has come; the seed chooses among all that could run. Time
+// passes a little with each step, and jumps when nothing can run.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +26,16 @@ using namespace std::chrono_literals;
 
 /// How a process's connections end when it does.
 enum class Farewell {
-  kOrderly,   // what it wrote still arrives, then the connection ends: a process that the kernel cleans up after
-  kReset,     // what is on its way is lost
-  kSilence,   // nothing ever comes again: its machine is gone
+  kOrderly,  // what it wrote still arrives, then the connection ends: a process that the kernel
+             // cleans up after
+  kReset,    // what is on its way is lost
+  kSilence,  // nothing ever comes again: its machine is gone
 };
 
 /// One simulated operating-system process.
 struct Process {
-  Process(std::string process_name, int process_id) : name(std::move(process_name)), id(process_id) {}
+  Process(std::string process_name, int process_id)
+      : name(std::move(process_name)), id(process_id) {}
 
   const std::string name;
   const int id;
@@ -42,8 +46,9 @@ struct Process {
   runtime::WorkerId worker;      // of a worker process
   bool crashed = false;
   bool ended = false;
-  runtime::Deadline paused_until = runtime::Deadline::min();  // SIGSTOP; or a machine that is busy elsewhere
-  std::chrono::microseconds paused_for{0};                    // in all
+  runtime::Deadline paused_until =
+      runtime::Deadline::min();             // SIGSTOP; or a machine that is busy elsewhere
+  std::chrono::microseconds paused_for{0};  // in all
 };
 
 class World final : public runtime::Simulation {
@@ -65,13 +70,15 @@ class World final : public runtime::Simulation {
   // -- Processes
 
   /// A process whose main thread runs `main`.
-  std::shared_ptr<Process> start(std::string name, std::map<std::string, std::string> variables, std::function<void()> main);
-  /// Ends it at this moment, wherever it is: nothing that it does from now on is seen by anybody. Its threads return within the call, for which no
-  /// time passes. Not from inside of a thread.
+  std::shared_ptr<Process> start(std::string name, std::map<std::string, std::string> variables,
+                                 std::function<void()> main);
+  /// Ends it at this moment, wherever it is: nothing that it does from now on is seen by anybody.
+  /// Its threads return within the call, for which no time passes. Not from inside of a thread.
   void crash(Process& process, Farewell farewell);
   /// It runs nothing for a while.
   void pause(Process& process, std::chrono::microseconds time);
-  /// As call_at(), but not on behalf of the process that runs now: it happens even if that one ends.
+  /// As call_at(), but not on behalf of the process that runs now: it happens even if that one
+  /// ends.
   void call_later(std::chrono::microseconds delay, std::function<void()> action);
   /// Whose code runs now; null: the world's own.
   Process* current() const { return current_; }
@@ -83,7 +90,8 @@ class World final : public runtime::Simulation {
   // -- For code in a process's thread
 
   /// Waits until it holds or the time has come, or the process crashed.
-  void wait_until(std::function<bool()> condition, runtime::Deadline deadline = runtime::Deadline::max());
+  void wait_until(std::function<bool()> condition,
+                  runtime::Deadline deadline = runtime::Deadline::max());
   void sleep(std::chrono::microseconds time);
 
   // -- Running
@@ -115,14 +123,16 @@ class World final : public runtime::Simulation {
   void join_thread(std::uint64_t id) override;
   void add_loop(runtime::EventLoop& loop) override;
   void remove_loop(runtime::EventLoop& loop) override;
-  bool wait(runtime::EventLoop& loop, const runtime::Event& event, runtime::Deadline deadline) override;
+  bool wait(runtime::EventLoop& loop, const runtime::Event& event,
+            runtime::Deadline deadline) override;
   std::uint64_t use_disk(std::function<void(int)> operation) override;
   void connect(const runtime::Endpoint& to, std::function<void(int, int)> done) override;
   int listen(runtime::Endpoint& at, std::function<void(int)> accepted) override;
   void stop_listening(const runtime::Endpoint& at) override;
   void end_process() override;
-  runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_process(runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
-                                                                        runtime::ProcessHandlers handlers) override;
+  runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_process(
+      runtime::EventLoop& loop, const runtime::ProcessSpec& spec,
+      runtime::ProcessHandlers handlers) override;
 
   /// What a child process of a node runs.
   std::function<void()> worker_main;

@@ -1,4 +1,5 @@
-// A stand-in for libnccl.so.2 and libcuda.so.1: "GPU" memory is this process's, ranks are its threads. What our side calls with what is checked as the real ones would.
+// A stand-in for libnccl.so.2 and libcuda.so.1: "GPU" memory is this process's, ranks are its
+// threads. What our side calls with what is checked as the real ones would.
 #include <array>
 #include <condition_variable>
 #include <cstddef>
@@ -44,10 +45,14 @@ void meet(std::unique_lock<std::mutex>& lock, Group& group) {
 
 extern "C" {
 
-struct Id { char bytes[128]; };
+struct Id {
+  char bytes[128];
+};
 
 int ncclGetVersion(int* version) { return *version = 22'703, 0; }
-const char* ncclGetErrorString(int code) { return code == kInvalid ? "invalid argument" : "unhandled system error"; }
+const char* ncclGetErrorString(int code) {
+  return code == kInvalid ? "invalid argument" : "unhandled system error";
+}
 int ncclGetUniqueId(Id* id) {
   std::lock_guard lock(mutex);
   std::memset(id->bytes, 0, sizeof id->bytes);
@@ -56,7 +61,8 @@ int ncclGetUniqueId(Id* id) {
   return 0;
 }
 int ncclCommInitRank(void** comm, int size, Id id, int rank) {
-  if (std::memcmp(id.bytes, "fake", 4) != 0 || rank < 0 || rank >= size || !has_context) return kInvalid;
+  if (std::memcmp(id.bytes, "fake", 4) != 0 || rank < 0 || rank >= size || !has_context)
+    return kInvalid;
   std::unique_lock lock(mutex);
   Group& group = groups[std::string(id.bytes, sizeof id.bytes)];
   group.size = size;
@@ -64,7 +70,8 @@ int ncclCommInitRank(void** comm, int size, Id id, int rank) {
   *comm = new Rank{&group};
   return 0;
 }
-int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int operation, void* comm, void* stream) {
+int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int operation,
+                  void* comm, void* stream) {
   if (type != 7 || operation != 0 || stream != nullptr || !has_context) return kInvalid;
   if (std::getenv("FAKE_NCCL_BREAKS")) return 2;
   Group& group = *static_cast<Rank*>(comm)->group;
@@ -82,11 +89,19 @@ int cuInit(unsigned) { return std::getenv("FAKE_CUDA_HAS_NO_DEVICE") ? 100 : 0; 
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &has_context, 0; }
 int cuCtxSetCurrent(void* context) { return has_context = context != nullptr, 0; }
-int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) { return *memory = reinterpret_cast<std::uint64_t>(std::malloc(bytes)), 0; }
+int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {
+  return *memory = reinterpret_cast<std::uint64_t>(std::malloc(bytes)), 0;
+}
 int cuMemFree_v2(std::uint64_t memory) { return std::free(reinterpret_cast<void*>(memory)), 0; }
-int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; }
-int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; }
+int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0;
+}
 int cuCtxSynchronize() { return 0; }
-int cuGetErrorString(int, const char** text) { return *text = "no CUDA-capable device is detected", 0; }
+int cuGetErrorString(int, const char** text) {
+  return *text = "no CUDA-capable device is detected", 0;
+}
 
 }  // extern "C"

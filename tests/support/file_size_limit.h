@@ -1,4 +1,5 @@
-// The process's file-size limit, which stands for a disk that is full for a while: both make a write come back short and then fail.
+// The process's file-size limit, which stands for a disk that is full for a while: both make a
+// write come back short and then fail.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -27,7 +27,9 @@ inline runtime::FileDescriptor listen_at(const std::string& host, std::uint16_t 
   const int yes = 1;
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const sockaddr_in address = ipv4_address(host, port);
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.get(), kWaitingMax) != 0) return {};
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listener.get(), kWaitingMax) != 0)
+    return {};
   return listener;
 }
 
@@ -42,7 +44,9 @@ inline std::uint16_t port_of(const runtime::FileDescriptor& listener) {
 inline runtime::FileDescriptor connect_to(const std::string& host, std::uint16_t port) {
   runtime::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in address = ipv4_address(host, port);
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  if (!socket ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return {};
   return socket;
 }
 

@@ -1,4 +1,5 @@
-// What the head's tables keep beside their records, so that nobody has to look through all of those, agrees with a look through all of them.
+// What the head's tables keep beside their records, so that nobody has to look through all of
+// those, agrees with a look through all of them.
 #pragma once
 
 #include <map>
@@ -19,7 +20,8 @@ inline std::string index_errors(const runtime::ClusterTables& tables) {
   for (const NodeDeparture& departure : tables.departures()) nodes.insert(departure.node.node);
   for (const auto& [id, record] : tables.actors()) {
     nodes.insert(record.node);
-    if (record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive) started[record.node].insert(id);
+    if (record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive)
+      started[record.node].insert(id);
   }
   for (const auto& [id, group] : tables.groups()) {
     nodes.insert(group.nodes.begin(), group.nodes.end());
@@ -27,7 +29,8 @@ inline std::string index_errors(const runtime::ClusterTables& tables) {
     for (const NodeId& node : group.nodes) placed[node].insert(id);
   }
   for (const NodeId& node : nodes) {
-    const std::string there = " on node " + node.short_hex() + " are not those of which that is recorded";
+    const std::string there =
+        " on node " + node.short_hex() + " are not those of which that is recorded";
     if (tables.started_on(node) != started[node]) return "the actors" + there;
     if (tables.placed_on(node) != placed[node]) return "the placement groups" + there;
   }

@@ -11,7 +11,8 @@
 
 namespace support {
 
-/// A folder that lasts as long as this, under TMPDIR or /tmp. Its name is short, since names of Unix sockets have at most 107 characters.
+/// A folder that lasts as long as this, under TMPDIR or /tmp. Its name is short, since names of
+/// Unix sockets have at most 107 characters.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -51,8 +52,10 @@ class ScopedVariable {
 
  private:
   void set(const char* value) {
-    if (value) ::setenv(name_, value, 1);
-    else ::unsetenv(name_);
+    if (value)
+      ::setenv(name_, value, 1);
+    else
+      ::unsetenv(name_);
   }
   const char* name_;
   std::string old_;

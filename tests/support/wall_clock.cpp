@@ -1,5 +1,6 @@
-// A library for LD_PRELOAD: the wall clock of the program is off by as many seconds as the first eight bytes of the file WALL_CLOCK_FILE say at that moment,
-// so that it jumps when a test writes there. The other clocks are left alone.
+// A library for LD_PRELOAD: the wall clock of the program is off by as many seconds as the first
+// eight bytes of the file WALL_CLOCK_FILE say at that moment, so that it jumps when a test writes
+// there. The other clocks are left alone.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,11 +22,14 @@ const volatile std::int64_t* offset() {
     void* page = ::mmap(nullptr, sizeof(std::int64_t), PROT_READ, MAP_SHARED, fd, 0);
     ::close(fd);
     return page == MAP_FAILED ? &none : static_cast<const volatile std::int64_t*>(page);
-  }();
+  }
+  ();
   return mapped;
 }
 
-bool is_wall_clock(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI; }
+bool is_wall_clock(clockid_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+}
 
 }  // namespace
 

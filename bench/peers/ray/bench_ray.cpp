@@ -1,5 +1,5 @@
-// bench_runtime's workload on Ray's C++ API, with the same keys. run.sh builds this file twice, as a program and as the library that Ray's
-// workers load, since they are programs of their own.
+// bench_runtime's workload on Ray's C++ API, with the same keys. run.sh builds this file twice, as
+// a program and as the library that Ray's workers load, since they are programs of their own.
 //   bench_ray LIBRARY_FOLDER SECONDS
 #include <ray/api.h>
 
@@ -39,7 +39,9 @@ int main(int argc, char** argv) {
   auto start = Clock::now();
   ray::RayConfig config;
   config.code_search_path = {argv[1]};
-  config.head_args = {"--num-cpus", "16", "--object-store-memory", "1000000000", "--disable-usage-stats", "--include-dashboard", "false"};
+  config.head_args = {
+      "--num-cpus",          "16",   "--object-store-memory", "1000000000", "--disable-usage-stats",
+      "--include-dashboard", "false"};
   ray::Init(config);
   {
     auto first = ray::Actor(Target::create).Remote();
@@ -58,20 +60,27 @@ int main(int argc, char** argv) {
   fan_out();
   figures.emplace_back("actors8_create_s", seconds_since(start));
   auto& actor = group[0];
-  figures.emplace_back("call_sync_per_s", 1 / time_per_call(seconds, 20, [&] { actor.Task(&Target::echo).Remote(1).Get(); }));
+  figures.emplace_back("call_sync_per_s", 1 / time_per_call(seconds, 20, [&] {
+                                            actor.Task(&Target::echo).Remote(1).Get();
+                                          }));
   constexpr int kPipeline = 1000;
   figures.emplace_back("call_async_per_s", kPipeline / time_per_call(seconds, 1, [&] {
-    std::vector<ray::ObjectRef<int>> refs;
-    for (int i = 0; i < kPipeline; ++i) refs.push_back(actor.Task(&Target::echo).Remote(i));
-    wait_for_all(refs);
-  }));
+                                             std::vector<ray::ObjectRef<int>> refs;
+                                             for (int i = 0; i < kPipeline; ++i)
+                                               refs.push_back(actor.Task(&Target::echo).Remote(i));
+                                             wait_for_all(refs);
+                                           }));
   figures.emplace_back("fanout8_per_s", 1 / time_per_call(seconds, 5, fan_out));
-  figures.emplace_back("put_small_per_s", 1 / time_per_call(seconds, 20, [&] { ray::Put(std::int64_t{7}); }));
+  figures.emplace_back("put_small_per_s",
+                       1 / time_per_call(seconds, 20, [&] { ray::Put(std::int64_t{7}); }));
   std::vector<float> values(kLargeBytes / sizeof(float), 1.0F);
-  figures.emplace_back("put_100mb_gbps", kLargeBytes / time_per_call(seconds, 1, [&] { ray::Put(values); }) / 1e9);
+  figures.emplace_back("put_100mb_gbps",
+                       kLargeBytes / time_per_call(seconds, 1, [&] { ray::Put(values); }) / 1e9);
   auto ref = ray::Put(values);
-  figures.emplace_back("get_100mb_gbps", kLargeBytes / time_per_call(seconds, 1, [&] { ref.Get(); }) / 1e9);
-  for (std::size_t i = 0; i < figures.size(); ++i) std::printf("%s\"%s\":%.9g", i ? "," : "{", figures[i].first, figures[i].second);
+  figures.emplace_back("get_100mb_gbps",
+                       kLargeBytes / time_per_call(seconds, 1, [&] { ref.Get(); }) / 1e9);
+  for (std::size_t i = 0; i < figures.size(); ++i)
+    std::printf("%s\"%s\":%.9g", i ? "," : "{", figures[i].first, figures[i].second);
   std::printf("}\n");
   std::fflush(stdout);
   ray::Shutdown();

@@ -11,12 +11,17 @@
 
 namespace rl {
 
-/// kInvalidArgument (damaged, cut off), kResourceExhausted (memory, disk), kNotFound; "data file <name>: <Arrow's reason>".
+/// kInvalidArgument (damaged, cut off), kResourceExhausted (memory, disk), kNotFound; "data file
+/// <name>: <Arrow's reason>".
 runtime::Status arrow_failure(const std::string& name, const arrow::Status& status);
 
-runtime::Result<std::unique_ptr<RowSource>> open_parquet(const std::string& name, const std::filesystem::path& path);
-runtime::Result<std::unique_ptr<RowSource>> open_arrow(const std::string& name, const std::filesystem::path& path);
+runtime::Result<std::unique_ptr<RowSource>> open_parquet(const std::string& name,
+                                                         const std::filesystem::path& path);
+runtime::Result<std::unique_ptr<RowSource>> open_arrow(const std::string& name,
+                                                       const std::filesystem::path& path);
 /// `form` as ArrowBackend::create.
-runtime::Result<std::unique_ptr<RowSink>> create_arrow(const std::string& name, const std::filesystem::path& path, RowForm form, const RowType& type);
+runtime::Result<std::unique_ptr<RowSink>> create_arrow(const std::string& name,
+                                                       const std::filesystem::path& path,
+                                                       RowForm form, const RowType& type);
 
 }  // namespace rl

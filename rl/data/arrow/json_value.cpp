@@ -41,7 +41,8 @@ Result<ordered_json> list_at(const arrow::Array& array, std::int64_t index) {
 
 Result<ordered_json> map_at(const arrow::MapArray& maps, std::int64_t index) {
   ordered_json object = ordered_json::object();
-  for (std::int64_t i = maps.value_offset(index); i < maps.value_offset(index) + maps.value_length(index); ++i) {
+  for (std::int64_t i = maps.value_offset(index);
+       i < maps.value_offset(index) + maps.value_length(index); ++i) {
     const Result<ordered_json> key = arrow_value(*maps.keys(), i);
     if (!key.ok()) return key;
     Result<ordered_json> value = arrow_value(*maps.items(), i);
@@ -92,11 +93,14 @@ Result<ordered_json> arrow_value(const arrow::Array& array, std::int64_t index) 
       const auto& coded = checked_cast<const arrow::DictionaryArray&>(array);
       return arrow_value(*coded.dictionary(), coded.GetValueIndex(index));
     }
-    case arrow::Type::EXTENSION: return arrow_value(*checked_cast<const arrow::ExtensionArray&>(array).storage(), index);
+    case arrow::Type::EXTENSION:
+      return arrow_value(*checked_cast<const arrow::ExtensionArray&>(array).storage(), index);
     default: break;
   }
   const auto scalar = array.GetScalar(index);  // dates, times, decimals
-  if (!scalar.ok()) return runtime::unimplemented("values of type " + array.type()->ToString() + " have no form in JSON");
+  if (!scalar.ok())
+    return runtime::unimplemented("values of type " + array.type()->ToString() +
+                                  " have no form in JSON");
   return ordered_json((*scalar)->ToString());
 }
 

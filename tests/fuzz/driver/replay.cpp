@@ -1,7 +1,9 @@
-// Runs a fuzz target without libFuzzer: replays each file or folder named on the command line, then mutates them for a
-// bounded number of runs from a fixed seed, so that g++ builds exercise the decoders in every test run.
+// Runs a fuzz target without libFuzzer: replays each file or folder named on the command line, then
+// mutates them for a bounded number of runs from a fixed seed, so that g++ builds exercise the
+// decoders in every test run.
 //   X_fuzz [-runs=N] [-seed=S] corpus...
-// The input in flight is kept in memory; on a crash the last line on stderr is its seed and run, which replays it.
+// The input in flight is kept in memory; on a crash the last line on stderr is its seed and run,
+// which replays it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,20 +30,31 @@ void mutate(Bytes& bytes, std::mt19937_64& rng, const std::vector<Bytes>& corpus
   for (int i = 0; i < edits; ++i) {
     std::size_t at = bytes.empty() ? 0 : rng() % bytes.size();
     switch (rng() % 7) {
-      case 0: if (!bytes.empty()) bytes[at] ^= static_cast<std::uint8_t>(1u << (rng() % 8)); break;
-      case 1: if (!bytes.empty()) bytes[at] = static_cast<std::uint8_t>(rng()); break;
-      case 2: bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(rng())); break;
-      case 3: if (!bytes.empty()) bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at)); break;
+      case 0:
+        if (!bytes.empty()) bytes[at] ^= static_cast<std::uint8_t>(1u << (rng() % 8));
+        break;
+      case 1:
+        if (!bytes.empty()) bytes[at] = static_cast<std::uint8_t>(rng());
+        break;
+      case 2:
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                     static_cast<std::uint8_t>(rng()));
+        break;
+      case 3:
+        if (!bytes.empty()) bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
       case 4: bytes.resize(at); break;  // truncation
-      case 5:  // extreme lengths and counts
-        for (std::size_t k = 0; k < 8 && at + k < bytes.size(); ++k) bytes[at + k] = rng() % 2 ? 0xff : 0x00;
+      case 5:                           // extreme lengths and counts
+        for (std::size_t k = 0; k < 8 && at + k < bytes.size(); ++k)
+          bytes[at + k] = rng() % 2 ? 0xff : 0x00;
         break;
       case 6: {  // splice in a piece of another input
         const Bytes& other = corpus[rng() % corpus.size()];
         if (other.empty()) break;
         std::size_t from = rng() % other.size(), count = 1 + rng() % 32;
         count = std::min(count, other.size() - from);
-        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), other.begin() + static_cast<std::ptrdiff_t>(from),
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                     other.begin() + static_cast<std::ptrdiff_t>(from),
                      other.begin() + static_cast<std::ptrdiff_t>(from + count));
         break;
       }
@@ -75,6 +88,6 @@ int main(int argc, char** argv) {
     mutate(bytes, rng, corpus);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
-  std::printf("%zu inputs replayed, %llu mutated, seed %llu\n", corpus.size(), static_cast<unsigned long long>(runs),
-              static_cast<unsigned long long>(seed));
+  std::printf("%zu inputs replayed, %llu mutated, seed %llu\n", corpus.size(),
+              static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed));
 }

@@ -1,4 +1,5 @@
-// A driver built against the installed package: actors in processes of their own, calls, an array through shared memory.
+// A driver built against the installed package: actors in processes of their own, calls, an array
+// through shared memory.
 #include <cstdio>
 #include <vector>
 

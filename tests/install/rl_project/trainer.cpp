@@ -1,5 +1,6 @@
-// A driver built against the installed package: some steps with a call-back, a checkpoint, and the same numbers again from it. The loss and the advantages of its own are chosen by
-// their names, as those are that the package has.
+// A driver built against the installed package: some steps with a call-back, a checkpoint, and the
+// same numbers again from it. The loss and the advantages of its own are chosen by their names, as
+// those are that the package has.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
@@ -13,17 +14,21 @@
 #include "rl/rl.h"
 #include "runtime/runtime.h"
 
-// PPO's loss `band_scale` times, and what is far from the old policy costs. All tokens count as held back, so that a metric tells who was called.
-rl::PolicyLoss band_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor& mask_BT,
+// PPO's loss `band_scale` times, and what is far from the old policy costs. All tokens count as
+// held back, so that a metric tells who was called.
+rl::PolicyLoss band_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
+                         const at::Tensor& advantages_BT, const at::Tensor& mask_BT,
                          const rl::PolicyLossOptions& options) {
   const at::Tensor ratio_BT = rl::importance_ratio(logprobs_BT, old_logprobs_BT);
   rl::PolicyLoss out = rl::clipped_surrogate(ratio_BT, advantages_BT, options.clip);
-  out.loss_BT = (out.loss_BT + at::relu((ratio_BT - 1).abs() - options.numbers.at("band_width"))) * options.numbers.at("band_scale");
+  out.loss_BT = (out.loss_BT + at::relu((ratio_BT - 1).abs() - options.numbers.at("band_width"))) *
+                options.numbers.at("band_scale");
   out.clipped_BT = at::ones_like(mask_BT);
   return out;
 }
 
-std::vector<float> halved_advantages(std::span<const float> scores, rl::Groups groups, std::span<const std::int64_t>) {
+std::vector<float> halved_advantages(std::span<const float> scores, rl::Groups groups,
+                                     std::span<const std::int64_t>) {
   std::vector<float> advantages = rl::grpo_advantages(scores, groups);
   for (float& advantage : advantages) advantage *= 0.5F;
   return advantages;
@@ -48,7 +53,8 @@ runtime::Status driver_main(runtime::Runtime& rt) {
   status = trainer.fit(2);
   const double first_time = last;
   if (status.ok()) status = trainer.load_checkpoint(*saved);
-  if (status.ok() && trainer.steps_done() != 2) return runtime::internal_error("the checkpoint is of another step");
+  if (status.ok() && trainer.steps_done() != 2)
+    return runtime::internal_error("the checkpoint is of another step");
   if (status.ok()) status = trainer.fit(2);
   if (!status.ok()) return status;
   const double again = last;
@@ -57,7 +63,8 @@ runtime::Status driver_main(runtime::Runtime& rt) {
     const auto metrics = trainer.step();
     if (!metrics.ok()) return metrics.status();
   }
-  std::printf("steps %ld again %s clipped %.2f gradient %.9g\n", static_cast<long>(compared), again == first_time ? "equal" : "different", clipped, gradient);
+  std::printf("steps %ld again %s clipped %.2f gradient %.9g\n", static_cast<long>(compared),
+              again == first_time ? "equal" : "different", clipped, gradient);
   return {};
 }
 

@@ -16,7 +16,8 @@ class PackerTest : public ::testing::Test {
     offer("cpu", {{"CPU", 4}});
     offer("gpu", {{"CPU", 8}, {"GPU", 4}}, {{"zone", "b"}});
   }
-  TypeOffer& offer(const std::string& name, const runtime::ResourceMap& resources, runtime::Labels labels = {}) {
+  TypeOffer& offer(const std::string& name, const runtime::ResourceMap& resources,
+                   runtime::Labels labels = {}) {
     TypeOffer offer;
     offer.type.name = name;
     offer.type.resources = amounts(resources);
@@ -25,11 +26,15 @@ class PackerTest : public ::testing::Test {
     input_.offers.push_back(offer);
     return input_.offers.back();
   }
-  void node(const runtime::ResourceMap& available, runtime::Labels labels = {}) { input_.pool.push_back({amounts(available), std::move(labels)}); }
-  void actors(std::uint64_t count, const runtime::ResourceMap& resources, runtime::Labels labels = {}) {
+  void node(const runtime::ResourceMap& available, runtime::Labels labels = {}) {
+    input_.pool.push_back({amounts(available), std::move(labels)});
+  }
+  void actors(std::uint64_t count, const runtime::ResourceMap& resources,
+              runtime::Labels labels = {}) {
     demand_.actors.push_back({resources, std::move(labels), count, "actor A"});
   }
-  void group(GroupStrategy strategy, std::vector<runtime::ResourceMap> bundles, std::uint64_t count = 1) {
+  void group(GroupStrategy strategy, std::vector<runtime::ResourceMap> bundles,
+             std::uint64_t count = 1) {
     runtime::GroupShape shape;
     shape.spec.group = runtime::GroupId::random();
     shape.spec.strategy = strategy;
@@ -41,7 +46,8 @@ class PackerTest : public ::testing::Test {
   std::string added() {
     result_ = pack(demand_, input_);
     std::string names;
-    for (const NewNode& node : result_.add) names += (names.empty() ? "" : " ") + input_.offers[node.offer].type.name;
+    for (const NewNode& node : result_.add)
+      names += (names.empty() ? "" : " ") + input_.offers[node.offer].type.name;
     return names;
   }
   const DemandReport& report(std::size_t i = 0) { return result_.demand.at(i); }
@@ -112,7 +118,10 @@ TEST_F(PackerTest, SaysWhatNoTypeHas) {
   actors(2, {{"GPU", 8}, {"CPU", 1}});
   EXPECT_EQ(added(), "");
   EXPECT_EQ(report().unmet, 2u);
-  EXPECT_NE(report().reason.find("no node type has CPU 1, GPU 8; the nearest, 'gpu', lacks GPU 8 (has 4)"), std::string::npos) << report().reason;
+  EXPECT_NE(report().reason.find(
+                "no node type has CPU 1, GPU 8; the nearest, 'gpu', lacks GPU 8 (has 4)"),
+            std::string::npos)
+      << report().reason;
 }
 
 TEST_F(PackerTest, SaysWhichLimitIsReached) {
@@ -157,7 +166,8 @@ TEST_F(PackerTest, StrictPackNeedsOneNode) {
   demand_.groups.clear();
   group(GroupStrategy::kStrictPack, {{{"CPU", 5}}, {{"CPU", 5}}});
   EXPECT_EQ(added(), "");
-  EXPECT_NE(report().reason.find("one node together: no node type has CPU 10"), std::string::npos) << report().reason;
+  EXPECT_NE(report().reason.find("one node together: no node type has CPU 10"), std::string::npos)
+      << report().reason;
 }
 
 TEST_F(PackerTest, PackFillsWhatIsThereAndThenNewNodes) {
@@ -179,9 +189,11 @@ TEST_F(PackerTest, HalfAGroupIsNotProvidedFor) {
   group(GroupStrategy::kStrictSpread, std::vector<runtime::ResourceMap>(3, {{"CPU", 1}}), 2);
   EXPECT_EQ(added(), "");
   EXPECT_EQ(report().unmet, 2u);
-  EXPECT_NE(report().reason.find("max_nodes, 10, is reached"), std::string::npos) << report().reason;
+  EXPECT_NE(report().reason.find("max_nodes, 10, is reached"), std::string::npos)
+      << report().reason;
   input_.room = 5;
-  EXPECT_EQ(added(), "cpu cpu cpu");  // the first one; beside it the second has two bundles' room more
+  EXPECT_EQ(added(),
+            "cpu cpu cpu");  // the first one; beside it the second has two bundles' room more
   EXPECT_EQ(report().unmet, 0u);
 }
 
@@ -200,7 +212,8 @@ TEST_F(PackerTest, MixesSpotAndOnDemand) {
   actors(5, {{"CPU", 4}});
   added();
   std::string capacities;
-  for (const NewNode& node : result_.add) capacities += node.capacity == Capacity::kSpot ? 's' : 'd';
+  for (const NewNode& node : result_.add)
+    capacities += node.capacity == Capacity::kSpot ? 's' : 'd';
   EXPECT_EQ(capacities, "dsdsd");
   cpu.stands_in = true;
   added();
@@ -234,7 +247,8 @@ TEST_F(PackerTest, ThousandsOfActorsAndHundredsOfNodesAreQuick) {
   const auto begin = std::chrono::steady_clock::now();
   added();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  for (const DemandReport& report : result_.demand) EXPECT_EQ(report.unmet, 0u) << report.what << ": " << report.reason;
+  for (const DemandReport& report : result_.demand)
+    EXPECT_EQ(report.unmet, 0u) << report.what << ": " << report.reason;
 }
 
 }  // namespace

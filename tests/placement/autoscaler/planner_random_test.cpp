@@ -1,4 +1,5 @@
-// The planner against a world with a scheduler of its own, in which everything fails, comes late or is lost, from a seed.
+// The planner against a world with a scheduler of its own, in which everything fails, comes late or
+// is lost, from a seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -72,8 +73,10 @@ class World {
   const AutoscalerConfig& config() const { return config_; }
   std::string explain() const {
     std::string text;
-    for (const DemandReport& report : planner_->demand()) text += report.what + ": " + std::to_string(report.unmet) + " unmet, " + report.reason + "\n";
-    for (const auto& [id, node] : planner_->nodes()) text += id + " " + std::string(to_string(node.phase)) + " " + node.reason + "\n";
+    for (const DemandReport& report : planner_->demand())
+      text += report.what + ": " + std::to_string(report.unmet) + " unmet, " + report.reason + "\n";
+    for (const auto& [id, node] : planner_->nodes())
+      text += id + " " + std::string(to_string(node.phase)) + " " + node.reason + "\n";
     for (const auto& note : planner_->decisions()) text += note.text + "\n";
     for (const std::string& why : planner_->holding_back()) text += why + "\n";
     return text;
@@ -85,11 +88,16 @@ class World {
     std::function<void()> happen;
   };
 
-  std::size_t pick(std::size_t count) { return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_); }
-  bool chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random_) < share; }
+  std::size_t pick(std::size_t count) {
+    return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
+  }
+  bool chance(double share) {
+    return std::uniform_real_distribution<double>(0, 1)(random_) < share;
+  }
   bool goes_wrong(double share) { return faults_ && chance(share); }
 
-  void add_type(const std::string& name, const runtime::ResourceMap& resources, runtime::Labels labels) {
+  void add_type(const std::string& name, const runtime::ResourceMap& resources,
+                runtime::Labels labels) {
     NodeType type;
     type.name = name;
     type.resources = *Resources::from_map(resources);
@@ -105,7 +113,8 @@ class World {
   /// kill -9 of the autoscaler: outcomes that it was not told of are lost.
   void restart() {
     ++life_;
-    planner_ = std::make_unique<NodePlanner>(config_, [this](const std::string& type) { return type + "-" + std::to_string(++ids_); });
+    planner_ = std::make_unique<NodePlanner>(
+        config_, [this](const std::string& type) { return type + "-" + std::to_string(++ids_); });
     planner_->restore(recorded_, now_);
   }
 
@@ -123,15 +132,18 @@ class World {
     scheduler_.remove_node(node);
     infos_.erase(node);
     for (Work& work : work_) {
-      if (!work.placed || std::find(work.nodes.begin(), work.nodes.end(), node) == work.nodes.end()) continue;
+      if (!work.placed || std::find(work.nodes.begin(), work.nodes.end(), node) == work.nodes.end())
+        continue;
       release(work);  // and it waits again
       work.placed = false;
     }
   }
 
   void release(const Work& work) {
-    if (work.is_group) scheduler_.remove_group(work.group.group);
-    else scheduler_.release_actor(work.actor.actor);
+    if (work.is_group)
+      scheduler_.remove_group(work.group.group);
+    else
+      scheduler_.release_actor(work.actor.actor);
   }
 
   void lose_one() {
@@ -150,7 +162,8 @@ class World {
       work.group.group = runtime::GroupId::random();
       work.group.strategy = static_cast<runtime::GroupStrategy>(pick(4));
       const std::size_t bundles = 1 + pick(3);
-      for (std::size_t b = 0; b < bundles; ++b) work.group.bundles.push_back({{"CPU", 1.0 + static_cast<double>(pick(2))}});
+      for (std::size_t b = 0; b < bundles; ++b)
+        work.group.bundles.push_back({{"CPU", 1.0 + static_cast<double>(pick(2))}});
     } else {
       work.actor.actor = runtime::ActorId::random();
       work.actor.class_name = "A";
@@ -198,8 +211,10 @@ class World {
     runtime::Demand demand;
     for (const Work& work : work_) {
       if (work.placed) continue;
-      if (work.is_group) demand.groups.push_back({work.group, 1});
-      else demand.actors.push_back({work.actor.resources, work.actor.labels, 1, "actor A"});
+      if (work.is_group)
+        demand.groups.push_back({work.group, 1});
+      else
+        demand.actors.push_back({work.actor.resources, work.actor.labels, 1, "actor A"});
     }
     for (const auto& [id, info] : infos_) {
       runtime::NodeUse use;
@@ -214,13 +229,16 @@ class World {
   }
 
   std::size_t busy(NodeId node) const {
-    return static_cast<std::size_t>(std::count_if(work_.begin(), work_.end(), [&](const Work& work) {
-      return work.placed && std::find(work.nodes.begin(), work.nodes.end(), node) != work.nodes.end();
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(work_.begin(), work_.end(), [&](const Work& work) {
+          return work.placed &&
+                 std::find(work.nodes.begin(), work.nodes.end(), node) != work.nodes.end();
+        }));
   }
 
   void later(std::size_t seconds_max, std::function<void()> happen) {
-    later_.push_back({now_ + std::chrono::seconds(pick(seconds_max + 1)), [this, life = life_, happen = std::move(happen)] {
+    later_.push_back({now_ + std::chrono::seconds(pick(seconds_max + 1)),
+                      [this, life = life_, happen = std::move(happen)] {
                         if (life == life_) happen();
                       }});
   }
@@ -238,7 +256,9 @@ class World {
     recorded_ = planner_->records();  // first
     for (const NodeRecord& record : actions.add) {
       if (record.capacity == Capacity::kSpot && goes_wrong(0.3)) {
-        later(3, [this, id = record.id] { planner_->added(id, runtime::resource_exhausted("no spot"), now_); });
+        later(3, [this, id = record.id] {
+          planner_->added(id, runtime::resource_exhausted("no spot"), now_);
+        });
         continue;
       }
       const bool fails = goes_wrong(0.15);
@@ -246,42 +266,62 @@ class World {
       if (!fails || half) {
         const bool never = goes_wrong(0.1);
         // Asking again for one that is there makes no other.
-        machines_.try_emplace(record.id, Machine{record, never ? runtime::Deadline::max() : now_ + std::chrono::seconds(pick(faults_ ? 90 : 15)), {}, false, {}});
+        machines_.try_emplace(record.id,
+                              Machine{record,
+                                      never ? runtime::Deadline::max()
+                                            : now_ + std::chrono::seconds(pick(faults_ ? 90 : 15)),
+                                      {},
+                                      false,
+                                      {}});
       }
-      later(5, [this, id = record.id, fails] { planner_->added(id, fails ? runtime::task_failed("exit code 1") : Status(), now_); });
+      later(5, [this, id = record.id, fails] {
+        planner_->added(id, fails ? runtime::task_failed("exit code 1") : Status(), now_);
+      });
     }
     for (const NodeRecord& record : actions.retire) {
       auto machine = machines_.find(record.id);
       Status outcome;
       const bool is_there = machine != machines_.end() && infos_.contains(machine->second.node);
-      if (!is_there) outcome = runtime::not_found("gone");
-      else if (busy(machine->second.node) > 0) outcome = runtime::resource_exhausted("busy");
-      else if (goes_wrong(0.1)) outcome = runtime::unavailable("the head is away");
+      if (!is_there)
+        outcome = runtime::not_found("gone");
+      else if (busy(machine->second.node) > 0)
+        outcome = runtime::resource_exhausted("busy");
+      else if (goes_wrong(0.1))
+        outcome = runtime::unavailable("the head is away");
       const bool unheard = outcome.ok() && goes_wrong(0.1);  // done, and the answer lost
       if (outcome.ok() && !machine->second.retired) {
         machine->second.retired = true;
         const NodeId node = machine->second.node;
         scheduler_.begin_drain(node);
         infos_.at(node).drain.emplace();
-        if (!goes_wrong(0.1)) later_.push_back({now_ + std::chrono::seconds(pick(4)), [this, node] { end_node(node); }});
+        if (!goes_wrong(0.1))
+          later_.push_back(
+              {now_ + std::chrono::seconds(pick(4)), [this, node] { end_node(node); }});
       }
-      later(2, [this, id = record.id, outcome = unheard ? runtime::unavailable("lost") : outcome] { planner_->retired(id, outcome, now_); });
+      later(2, [this, id = record.id, outcome = unheard ? runtime::unavailable("lost") : outcome] {
+        planner_->retired(id, outcome, now_);
+      });
     }
     for (const NodeRecord& record : actions.remove) {
       const bool fails = goes_wrong(0.3);
       auto machine = machines_.find(record.id);
       if (!fails && machine != machines_.end()) {
         if (!machine->second.node.is_none()) {
-          // One that joined after it was given up, or after its addition had failed, may have got work since.
+          // One that joined after it was given up, or after its addition had failed, may have got
+          // work since.
           const bool was_wanted = !record.node.is_none();
           if (was_wanted) {
-            EXPECT_EQ(busy(machine->second.node), 0u) << record.id << " was removed while it was busy: " << record.reason;
+            EXPECT_EQ(busy(machine->second.node), 0u)
+                << record.id << " was removed while it was busy: " << record.reason;
           }
           end_node(machine->second.node);
         }
         machines_.erase(machine);
       }
-      later(5, [this, id = record.id, fails] { planner_->removed(id, fails ? runtime::unavailable("the provider is away") : Status(), now_); });
+      later(5, [this, id = record.id, fails] {
+        planner_->removed(id, fails ? runtime::unavailable("the provider is away") : Status(),
+                          now_);
+      });
     }
   }
 
@@ -292,9 +332,12 @@ class World {
   }
 
   void check() {
-    ASSERT_LE(nodes(), config_.max_nodes + (others_ - 1)) << explain();  // others may push it over: they are not the planner's
+    ASSERT_LE(nodes(), config_.max_nodes + (others_ - 1))
+        << explain();  // others may push it over: they are not the planner's
     for (const NodeType& type : config_.types) {
-      const auto count = static_cast<std::size_t>(std::count_if(machines_.begin(), machines_.end(), [&](const auto& entry) { return entry.second.record.type == type.name; }));
+      const auto count = static_cast<std::size_t>(
+          std::count_if(machines_.begin(), machines_.end(),
+                        [&](const auto& entry) { return entry.second.record.type == type.name; }));
       ASSERT_LE(count, type.max_nodes) << explain();
     }
   }
@@ -325,7 +368,8 @@ TEST(PlannerRandom, KeepsItsPromisesAndSettles) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
     world.run(400, true, true);
-    for (int i = 0; i < 20 && world.works(); ++i) world.run(100, false, false);  // what waits is done, one after the other
+    for (int i = 0; i < 20 && world.works(); ++i)
+      world.run(100, false, false);  // what waits is done, one after the other
     EXPECT_FALSE(world.works()) << world.explain();
     world.run(200, false, false);
     const std::size_t after = world.machines();
@@ -333,8 +377,11 @@ TEST(PlannerRandom, KeepsItsPromisesAndSettles) {
     EXPECT_EQ(world.machines(), after) << "it goes up and down without need\n" << world.explain();
     std::size_t least = 0;
     for (const NodeType& type : world.config().types) least += type.min_nodes;
-    EXPECT_LE(world.nodes(), std::max(world.config().min_nodes, least + world.nodes() - world.machines())) << world.explain();
-    EXPECT_GE(world.nodes(), std::min(world.config().min_nodes, world.config().max_nodes)) << world.explain();
+    EXPECT_LE(world.nodes(),
+              std::max(world.config().min_nodes, least + world.nodes() - world.machines()))
+        << world.explain();
+    EXPECT_GE(world.nodes(), std::min(world.config().min_nodes, world.config().max_nodes))
+        << world.explain();
     if (::testing::Test::HasFailure()) break;
   }
 }

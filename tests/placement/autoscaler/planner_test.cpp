@@ -25,7 +25,9 @@ class PlannerTest : public ::testing::Test {
     demand_.nodes[0].info.is_head = true;
   }
   NodePlanner& planner() {
-    if (!planner_) planner_ = std::make_unique<NodePlanner>(config_, [this](const std::string& type) { return type + "-" + std::to_string(++ids_); });
+    if (!planner_)
+      planner_ = std::make_unique<NodePlanner>(
+          config_, [this](const std::string& type) { return type + "-" + std::to_string(++ids_); });
     return *planner_;
   }
   void wait(std::chrono::milliseconds time) { now_ += time; }
@@ -45,7 +47,9 @@ class PlannerTest : public ::testing::Test {
     use_of(id).info.drain.emplace();
     use_of(id).info.drain->reason = "preemption";
   }
-  void leave(const std::string& id) { std::erase_if(demand_.nodes, [&](const runtime::NodeUse& use) { return use_id(use) == id; }); }
+  void leave(const std::string& id) {
+    std::erase_if(demand_.nodes, [&](const runtime::NodeUse& use) { return use_id(use) == id; });
+  }
   static std::string use_id(const runtime::NodeUse& use) {
     auto label = use.info.labels.find(std::string(kAutoscalerIdLabel));
     return label == use.info.labels.end() ? "" : label->second;
@@ -227,7 +231,8 @@ TEST_F(PlannerTest, CoolsDown) {
   pending(2);
   EXPECT_TRUE(step().empty());
   ASSERT_EQ(planner().holding_back().size(), 1u);
-  EXPECT_NE(planner().holding_back()[0].find("in 15.0 s"), std::string::npos) << planner().holding_back()[0];
+  EXPECT_NE(planner().holding_back()[0].find("in 15.0 s"), std::string::npos)
+      << planner().holding_back()[0];
   wait(16s);
   EXPECT_EQ(step().add.size(), 1u);
 }
@@ -253,7 +258,8 @@ TEST_F(PlannerTest, FailuresAreCleanedUpAndBackedOff) {
   PlanActions actions = step();
   EXPECT_TRUE(actions.add.empty());
   ASSERT_EQ(actions.remove.size(), 1u);  // half a node may be there
-  EXPECT_NE(planner().demand()[0].reason.find("quota"), std::string::npos) << planner().demand()[0].reason;
+  EXPECT_NE(planner().demand()[0].reason.find("quota"), std::string::npos)
+      << planner().demand()[0].reason;
   planner().removed(id, {}, now_);
   std::chrono::seconds pause = 5s;
   for (int i = 0; i < 4; ++i) {
@@ -362,7 +368,8 @@ TEST_F(PlannerTest, ANodeWithLessThanItsTypeSaysIsNotAskedForAgain) {
   join({id, "w"}, {{"CPU", 2}});
   EXPECT_TRUE(step().add.empty());
   EXPECT_EQ(planner().demand()[0].unmet, 1u);
-  EXPECT_NE(planner().failures().back().text.find("CPU 4 (has 2)"), std::string::npos) << planner().failures().back().text;
+  EXPECT_NE(planner().failures().back().text.find("CPU 4 (has 2)"), std::string::npos)
+      << planner().failures().back().text;
 }
 
 TEST_F(PlannerTest, GoesOnFromItsRecords) {
@@ -403,7 +410,8 @@ TEST_F(PlannerTest, OrphansAtTheProviderAreRemoved) {
   wait(1s);
   planner().listed({"w-lost", added[0].id}, asked, now_);
   const PlanActions actions = step();
-  ASSERT_EQ(actions.remove.size(), 2u);  // the unknown one, and what is left of the one that the provider has no more
+  ASSERT_EQ(actions.remove.size(),
+            2u);  // the unknown one, and what is left of the one that the provider has no more
   EXPECT_EQ(phase("w-lost"), NodePhase::kRemoving);
   EXPECT_EQ(phase(added[1].id), NodePhase::kRemoving);
   EXPECT_EQ(phase(added[0].id), NodePhase::kStarting);
@@ -446,7 +454,8 @@ TEST_F(PlannerTest, ANodeThatWasDrainedHasNotFailed) {
   EXPECT_EQ(actions.remove.size(), 1u);
   EXPECT_EQ(actions.add.size(), 1u);  // without a pause, however short it was there
   ASSERT_EQ(planner().failures().size(), 1u);
-  EXPECT_NE(planner().failures()[0].text.find("drained: preemption"), std::string::npos) << planner().failures()[0].text;
+  EXPECT_NE(planner().failures()[0].text.find("drained: preemption"), std::string::npos)
+      << planner().failures()[0].text;
 }
 
 TEST_F(PlannerTest, TooManyAreRemovedAtOnce) {

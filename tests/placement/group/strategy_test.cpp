@@ -46,7 +46,8 @@ TEST(Strategy, StrictSpreadNeedsANodePerBundle) {
 }
 
 TEST(Strategy, NothingFitsNoNodes) {
-  for (auto strategy : {GroupStrategy::kPack, GroupStrategy::kSpread, GroupStrategy::kStrictPack, GroupStrategy::kStrictSpread}) {
+  for (auto strategy : {GroupStrategy::kPack, GroupStrategy::kSpread, GroupStrategy::kStrictPack,
+                        GroupStrategy::kStrictSpread}) {
     EXPECT_FALSE(assign_bundles(strategy, cpus({1}), {}));
   }
 }
@@ -56,9 +57,12 @@ TEST(Strategy, AssignmentsNeverOverbook) {
   std::uniform_int_distribution<int> amount(1, 8), number(1, 6);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Resources> bundles, nodes;
-    for (int i = number(random); i > 0; --i) bundles.push_back(*Resources::from_map({{"CPU", amount(random)}}));
-    for (int i = number(random); i > 0; --i) nodes.push_back(*Resources::from_map({{"CPU", amount(random)}}));
-    for (auto strategy : {GroupStrategy::kPack, GroupStrategy::kSpread, GroupStrategy::kStrictPack, GroupStrategy::kStrictSpread}) {
+    for (int i = number(random); i > 0; --i)
+      bundles.push_back(*Resources::from_map({{"CPU", amount(random)}}));
+    for (int i = number(random); i > 0; --i)
+      nodes.push_back(*Resources::from_map({{"CPU", amount(random)}}));
+    for (auto strategy : {GroupStrategy::kPack, GroupStrategy::kSpread, GroupStrategy::kStrictPack,
+                          GroupStrategy::kStrictSpread}) {
       auto chosen = assign_bundles(strategy, bundles, nodes);
       if (!chosen) continue;
       std::vector<Resources> left = nodes;

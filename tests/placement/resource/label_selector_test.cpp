@@ -31,12 +31,14 @@ TEST(LabelSelector, ALabelThatIsNotThereIsNoneOfThose) {
 }
 
 TEST(LabelSelector, NamesTheUnmet) {
-  EXPECT_EQ(to_string(unmet({{"zone", "a"}}, {{"kind", "in(x, y)"}, {"zone", "a"}})), "kind=in(x, y)");
+  EXPECT_EQ(to_string(unmet({{"zone", "a"}}, {{"kind", "in(x, y)"}, {"zone", "a"}})),
+            "kind=in(x, y)");
 }
 
 TEST(LabelSelector, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(check_selectors({{"zone", "in(a, b)"}, {"kind", "!*"}, {"rack", ""}}).ok());
-  for (const runtime::Labels& bad : {runtime::Labels{{"", "a"}}, runtime::Labels{{"zone", "in(a"}}, runtime::Labels{{"zone", "!in( )"}}}) {
+  for (const runtime::Labels& bad : {runtime::Labels{{"", "a"}}, runtime::Labels{{"zone", "in(a"}},
+                                     runtime::Labels{{"zone", "!in( )"}}}) {
     EXPECT_EQ(check_selectors(bad).code(), runtime::ErrorCode::kInvalidArgument);
   }
 }

@@ -69,7 +69,8 @@ TEST(Room, NeverGivesAGpuTwice) {
     for (int step = 0; step < 60; ++step) {
       if (!taken.empty() && random() % 3 == 0) {
         const std::size_t which = random() % taken.size();
-        const double each = std::min(1.0, static_cast<double>(taken[which].first.units("GPU")) / Resources::kUnitsPerOne);
+        const double each = std::min(
+            1.0, static_cast<double>(taken[which].first.units("GPU")) / Resources::kUnitsPerOne);
         for (std::uint32_t gpu : taken[which].second) used[gpu] -= each;
         room.give(taken[which].first, taken[which].second);
         taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
@@ -79,7 +80,8 @@ TEST(Room, NeverGivesAGpuTwice) {
       const Resources demand = gpus(amounts[random() % 6]);
       if (!room.covers(demand)) continue;
       GpuList list = room.take(demand);
-      const double each = std::min(1.0, static_cast<double>(demand.units("GPU")) / Resources::kUnitsPerOne);
+      const double each =
+          std::min(1.0, static_cast<double>(demand.units("GPU")) / Resources::kUnitsPerOne);
       for (std::uint32_t gpu : list) {
         used[gpu] += each;
         ASSERT_LE(used[gpu], 1.0);

@@ -27,7 +27,8 @@ class ClusterSchedulerTest : public ::testing::Test {
     spec.resources = std::move(resources);
     return spec;
   }
-  static runtime::GroupSpec group(runtime::GroupStrategy strategy, std::vector<runtime::ResourceMap> bundles) {
+  static runtime::GroupSpec group(runtime::GroupStrategy strategy,
+                                  std::vector<runtime::ResourceMap> bundles) {
     runtime::GroupSpec spec;
     spec.group = runtime::GroupId::random();
     spec.strategy = strategy;
@@ -66,7 +67,8 @@ TEST_F(ClusterSchedulerTest, PacksThenSpreads) {
   auto b = add({{"CPU", 4}});
   EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node, a);
   EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node, a);
-  EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node, b);  // a would be more than half used
+  EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node,
+            b);  // a would be more than half used
 }
 
 TEST_F(ClusterSchedulerTest, KeepsToNodeAndLabels) {
@@ -103,7 +105,8 @@ TEST_F(ClusterSchedulerTest, GroupsReserveAllOrNothing) {
   EXPECT_FALSE(scheduler_.place_actor(beside).ok());
   auto larger = actor({{"CPU", 3}});
   larger.bundle = inside.bundle;
-  EXPECT_EQ(scheduler_.place_actor(larger).status().code(), ErrorCode::kInvalidArgument);  // the bundle never grows
+  EXPECT_EQ(scheduler_.place_actor(larger).status().code(),
+            ErrorCode::kInvalidArgument);  // the bundle never grows
   auto outside = actor({{"CPU", 1}});
   outside.bundle = runtime::BundleSlot{fits.group, 2};
   EXPECT_EQ(scheduler_.place_actor(outside).status().code(), ErrorCode::kNotFound);
@@ -125,23 +128,28 @@ TEST_F(ClusterSchedulerTest, ForgetsALostNode) {
 
 TEST_F(ClusterSchedulerTest, RefusesNonsense) {
   add({{"CPU", 2}});
-  EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", -1}})).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", -1}})).status().code(),
+            ErrorCode::kInvalidArgument);
   using enum runtime::GroupStrategy;
   EXPECT_EQ(scheduler_.place_group(group(kPack, {})).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(scheduler_.place_group(group(kPack, {{}})).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(scheduler_.place_group(group(kPack, {{}})).status().code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ClusterSchedulerTest, GivesGpusByNumberAndTakesThemBack) {
   auto node = add({{"GPU", 2}});
-  auto half = actor({{"GPU", 0.5}}), other_half = actor({{"GPU", 0.5}}), whole = actor({{"GPU", 1}}), late = actor({{"GPU", 1}});
+  auto half = actor({{"GPU", 0.5}}), other_half = actor({{"GPU", 0.5}}),
+       whole = actor({{"GPU", 1}}), late = actor({{"GPU", 1}});
   EXPECT_EQ(scheduler_.place_actor(half)->gpus, GpuList{0});
   EXPECT_EQ(scheduler_.place_actor(other_half)->gpus, GpuList{0});
   EXPECT_EQ(scheduler_.place_actor(whole)->gpus, GpuList{1});
   scheduler_.release_actor(half.actor);
-  EXPECT_EQ(scheduler_.place_actor(late).status().code(), ErrorCode::kResourceExhausted);  // half of one is free
+  EXPECT_EQ(scheduler_.place_actor(late).status().code(),
+            ErrorCode::kResourceExhausted);  // half of one is free
   scheduler_.release_actor(other_half.actor);
   EXPECT_EQ(scheduler_.place_actor(late)->gpus, GpuList{0});
-  EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1.5}})).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1.5}})).status().code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_TRUE(scheduler_.available(node).empty());
 }
 
@@ -167,7 +175,8 @@ TEST_F(ClusterSchedulerTest, WhatAnActorUsesOutlivesItsGroup) {
   EXPECT_EQ(scheduler_.place_actor(inside)->gpus, GpuList{0});
   scheduler_.remove_group(spec.group);
   EXPECT_EQ(scheduler_.available(node), (runtime::ResourceMap{{"CPU", 2}, {"GPU", 1}}));
-  EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1}}))->gpus, GpuList{1});  // its process may still be there
+  EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1}}))->gpus,
+            GpuList{1});  // its process may still be there
   scheduler_.release_actor(inside.actor);
   EXPECT_EQ(scheduler_.place_actor(actor({{"GPU", 1}}))->gpus, GpuList{0});
 }
@@ -177,7 +186,8 @@ TEST_F(ClusterSchedulerTest, ARestartedHeadGoesOnWithTheSameGpus) {
   auto spec = group(runtime::GroupStrategy::kPack, {{{"GPU", 2}}});
   auto alone = actor({{"GPU", 1}}), inside = actor({{"GPU", 1}}), orphan = actor({{"CPU", 1}});
   inside.bundle = runtime::BundleSlot{spec.group, 0};
-  orphan.bundle = runtime::BundleSlot{runtime::GroupId::random(), 0};  // of a group that is gone, and has not ended yet
+  orphan.bundle = runtime::BundleSlot{runtime::GroupId::random(),
+                                      0};  // of a group that is gone, and has not ended yet
   scheduler_.restore_group(spec, {{node}, {{1, 3}}});
   scheduler_.restore_actor(alone, {node, {2}});
   scheduler_.restore_actor(inside, {node, {3}});
@@ -226,7 +236,8 @@ TEST_F(ClusterSchedulerTest, SpreadsOrPacksActors) {
 TEST_F(ClusterSchedulerTest, BundlesKeepToTheirLabels) {
   auto a = add({{"CPU", 8}}, {{"zone", "a"}});
   auto b = add({{"CPU", 8}}, {{"zone", "b"}});
-  for (auto strategy : {runtime::GroupStrategy::kPack, runtime::GroupStrategy::kSpread, runtime::GroupStrategy::kStrictSpread}) {
+  for (auto strategy : {runtime::GroupStrategy::kPack, runtime::GroupStrategy::kSpread,
+                        runtime::GroupStrategy::kStrictSpread}) {
     auto spec = group(strategy, {{{"CPU", 1}}, {{"CPU", 1}}});
     spec.bundle_labels = {{{"zone", "b"}}, {{"zone", "!b"}}};
     auto place = scheduler_.place_group(spec);
@@ -246,14 +257,17 @@ TEST_F(ClusterSchedulerTest, AClosedNodeGetsNothingNew) {
   scheduler_.set_open(a, false);
   EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node, b);
   auto refused = scheduler_.place_actor(actor({{"CPU", 1}})).status();
-  EXPECT_NE(refused.message().find("lacks CPU 1 (has 0 free of 1)"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("lacks CPU 1 (has 0 free of 1)"), std::string::npos)
+      << refused.message();
   scheduler_.set_open(a, true);
   EXPECT_EQ(scheduler_.place_actor(actor({{"CPU", 1}}))->node, a);
 }
 
 void expect_parts(const runtime::Status& status, std::vector<std::string> parts) {
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.to_string();
-  for (const std::string& part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n in: " << status.message();
+  for (const std::string& part : parts)
+    EXPECT_NE(status.message().find(part), std::string::npos)
+        << part << "\n in: " << status.message();
 }
 
 TEST_F(ClusterSchedulerTest, NamesTheNearestNodeWithFigures) {
@@ -261,9 +275,12 @@ TEST_F(ClusterSchedulerTest, NamesTheNearestNodeWithFigures) {
   auto near = add({{"CPU", 8}, {"GPU", 4}});
   add({{"CPU", 64}}, {{"zone", "b"}});
   ASSERT_TRUE(scheduler_.place_actor(actor({{"GPU", 3}})).ok());
-  expect_parts(scheduler_.place_actor(actor({{"CPU", 1}, {"GPU", 2}})).status(), {"needs CPU 1, GPU 2", near.short_hex(), "lacks GPU 2 (has 1 free of 4)"});
+  expect_parts(scheduler_.place_actor(actor({{"CPU", 1}, {"GPU", 2}})).status(),
+               {"needs CPU 1, GPU 2", near.short_hex(), "lacks GPU 2 (has 1 free of 4)"});
   // More than any node has: said so, with what would help; it may wait all the same.
-  expect_parts(scheduler_.place_actor(actor({{"GPU", 8}})).status(), {near.short_hex(), "GPU 8 (has 1 free of 4)", "even when idle", "no node that is there could ever hold it", "start one with GPU 8"});
+  expect_parts(scheduler_.place_actor(actor({{"GPU", 8}})).status(),
+               {near.short_hex(), "GPU 8 (has 1 free of 4)", "even when idle",
+                "no node that is there could ever hold it", "start one with GPU 8"});
   auto elsewhere = actor({{"CPU", 1}});
   elsewhere.labels = {{"zone", "c"}};
   expect_parts(scheduler_.place_actor(elsewhere).status(), {"zone=c", "could ever hold it"});
@@ -273,16 +290,24 @@ TEST_F(ClusterSchedulerTest, ExplainsGroups) {
   using enum runtime::GroupStrategy;
   auto a = add({{"CPU", 4}});
   auto b = add({{"CPU", 4}});
-  expect_parts(scheduler_.place_group(group(kStrictSpread, {{{"CPU", 1}}, {{"CPU", 1}}, {{"CPU", 1}}})).status(), {"STRICT_SPREAD, 3 bundles", "a node for each bundle", "2 nodes", "not even idle"});
-  expect_parts(scheduler_.place_group(group(kStrictPack, {{{"CPU", 3}}, {{"CPU", 2}}})).status(), {"all on one node they need CPU 5", "has 4", "could ever hold it"});
-  expect_parts(scheduler_.place_group(group(kPack, {{{"CPU", 1}}, {{"CPU", 6}}})).status(), {"bundle 1 needs CPU 6", "start one with CPU 6"});
-  expect_parts(scheduler_.place_group(group(kPack, {{{"CPU", 3}}, {{"CPU", 3}}, {{"CPU", 2}}})).status(), {"2 of them find a place", "the next needs CPU 2", "has 1 free of 4", "not even idle"});
+  expect_parts(
+      scheduler_.place_group(group(kStrictSpread, {{{"CPU", 1}}, {{"CPU", 1}}, {{"CPU", 1}}}))
+          .status(),
+      {"STRICT_SPREAD, 3 bundles", "a node for each bundle", "2 nodes", "not even idle"});
+  expect_parts(scheduler_.place_group(group(kStrictPack, {{{"CPU", 3}}, {{"CPU", 2}}})).status(),
+               {"all on one node they need CPU 5", "has 4", "could ever hold it"});
+  expect_parts(scheduler_.place_group(group(kPack, {{{"CPU", 1}}, {{"CPU", 6}}})).status(),
+               {"bundle 1 needs CPU 6", "start one with CPU 6"});
+  expect_parts(
+      scheduler_.place_group(group(kPack, {{{"CPU", 3}}, {{"CPU", 3}}, {{"CPU", 2}}})).status(),
+      {"2 of them find a place", "the next needs CPU 2", "has 1 free of 4", "not even idle"});
   auto hog = actor({{"CPU", 2}});
   ASSERT_TRUE(scheduler_.place_actor(hog).ok());
   auto waits = scheduler_.place_group(group(kStrictSpread, {{{"CPU", 3}}, {{"CPU", 3}}})).status();
   expect_parts(waits, {"1 of them find a place", "has 2 free of 4"});
   EXPECT_EQ(waits.message().find("not even idle"), std::string::npos) << waits.message();
-  EXPECT_TRUE(waits.message().find(a.short_hex()) != std::string::npos || waits.message().find(b.short_hex()) != std::string::npos);
+  EXPECT_TRUE(waits.message().find(a.short_hex()) != std::string::npos ||
+              waits.message().find(b.short_hex()) != std::string::npos);
 }
 
 TEST_F(ClusterSchedulerTest, ManyNodesAndActorsCostLittle) {
@@ -291,11 +316,14 @@ TEST_F(ClusterSchedulerTest, ManyNodesAndActorsCostLittle) {
   std::vector<runtime::ActorSpec> actors;
   for (int i = 0; i < 2000; ++i) {
     actors.push_back(actor({{"CPU", 1}}));
-    actors.back().scheduling = i % 2 ? runtime::ActorScheduling::kSpread : runtime::ActorScheduling::kDefault;
+    actors.back().scheduling =
+        i % 2 ? runtime::ActorScheduling::kSpread : runtime::ActorScheduling::kDefault;
     ASSERT_TRUE(scheduler_.place_actor(actors.back()).ok());
   }
   for (int i = 0; i < 200; ++i) {
-    auto spec = group(i % 2 ? runtime::GroupStrategy::kSpread : runtime::GroupStrategy::kStrictSpread, std::vector<runtime::ResourceMap>(8, {{"CPU", 1}}));
+    auto spec =
+        group(i % 2 ? runtime::GroupStrategy::kSpread : runtime::GroupStrategy::kStrictSpread,
+              std::vector<runtime::ResourceMap>(8, {{"CPU", 1}}));
     ASSERT_TRUE(scheduler_.place_group(spec).ok());
     scheduler_.remove_group(spec.group);
   }

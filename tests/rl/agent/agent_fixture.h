@@ -1,4 +1,5 @@
-// A tokenizer of every ASCII character, a chat template, and folders with tools for conversations in tests.
+// A tokenizer of every ASCII character, a chat template, and folders with tools for conversations
+// in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ namespace rl {
 class AgentTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("starling-agent-" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("starling-agent-" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     nlohmann::ordered_json tokenizer = nlohmann::ordered_json::parse(toy_tokenizer_json());
@@ -131,7 +133,9 @@ tools:
   }
 
   std::filesystem::path users() const {
-    return write("users.yaml", "interaction:\n  - name: patient\n    class_name: my_users.Patient\n    config: {}\n");
+    return write(
+        "users.yaml",
+        "interaction:\n  - name: patient\n    class_name: my_users.Patient\n    config: {}\n");
   }
 
   std::filesystem::path folder_;

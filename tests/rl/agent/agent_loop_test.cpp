@@ -14,7 +14,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string call(const std::string& name, const std::string& arguments) { return "<tool_call>{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}</tool_call>"; }
+std::string call(const std::string& name, const std::string& arguments) {
+  return "<tool_call>{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}</tool_call>";
+}
 
 class AgentLoopTest : public AgentTest {
  protected:
@@ -26,7 +28,8 @@ class AgentLoopTest : public AgentTest {
     return std::move(*made);
   }
 
-  PromptBatch prompts(const std::vector<std::string>& questions, const ordered_json& extra = nullptr, const std::string& agent = "") const {
+  PromptBatch prompts(const std::vector<std::string>& questions,
+                      const ordered_json& extra = nullptr, const std::string& agent = "") const {
     PromptBatch batch;
     const auto builder = PromptBuilder::create(*loaded_, {});
     for (const std::string& question : questions) {
@@ -41,7 +44,9 @@ class AgentLoopTest : public AgentTest {
     return batch;
   }
 
-  std::string response(const RolloutBatch& batch, std::int64_t sample) const { return loaded_->decode(batch.responses.row(sample), false); }
+  std::string response(const RolloutBatch& batch, std::int64_t sample) const {
+    return loaded_->decode(batch.responses.row(sample), false);
+  }
 
   // The tokens that the mask leaves to the policy, as text.
   std::string learned(const RolloutBatch& batch, std::int64_t sample) const {
@@ -58,12 +63,15 @@ class AgentLoopTest : public AgentTest {
     loaded_ = tokenizer();
   }
 
-  static Request like(std::int64_t samples = 1, std::int64_t tokens = 400) { return {.prompt_ids = {}, .n = samples, .sampling = {.max_new_tokens = tokens}}; }
+  static Request like(std::int64_t samples = 1, std::int64_t tokens = 400) {
+    return {.prompt_ids = {}, .n = samples, .sampling = {.max_new_tokens = tokens}};
+  }
 
   // Asks for a sum, then tells it.
   static std::string adder(const std::string& text, std::int64_t) {
     const std::size_t sum = text.rfind("the sum is ");
-    if (sum != std::string::npos) return "it is " + text.substr(sum + 11, text.find('<', sum) - sum - 11);
+    if (sum != std::string::npos)
+      return "it is " + text.substr(sum + 11, text.find('<', sum) - sum - 11);
     return "hm " + call("calculator", "{\"a\": 2, \"b\": 3}");
   }
 
@@ -78,7 +86,8 @@ TEST_F(AgentLoopTest, AToolsAnswerIsReadAndNotLearned) {
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   ASSERT_TRUE(batch->validate().ok());
   const std::string call_text = "hm " + call("calculator", "{\"a\": 2, \"b\": 3}") + "<|end|>";
-  EXPECT_EQ(response(*batch, 0), call_text + "<|tool|>the sum is 5<|end|><|assistant|>it is 5<|end|>");
+  EXPECT_EQ(response(*batch, 0),
+            call_text + "<|tool|>the sum is 5<|end|><|assistant|>it is 5<|end|>");
   EXPECT_EQ(learned(*batch, 0), call_text + "it is 5<|end|>");
   EXPECT_EQ(batch->logprobs.size(), static_cast<std::size_t>(batch->learned_tokens(0)));
   EXPECT_EQ(batch->logprobs.front(), -0.5F);
@@ -89,9 +98,11 @@ TEST_F(AgentLoopTest, AToolsAnswerIsReadAndNotLearned) {
   // What was generated is asked on with as it was, not encoded again.
   std::vector<std::int32_t> before(asked.ids.row(0).begin(), asked.ids.row(0).end());
   const auto row = batch->responses.row(0);
-  before.insert(before.end(), row.begin(), row.end() - static_cast<std::ptrdiff_t>(std::string("it is 5").size() + 1));
+  before.insert(before.end(), row.begin(),
+                row.end() - static_cast<std::ptrdiff_t>(std::string("it is 5").size() + 1));
   EXPECT_EQ(turns.requests[1].prompt_ids, before);
-  EXPECT_EQ(turns.requests[1].sampling.max_new_tokens, 400 - static_cast<std::int64_t>(before.size() - asked.ids.row(0).size()));
+  EXPECT_EQ(turns.requests[1].sampling.max_new_tokens,
+            400 - static_cast<std::int64_t>(before.size() - asked.ids.row(0).size()));
   const auto metrics = agent->take_metrics();
   EXPECT_EQ(metrics.at("tool/calls"), 1);
   EXPECT_EQ(metrics.at("tool/errors"), 0);
@@ -100,7 +111,8 @@ TEST_F(AgentLoopTest, AToolsAnswerIsReadAndNotLearned) {
 TEST_F(AgentLoopTest, TheOrderInWhichTurnsFinishChangesNothing) {
   const ScriptedTurns::Script script = [](const std::string& text, std::int64_t sample) {
     if (text.find("the sum is") != std::string::npos || sample == 1) return std::string("fine");
-    return call("calculator", text.find("first") != std::string::npos ? "{\"a\": 1, \"b\": 1}" : "{\"a\": 2, \"b\": 2}");
+    return call("calculator", text.find("first") != std::string::npos ? "{\"a\": 1, \"b\": 1}"
+                                                                      : "{\"a\": 2, \"b\": 2}");
   };
   const auto agent = loop(options());
   std::vector<RolloutBatch> batches;
@@ -117,7 +129,8 @@ TEST_F(AgentLoopTest, TheOrderInWhichTurnsFinishChangesNothing) {
   }
   EXPECT_EQ(batches[0], batches[1]);
   EXPECT_EQ(seeds[0], seeds[1]);
-  EXPECT_EQ(std::adjacent_find(seeds[0].begin(), seeds[0].end()), seeds[0].end()) << "two turns draw the same numbers";
+  EXPECT_EQ(std::adjacent_find(seeds[0].begin(), seeds[0].end()), seeds[0].end())
+      << "two turns draw the same numbers";
   EXPECT_EQ(batches[0].prompt_of, (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
   EXPECT_EQ(batches[0].turns, (std::vector<std::int64_t>{4, 2, 4, 4, 2, 4, 4, 2, 4}));
 }
@@ -125,29 +138,51 @@ TEST_F(AgentLoopTest, TheOrderInWhichTurnsFinishChangesNothing) {
 TEST_F(AgentLoopTest, WhatGoesWrongInAToolIsToldToTheModelAndCounted) {
   const ScriptedTurns::Script script = [](const std::string& text, std::int64_t) {
     if (text.find("<|tool|>") != std::string::npos) return std::string("oh");
-    if (text.find("hang") != std::string::npos) return call("calculator", R"({"operation": "hang"})");
-    if (text.find("crash") != std::string::npos) return call("calculator", R"({"operation": "crash"})");
+    if (text.find("hang") != std::string::npos)
+      return call("calculator", R"({"operation": "hang"})");
+    if (text.find("crash") != std::string::npos)
+      return call("calculator", R"({"operation": "crash"})");
     if (text.find("unknown") != std::string::npos) return call("abacus", "{}");
-    if (text.find("long") != std::string::npos) return call("calculator", R"({"operation": "long"})");
+    if (text.find("long") != std::string::npos)
+      return call("calculator", R"({"operation": "long"})");
     return call("calculator", R"({"a": 1})");
   };
   ScriptedTurns turns(*loaded_, script, false);
   const auto agent = loop(options());
-  const auto batch = agent->run(turns, prompts({"hang", "crash", "unknown", "long", "error"}), like(1, 1000));
+  const auto batch =
+      agent->run(turns, prompts({"hang", "crash", "unknown", "long", "error"}), like(1, 1000));
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  EXPECT_NE(response(*batch, 0).find("Error executing tool 'calculator': no answer within 2000 ms"), std::string::npos) << response(*batch, 0);
-  EXPECT_NE(response(*batch, 1).find("Error executing tool 'calculator': the process was killed by signal 9"), std::string::npos) << response(*batch, 1);
-  EXPECT_NE(response(*batch, 2).find("Unknown function 'abacus'. Available tools: ['calculator', 'plain']"), std::string::npos) << response(*batch, 2);
-  EXPECT_NE(response(*batch, 3).find(std::string(128, 'x') + "...(truncated)..." + std::string(128, 'x') + "<|end|>"), std::string::npos) << response(*batch, 3);
-  EXPECT_NE(response(*batch, 4).find("Error executing tool 'calculator': 'b'"), std::string::npos) << response(*batch, 4);
-  for (std::int64_t sample = 0; sample < 5; ++sample) EXPECT_TRUE(response(*batch, sample).ends_with("<|assistant|>oh<|end|>")) << response(*batch, sample);
+  EXPECT_NE(response(*batch, 0).find("Error executing tool 'calculator': no answer within 2000 ms"),
+            std::string::npos)
+      << response(*batch, 0);
+  EXPECT_NE(response(*batch, 1).find(
+                "Error executing tool 'calculator': the process was killed by signal 9"),
+            std::string::npos)
+      << response(*batch, 1);
+  EXPECT_NE(response(*batch, 2).find(
+                "Unknown function 'abacus'. Available tools: ['calculator', 'plain']"),
+            std::string::npos)
+      << response(*batch, 2);
+  EXPECT_NE(response(*batch, 3).find(std::string(128, 'x') + "...(truncated)..." +
+                                     std::string(128, 'x') + "<|end|>"),
+            std::string::npos)
+      << response(*batch, 3);
+  EXPECT_NE(response(*batch, 4).find("Error executing tool 'calculator': 'b'"), std::string::npos)
+      << response(*batch, 4);
+  for (std::int64_t sample = 0; sample < 5; ++sample)
+    EXPECT_TRUE(response(*batch, sample).ends_with("<|assistant|>oh<|end|>"))
+        << response(*batch, sample);
   const auto metrics = agent->take_metrics();
   EXPECT_EQ(metrics.at("tool/calls"), 5);
-  for (const char* name : {"tool/timeouts", "tool/crashes", "tool/unknown", "tool/truncated", "tool/errors"}) EXPECT_EQ(metrics.at(name), 1) << name;
+  for (const char* name :
+       {"tool/timeouts", "tool/crashes", "tool/unknown", "tool/truncated", "tool/errors"})
+    EXPECT_EQ(metrics.at(name), 1) << name;
 }
 
 TEST_F(AgentLoopTest, LimitsEndConversations) {
-  const ScriptedTurns::Script script = [](const std::string&, std::int64_t) { return call("plain", "{}") + call("plain", "{}") + call("plain", "{}"); };
+  const ScriptedTurns::Script script = [](const std::string&, std::int64_t) {
+    return call("plain", "{}") + call("plain", "{}") + call("plain", "{}");
+  };
   AgentOptions settings = options();
   const auto count = [&](const RolloutBatch& batch, const std::string& what) {
     const std::string text = response(batch, 0);
@@ -182,24 +217,37 @@ TEST_F(AgentLoopTest, LimitsEndConversations) {
 }
 
 TEST_F(AgentLoopTest, RowsChooseTheirLoopAndTheirTools) {
-  const ScriptedTurns::Script script = [](const std::string& text, std::int64_t) { return text.find("<|tool|>") != std::string::npos ? std::string("ok") : call("calculator", "{}"); };
+  const ScriptedTurns::Script script = [](const std::string& text, std::int64_t) {
+    return text.find("<|tool|>") != std::string::npos ? std::string("ok")
+                                                      : call("calculator", "{}");
+  };
   const auto agent = loop(options());
   ScriptedTurns turns(*loaded_, script, false);
   const auto single = agent->run(turns, prompts({"go"}, nullptr, "single_turn_agent"), like());
   ASSERT_TRUE(single.ok());
   EXPECT_EQ(single->turns[0], 2);
-  const auto selected = agent->run(turns, prompts({"go"}, ordered_json{{"tool_selection", {"plain"}}}), like());
+  const auto selected =
+      agent->run(turns, prompts({"go"}, ordered_json{{"tool_selection", {"plain"}}}), like());
   ASSERT_TRUE(selected.ok());
-  EXPECT_NE(response(*selected, 0).find("Unknown function 'calculator'. Available tools: ['plain']"), std::string::npos) << response(*selected, 0);
+  EXPECT_NE(
+      response(*selected, 0).find("Unknown function 'calculator'. Available tools: ['plain']"),
+      std::string::npos)
+      << response(*selected, 0);
 }
 
 TEST_F(AgentLoopTest, AUserAsksUntilItIsContent) {
   AgentOptions settings = options();
   settings.tools.clear();
   settings.interactions = users();
-  const ScriptedTurns::Script script = [](const std::string& text, std::int64_t) { return text.find("again") != std::string::npos ? std::string("four") : std::string("three"); };
+  const ScriptedTurns::Script script = [](const std::string& text, std::int64_t) {
+    return text.find("again") != std::string::npos ? std::string("four") : std::string("three");
+  };
   ScriptedTurns turns(*loaded_, script, false);
-  const auto batch = loop(settings)->run(turns, prompts({"go"}, ordered_json{{"interaction_kwargs", {{"name", "patient"}, {"ground_truth", "four"}}}}), like());
+  const auto batch = loop(settings)->run(
+      turns,
+      prompts({"go"}, ordered_json{{"interaction_kwargs",
+                                    {{"name", "patient"}, {"ground_truth", "four"}}}}),
+      like());
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   EXPECT_EQ(response(*batch, 0), "three<|end|><|user|>again<|end|><|assistant|>four<|end|>");
   EXPECT_EQ(learned(*batch, 0), "three<|end|>four<|end|>");

@@ -21,9 +21,13 @@ TEST(AgentOptions, AreNothingUnlessSeveralTurnsAreAskedFor) {
 }
 
 TEST(AgentOptions, ReadVerlsKeys) {
-  const auto options = read({kSection + "enable=true", kSection + "tool_config_path=t.yaml", "+" + kSection + "interaction_config_path=u.yaml", kSection + "max_assistant_turns=5",
-                             kSection + "max_user_turns=4", kSection + "max_parallel_calls=3", kSection + "max_tool_response_length=99", kSection + "tool_response_truncate_side=left",
-                             kSection + "tool_timeout=1.5", kSection + "num_tool_workers=2", kSection + "tool_memory_limit_mb=1"});
+  const auto options =
+      read({kSection + "enable=true", kSection + "tool_config_path=t.yaml",
+            "+" + kSection + "interaction_config_path=u.yaml", kSection + "max_assistant_turns=5",
+            kSection + "max_user_turns=4", kSection + "max_parallel_calls=3",
+            kSection + "max_tool_response_length=99", kSection + "tool_response_truncate_side=left",
+            kSection + "tool_timeout=1.5", kSection + "num_tool_workers=2",
+            kSection + "tool_memory_limit_mb=1"});
   ASSERT_TRUE(options.ok()) << options.status().to_string();
   const AgentOptions& read = **options;
   EXPECT_EQ(read.tools, "t.yaml");
@@ -40,7 +44,8 @@ TEST(AgentOptions, ReadVerlsKeys) {
 
 TEST(AgentOptions, LoopsOfOnesOwnAreSamplesOfTheirOwn) {
   const std::string agent = "actor_rollout_ref.rollout.agent.";
-  const auto options = read({agent + "agent_loop_config_path=loops.yaml", agent + "default_agent_loop=debate", "data.max_response_length=77"});
+  const auto options = read({agent + "agent_loop_config_path=loops.yaml",
+                             agent + "default_agent_loop=debate", "data.max_response_length=77"});
   ASSERT_TRUE(options.ok()) << options.status().to_string();
   ASSERT_TRUE(options->has_value());
   EXPECT_TRUE((*options)->custom());
@@ -54,11 +59,14 @@ TEST(AgentOptions, LoopsOfOnesOwnAreSamplesOfTheirOwn) {
 }
 
 TEST(AgentOptions, ErrorsNameTheKey) {
-  for (const char* wrong : {"max_parallel_calls=0", "max_tool_response_length=0", "max_assistant_turns=-1", "tool_timeout=0", "num_tool_workers=0", "tool_memory_limit_mb=-1", "format=gpt-oss"}) {
+  for (const char* wrong :
+       {"max_parallel_calls=0", "max_tool_response_length=0", "max_assistant_turns=-1",
+        "tool_timeout=0", "num_tool_workers=0", "tool_memory_limit_mb=-1", "format=gpt-oss"}) {
     const auto options = read({kSection + "enable=true", kSection + wrong});
     ASSERT_FALSE(options.ok()) << wrong;
     const std::string key = kSection + std::string(wrong).substr(0, std::string(wrong).find('='));
-    EXPECT_NE(options.status().message().find(key), std::string::npos) << options.status().to_string();
+    EXPECT_NE(options.status().message().find(key), std::string::npos)
+        << options.status().to_string();
   }
 }
 

@@ -105,12 +105,18 @@ class CustomLoopsTest : public AgentTest {
     AgentTest::SetUp();
     loaded_ = tokenizer();
     write("my_loops.py", kLoops);
-    options_.loops = write("loops.yaml", "- name: forward\n  _target_: my_loops.Forward\n- name: adder\n  _target_: my_loops.Adder\n  bonus: 100\n- {name: early, _target_: my_loops.Early}\n"
-                                         "- {name: wrong, _target_: my_loops.Wrong}\n");
+    options_.loops =
+        write("loops.yaml",
+              "- name: forward\n  _target_: my_loops.Forward\n- name: adder\n  _target_: "
+              "my_loops.Adder\n  bonus: 100\n- {name: early, _target_: my_loops.Early}\n"
+              "- {name: wrong, _target_: my_loops.Wrong}\n");
     options_.default_loop = "forward";
     options_.workers_max = 2;
     options_.timeout = std::chrono::milliseconds(1500);
-    options_.config = {{"actor_rollout_ref", {{"rollout", {{"response_length", 400}, {"prompt_length", 400}}}}}, {"data", ordered_json::object()}, {"greeting", "hello"}};
+    options_.config = {
+        {"actor_rollout_ref", {{"rollout", {{"response_length", 400}, {"prompt_length", 400}}}}},
+        {"data", ordered_json::object()},
+        {"greeting", "hello"}};
   }
 
   std::unique_ptr<CustomLoops> loops() const {
@@ -120,9 +126,13 @@ class CustomLoopsTest : public AgentTest {
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.ok() ? std::move(*made) : nullptr;
   }
-  runtime::Status failure() const { return CustomLoops::create(options_, *TurnText::create(*loaded_, "", ordered_json::object())).status(); }
+  runtime::Status failure() const {
+    return CustomLoops::create(options_, *TurnText::create(*loaded_, "", ordered_json::object()))
+        .status();
+  }
 
-  PromptBatch prompts(const std::vector<std::string>& questions, const std::string& agent = "", const std::string& truth = "") const {
+  PromptBatch prompts(const std::vector<std::string>& questions, const std::string& agent = "",
+                      const std::string& truth = "") const {
     PromptBatch batch;
     const auto builder = PromptBuilder::create(*loaded_, {});
     for (const std::string& question : questions) {
@@ -138,14 +148,17 @@ class CustomLoopsTest : public AgentTest {
     return batch;
   }
 
-  static Request like(std::int64_t samples = 1, std::int64_t tokens = 400) { return {.prompt_ids = {}, .n = samples, .sampling = {.max_new_tokens = tokens}}; }
+  static Request like(std::int64_t samples = 1, std::int64_t tokens = 400) {
+    return {.prompt_ids = {}, .n = samples, .sampling = {.max_new_tokens = tokens}};
+  }
 
   static std::string echo(const std::string& text, std::int64_t) {
     const std::size_t at = text.rfind("<|tool|>");
     return at == std::string::npos ? "2 3" : text.substr(at + 8, text.find("<|end|>", at) - at - 8);
   }
 
-  RolloutBatch run(CustomLoops& loops, const PromptBatch& asked, const Request& how, bool backwards = false) {
+  RolloutBatch run(CustomLoops& loops, const PromptBatch& asked, const Request& how,
+                   bool backwards = false) {
     turns_.emplace(*loaded_, echo, backwards);
     auto batch = loops.run(*turns_, asked, how);
     EXPECT_TRUE(batch.ok()) << batch.status().to_string();
@@ -155,8 +168,12 @@ class CustomLoopsTest : public AgentTest {
     return batch.value_or(RolloutBatch{});
   }
 
-  std::string response(const RolloutBatch& batch, std::int64_t sample) const { return loaded_->decode(batch.responses.row(sample), false); }
-  static ordered_json note(const RolloutBatch& batch, std::size_t sample) { return ordered_json::parse(batch.notes.at(sample)); }
+  std::string response(const RolloutBatch& batch, std::int64_t sample) const {
+    return loaded_->decode(batch.responses.row(sample), false);
+  }
+  static ordered_json note(const RolloutBatch& batch, std::size_t sample) {
+    return ordered_json::parse(batch.notes.at(sample));
+  }
 
   AgentOptions options_;
   std::optional<Tokenizer> loaded_;
@@ -177,7 +194,8 @@ TEST_F(CustomLoopsTest, ALoopThatPassesOnIsAConversationOfOneTurn) {
   std::vector<std::uint64_t> seeds;
   for (const Request& request : turns_->requests) seeds.push_back(request.sampling.seed);
   std::sort(seeds.begin(), seeds.end());
-  EXPECT_EQ(std::unique(seeds.begin(), seeds.end()), seeds.end()) << "samples draw unrelated numbers";
+  EXPECT_EQ(std::unique(seeds.begin(), seeds.end()), seeds.end())
+      << "samples draw unrelated numbers";
   for (const auto& [name, count] : made->take_metrics()) EXPECT_EQ(count, 0) << name;
 }
 
@@ -227,18 +245,20 @@ TEST_F(CustomLoopsTest, LoopsOfVerlsFirstVersionsRun) {
 
 TEST_F(CustomLoopsTest, ALoopThatFailsCostsItsSampleAndIsCounted) {
   const auto made = loops();
-  for (const auto& [what, why] : std::map<std::string, std::string>{{"raise", "ValueError: no such thing"},
-                                                                    {"nothing", "AttributeError"},
-                                                                    {"short", "4 response_ids and 3 marks"},
-                                                                    {"invented", "was not drawn there"},
-                                                                    {"unmarked", "no token of the model's"},
-                                                                    {"text", "no response_ids"},
-                                                                    {"not a number", "reward_score is nan"},
-                                                                    {"cold", "temperature is 0.25"},
-                                                                    {"wait", "neither ended nor asked"}}) {
+  for (const auto& [what, why] :
+       std::map<std::string, std::string>{{"raise", "ValueError: no such thing"},
+                                          {"nothing", "AttributeError"},
+                                          {"short", "4 response_ids and 3 marks"},
+                                          {"invented", "was not drawn there"},
+                                          {"unmarked", "no token of the model's"},
+                                          {"text", "no response_ids"},
+                                          {"not a number", "reward_score is nan"},
+                                          {"cold", "temperature is 0.25"},
+                                          {"wait", "neither ended nor asked"}}) {
     const RolloutBatch batch = run(*made, prompts({what, "fine"}, "wrong"), like());
     ASSERT_EQ(batch.samples(), 2) << what;
-    EXPECT_NE(note(batch, 0).value("agent_failure", std::string()).find(why), std::string::npos) << what << ": " << batch.notes[0];
+    EXPECT_NE(note(batch, 0).value("agent_failure", std::string()).find(why), std::string::npos)
+        << what << ": " << batch.notes[0];
     EXPECT_FALSE(note(batch, 1).contains("agent_failure")) << what << ": " << batch.notes[1];
   }
   const auto counts = made->take_metrics();
@@ -266,14 +286,17 @@ TEST_F(CustomLoopsTest, WhatCannotWorkIsFoundBeforeTheFirstStep) {
   options_.loops = write("bad.yaml", "- name: forward\n  _target_: my_loops.Nothing\n");
   EXPECT_NE(failure().message().find("my_loops.Nothing"), std::string::npos) << failure().message();
   options_.loops = write("bad.yaml", "- name: forward\n");
-  EXPECT_NE(failure().message().find("no name and _target_"), std::string::npos) << failure().message();
+  EXPECT_NE(failure().message().find("no name and _target_"), std::string::npos)
+      << failure().message();
   options_.loops = write("bad.yaml", "name: forward\n");
-  EXPECT_NE(failure().message().find("a list is expected"), std::string::npos) << failure().message();
+  EXPECT_NE(failure().message().find("a list is expected"), std::string::npos)
+      << failure().message();
   options_.loops = folder_ / "none.yaml";
   EXPECT_EQ(failure().code(), runtime::ErrorCode::kNotFound);
   write("broken.py", "import nowhere_to_be_found\n");
   options_.loops = write("bad.yaml", "- {name: forward, _target_: broken.Loop}\n");
-  EXPECT_NE(failure().message().find("No module named 'nowhere_to_be_found'"), std::string::npos) << failure().message();
+  EXPECT_NE(failure().message().find("No module named 'nowhere_to_be_found'"), std::string::npos)
+      << failure().message();
 }
 
 TEST_F(CustomLoopsTest, ARowMayAskForALoopThatThereIs) {
@@ -281,7 +304,10 @@ TEST_F(CustomLoopsTest, ARowMayAskForALoopThatThereIs) {
   turns_.emplace(*loaded_, echo, false);
   const auto batch = made->run(*turns_, prompts({"x"}, "debate"), like());
   EXPECT_EQ(batch.status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_NE(batch.status().message().find("'debate', and there are the agent loops adder, by_name, early, forward"), std::string::npos) << batch.status().message();
+  EXPECT_NE(batch.status().message().find(
+                "'debate', and there are the agent loops adder, by_name, early, forward"),
+            std::string::npos)
+      << batch.status().message();
 }
 
 TEST(SampleOf, TokensAreFoundBehindWhatTheyWereDrawnBehind) {
@@ -289,7 +315,8 @@ TEST(SampleOf, TokensAreFoundBehindWhatTheyWereDrawnBehind) {
   outcome.prompt_ids = {1, 2};
   outcome.response_ids = {3, 4, 9, 5, 6};
   outcome.response_mask = {1, 1, 0, 1, 1};
-  const std::vector<DrawnTurn> turns = {{{1, 2}, {3, 4}, {-1, -2}, true, 10}, {{1, 2, 3, 4, 9}, {5, 6}, {-3, -4}, true, 20}};
+  const std::vector<DrawnTurn> turns = {{{1, 2}, {3, 4}, {-1, -2}, true, 10},
+                                        {{1, 2, 3, 4, 9}, {5, 6}, {-3, -4}, true, 20}};
   const auto whole = sample_of(outcome, turns, 100);
   ASSERT_TRUE(whole.ok()) << whole.status().to_string();
   EXPECT_EQ(whole->logprobs, (std::vector<float>{-1, -2, -3, -4}));
@@ -301,7 +328,8 @@ TEST(SampleOf, TokensAreFoundBehindWhatTheyWereDrawnBehind) {
   EXPECT_EQ(cut->logprobs, (std::vector<float>{-1, -2, -3}));
   EXPECT_FALSE(cut->stopped);
   outcome.response_mask = {1, 1, 1, 1, 1};
-  EXPECT_NE(sample_of(outcome, turns, 100).status().message().find("token 2 of its response (9)"), std::string::npos);
+  EXPECT_NE(sample_of(outcome, turns, 100).status().message().find("token 2 of its response (9)"),
+            std::string::npos);
   outcome.prompt_ids = {1, 7};  // as if it had been drawn behind something else
   EXPECT_FALSE(sample_of(outcome, turns, 100).ok());
 }
@@ -312,15 +340,27 @@ TEST(AskedSampling, TakesWhatVerlsLoopsAskFor) {
   const auto same = asked_sampling(like, loop_sampling(like));
   ASSERT_TRUE(same.ok()) << same.status().to_string();
   EXPECT_EQ(same->temperature, 0.5F);
-  const auto asked = asked_sampling(like, {{"max_tokens", 16}, {"stop_token_ids", {1, 2}}, {"top_p", 0.5}, {"stop", nullptr}, {"ignore_eos", true}});
+  const auto asked = asked_sampling(like, {{"max_tokens", 16},
+                                           {"stop_token_ids", {1, 2}},
+                                           {"top_p", 0.5},
+                                           {"stop", nullptr},
+                                           {"ignore_eos", true}});
   ASSERT_TRUE(asked.ok()) << asked.status().to_string();
   EXPECT_EQ(asked->max_new_tokens, 16);
   EXPECT_EQ(asked->stop_ids, (std::vector<std::int32_t>{1, 2}));
-  EXPECT_EQ(asked_sampling(like, {{"max_tokens", 1000}})->max_new_tokens, 64) << "a response may not be longer";
-  for (const auto& [params, why] : std::vector<std::pair<ordered_json, std::string>>{{{{"temperature", 1.0}}, "temperature"}, {{{"top_p", 2.0}}, "top_p"}, {{{"max_tokens", 0}}, "at least 1"},
-                                                                                     {{{"stop", {"x"}}}, "stop_token_ids"}, {{{"beams", 3}}, "'beams' is not known"}, {{{"n", 2}}, "one turn"},
-                                                                                     {{{"top_p", "much"}}, "a number"}, {{{"stop_token_ids", {"a"}}}, "a list of ids"}}) {
-    EXPECT_NE(asked_sampling(like, params).status().message().find(why), std::string::npos) << params << asked_sampling(like, params).status().message();
+  EXPECT_EQ(asked_sampling(like, {{"max_tokens", 1000}})->max_new_tokens, 64)
+      << "a response may not be longer";
+  for (const auto& [params, why] : std::vector<std::pair<ordered_json, std::string>>{
+           {{{"temperature", 1.0}}, "temperature"},
+           {{{"top_p", 2.0}}, "top_p"},
+           {{{"max_tokens", 0}}, "at least 1"},
+           {{{"stop", {"x"}}}, "stop_token_ids"},
+           {{{"beams", 3}}, "'beams' is not known"},
+           {{{"n", 2}}, "one turn"},
+           {{{"top_p", "much"}}, "a number"},
+           {{{"stop_token_ids", {"a"}}}, "a list of ids"}}) {
+    EXPECT_NE(asked_sampling(like, params).status().message().find(why), std::string::npos)
+        << params << asked_sampling(like, params).status().message();
   }
 }
 

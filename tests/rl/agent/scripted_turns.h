@@ -18,7 +18,8 @@ namespace rl {
 class ScriptedTurns : public TurnSource {
  public:
   using Script = std::function<std::string(const std::string& text, std::int64_t sample)>;
-  ScriptedTurns(Tokenizer tokenizer, Script script, bool backwards) : tokenizer_(std::move(tokenizer)), script_(std::move(script)), backwards_(backwards) {}
+  ScriptedTurns(Tokenizer tokenizer, Script script, bool backwards)
+      : tokenizer_(std::move(tokenizer)), script_(std::move(script)), backwards_(backwards) {}
 
   RequestId submit(Request request) override {
     requests.push_back(request);
@@ -33,7 +34,8 @@ class ScriptedTurns : public TurnSource {
       Completion& completion = finished_.emplace_back();
       completion.request = id;
       completion.sample = sample;
-      completion.ids = *tokenizer_.encode(script_(tokenizer_.decode(request.prompt_ids, false), sample), false);
+      completion.ids =
+          *tokenizer_.encode(script_(tokenizer_.decode(request.prompt_ids, false), sample), false);
       completion.ids.push_back(kToyEndId);
       completion.finish_reason = FinishReason::kStop;
       if (static_cast<std::int64_t>(completion.ids.size()) > request.sampling.max_new_tokens) {

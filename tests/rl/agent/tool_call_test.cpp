@@ -8,7 +8,10 @@ namespace rl {
 namespace {
 
 TEST(ToolCall, HermesCallsAreFoundInTheText) {
-  const AssistantTurn turn = read_turn(ToolFormat::kHermes, "Let me see. <tool_call>\n{\"name\": \"add\", \"arguments\": {\"b\": 2, \"a\": 1}}\n</tool_call><tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call> done");
+  const AssistantTurn turn =
+      read_turn(ToolFormat::kHermes,
+                "Let me see. <tool_call>\n{\"name\": \"add\", \"arguments\": {\"b\": 2, \"a\": "
+                "1}}\n</tool_call><tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call> done");
   ASSERT_EQ(turn.calls.size(), 2U);
   EXPECT_EQ(turn.calls[0].name, "add");
   EXPECT_EQ(turn.calls[0].arguments.dump(), R"({"b":2,"a":1})");  // as the model wrote them
@@ -18,13 +21,17 @@ TEST(ToolCall, HermesCallsAreFoundInTheText) {
 }
 
 TEST(ToolCall, WhatIsNoCallIsCountedAndLeftOut) {
-  const AssistantTurn turn = read_turn(ToolFormat::kHermes, "<tool_call>add 1 2</tool_call><tool_call>{\"name\": 7, \"arguments\": {}}</tool_call><tool_call>{\"name\": \"add\"}</tool_call>");
+  const AssistantTurn turn =
+      read_turn(ToolFormat::kHermes,
+                "<tool_call>add 1 2</tool_call><tool_call>{\"name\": 7, \"arguments\": "
+                "{}}</tool_call><tool_call>{\"name\": \"add\"}</tool_call>");
   EXPECT_TRUE(turn.calls.empty());
   EXPECT_EQ(turn.unreadable, 3);
 }
 
 TEST(ToolCall, ACallWithoutAnEndIsText) {
-  const AssistantTurn turn = read_turn(ToolFormat::kHermes, "a <tool_call>{\"name\": \"add\", \"arguments\": {}}");
+  const AssistantTurn turn =
+      read_turn(ToolFormat::kHermes, "a <tool_call>{\"name\": \"add\", \"arguments\": {}}");
   EXPECT_TRUE(turn.calls.empty());
   EXPECT_EQ(turn.unreadable, 0);
   EXPECT_EQ(turn.content, "a <tool_call>{\"name\": \"add\", \"arguments\": {}}");

@@ -11,7 +11,12 @@ using nlohmann::ordered_json;
 
 class ToolHostTest : public AgentTest {
  protected:
-  static ConversationState state() { return {.id = "1", .messages = ordered_json::array(), .tools_kwargs = ordered_json::object(), .interaction_kwargs = nullptr}; }
+  static ConversationState state() {
+    return {.id = "1",
+            .messages = ordered_json::array(),
+            .tools_kwargs = ordered_json::object(),
+            .interaction_kwargs = nullptr};
+  }
 
   static std::vector<ToolAnswer> answers(ToolHost& host, std::size_t count) {
     std::vector<ToolAnswer> all;
@@ -20,7 +25,8 @@ class ToolHostTest : public AgentTest {
       for (ToolAnswer& answer : host.take()) all.push_back(std::move(answer));
       if (host.open() == 0 && all.size() < count) break;
     }
-    std::sort(all.begin(), all.end(), [](const ToolAnswer& a, const ToolAnswer& b) { return a.call < b.call; });
+    std::sort(all.begin(), all.end(),
+              [](const ToolAnswer& a, const ToolAnswer& b) { return a.call < b.call; });
     return all;
   }
 };
@@ -29,10 +35,12 @@ TEST_F(ToolHostTest, SchemasAreWhatVerlWouldShowAModel) {
   const auto host = ToolHost::create(options());
   ASSERT_TRUE(host.ok()) << host.status().to_string();
   ASSERT_EQ((*host)->schemas().size(), 2U);
-  EXPECT_EQ((*host)->schemas()[0].dump(),
-            R"({"type":"function","function":{"name":"calculator","description":"adds","parameters":{"type":"object","properties":{"operation":{"type":"string","enum":["add","hang"]},)"
-            R"("a":{"type":"integer","description":"one"},"b":{"type":"integer"}},"required":["a","b"]}}})");
-  EXPECT_EQ((*host)->schemas()[1].dump(), R"({"type":"function","function":{"name":"plain","description":"says ok"}})");
+  EXPECT_EQ(
+      (*host)->schemas()[0].dump(),
+      R"({"type":"function","function":{"name":"calculator","description":"adds","parameters":{"type":"object","properties":{"operation":{"type":"string","enum":["add","hang"]},)"
+      R"("a":{"type":"integer","description":"one"},"b":{"type":"integer"}},"required":["a","b"]}}})");
+  EXPECT_EQ((*host)->schemas()[1].dump(),
+            R"({"type":"function","function":{"name":"plain","description":"says ok"}})");
 }
 
 TEST_F(ToolHostTest, CallsAreAnsweredAndFailuresAreAnswersToo) {
@@ -93,7 +101,8 @@ TEST_F(ToolHostTest, WhatIsWrongWithTheFilesIsSaid) {
   EXPECT_NE(ToolHost::create(settings).status().message().find("class_name"), std::string::npos);
   settings.tools = write("mcp.yaml", "tools:\n  - class_name: a.B\n    config: {type: mcp}\n");
   EXPECT_NE(ToolHost::create(settings).status().message().find("mcp"), std::string::npos);
-  settings.tools = write("missing.yaml", "tools:\n  - class_name: my_tools.Abacus\n    config: {type: native}\n");
+  settings.tools = write("missing.yaml",
+                         "tools:\n  - class_name: my_tools.Abacus\n    config: {type: native}\n");
   const auto host = ToolHost::create(settings);
   ASSERT_FALSE(host.ok());
   EXPECT_NE(host.status().message().find("Abacus"), std::string::npos) << host.status().to_string();

@@ -9,7 +9,8 @@
 namespace rl {
 namespace {
 
-// Of group 7 one of two is right, at probabilities 1/2; of group 3 all are; of group 5 one of four is, at 1/4.
+// Of group 7 one of two is right, at probabilities 1/2; of group 3 all are; of group 5 one of four
+// is, at 1/4.
 const std::vector<std::int64_t> kGroups{7, 7, 3, 3, 5, 5, 5, 5};
 const std::vector<std::uint8_t> kRight{1, 0, 1, 1, 0, 0, 1, 0};
 std::vector<float> logprobs() {
@@ -19,25 +20,31 @@ std::vector<float> logprobs() {
 
 TEST(Codapo, APromptIsWorthMostWhereHalfIsRightAndThePolicyIsSure) {
   const std::vector<double> values = codapo_values(logprobs(), kRight, kGroups);
-  const std::vector<double> expected{0.5, 0.5, 0, 0, 0.25 * 0.75, 0.25 * 0.75, 0.25 * 0.75, 0.25 * 0.75};
+  const std::vector<double> expected{0.5,         0.5,         0,           0,
+                                     0.25 * 0.75, 0.25 * 0.75, 0.25 * 0.75, 0.25 * 0.75};
   ASSERT_EQ(values.size(), expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-7) << i;
 }
 
 TEST(Codapo, AdvantagesAreGrposTimesTheValue) {
-  const std::vector<float> scores{1, 0, 1, 0.5F, 0, 0, 1, 0};  // not what is right: a format reward beside it, say
+  const std::vector<float> scores{1, 0, 1, 0.5F,
+                                  0, 0, 1, 0};  // not what is right: a format reward beside it, say
   const std::vector<float> plain = grpo_advantages(scores, kGroups);
-  const std::vector<float> weighed = codapo_advantages(scores, codapo_values(logprobs(), kRight, kGroups), kGroups, 0.1);
-  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(weighed[i], plain[i] * (i < 2 ? 0.6 : i < 4 ? 0.1 : 0.2875), 1e-6) << i;
+  const std::vector<float> weighed =
+      codapo_advantages(scores, codapo_values(logprobs(), kRight, kGroups), kGroups, 0.1);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    EXPECT_NEAR(weighed[i], plain[i] * (i < 2 ? 0.6 : i < 4 ? 0.1 : 0.2875), 1e-6) << i;
 }
 
 TEST(Codapo, TheFocusIsOnTheLargestValuesInTurns) {
   const std::vector<double> values{0.1, 0.1, 0.9, 0.9, 0.8, 0.8, 0.2, 0.2};
   const std::vector<std::int64_t> groups{0, 0, 1, 1, 2, 2, 3, 3};
-  EXPECT_EQ(codapo_focus(values, groups, 2, 4), (std::vector<std::int64_t>{1, 2, 1, 2}));  // as verl's test has it
+  EXPECT_EQ(codapo_focus(values, groups, 2, 4),
+            (std::vector<std::int64_t>{1, 2, 1, 2}));  // as verl's test has it
   EXPECT_EQ(codapo_focus(values, groups, 9, 5), (std::vector<std::int64_t>{1, 2, 3, 0, 1}));
   EXPECT_EQ(codapo_focus({}, {}, 2, 4), std::vector<std::int64_t>());
-  EXPECT_EQ(codapo_focus(std::vector<double>(8, 0.5), groups, 2, 2), (std::vector<std::int64_t>{0, 1}));  // the earlier among equals
+  EXPECT_EQ(codapo_focus(std::vector<double>(8, 0.5), groups, 2, 2),
+            (std::vector<std::int64_t>{0, 1}));  // the earlier among equals
 }
 
 }  // namespace

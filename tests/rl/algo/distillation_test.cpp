@@ -40,16 +40,19 @@ TEST(Distillation, TheGradientIsTheDifferenceOfTheDistributions) {
     const at::Tensor target = at::randn({4, 7});
     at::Tensor leaf = logits.clone().requires_grad_();
     distillation_kl(leaf, target, {.temperature = temperature}).sum().backward();
-    const at::Tensor expected = (at::softmax(logits / temperature, 1) - at::softmax(target / temperature, 1)) * temperature;
+    const at::Tensor expected =
+        (at::softmax(logits / temperature, 1) - at::softmax(target / temperature, 1)) * temperature;
     EXPECT_LT((leaf.grad() - expected).abs().max().item<double>(), 1e-5) << temperature;
   }
 }
 
 TEST(Distillation, TopKTakesAllOtherTokensAsOne) {
   // Teacher 1/2, 1/4, 1/8, 1/8; student uniform: with k = 1 the events have 1/2, 1/2 and 1/4, 3/4.
-  const at::Tensor four = at::tensor({std::log(4.0), std::log(2.0), 0.0, 0.0}).to(at::kFloat).view({1, 4});
+  const at::Tensor four =
+      at::tensor({std::log(4.0), std::log(2.0), 0.0, 0.0}).to(at::kFloat).view({1, 4});
   const at::Tensor uniform = at::zeros({1, 4});
-  EXPECT_NEAR(distillation_kl(uniform, four, {.top_k = 1}).item<double>(), 0.5 * std::log(2.0) + 0.5 * std::log(2.0 / 3.0), 1e-6);
+  EXPECT_NEAR(distillation_kl(uniform, four, {.top_k = 1}).item<double>(),
+              0.5 * std::log(2.0) + 0.5 * std::log(2.0 / 3.0), 1e-6);
   double before = 0.0;
   for (const std::int64_t k : {1, 2, 3, 4}) {
     const double kl = distillation_kl(uniform, four, {.top_k = k}).item<double>();
@@ -57,8 +60,10 @@ TEST(Distillation, TopKTakesAllOtherTokensAsOne) {
     before = kl;
   }
   EXPECT_NEAR(before, distillation_kl(uniform, four, {}).item<double>(), 1e-6);
-  // Nothing pulls at the student where the events are as likely as the teacher's, however the others are shared out.
-  at::Tensor leaf = at::tensor({std::log(3.0), 0.0, 0.0, 0.0}).to(at::kFloat).view({1, 4}).requires_grad_();
+  // Nothing pulls at the student where the events are as likely as the teacher's, however the
+  // others are shared out.
+  at::Tensor leaf =
+      at::tensor({std::log(3.0), 0.0, 0.0, 0.0}).to(at::kFloat).view({1, 4}).requires_grad_();
   distillation_kl(leaf, four, {.top_k = 1}).sum().backward();
   EXPECT_LT(leaf.grad().abs().max().item<double>(), 1e-6);
 }

@@ -19,8 +19,9 @@
 namespace rl {
 namespace {
 
-constexpr AggregationMode kModes[] = {AggregationMode::kTokenMean, AggregationMode::kTokenSum, AggregationMode::kSeqMeanTokenSum,
-                                      AggregationMode::kSeqMeanTokenSumNorm, AggregationMode::kSeqMeanTokenMean};
+constexpr AggregationMode kModes[] = {
+    AggregationMode::kTokenMean, AggregationMode::kTokenSum, AggregationMode::kSeqMeanTokenSum,
+    AggregationMode::kSeqMeanTokenSumNorm, AggregationMode::kSeqMeanTokenMean};
 
 TEST(Aggregate, MicroBatchesWithGlobalDenominatorsAddUpToTheWhole) {
   const std::vector<std::int64_t> lengths = {3, 7, 1, 5};
@@ -33,8 +34,9 @@ TEST(Aggregate, MicroBatchesWithGlobalDenominatorsAddUpToTheWhole) {
     aggregation.tokens = 16;
     aggregation.sequences = 4;
     aggregation.horizon = 7;
-    const double parts = aggregate(loss_BT.narrow(0, 0, 1), mask_BT.narrow(0, 0, 1), aggregation).item<double>() +
-                         aggregate(loss_BT.narrow(0, 1, 3), mask_BT.narrow(0, 1, 3), aggregation).item<double>();
+    const double parts =
+        aggregate(loss_BT.narrow(0, 0, 1), mask_BT.narrow(0, 0, 1), aggregation).item<double>() +
+        aggregate(loss_BT.narrow(0, 1, 3), mask_BT.narrow(0, 1, 3), aggregation).item<double>();
     EXPECT_NEAR(parts, whole, 1e-5 * std::max(1.0, std::abs(whole))) << to_string(mode);
   }
 }
@@ -46,13 +48,16 @@ TEST(Aggregate, IgnoresNanOutsideTheMaskAndEmptyBatches) {
   for (const AggregationMode mode : kModes) {
     Aggregation aggregation;
     aggregation.mode = mode;
-    EXPECT_TRUE(std::isfinite(aggregate(loss_BT, mask_BT, aggregation).item<double>())) << to_string(mode);
-    EXPECT_EQ(aggregate(loss_BT, at::zeros({2, 3}), aggregation).item<double>(), 0.0) << to_string(mode);
+    EXPECT_TRUE(std::isfinite(aggregate(loss_BT, mask_BT, aggregation).item<double>()))
+        << to_string(mode);
+    EXPECT_EQ(aggregate(loss_BT, at::zeros({2, 3}), aggregation).item<double>(), 0.0)
+        << to_string(mode);
   }
 }
 
 TEST(Aggregate, ModeNamesGoBothWays) {
-  for (const AggregationMode mode : kModes) EXPECT_EQ(parse_aggregation_mode(to_string(mode)).value(), mode);
+  for (const AggregationMode mode : kModes)
+    EXPECT_EQ(parse_aggregation_mode(to_string(mode)).value(), mode);
   const auto unknown = parse_aggregation_mode("token_mean");
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.status().message().find("seq-mean-token-sum-norm"), std::string::npos);
@@ -72,7 +77,8 @@ TEST(Masked, PadRowsIsDifferentiable) {
 }
 
 TEST(Masked, WhitenOfOneTokenTakesOnlyTheMeanOff) {
-  const at::Tensor out = masked_whiten(at::full({1, 2}, 5.0), at::tensor({1.0F, 0.0F}).view({1, 2}));
+  const at::Tensor out =
+      masked_whiten(at::full({1, 2}, 5.0), at::tensor({1.0F, 0.0F}).view({1, 2}));
   EXPECT_EQ(out[0][0].item<float>(), 0.0F);
 }
 
@@ -81,7 +87,8 @@ TEST(PolicyLoss, ClippedTokensHaveNoGradient) {
   logprobs_BT.set_requires_grad(true);
   const at::Tensor old_BT = at::tensor({0.0F, -1.0F, 1.0F}).view({1, 3});  // ratios 1, e, 1/e
   const at::Tensor advantages_BT = at::tensor({1.0F, 1.0F, -1.0F}).view({1, 3});
-  const PolicyLoss out = clipped_surrogate(importance_ratio(logprobs_BT, old_BT), advantages_BT, {});
+  const PolicyLoss out =
+      clipped_surrogate(importance_ratio(logprobs_BT, old_BT), advantages_BT, {});
   out.loss_BT.sum().backward();
   EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][0].item<float>(), -1.0F);
   EXPECT_EQ(logprobs_BT.grad()[0][1].item<float>(), 0.0F);
@@ -93,7 +100,8 @@ TEST(PolicyLoss, DualClipBoundsTheLossAtNegativeAdvantage) {
   const at::Tensor ratio_BT = at::full({1, 1}, 50.0);
   const at::Tensor advantage_BT = at::full({1, 1}, -2.0);
   EXPECT_FLOAT_EQ(clipped_surrogate(ratio_BT, advantage_BT, {}).loss_BT.item<float>(), 100.0F);
-  const PolicyLoss bounded = clipped_surrogate(ratio_BT, advantage_BT, {.low = 0.2, .high = 0.2, .dual = 3.0});
+  const PolicyLoss bounded =
+      clipped_surrogate(ratio_BT, advantage_BT, {.low = 0.2, .high = 0.2, .dual = 3.0});
   EXPECT_FLOAT_EQ(bounded.loss_BT.item<float>(), 6.0F);
   EXPECT_EQ(bounded.clipped_lower_BT.item<float>(), 1.0F);
 }
@@ -135,7 +143,8 @@ TEST(PolicyGradient, IsTheLogprobTimesTheAdvantageWhateverTheRatio) {
   EXPECT_FLOAT_EQ(out.loss_BT[0][0].item<float>(), 1.0F);
   EXPECT_FLOAT_EQ(out.loss_BT[0][1].item<float>(), -9.0F);
   EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][0].item<float>(), -2.0F);
-  EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][1].item<float>(), 1.0F) << "far from the old policy as well";
+  EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][1].item<float>(), 1.0F)
+      << "far from the old policy as well";
   EXPECT_EQ(out.clipped_BT.sum().item<float>(), 0.0F);
 }
 

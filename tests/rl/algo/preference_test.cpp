@@ -1,4 +1,5 @@
-// Preference losses that the reference file has no numbers of: values and gradients worked out in double precision from the papers' equations.
+// Preference losses that the reference file has no numbers of: values and gradients worked out in
+// double precision from the papers' equations.
 #include "rl/algo/preference.h"
 
 #include <ATen/TensorOperators.h>
@@ -16,7 +17,9 @@ at::Tensor leaf(std::vector<float> values) { return at::tensor(values).set_requi
 void expect_near(const at::Tensor& actual, const std::vector<double>& expected, const char* what) {
   ASSERT_EQ(actual.numel(), std::ssize(expected)) << what;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(actual[static_cast<std::int64_t>(i)].item<double>(), expected[i], 1e-5 * std::max(1.0, std::abs(expected[i]))) << what << " " << i;
+    EXPECT_NEAR(actual[static_cast<std::int64_t>(i)].item<double>(), expected[i],
+                1e-5 * std::max(1.0, std::abs(expected[i])))
+        << what << " " << i;
   }
 }
 
@@ -58,7 +61,8 @@ TEST(Preference, SimpoWantsALeadOfGamma) {
 
 TEST(Preference, SppoDrawsEachRatioToItsOwnPlace) {
   const PairLogprobs policy{leaf({-5, -12, -9}), leaf({-6, -10, -20})};
-  const PairLogprobs reference{at::tensor({-5.5F, -11.0F, -10.0F}), at::tensor({-6.25F, -10.5F, -18.0F})};
+  const PairLogprobs reference{at::tensor({-5.5F, -11.0F, -10.0F}),
+                               at::tensor({-6.25F, -10.5F, -18.0F})};
   const PreferenceLoss out = dpo_loss(policy, reference, {.beta = 0.1, .loss = DpoLoss::kSppo});
   out.loss_P.sum().backward();
   expect_near(out.loss_P, {47.8125, 66.25, 25.0}, "loss");
@@ -70,8 +74,10 @@ TEST(Preference, EachPairMayHaveAMarginOfItsOwn) {
   const at::Tensor chosen_P = at::tensor({1.0F, 2.0F});
   const at::Tensor rejected_P = at::tensor({0.5F, 2.5F});
   const at::Tensor loss_P = bradley_terry_loss(chosen_P, rejected_P, at::tensor({0.0F, 1.0F}));
-  EXPECT_FLOAT_EQ(loss_P[0].item<float>(), bradley_terry_loss(chosen_P, rejected_P)[0].item<float>());
-  EXPECT_FLOAT_EQ(loss_P[1].item<float>(), bradley_terry_loss(chosen_P, rejected_P, 1.0)[1].item<float>());
+  EXPECT_FLOAT_EQ(loss_P[0].item<float>(),
+                  bradley_terry_loss(chosen_P, rejected_P)[0].item<float>());
+  EXPECT_FLOAT_EQ(loss_P[1].item<float>(),
+                  bradley_terry_loss(chosen_P, rejected_P, 1.0)[1].item<float>());
 }
 
 }  // namespace

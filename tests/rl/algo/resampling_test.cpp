@@ -9,9 +9,12 @@ namespace {
 
 TEST(Resampling, WeightsFollowTheMethod) {
   const std::vector<double> scores{-2, 0, 1, 3};
-  const auto weights = [&](ReweightMethod method, double power = 2.0) { return resampling_weights(scores, method, power); };
+  const auto weights = [&](ReweightMethod method, double power = 2.0) {
+    return resampling_weights(scores, method, power);
+  };
   const std::vector<double> pow = weights(ReweightMethod::kPow);
-  for (const auto& [i, expected] : {std::pair(0, 4.0), {1, 0.0}, {2, 1.0}, {3, 9.0}}) EXPECT_NEAR(pow[static_cast<std::size_t>(i)], expected, 1e-7);
+  for (const auto& [i, expected] : {std::pair(0, 4.0), {1, 0.0}, {2, 1.0}, {3, 9.0}})
+    EXPECT_NEAR(pow[static_cast<std::size_t>(i)], expected, 1e-7);
   EXPECT_NEAR(weights(ReweightMethod::kMaxMin)[0], 1.0, 1e-7);
   EXPECT_NEAR(weights(ReweightMethod::kMaxMin)[2], 0.0, 1e-7);
   EXPECT_NEAR(weights(ReweightMethod::kMaxRandom)[3], 0.4, 1e-7);

@@ -23,7 +23,9 @@ TEST(RewardScaling, BaselineAndDeviationAreTakenSeparately) {
   EXPECT_DOUBLE_EQ(scaled_reward(6.0, past, {.baseline = true, .normalize = true}), 2.0);
 }
 
-TEST(RewardScaling, EqualRewardsDoNotDivideByZero) { EXPECT_DOUBLE_EQ(scaled_reward(1.0, {1, 1.0, 1.0}, {.baseline = true, .normalize = true}), 0.0); }
+TEST(RewardScaling, EqualRewardsDoNotDivideByZero) {
+  EXPECT_DOUBLE_EQ(scaled_reward(1.0, {1, 1.0, 1.0}, {.baseline = true, .normalize = true}), 0.0);
+}
 
 }  // namespace
 }  // namespace rl

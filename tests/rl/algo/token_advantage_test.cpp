@@ -10,7 +10,9 @@
 namespace rl {
 namespace {
 
-at::Tensor rows(std::vector<float> values, std::int64_t columns) { return at::tensor(values).view({-1, columns}); }
+at::Tensor rows(std::vector<float> values, std::int64_t columns) {
+  return at::tensor(values).view({-1, columns});
+}
 
 // Two responses of 2 and 4 tokens, the score on the last.
 const at::Tensor kMask = rows({1, 1, 0, 0, 1, 1, 1, 1}, 4);
@@ -19,19 +21,26 @@ const at::Tensor kValues = rows({0.5, 0.2, 0, 0, 0.4, 0.3, 0.6, 0.1}, 4);
 
 // VAPO's critic learns returns without bias whatever the policy's lambda is.
 TEST(Gae, DecoupledReturnsAreThoseOfTheCriticsLambda) {
-  const Advantages plain = gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.5, .whiten = false});
-  const Advantages decoupled = gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.5, .whiten = false, .critic_lambda = 1.0});
+  const Advantages plain =
+      gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.5, .whiten = false});
+  const Advantages decoupled =
+      gae(kRewards, kValues, kMask,
+          {.gamma = 1.0, .lambda = 0.5, .whiten = false, .critic_lambda = 1.0});
   EXPECT_TRUE(decoupled.advantages_BT.equal(plain.advantages_BT));
   EXPECT_FALSE(decoupled.returns_BT.allclose(plain.returns_BT));
-  EXPECT_TRUE((decoupled.returns_BT * kMask).allclose(kMask));  // the score stands ahead of every token
+  EXPECT_TRUE(
+      (decoupled.returns_BT * kMask).allclose(kMask));  // the score stands ahead of every token
 }
 
 TEST(Gae, LengthAdaptiveLambdaIsEachResponsesOwn) {
-  const GaeOptions adaptive{.gamma = 1.0, .lambda = 1.0, .whiten = false, .critic_lambda = 1.0, .length_alpha = 1.0};
+  const GaeOptions adaptive{
+      .gamma = 1.0, .lambda = 1.0, .whiten = false, .critic_lambda = 1.0, .length_alpha = 1.0};
   const Advantages both = gae(kRewards, kValues, kMask, adaptive);
   // 1 - 1 / 2 and 1 - 1 / 4.
-  const Advantages shorter = gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.5, .whiten = false});
-  const Advantages longer = gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.75, .whiten = false});
+  const Advantages shorter =
+      gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.5, .whiten = false});
+  const Advantages longer =
+      gae(kRewards, kValues, kMask, {.gamma = 1.0, .lambda = 0.75, .whiten = false});
   EXPECT_TRUE(both.advantages_BT[0].allclose(shorter.advantages_BT[0]));
   EXPECT_TRUE(both.advantages_BT[1].allclose(longer.advantages_BT[1]));
   EXPECT_FALSE(both.advantages_BT[1].allclose(shorter.advantages_BT[1]));
@@ -48,7 +57,10 @@ TEST(Remax, TakesOffTheGreedyResponsesScoreAndWhitensNothing) {
 }
 
 TEST(AdvantageEstimator, NamesReadBackAndOthersAreRefusedWithTheList) {
-  for (const char* name : {"codapo", "disco", "gae", "gdpo", "gpg", "grpo", "grpo_passk", "opo", "optimal_token_baseline", "tir_optimal_token_baseline", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"}) {
+  for (const char* name :
+       {"codapo", "disco", "gae", "gdpo", "gpg", "grpo", "grpo_passk", "opo",
+        "optimal_token_baseline", "tir_optimal_token_baseline", "reinforce_plus_plus",
+        "reinforce_plus_plus_baseline", "remax", "rloo"}) {
     const auto parsed = parse_advantage_estimator(name);
     ASSERT_TRUE(parsed.ok()) << name;
     EXPECT_EQ(to_string(*parsed), name);

@@ -56,7 +56,11 @@ class DataCommand : public ::testing::Test {
 TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
   const Outcome people = data({"head", kFiles + "verl_snappy.parquet", "-n", "1"});
   EXPECT_EQ(people.code, 0) << people.error;
-  EXPECT_NE(people.out.find("verl_snappy.parquet: row 1\n  data_source: \"openai/gsm8k\"\n  prompt:\n    user: \""), std::string::npos) << people.out;
+  EXPECT_NE(
+      people.out.find(
+          "verl_snappy.parquet: row 1\n  data_source: \"openai/gsm8k\"\n  prompt:\n    user: \""),
+      std::string::npos)
+      << people.out;
   EXPECT_EQ(rows_of(kFiles + "verl_snappy.parquet").size(), 10u);
   EXPECT_EQ(rows_of(kFiles + "verl_snappy.parquet")[3]["reward_model"]["ground_truth"], "6");
   const std::string longest = file("long.jsonl", R"({"a": ")" + std::string(1000, 'x') + "\"}\n");
@@ -69,11 +73,19 @@ TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
 }
 
 TEST_F(DataCommand, ShowsPreferencesSoThatTheyCanBeCompared) {
-  const std::string path = file("pairs.jsonl", R"({"prompt": "q", "chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a\nb"}], "rejected": [{"from": "gpt", "value": "c"}]}
+  const std::string path = file(
+      "pairs.jsonl",
+      R"({"prompt": "q", "chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a\nb"}], "rejected": [{"from": "gpt", "value": "c"}]}
 {"prompt": "q", "chosen": "same", "rejected": "same"}
 )");
-  EXPECT_NE(data({"head", path}).out.find(":1\n  prompt: \"q\"\n  chosen:\n    user: \"q\"\n    assistant: \"a\\nb\"\n  rejected:\n    gpt: \"c\"\n"), std::string::npos) << data({"head", path}).out;
-  EXPECT_NE(data({"stats", path}).out.find("2 pairs of chosen and rejected, 1 of them equal"), std::string::npos) << data({"stats", path}).out;
+  EXPECT_NE(data({"head", path})
+                .out.find(":1\n  prompt: \"q\"\n  chosen:\n    user: \"q\"\n    assistant: "
+                          "\"a\\nb\"\n  rejected:\n    gpt: \"c\"\n"),
+            std::string::npos)
+      << data({"head", path}).out;
+  EXPECT_NE(data({"stats", path}).out.find("2 pairs of chosen and rejected, 1 of them equal"),
+            std::string::npos)
+      << data({"stats", path}).out;
 }
 
 TEST_F(DataCommand, StatsDescribeColumns) {
@@ -91,8 +103,11 @@ TEST_F(DataCommand, StatsDescribeColumns) {
   EXPECT_EQ(stats["columns"][1]["characters"]["max"], 8);
   EXPECT_EQ(stats["columns"][2]["type"], "mixed");
   EXPECT_EQ(stats["columns"][2]["elements"]["max"], 2);
-  const Outcome people = data({"stats", path, "--tokenizer", STARLING_SOURCE_DIR "/tests/fixtures/tokenizers/llama2_bytefallback"});
-  EXPECT_NE(people.out.find("text: text, missing in 1\n  characters: 4 to 8"), std::string::npos) << people.out;
+  const Outcome people =
+      data({"stats", path, "--tokenizer",
+            STARLING_SOURCE_DIR "/tests/fixtures/tokenizers/llama2_bytefallback"});
+  EXPECT_NE(people.out.find("text: text, missing in 1\n  characters: 4 to 8"), std::string::npos)
+      << people.out;
   EXPECT_NE(people.out.find("  tokens: "), std::string::npos) << people.out;
 }
 
@@ -111,8 +126,12 @@ TEST_F(DataCommand, ConvertGoesFromAnyFormIntoAnyOther) {
 }
 
 TEST_F(DataCommand, ConvertMapsColumnsIntoVerlsForm) {
-  const std::string gsm8k = file("gsm8k.jsonl", R"({"question": "2+3?", "answer": "2 and 3 are 5\n#### 5"})" "\n");
-  const Outcome done = data({"convert", gsm8k, out("gsm8k.parquet"), "data.prompt_template='Q: {question}'", "data.answer_after='####'", "data.prompt_form=chat"});
+  const std::string gsm8k =
+      file("gsm8k.jsonl", R"({"question": "2+3?", "answer": "2 and 3 are 5\n#### 5"})"
+                          "\n");
+  const Outcome done =
+      data({"convert", gsm8k, out("gsm8k.parquet"), "data.prompt_template='Q: {question}'",
+            "data.answer_after='####'", "data.prompt_form=chat"});
   ASSERT_EQ(done.code, 0) << done.error;
   const ordered_json row = rows_of(out("gsm8k.parquet")).at(0);
   EXPECT_EQ(row["prompt"], ordered_json::parse(R"([{"role": "user", "content": "Q: 2+3?"}])"));
@@ -123,14 +142,19 @@ TEST_F(DataCommand, ErrorsNameWhatIsWrongAndLeaveNothingBehind) {
   EXPECT_EQ(data({}).code, 2);
   EXPECT_NE(data({"hed", "x"}).error.find("no command 'data hed'"), std::string::npos);
   EXPECT_NE(data({"head", "/no/such.parquet"}).error.find("/no/such.parquet"), std::string::npos);
-  EXPECT_NE(data({"head", kFiles + "../make_files.py"}).error.find("make_files.py"), std::string::npos);
+  EXPECT_NE(data({"head", kFiles + "../make_files.py"}).error.find("make_files.py"),
+            std::string::npos);
   const std::string mixed = file("mixed.jsonl", "{\"a\": 1}\n{\"a\": \"x\"}\n");
   const Outcome refused = data({"convert", mixed, out("mixed.parquet")});
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.error.find("mixed.jsonl:2"), std::string::npos) << refused.error;
   EXPECT_FALSE(std::filesystem::exists(out("mixed.parquet")));
-  EXPECT_NE(data({"convert", file("good.jsonl", "{\"a\": 1}\n"), out("x.xlsx")}).error.find("x.xlsx"), std::string::npos);
-  EXPECT_NE(data({"convert", mixed, out("x.jsonl"), "trainer.nnodes=2"}).error.find("trainer.nnodes=2"), std::string::npos);
+  EXPECT_NE(
+      data({"convert", file("good.jsonl", "{\"a\": 1}\n"), out("x.xlsx")}).error.find("x.xlsx"),
+      std::string::npos);
+  EXPECT_NE(
+      data({"convert", mixed, out("x.jsonl"), "trainer.nnodes=2"}).error.find("trainer.nnodes=2"),
+      std::string::npos);
   EXPECT_NE(data({"convert", file("empty.jsonl", ""), out("x.jsonl")}).code, 0);
 }
 

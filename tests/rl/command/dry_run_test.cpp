@@ -20,7 +20,8 @@ struct Told {
 };
 
 Told tell(std::vector<std::string> overrides) {
-  std::vector<std::string> all = {"data.dataset_name=toy", "actor_rollout_ref.model.path=toy", "data.train_batch_size=16", "data.max_prompt_length=32",
+  std::vector<std::string> all = {"data.dataset_name=toy",       "actor_rollout_ref.model.path=toy",
+                                  "data.train_batch_size=16",    "data.max_prompt_length=32",
                                   "data.max_response_length=16", "actor_rollout_ref.rollout.n=4"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   const auto config = Config::load({std::nullopt, all});
@@ -30,10 +31,13 @@ Told tell(std::vector<std::string> overrides) {
   return {out.str(), status.ok() ? "" : status.message()};
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(DryRun, SaysBatchesAndSteps) {
-  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=8", "data.toy.rows=100", "trainer.total_epochs=2"});
+  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=8", "data.toy.rows=100",
+                          "trainer.total_epochs=2"});
   EXPECT_EQ(told.error, "");
   EXPECT_TRUE(has(told.text, "16 prompts x 4 responses = 64 samples")) << told.text;
   EXPECT_TRUE(has(told.text, "2 optimizer steps of 8 prompts (32 samples)")) << told.text;
@@ -46,8 +50,9 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
   EXPECT_TRUE(has(plain.text, "optimizer ")) << plain.text;
   EXPECT_FALSE(has(plain.text, "reference x"));
   EXPECT_FALSE(has(plain.text, "critic x"));
-  const Told all = tell({"actor_rollout_ref.actor.use_kl_loss=true", "algorithm.adv_estimator=gae", "actor_rollout_ref.actor.ppo_mini_batch_size=16",
-                         "trainer.n_gpus_per_node=2"});
+  const Told all =
+      tell({"actor_rollout_ref.actor.use_kl_loss=true", "algorithm.adv_estimator=gae",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=16", "trainer.n_gpus_per_node=2"});
   EXPECT_EQ(all.error, "");
   EXPECT_TRUE(has(all.text, "reference x 2: ")) << all.text;
   EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
@@ -74,7 +79,8 @@ TEST(DryRun, CountsPassesOfTheSizeThatTheyHave) {
   const auto activations = [](std::vector<std::string> overrides) {
     const std::string text = tell(std::move(overrides)).text;
     const std::size_t begin = text.find("activations ");
-    return begin == std::string::npos ? std::string() : text.substr(begin, text.find_first_of(",)", begin) - begin);
+    return begin == std::string::npos ? std::string()
+                                      : text.substr(begin, text.find_first_of(",)", begin) - begin);
   };
   const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
   const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
@@ -88,99 +94,139 @@ TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
   const Told told = tell({"distillation.enabled=true", path + "=toy", "trainer.n_gpus_per_node=2"});
   EXPECT_EQ(told.error, "");
   EXPECT_TRUE(has(told.text, "teacher x 2: ")) << told.text;
-  EXPECT_TRUE(has(tell({"distillation.enabled=true", path + "=/no/such/teacher"}).text, "teacher /no/such/teacher: not counted"));
+  EXPECT_TRUE(has(tell({"distillation.enabled=true", path + "=/no/such/teacher"}).text,
+                  "teacher /no/such/teacher: not counted"));
   EXPECT_TRUE(has(tell({"distillation.enabled=true"}).error, path + " is not set"));
   EXPECT_FALSE(has(tell({path + "=toy"}).text, "teacher x"));
   std::vector<std::string> several = {"distillation.enabled=true"};
-  for (const std::string name : {"one", "two"}) several.insert(several.end(), {"distillation.teacher_models." + name + ".model_path=toy", "distillation.teacher_models." + name + ".key=" + name});
+  for (const std::string name : {"one", "two"})
+    several.insert(several.end(), {"distillation.teacher_models." + name + ".model_path=toy",
+                                   "distillation.teacher_models." + name + ".key=" + name});
   EXPECT_TRUE(has(tell(several).text, "teacher one x 1: ")) << tell(several).text;
   EXPECT_TRUE(has(tell(several).text, "teacher two x 1: ")) << tell(several).text;
   several.pop_back();
-  EXPECT_TRUE(has(tell(several).error, "distillation.teacher_models.two.key is not set")) << tell(several).error;
+  EXPECT_TRUE(has(tell(several).error, "distillation.teacher_models.two.key is not set"))
+      << tell(several).error;
 }
 
 TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
-  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
+  const Told told =
+      tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
   EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
-  EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6")) << told.error;
+  EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6"))
+      << told.error;
 }
 
-TEST(DryRun, AValidationHasNoBatchesToCut) { EXPECT_EQ(tell({"trainer.val_only=true", "trainer.n_gpus_per_node=32"}).error, ""); }
+TEST(DryRun, AValidationHasNoBatchesToCut) {
+  EXPECT_EQ(tell({"trainer.val_only=true", "trainer.n_gpus_per_node=32"}).error, "");
+}
 
 TEST(DryRun, AGroupOfOneIsPointedOut) {
   const Told told = tell({"actor_rollout_ref.rollout.n=1"});
   EXPECT_EQ(told.error, "") << "articles train so";
-  EXPECT_TRUE(has(told.text, "rollout.n is 1: a response's score is its advantage then")) << told.text;
+  EXPECT_TRUE(has(told.text, "rollout.n is 1: a response's score is its advantage then"))
+      << told.text;
 }
 
 TEST(DryRun, LengthsThatAreSaidTwiceHaveToAgree) {
-  EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.response_length=8"}).error, "data.max_response_length"));
-  EXPECT_EQ(tell({"actor_rollout_ref.rollout.response_length=16", "actor_rollout_ref.rollout.prompt_length=32"}).error, "");
+  EXPECT_TRUE(
+      has(tell({"actor_rollout_ref.rollout.response_length=8"}).error, "data.max_response_length"));
+  EXPECT_EQ(tell({"actor_rollout_ref.rollout.response_length=16",
+                  "actor_rollout_ref.rollout.prompt_length=32"})
+                .error,
+            "");
 }
 
 TEST(DryRun, SaysWhatItCanWithoutDataOrModel) {
-  const Told told = tell({"data.dataset_name=null", "data.train_files=/no/such.jsonl", "actor_rollout_ref.model.path=org/name"});
-  EXPECT_EQ(told.error, "data file /no/such.jsonl: No such file or directory") << "and the hub may have the model";
+  const Told told = tell({"data.dataset_name=null", "data.train_files=/no/such.jsonl",
+                          "actor_rollout_ref.model.path=org/name"});
+  EXPECT_EQ(told.error, "data file /no/such.jsonl: No such file or directory")
+      << "and the hub may have the model";
   EXPECT_EQ(tell({"actor_rollout_ref.model.path=org/name"}).error, "");
-  EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=/no/model"}).error, "actor_rollout_ref.model.path: there is no /no/model here"));
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=/no/model"}).error,
+                  "actor_rollout_ref.model.path: there is no /no/model here"));
   EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;
   EXPECT_TRUE(has(told.text, "/no/such.jsonl")) << told.text;
   EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
 }
 
 TEST(DryRun, DataThatAreThereAndBrokenAreAnError) {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_broken_" + std::to_string(::getpid()) + ".jsonl");
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("starling_broken_" + std::to_string(::getpid()) + ".jsonl");
   std::ofstream(file) << "{\"prompt\": \"ab\"}\n{\"prompt\": 7}\n";
   const Told told = tell({"data.dataset_name=null", "data.train_files=" + file.string()});
   std::filesystem::remove(file);
-  EXPECT_TRUE(has(told.error, file.string() + ":2: 'prompt' must be a text or a list of messages")) << told.error;
+  EXPECT_TRUE(has(told.error, file.string() + ":2: 'prompt' must be a text or a list of messages"))
+      << told.error;
   EXPECT_TRUE(has(told.text, "memory of each process")) << "what can be said is said all the same";
 }
 
 // What a run would find before its first step, too.
 TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
-  EXPECT_TRUE(has(tell({"data.toy.rows=8"}).error, "data.train_batch_size")) << tell({"data.toy.rows=8"}).error;
-  EXPECT_TRUE(has(tell({"data.max_prompt_length=2"}).error, "data.max_prompt_length")) << tell({"data.max_prompt_length=2"}).error;
-  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet", "trainer.test_freq=1"}).error, "/no/val.parquet"));
-  EXPECT_EQ(tell({"data.val_files=/no/val.parquet", "trainer.val_before_train=false", "trainer.test_freq=-1"}).error, "") << "nobody reads it";
-  EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty")) << tell({"data.adarft.enable=true"}).error;
-  EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error, "reward.custom_reward_function.path: there is no file /no/r.py here"));
-  EXPECT_TRUE(has(tell({"reward.shared_library.path=/no/r.so"}).error, "reward.shared_library.path: there is no file /no/r.so here"));
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_truthless_" + std::to_string(::getpid()) + ".jsonl");
+  EXPECT_TRUE(has(tell({"data.toy.rows=8"}).error, "data.train_batch_size"))
+      << tell({"data.toy.rows=8"}).error;
+  EXPECT_TRUE(has(tell({"data.max_prompt_length=2"}).error, "data.max_prompt_length"))
+      << tell({"data.max_prompt_length=2"}).error;
+  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet", "trainer.test_freq=1"}).error,
+                  "/no/val.parquet"));
+  EXPECT_EQ(tell({"data.val_files=/no/val.parquet", "trainer.val_before_train=false",
+                  "trainer.test_freq=-1"})
+                .error,
+            "")
+      << "nobody reads it";
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty"))
+      << tell({"data.adarft.enable=true"}).error;
+  EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error,
+                  "reward.custom_reward_function.path: there is no file /no/r.py here"));
+  EXPECT_TRUE(has(tell({"reward.shared_library.path=/no/r.so"}).error,
+                  "reward.shared_library.path: there is no file /no/r.so here"));
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() /
+      ("starling_truthless_" + std::to_string(::getpid()) + ".jsonl");
   std::ofstream rows(file);
-  for (int i = 0; i < 16; ++i) rows << "{\"prompt\": \"ab\", \"answer\": " << (i == 9 ? "null" : "\"b\"") << "}\n";
+  for (int i = 0; i < 16; ++i)
+    rows << "{\"prompt\": \"ab\", \"answer\": " << (i == 9 ? "null" : "\"b\"") << "}\n";
   rows.close();
-  const Told told = tell({"data.dataset_name=null", "data.train_files=" + file.string(), "reward.rule=contains"});
+  const Told told =
+      tell({"data.dataset_name=null", "data.train_files=" + file.string(), "reward.rule=contains"});
   std::filesystem::remove(file);
   EXPECT_TRUE(has(told.error, file.string() + ":10")) << told.error;
 }
 
 TEST(DryRun, PartsThatContradictEachOtherAreNamed) {
-  EXPECT_TRUE(has(tell({"data.adarft.enable=true", "algorithm.filter_groups.enable=true"}).error, "data.adarft.enable with algorithm.filter_groups.enable=true"));
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true", "algorithm.filter_groups.enable=true"}).error,
+                  "data.adarft.enable with algorithm.filter_groups.enable=true"));
   EXPECT_TRUE(has(tell({"global_profiler.steps=[0]"}).error, "global_profiler.steps"));
 }
 
 TEST(DryRun, ACriticOfItsOwnModelTakesThatModelsMemory) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("starling_critic_" + std::to_string(::getpid()));
-  ASSERT_TRUE(make_toy_model(folder, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("starling_critic_" + std::to_string(::getpid()));
+  ASSERT_TRUE(
+      make_toy_model(folder, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
   const auto critic = [](const std::string& text) {
     const std::size_t begin = text.find("critic x 1: ");
     return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
   };
-  const Told as_policy = tell({"algorithm.adv_estimator=gae"}), small = tell({"algorithm.adv_estimator=gae", "critic.model.path=" + folder.string()});
+  const Told as_policy = tell({"algorithm.adv_estimator=gae"}),
+             small = tell({"algorithm.adv_estimator=gae", "critic.model.path=" + folder.string()});
   const Told unknown = tell({"algorithm.adv_estimator=gae", "critic.model.path=org/none"});
   std::filesystem::remove_all(folder);
   EXPECT_NE(critic(small.text), "");
   EXPECT_NE(critic(small.text), critic(as_policy.text));
   EXPECT_EQ(critic(unknown.text), critic(as_policy.text));
-  EXPECT_TRUE(has(unknown.text, "critic org/none: counted as if it were the policy's")) << unknown.text;
+  EXPECT_TRUE(has(unknown.text, "critic org/none: counted as if it were the policy's"))
+      << unknown.text;
 }
 
 TEST(DryRun, ValuesOutOfRangeAreErrors) {
   EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.temperature=0"}).error, "temperature"));
-  EXPECT_TRUE(has(tell({"actor_rollout_ref.actor.optim.lr=-1"}).error, "actor_rollout_ref.actor.optim.lr: must be at least 0"));
-  EXPECT_TRUE(has(tell({"critic.optim.lr=-1", "algorithm.adv_estimator=gae"}).error, "critic.optim.lr: must be at least 0"));
-  EXPECT_TRUE(has(tell({"data.max_response_length=-5"}).error, "data.max_response_length: must be at least 1, got -5"));
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.actor.optim.lr=-1"}).error,
+                  "actor_rollout_ref.actor.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"critic.optim.lr=-1", "algorithm.adv_estimator=gae"}).error,
+                  "critic.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"data.max_response_length=-5"}).error,
+                  "data.max_response_length: must be at least 1, got -5"));
 }
 
 }  // namespace

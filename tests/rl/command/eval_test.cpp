@@ -31,8 +31,11 @@ class EvalCommand : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(make_toy_model(folder_.file("model"), {}).ok());
-    std::ofstream(folder_.file("rows.jsonl")) << R"({"prompt":[{"role":"user","content":"sort dcba"}],"answer":"abcd","data_source":"toy"})" << "\n"
-                                              << R"({"prompt":[{"role":"user","content":"sort hgfe"}],"answer":"efgh","data_source":"other"})" << "\n";
+    std::ofstream(folder_.file("rows.jsonl"))
+        << R"({"prompt":[{"role":"user","content":"sort dcba"}],"answer":"abcd","data_source":"toy"})"
+        << "\n"
+        << R"({"prompt":[{"role":"user","content":"sort hgfe"}],"answer":"efgh","data_source":"other"})"
+        << "\n";
   }
 
   std::string file(const std::string& name) const { return folder_.file(name); }
@@ -68,7 +71,8 @@ class EvalCommand : public ::testing::Test {
 };
 
 TEST_F(EvalCommand, ScoresEachDataSourceWithIntervals) {
-  const auto found = results({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=format", "--n", "4", "--max-tokens", "6"});
+  const auto found = results({"--model", file("model"), "--data", file("rows.jsonl"), "--reward",
+                              "rule=format", "--n", "4", "--max-tokens", "6"});
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found.at("toy")["answers"], 4);
   EXPECT_EQ(found.at("all")["prompts"], 2);
@@ -80,7 +84,11 @@ TEST_F(EvalCommand, ScoresEachDataSourceWithIntervals) {
 
 TEST_F(EvalCommand, CountsWhatReachesTheThreshold) {
   // Every answer matches an empty pattern, so that all are right; with a threshold above, none.
-  const std::vector<std::string> common = {"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=regex", "--reward", "rule_kwargs.pattern='^'", "--max-tokens", "4"};
+  const std::vector<std::string> common = {"--model",      file("model"),
+                                           "--data",       file("rows.jsonl"),
+                                           "--reward",     "rule=regex",
+                                           "--reward",     "rule_kwargs.pattern='^'",
+                                           "--max-tokens", "4"};
   EXPECT_EQ(results(common).at("all")["accuracy"]["value"], 1.0);
   auto above = common;
   above.insert(above.end(), {"--right-from", "1.5"});
@@ -89,14 +97,18 @@ TEST_F(EvalCommand, CountsWhatReachesTheThreshold) {
 }
 
 TEST_F(EvalCommand, KeysBehindARewardAreKeys) {
-  std::ofstream(file("plain.jsonl")) << R"({"question":"sort dcba","answer":"abcd"})" << "\n";
-  const auto found = results({"--model", file("model"), "--data", file("plain.jsonl"), "--max-tokens", "4", "--reward", "rule=exact", "data.prompt_template='{question}'"});
+  std::ofstream(file("plain.jsonl")) << R"({"question":"sort dcba","answer":"abcd"})"
+                                     << "\n";
+  const auto found =
+      results({"--model", file("model"), "--data", file("plain.jsonl"), "--max-tokens", "4",
+               "--reward", "rule=exact", "data.prompt_template='{question}'"});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found.begin()->second["prompts"], 1);
 }
 
 TEST_F(EvalCommand, GivesTheSameFiguresForTheSameSeed) {
-  const std::vector<std::string> common = {"--model", file("model"), "--data", "toy", "--n", "2", "--max-tokens", "8", "--limit", "5"};
+  const std::vector<std::string> common = {"--model", file("model"),  "--data", "toy",     "--n",
+                                           "2",       "--max-tokens", "8",      "--limit", "5"};
   const auto first = results(common), again = results(common);
   EXPECT_EQ(first.at("toy"), again.at("toy"));
   EXPECT_EQ(first.at("toy")["prompts"], 5);
@@ -106,9 +118,11 @@ TEST_F(EvalCommand, GivesTheSameFiguresForTheSameSeed) {
 }
 
 TEST_F(EvalCommand, WritesAPageWithEveryAnswer) {
-  const Outcome outcome = run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=exact", "--max-tokens", "4", "--out", file("page.html")});
+  const Outcome outcome = run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward",
+                               "rule=exact", "--max-tokens", "4", "--out", file("page.html")});
   EXPECT_EQ(outcome.exit, 0) << outcome.errors;
-  EXPECT_NE(outcome.out.find("all: 2 prompts, 2 answers, 0 errors"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("all: 2 prompts, 2 answers, 0 errors"), std::string::npos)
+      << outcome.out;
   std::ifstream in(folder_.file("page.html"));
   const std::string page((std::istreambuf_iterator<char>(in)), {});
   EXPECT_NE(page.find("sort dcba"), std::string::npos);
@@ -122,7 +136,8 @@ TEST_F(EvalCommand, FindsTheModelInACheckpoint) {
   std::filesystem::rename(folder_.file("model"), checkpoint->folder() / "actor" / "huggingface");
   ASSERT_TRUE(checkpoint->commit({"actor/huggingface/config.json"}).ok());
   const std::vector<std::string> rest = {"--data", "toy", "--limit", "2", "--max-tokens", "4"};
-  for (const std::string& model : {file("run"), file("run/global_step_5"), file("run/global_step_5/actor/huggingface")}) {
+  for (const std::string& model :
+       {file("run"), file("run/global_step_5"), file("run/global_step_5/actor/huggingface")}) {
     std::vector<std::string> arguments = {"--model", model};
     arguments.insert(arguments.end(), rest.begin(), rest.end());
     EXPECT_EQ(results(arguments).at("toy")["prompts"], 2) << model;
@@ -146,17 +161,25 @@ TEST_F(EvalCommand, UsesTheAdapterOfACheckpointOnTheModelThatItIsFor) {
   std::filesystem::remove_all(file("model"));
   const Outcome gone = run(arguments);
   EXPECT_EQ(gone.exit, 1);
-  EXPECT_NE(gone.errors.find("the model that " + file("step/actor/lora_adapter") + " is for"), std::string::npos) << gone.errors;
+  EXPECT_NE(gone.errors.find("the model that " + file("step/actor/lora_adapter") + " is for"),
+            std::string::npos)
+      << gone.errors;
 }
 
 TEST_F(EvalCommand, CountsAnswersThatFailAndSaysSo) {
-  const Outcome outcome = run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=exact", "--max-tokens", "4", "data.max_prompt_length=2", "data.truncation=error"});
+  const Outcome outcome =
+      run({"--model", file("model"), "--data", file("rows.jsonl"), "--reward", "rule=exact",
+           "--max-tokens", "4", "data.max_prompt_length=2", "data.truncation=error"});
   EXPECT_EQ(outcome.exit, 1);
   EXPECT_NE(outcome.errors.find("rows.jsonl:1"), std::string::npos) << outcome.errors;
   std::string long_prompt;
   for (int i = 0; i < 40; ++i) long_prompt += "abcdef";
-  std::ofstream(folder_.file("long.jsonl")) << R"({"prompt":"sort dcba","answer":"abcd"})" << "\n" << nlohmann::json{{"prompt", long_prompt}, {"answer", "a"}}.dump() << "\n";
-  const Outcome beyond = run({"--model", file("model"), "--data", file("long.jsonl"), "--reward", "rule=exact", "--max-tokens", "4"});
+  std::ofstream(folder_.file("long.jsonl"))
+      << R"({"prompt":"sort dcba","answer":"abcd"})"
+      << "\n"
+      << nlohmann::json{{"prompt", long_prompt}, {"answer", "a"}}.dump() << "\n";
+  const Outcome beyond = run({"--model", file("model"), "--data", file("long.jsonl"), "--reward",
+                              "rule=exact", "--max-tokens", "4"});
   EXPECT_EQ(beyond.exit, 1);
   EXPECT_NE(beyond.errors.find("long.jsonl:2"), std::string::npos) << beyond.errors;
   EXPECT_NE(beyond.errors.find("1 answers have no score"), std::string::npos) << beyond.errors;
@@ -173,8 +196,10 @@ TEST_F(EvalCommand, NamesWhatIsWrong) {
   expect({"--model", file("model")}, 1, "give --data FILE");
   expect({"--model", file("model"), "--data", file("none.jsonl")}, 1, "none.jsonl");
   expect({"--model", file("none"), "--data", "toy"}, 1, "none");
-  expect({"--model", file("model"), "--data", "toy", "--reward", "rule=gsm"}, 1, "there is no rule 'gsm'");
-  expect({"--model", file("model"), "--data", file("rows.jsonl")}, 1, "rows.jsonl:2");  // nobody knows how to score 'other'
+  expect({"--model", file("model"), "--data", "toy", "--reward", "rule=gsm"}, 1,
+         "there is no rule 'gsm'");
+  expect({"--model", file("model"), "--data", file("rows.jsonl")}, 1,
+         "rows.jsonl:2");  // nobody knows how to score 'other'
   std::filesystem::create_directories(file("empty"));
   expect({"--model", file("empty"), "--data", "toy"}, 1, "no model there");
 }

@@ -42,7 +42,8 @@ TEST(Inspect, SaysWhatAModelIsAndTakes) {
   EXPECT_TRUE(found["tokenizer"].is_null());
   EXPECT_TRUE(found["not_supported"].empty());
   const Answer text = inspect({folder});
-  EXPECT_NE(text.out.find("family          qwen3_moe, causal language model"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("family          qwen3_moe, causal language model"), std::string::npos)
+      << text.out;
 }
 
 TEST(Inspect, KnowsTokenizersTemplatesAndQuantisedWeights) {
@@ -56,7 +57,8 @@ TEST(Inspect, KnowsTokenizersTemplatesAndQuantisedWeights) {
   EXPECT_EQ(found["tokenizer"]["eos"], "<|im_end|>");
   EXPECT_GT(found["chat_template"]["bytes"], 100);
   EXPECT_TRUE(found["stored"].dump().find("Q4_1") != std::string::npos) << found["stored"];
-  EXPECT_NE(inspect({gguf->string()}).out.find("134.5 million, tied embeddings"), std::string::npos);
+  EXPECT_NE(inspect({gguf->string()}).out.find("134.5 million, tied embeddings"),
+            std::string::npos);
 }
 
 TEST(Inspect, NamesWhatIsNotSupported) {

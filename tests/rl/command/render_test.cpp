@@ -23,19 +23,24 @@ Rendered render(const std::string& source, const std::string& lines) {
 
 TEST(RenderCommand, GivesTextOrErrorPerLine) {
   const Rendered result = render(
-      "{{ bos_token }}{{ messages[0].content }}{% if tools is none and add_generation_prompt %}>{% endif %}{{ raise_exception('no') if "
+      "{{ bos_token }}{{ messages[0].content }}{% if tools is none and add_generation_prompt %}>{% "
+      "endif %}{{ raise_exception('no') if "
       "refuse }}",
-      "{\"messages\":[{\"role\":\"user\",\"content\":\"h\u00e9\"}],\"add_generation_prompt\":true}\n\n"
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"h\u00e9\"}],\"add_generation_prompt\":true}"
+      "\n\n"
       "{\"messages\":[{\"content\":\"a\"}],\"bos_token\":\"<b>\"}\n"
       "{\"messages\":[{}],\"refuse\":true}\n");
   EXPECT_TRUE(result.all_read);
-  EXPECT_EQ(result.out, "{\"text\":\"<s>h\u00e9>\"}\n{\"text\":\"<b>a\"}\n{\"error\":\"TemplateError: no\"}\n");
+  EXPECT_EQ(result.out,
+            "{\"text\":\"<s>h\u00e9>\"}\n{\"text\":\"<b>a\"}\n{\"error\":\"TemplateError: no\"}\n");
 }
 
 TEST(RenderCommand, NumbersLinesThatAreNoObjects) {
   const Rendered result = render("x", "{}\n[1]\n{\n");
   EXPECT_FALSE(result.all_read);
-  EXPECT_EQ(result.out, "{\"text\":\"x\"}\n{\"error\":\"stdin:2: not a JSON object\"}\n{\"error\":\"stdin:3: not a JSON object\"}\n");
+  EXPECT_EQ(result.out,
+            "{\"text\":\"x\"}\n{\"error\":\"stdin:2: not a JSON object\"}\n{\"error\":\"stdin:3: "
+            "not a JSON object\"}\n");
 }
 
 TEST(RenderCommand, BytesThatAreNoTextAreReplaced) {

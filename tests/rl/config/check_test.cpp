@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "rl/config/descriptions.h"
 #include "rl/config/config.h"
+#include "rl/config/descriptions.h"
 #include "rl/config/keys.h"
 #include "rl/config/number_range.h"
 #include "rl/config/stage_keys.h"
@@ -45,7 +45,8 @@ TEST(Check, SaysWhatEachKeyMeansHere) {
 }
 
 TEST(Check, GoesOnBehindWhatIsWrong) {
-  const ConfigCheck result = check({"data.max_prompt_lenth=1", "no_value", "data.shuffle=maybe", "trainer.nnodes=2"});
+  const ConfigCheck result =
+      check({"data.max_prompt_lenth=1", "no_value", "data.shuffle=maybe", "trainer.nnodes=2"});
   EXPECT_EQ(result.count(Verdict::kInvalid), 3u);
   EXPECT_EQ(result.count(Verdict::kUsed), 1u);
   EXPECT_FALSE(result.passes());
@@ -61,15 +62,22 @@ TEST(Check, AReferenceToNothingIsWrongAndHidesNoOtherKey) {
 
 // Both at once: what is loaded and what is only checked.
 bool takes(const KeyInfo& row, const KeyTable& keys, double number) {
-  const bool whole = row.kind != KeyKind::kFloat && row.kind != KeyKind::kFloatOrNull && row.kind != KeyKind::kFloats;
-  const std::string text = whole ? std::to_string(static_cast<std::int64_t>(number)) : nlohmann::json(number).dump();
-  const std::string change = "++" + std::string(row.key) + "=" + (row.kind == KeyKind::kFloats ? "[" + text + "," + text + "]" : text);
-  const ConfigCheck checked = *check_config({.file = std::nullopt, .overrides = {change}, .keys = &keys});
+  const bool whole = row.kind != KeyKind::kFloat && row.kind != KeyKind::kFloatOrNull &&
+                     row.kind != KeyKind::kFloats;
+  const std::string text =
+      whole ? std::to_string(static_cast<std::int64_t>(number)) : nlohmann::json(number).dump();
+  const std::string change = "++" + std::string(row.key) + "=" +
+                             (row.kind == KeyKind::kFloats ? "[" + text + "," + text + "]" : text);
+  const ConfigCheck checked =
+      *check_config({.file = std::nullopt, .overrides = {change}, .keys = &keys});
   const auto loaded = Config::load({.file = std::nullopt, .overrides = {change}, .keys = &keys});
   EXPECT_EQ(checked.passes(), loaded.ok()) << change << ": " << loaded.status().message();
   if (!loaded.ok()) {
-    EXPECT_NE(loaded.status().message().find(std::string(row.key) + ": must be "), std::string::npos) << loaded.status().message();
-    EXPECT_NE(loaded.status().message().find("(from the command line)"), std::string::npos) << loaded.status().message();
+    EXPECT_NE(loaded.status().message().find(std::string(row.key) + ": must be "),
+              std::string::npos)
+        << loaded.status().message();
+    EXPECT_NE(loaded.status().message().find("(from the command line)"), std::string::npos)
+        << loaded.status().message();
   }
   return loaded.ok();
 }
@@ -81,7 +89,10 @@ TEST(Check, EveryRangeEndsWhereItSays) {
       const auto range = NumberRange::parse(row.allowed);
       if (!range) continue;
       ++ranges;
-      const double step = row.kind == KeyKind::kFloat || row.kind == KeyKind::kFloatOrNull || row.kind == KeyKind::kFloats ? 1e-5 : 1;
+      const double step = row.kind == KeyKind::kFloat || row.kind == KeyKind::kFloatOrNull ||
+                                  row.kind == KeyKind::kFloats
+                              ? 1e-5
+                              : 1;
       if (std::isfinite(range->low)) {
         EXPECT_EQ(takes(row, *keys, range->low), !range->low_open) << row.key;
         EXPECT_TRUE(takes(row, *keys, range->low + step)) << row.key;
@@ -94,15 +105,19 @@ TEST(Check, EveryRangeEndsWhereItSays) {
     }
   }
   EXPECT_GT(ranges, 100u);
-  EXPECT_EQ(only("actor_rollout_ref.rollout.top_p=5").meaning, "actor_rollout_ref.rollout.top_p: must be in (0, 1], got 5");
-  EXPECT_EQ(only("reward.num_workers=0").meaning, "reward.num_workers: must be from 1 to 1024, got 0");
-  EXPECT_EQ(only("actor_rollout_ref.actor.optim.betas=[0.9,1.5]").meaning, "actor_rollout_ref.actor.optim.betas: must be in [0, 1), got [0.9,1.5]");
+  EXPECT_EQ(only("actor_rollout_ref.rollout.top_p=5").meaning,
+            "actor_rollout_ref.rollout.top_p: must be in (0, 1], got 5");
+  EXPECT_EQ(only("reward.num_workers=0").meaning,
+            "reward.num_workers: must be from 1 to 1024, got 0");
+  EXPECT_EQ(only("actor_rollout_ref.actor.optim.betas=[0.9,1.5]").meaning,
+            "actor_rollout_ref.actor.optim.betas: must be in [0, 1), got [0.9,1.5]");
 }
 
 TEST(Check, NullStandsForTheDefault) {
   for (const KeyInfo& row : known_keys()) {
     std::string key(row.key);
-    if (const std::size_t any = key.find('*'); any != std::string::npos) key.replace(any, 1, "name");
+    if (const std::size_t any = key.find('*'); any != std::string::npos)
+      key.replace(any, 1, "name");
     const ConfigCheck result = check({"++" + key + "=null"});
     EXPECT_TRUE(result.passes()) << row.key << ": " << to_text(result);
   }
@@ -115,13 +130,20 @@ TEST(Check, WhatAnUnsetVariableLeavesOpenIsNotedAndRefusedByARun) {
   const ConfigCheck result = check({"trainer.nnodes=", "trainer.save_freq=''"});
   EXPECT_TRUE(result.passes()) << to_text(result);
   ASSERT_EQ(result.notes.size(), 3u) << to_text(result);  // the last one: which estimator
-  EXPECT_NE(to_text(result).find("note: trainer.nnodes= has no value: where the script runs, the variable that it is taken from has to be set, to an integer\n"), std::string::npos) << to_text(result);
+  EXPECT_NE(to_text(result).find("note: trainer.nnodes= has no value: where the script runs, the "
+                                 "variable that it is taken from has to be set, to an integer\n"),
+            std::string::npos)
+      << to_text(result);
   const auto run = Config::load({{}, {"trainer.nnodes="}});
   ASSERT_FALSE(run.ok());
-  EXPECT_NE(run.status().message().find("trainer.nnodes: expected an integer, got nothing after '=': a variable of the script may not be set"), std::string::npos) << run.status().message();
+  EXPECT_NE(run.status().message().find("trainer.nnodes: expected an integer, got nothing after "
+                                        "'=': a variable of the script may not be set"),
+            std::string::npos)
+      << run.status().message();
   // Where a text is wanted, and in a file, nothing is left open.
   EXPECT_FALSE(check({"data.truncation="}).passes());
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_empty_" + std::to_string(getpid()) + ".yaml");
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("starling_empty_" + std::to_string(getpid()) + ".yaml");
   std::ofstream(file) << "trainer.nnodes: ''\n";
   const auto written = check_config({.file = file});
   std::filesystem::remove(file);
@@ -130,7 +152,9 @@ TEST(Check, WhatAnUnsetVariableLeavesOpenIsNotedAndRefusedByARun) {
 }
 
 TEST(Check, TextsAreUtf8) {
-  EXPECT_EQ(only("data.system_prompt=a\xff").meaning, "override 'data.system_prompt=a\xff': 'data.system_prompt': the value is not UTF-8 text");
+  EXPECT_EQ(
+      only("data.system_prompt=a\xff").meaning,
+      "override 'data.system_prompt=a\xff': 'data.system_prompt': the value is not UTF-8 text");
   EXPECT_EQ(only("+reward.rule_kwargs={a:\xff}").verdict, Verdict::kInvalid);
   EXPECT_TRUE(check({"data.system_prompt=\u00e4"}).passes());
 }
@@ -147,7 +171,9 @@ TEST(Check, KeepsTheNameThatTheUserWrote) {
   const KeyCheck key = only("trainer.max_steps=7");
   EXPECT_EQ(key.written, "trainer.max_steps");
   EXPECT_EQ(key.key, "trainer.total_training_steps");
-  EXPECT_NE(to_text(check({"trainer.max_steps=7"})).find("trainer.max_steps = 7  (trainer.total_training_steps): "), std::string::npos);
+  EXPECT_NE(to_text(check({"trainer.max_steps=7"}))
+                .find("trainer.max_steps = 7  (trainer.total_training_steps): "),
+            std::string::npos);
 }
 
 TEST(Check, UnderstandsOlderAndColloquialNames) {
@@ -156,38 +182,59 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
     const char* key;
     Verdict verdict;
   };
-  for (const Case& old : {Case{"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
-                          Case{"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
-                          Case{"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
-                          Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
-                          Case{"async_rollout=False", "async_rollout", Verdict::kNoEffect},
-                          Case{"async_rollout=True", "async_rollout", Verdict::kNoEffect},
-                          Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kUsed},
-                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.0", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
-                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.1", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
-                          Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding", Verdict::kNoEffect},
-                          Case{"actor_rollout_ref.model.lora.adapter_path=DIR", "actor_rollout_ref.model.lora_adapter_path", Verdict::kUsed},
-                          Case{"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True", "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
-                          Case{"profile=steps[3,4]", "global_profiler.steps", Verdict::kUsed},
-                          Case{"trainer.profile_steps=[1,2,5]", "global_profiler.steps", Verdict::kUsed},
-                          Case{"global_profiler.tool=nsys", "global_profiler.tool", Verdict::kNoEffect},
-                          Case{"actor_rollout_ref.actor.profile_ranks=[0]", "actor_rollout_ref.actor.profiler.ranks", Verdict::kUsed},
-                          Case{"actor_rollout_ref.actor.profile_discrete=True", "actor_rollout_ref.actor.profile_discrete", Verdict::kNoEffect},
-                          Case{"distillation.enabled=False", "distillation.enabled", Verdict::kUsed},
-                          Case{"distillation.enabled=True", "distillation.enabled", Verdict::kUsed},
-                          Case{"distillation.distillation_loss.loss_mode=k1", "distillation.distillation_loss.loss_mode", Verdict::kUsed},
-                          Case{"distillation.distillation_loss.loss_mode=forward_kl_topk", "distillation.distillation_loss.loss_mode", Verdict::kRefused},
-                          Case{"distillation.distillation_loss.policy_loss_mode=gspo", "distillation.distillation_loss.policy_loss_mode", Verdict::kRefused},
-                          Case{"distillation.teacher_models.teacher_model.inference.enforce_eager=True", "distillation.teacher_models.teacher_model.inference.enforce_eager", Verdict::kNoEffect},
-                          Case{"+distillation.teacher_models.second.model_path=DIR", "distillation.teacher_models.second.model_path", Verdict::kUsed},
-                          Case{"distillation.distillation_loss.topk=64", "distillation.distillation_loss.topk", Verdict::kNoEffect},
-                          Case{"actor_rollout_ref.model.custom_forward=True", "actor_rollout_ref.model.custom_forward", Verdict::kUsed},
-                          Case{"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
-                          Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
-                          Case{"parallel_config.pipeline_parallel_size=auto", "parallel_config.pipeline_parallel_size", Verdict::kNoEffect},
-                          Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size", Verdict::kInvalid},
-                          Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
-                          Case{"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}}) {
+  for (const Case& old :
+       {Case{"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
+        Case{"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
+        Case{"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
+        Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
+        Case{"async_rollout=False", "async_rollout", Verdict::kNoEffect},
+        Case{"async_rollout=True", "async_rollout", Verdict::kNoEffect},
+        Case{"gradient_checkpointing=False",
+             "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kUsed},
+        Case{"actor_rollout_ref.rollout.repetition_penalty=1.0",
+             "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+        Case{"actor_rollout_ref.rollout.repetition_penalty=1.1",
+             "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+        Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding",
+             Verdict::kNoEffect},
+        Case{"actor_rollout_ref.model.lora.adapter_path=DIR",
+             "actor_rollout_ref.model.lora_adapter_path", Verdict::kUsed},
+        Case{"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True",
+             "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
+        Case{"profile=steps[3,4]", "global_profiler.steps", Verdict::kUsed},
+        Case{"trainer.profile_steps=[1,2,5]", "global_profiler.steps", Verdict::kUsed},
+        Case{"global_profiler.tool=nsys", "global_profiler.tool", Verdict::kNoEffect},
+        Case{"actor_rollout_ref.actor.profile_ranks=[0]", "actor_rollout_ref.actor.profiler.ranks",
+             Verdict::kUsed},
+        Case{"actor_rollout_ref.actor.profile_discrete=True",
+             "actor_rollout_ref.actor.profile_discrete", Verdict::kNoEffect},
+        Case{"distillation.enabled=False", "distillation.enabled", Verdict::kUsed},
+        Case{"distillation.enabled=True", "distillation.enabled", Verdict::kUsed},
+        Case{"distillation.distillation_loss.loss_mode=k1",
+             "distillation.distillation_loss.loss_mode", Verdict::kUsed},
+        Case{"distillation.distillation_loss.loss_mode=forward_kl_topk",
+             "distillation.distillation_loss.loss_mode", Verdict::kRefused},
+        Case{"distillation.distillation_loss.policy_loss_mode=gspo",
+             "distillation.distillation_loss.policy_loss_mode", Verdict::kRefused},
+        Case{"distillation.teacher_models.teacher_model.inference.enforce_eager=True",
+             "distillation.teacher_models.teacher_model.inference.enforce_eager",
+             Verdict::kNoEffect},
+        Case{"+distillation.teacher_models.second.model_path=DIR",
+             "distillation.teacher_models.second.model_path", Verdict::kUsed},
+        Case{"distillation.distillation_loss.topk=64", "distillation.distillation_loss.topk",
+             Verdict::kNoEffect},
+        Case{"actor_rollout_ref.model.custom_forward=True",
+             "actor_rollout_ref.model.custom_forward", Verdict::kUsed},
+        Case{"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size",
+             Verdict::kNoEffect},
+        Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size",
+             Verdict::kNoEffect},
+        Case{"parallel_config.pipeline_parallel_size=auto",
+             "parallel_config.pipeline_parallel_size", Verdict::kNoEffect},
+        Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size",
+             Verdict::kInvalid},
+        Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
+        Case{"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}}) {
     const KeyCheck key = only(old.text);
     EXPECT_EQ(key.key, old.key) << old.text;
     EXPECT_EQ(key.verdict, old.verdict) << old.text << ": " << key.meaning;
@@ -195,7 +242,8 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
   }
   // What these do is decided where rewards are; the names must lead there.
   EXPECT_EQ(canonical_key("custom_reward_function.path"), "reward.custom_reward_function.path");
-  EXPECT_EQ(canonical_key("custom_reward_function.overlong_buffer.len"), "reward.reward_kwargs.overlong_buffer_cfg.len");
+  EXPECT_EQ(canonical_key("custom_reward_function.overlong_buffer.len"),
+            "reward.reward_kwargs.overlong_buffer_cfg.len");
   EXPECT_EQ(canonical_key("reward_model.model.path"), "reward.reward_model.model_path");
   EXPECT_EQ(canonical_key("reward_model.rollout.name"), "reward.reward_model.rollout.name");
   EXPECT_EQ(canonical_key("reward_model.sandbox_fusion.url"), "reward.sandbox_fusion.url");
@@ -212,15 +260,26 @@ TEST(Check, AnyDeviceOfVerlsIsUnderstood) {
 
 // Also with verl's default: scripts repeat it.
 TEST(Check, AKeyWithoutEffectHasNoneWhateverItsValue) {
-  for (const char* value : {"1", "2"}) EXPECT_EQ(only(std::string("actor_rollout_ref.rollout.tensor_model_parallel_size=") + value).verdict, Verdict::kNoEffect) << value;
+  for (const char* value : {"1", "2"})
+    EXPECT_EQ(
+        only(std::string("actor_rollout_ref.rollout.tensor_model_parallel_size=") + value).verdict,
+        Verdict::kNoEffect)
+        << value;
 }
 
 TEST(Check, AScriptThatConfiguresACriticAndNoAlgorithmMeansGae) {
   const ConfigCheck critic = check({"critic.optim.lr=1e-5"});
-  EXPECT_EQ(critic.notes, std::vector<std::string>{"algorithm.adv_estimator is not set, and critic.* is: gae, verl's default"});
-  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5"}})->get_string("algorithm.adv_estimator"), "gae");
-  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5", "algorithm.adv_estimator=rloo"}})->get_string("algorithm.adv_estimator"), "rloo");
-  EXPECT_EQ(*Config::load({std::nullopt, {"data.seed=1"}})->get_string("algorithm.adv_estimator"), "grpo");
+  EXPECT_EQ(critic.notes,
+            std::vector<std::string>{
+                "algorithm.adv_estimator is not set, and critic.* is: gae, verl's default"});
+  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5"}})
+                 ->get_string("algorithm.adv_estimator"),
+            "gae");
+  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5", "algorithm.adv_estimator=rloo"}})
+                 ->get_string("algorithm.adv_estimator"),
+            "rloo");
+  EXPECT_EQ(*Config::load({std::nullopt, {"data.seed=1"}})->get_string("algorithm.adv_estimator"),
+            "grpo");
   EXPECT_TRUE(check({"critic.optim.lr=1e-5", "algorithm.adv_estimator=grpo"}).notes.empty());
   EXPECT_EQ(to_json(critic)["notes"].size(), 1u);
 }
@@ -248,7 +307,8 @@ TEST(Check, TheJsonHasVerdictAndMeaningOfEachKey) {
 TEST(Check, EveryKeyThatIsUsedIsDescribed) {
   for (const KeyInfo& row : known_keys()) {
     if (row.support != KeySupport::kSupported) continue;
-    EXPECT_FALSE(description_of(row.key).empty()) << row.key << ": add a line to rl/config/descriptions.inc";
+    EXPECT_FALSE(description_of(row.key).empty())
+        << row.key << ": add a line to rl/config/descriptions.inc";
   }
 }
 

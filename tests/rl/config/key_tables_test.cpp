@@ -26,7 +26,8 @@ TEST(KeyTables, TheGuideHasThem) {
 
 TEST(KeyTables, TheGuideHasThoseOfTheStages) {
   const std::string page = read(STARLING_SOURCE_DIR "/docs/guide/stages.md");
-  EXPECT_NE(page.find(tables_begin(sft_keys()) + "\n" + key_tables(sft_keys()) + kTablesEnd), std::string::npos)
+  EXPECT_NE(page.find(tables_begin(sft_keys()) + "\n" + key_tables(sft_keys()) + kTablesEnd),
+            std::string::npos)
       << "the table of keys has changed: starling sft --write-tables docs/guide/stages.md";
 }
 
@@ -41,11 +42,13 @@ TEST(KeyTables, NameEveryKey) {
 }
 
 TEST(KeyTables, GoBetweenTheMarks) {
-  const std::filesystem::path page = std::filesystem::temp_directory_path() / ("starling_tables_" + std::to_string(getpid()));
+  const std::filesystem::path page =
+      std::filesystem::temp_directory_path() / ("starling_tables_" + std::to_string(getpid()));
   std::ofstream(page) << "before\n" << tables_begin() << "old\n" << kTablesEnd << "after\n";
   ASSERT_TRUE(write_key_tables(page).ok());
   const std::string text = read(page);
-  EXPECT_EQ(text, std::string("before\n") + tables_begin() + "\n" + key_tables() + kTablesEnd + "after\n");
+  EXPECT_EQ(text, std::string("before\n") + tables_begin() + "\n" + key_tables() + kTablesEnd +
+                      "after\n");
   ASSERT_TRUE(write_key_tables(page).ok());
   EXPECT_EQ(read(page), text);
   std::ofstream(page) << "no marks";

@@ -92,7 +92,8 @@ TEST(Override, ReadsListsAndDictionaries) {
 }
 
 TEST(Override, RefusesWhatIsNotInTheGrammar) {
-  for (const char* text : {"[a,]", "[,a]", "{a}", "{a:}", "[a", "a]", "{a:1", "a=b", "a'b'", "'a'b", "'a", "(x)", "a(b)c", "a{b", "${a"}) {
+  for (const char* text : {"[a,]", "[,a]", "{a}", "{a:}", "[a", "a]", "{a:1", "a=b", "a'b'", "'a'b",
+                           "'a", "(x)", "a(b)c", "a{b", "${a"}) {
     EXPECT_EQ(value_of(text), "error") << text;
   }
   EXPECT_EQ(value_of(std::string(100'000, '[')), "error");
@@ -100,20 +101,26 @@ TEST(Override, RefusesWhatIsNotInTheGrammar) {
 
 TEST(Override, AWordBeforeAListNamesIt) {
   EXPECT_EQ(value_of("steps[3,4]"), R"({"steps":[3,4]})");
-  for (const char* text : {"two words[3]", "3[4]", "a.b[1]", "steps[3", "steps[3]x", "[steps[3]]", "{a: steps[3]}"}) EXPECT_EQ(value_of(text), "error") << text;
+  for (const char* text :
+       {"two words[3]", "3[4]", "a.b[1]", "steps[3", "steps[3]x", "[steps[3]]", "{a: steps[3]}"})
+    EXPECT_EQ(value_of(text), "error") << text;
 }
 
 TEST(Override, ErrorsSayTheCure) {
   EXPECT_EQ(parse_override("k=a,b").status().message(),
-            "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, which a single run cannot do: write [a,b] "
+            "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, "
+            "which a single run cannot do: write [a,b] "
             "for a list, "
             "or quote the text");
   EXPECT_EQ(parse_override("k=choice(a,b)").status().message(),
-            "override 'k=choice(a,b)': at character 7 of the value: the function choice(...) is not supported: quote the text if it is "
+            "override 'k=choice(a,b)': at character 7 of the value: the function choice(...) is "
+            "not supported: quote the text if it is "
             "meant as text");
-  EXPECT_EQ(parse_override("a.b").status().message(), "override 'a.b': there is no '=': write key=value (or ~key to delete)");
+  EXPECT_EQ(parse_override("a.b").status().message(),
+            "override 'a.b': there is no '=': write key=value (or ~key to delete)");
   EXPECT_EQ(parse_override("group/x=1").status().message(),
-            "override 'group/x=1': config groups (group/name, key@package) are not supported: set the keys themselves");
+            "override 'group/x=1': config groups (group/name, key@package) are not supported: set "
+            "the keys themselves");
 }
 
 TEST(Override, KnowsTheFourForms) {
@@ -124,7 +131,8 @@ TEST(Override, KnowsTheFourForms) {
   EXPECT_FALSE(parse_override("~a.b")->has_value);
   EXPECT_TRUE(parse_override("~a.b=1")->has_value);
   EXPECT_EQ(parse_override("++a.b=[1]")->key, "a.b");
-  for (const char* text : {"", "=1", "+", "~", "a..b=1", ".a=1", "a.=1", "a b=1", "+a"}) EXPECT_FALSE(parse_override(text).ok()) << text;
+  for (const char* text : {"", "=1", "+", "~", "a..b=1", ".a=1", "a.=1", "a b=1", "+a"})
+    EXPECT_FALSE(parse_override(text).ok()) << text;
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST(OwnChoices, AKeyIsTakenOnceItIsAdded) {
     const auto config = Config::load({.file = {}, .overrides = {prefix + set}});
     ASSERT_TRUE(config.ok()) << config.status().to_string();
     EXPECT_EQ(*config->get_float(kNumber), 0.25);
-    for (const std::string& note : config->notes()) EXPECT_EQ(note.find("test_number"), std::string::npos) << note;
+    for (const std::string& note : config->notes())
+      EXPECT_EQ(note.find("test_number"), std::string::npos) << note;
   }
   const auto unset = Config::load({});
   EXPECT_EQ(*unset->find_float(kNumber), std::nullopt);

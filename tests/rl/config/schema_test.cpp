@@ -15,7 +15,8 @@ nlohmann::ordered_json schema_of(const nlohmann::ordered_json& root, std::string
   for (std::size_t start = 0, dot = 0; dot != std::string_view::npos; start = dot + 1) {
     dot = key.find('.', start);
     const std::string part(key.substr(start, dot == std::string_view::npos ? dot : dot - start));
-    if (part == "*" && at->contains("additionalProperties") && at->at("additionalProperties").is_object()) {
+    if (part == "*" && at->contains("additionalProperties") &&
+        at->at("additionalProperties").is_object()) {
       at = &at->at("additionalProperties");
       continue;
     }
@@ -45,9 +46,14 @@ TEST(ConfigSchema, SaysTypeDefaultAndChoices) {
   const auto share = schema_of(schema, "actor_rollout_ref.rollout.top_p")["anyOf"][0];
   EXPECT_EQ(share["exclusiveMinimum"], 0);
   EXPECT_EQ(share["maximum"], 1);
-  EXPECT_EQ(schema_of(schema, "actor_rollout_ref.actor.optim.betas")["anyOf"][0]["items"]["exclusiveMaximum"], 1);
-  EXPECT_EQ(schema_of(schema, "data.truncation")["anyOf"][0]["enum"], nlohmann::ordered_json({"error", "left", "right", "middle"}));
-  EXPECT_EQ(schema_of(schema, "actor_rollout_ref.actor.clip_ratio_low")["default"], 0.2);  // references resolved
+  EXPECT_EQ(
+      schema_of(schema,
+                "actor_rollout_ref.actor.optim.betas")["anyOf"][0]["items"]["exclusiveMaximum"],
+      1);
+  EXPECT_EQ(schema_of(schema, "data.truncation")["anyOf"][0]["enum"],
+            nlohmann::ordered_json({"error", "left", "right", "middle"}));
+  EXPECT_EQ(schema_of(schema, "actor_rollout_ref.actor.clip_ratio_low")["default"],
+            0.2);  // references resolved
 }
 
 TEST(ConfigSchema, MarksWhatHasNoEffectAndOlderNames) {
@@ -64,7 +70,8 @@ TEST(ConfigSchema, SectionsAreClosedAndMapsAreOpen) {
   const auto map = schema_of(schema, "data.apply_chat_template_kwargs");
   EXPECT_FALSE(map.contains("additionalProperties"));
   EXPECT_TRUE(map["properties"].contains("enable_thinking"));
-  EXPECT_FALSE(schema_of(schema, "actor_rollout_ref.rollout.engine_kwargs.vllm").contains("additionalProperties"));
+  EXPECT_FALSE(schema_of(schema, "actor_rollout_ref.rollout.engine_kwargs.vllm")
+                   .contains("additionalProperties"));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 namespace rl {
 namespace {
 
-runtime::Result<Config> load(std::vector<std::string> overrides) { return Config::load({.file = {}, .overrides = std::move(overrides), .keys = &sft_keys()}); }
+runtime::Result<Config> load(std::vector<std::string> overrides) {
+  return Config::load({.file = {}, .overrides = std::move(overrides), .keys = &sft_keys()});
+}
 
 TEST(StageKeys, HaveOneRowEachADescriptionAndDefaultsThatPass) {
   for (const KeyTable* table : {&sft_keys(), &dpo_keys(), &kto_keys(), &rm_keys()}) {
@@ -24,14 +26,17 @@ TEST(StageKeys, HaveOneRowEachADescriptionAndDefaultsThatPass) {
         EXPECT_FALSE(row.note.empty()) << row.key;
       }
     }
-    for (const KeyAlias& alias : table->aliases()) EXPECT_NE(table->find(alias.name), nullptr) << alias.old_name;
+    for (const KeyAlias& alias : table->aliases())
+      EXPECT_NE(table->find(alias.name), nullptr) << alias.old_name;
     const auto defaults = Config::load({.file = {}, .overrides = {}, .keys = table});
     ASSERT_TRUE(defaults.ok()) << defaults.status().to_string();
   }
 }
 
 TEST(StageKeys, PreferencesTakeTheirOwnLossesOnly) {
-  const auto loads = [](const KeyTable& keys, const std::string& key) { return Config::load({.file = {}, .overrides = {key}, .keys = &keys}).ok(); };
+  const auto loads = [](const KeyTable& keys, const std::string& key) {
+    return Config::load({.file = {}, .overrides = {key}, .keys = &keys}).ok();
+  };
   EXPECT_TRUE(loads(dpo_keys(), "preference.loss=simpo"));
   EXPECT_FALSE(loads(dpo_keys(), "preference.loss=kto"));
   EXPECT_FALSE(loads(rm_keys(), "preference.beta=0.1"));
@@ -51,11 +56,13 @@ TEST(StageKeys, EachCommandKnowsItsOwn) {
   EXPECT_FALSE(Config::load({.file = {}, .overrides = {"optim.lr=1e-5"}}).ok());
   const auto foreign = load({"actor_rollout_ref.actor.optim.lr=1e-5"});
   ASSERT_FALSE(foreign.ok());
-  EXPECT_NE(foreign.status().message().find("optim.lr"), std::string::npos) << foreign.status().message();
+  EXPECT_NE(foreign.status().message().find("optim.lr"), std::string::npos)
+      << foreign.status().message();
 }
 
 TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
-  const auto config = load({"model.partial_pretrain=x", "optim.warmup_style=cosine", "data.multiturn.messages_key=turns", "trainer.max_steps=3"});
+  const auto config = load({"model.partial_pretrain=x", "optim.warmup_style=cosine",
+                            "data.multiturn.messages_key=turns", "trainer.max_steps=3"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_string("model.path"), "x");
   EXPECT_EQ(*config->get_string("optim.lr_scheduler_type"), "cosine");
@@ -65,13 +72,18 @@ TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
 }
 
 TEST(StageKeys, HydrasChoicesOfBackEndsChangeNothing) {
-  const auto config = load({"engine=fsdp", "optim=megatron", "model=hf_model", "optim.lr_scheduler=cosine", "optim.warmup_steps_ratio=0.1", "optim.betas=\"[0.9,0.95]\"", "optim.optimizer=muon"});
+  const auto config =
+      load({"engine=fsdp", "optim=megatron", "model=hf_model", "optim.lr_scheduler=cosine",
+            "optim.warmup_steps_ratio=0.1", "optim.betas=\"[0.9,0.95]\"", "optim.optimizer=muon"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_float("optim.lr_warmup_steps_ratio"), 0.1);
   EXPECT_EQ(*config->get_floats("optim.betas"), (std::vector<double>{0.9, 0.95}));
   const auto& notes = config->notes();
-  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) { return note.starts_with("without effect: engine=fsdp ("); }));
-  for (const char* wrong : {"engine=fspd", "model=llama", "data=x", "trainer=fsdp"}) EXPECT_NE(load({wrong}).status().message().find("is a section"), std::string::npos) << wrong;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with("without effect: engine=fsdp (");
+  }));
+  for (const char* wrong : {"engine=fspd", "model=llama", "data=x", "trainer=fsdp"})
+    EXPECT_NE(load({wrong}).status().message().find("is a section"), std::string::npos) << wrong;
 }
 
 TEST(StageKeys, IntervalsAreStepsOrEpochs) {

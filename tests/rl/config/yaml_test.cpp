@@ -22,11 +22,16 @@ std::string complaint(const std::string& text) {
 // As PyYAML reads them, with OmegaConf's numbers.
 TEST(Yaml, ReadsScalars) {
   const std::pair<const char*, const char*> cases[] = {
-      {"1", "1"},           {"-2", "-2"},       {"1.5", "1.5"},     {"1e-6", "1e-06"},
-      {"true", "true"},     {"Yes", "true"},    {"off", "false"},   {"null", "null"},
-      {"~", "null"},        {"", "null"},       {"'1'", "\"1\""},   {"\"on\"", "\"on\""},
-      {"None", "\"None\""}, {"nan", "\"nan\""}, {"a b", "\"a b\""}, {"[1, a, [x]]", "[1,\"a\",[\"x\"]]"},
-      {"!!str 5", "\"5\""}, {"[]", "[]"},       {"{}", "{}"},
+      {"1", "1"},           {"-2", "-2"},
+      {"1.5", "1.5"},       {"1e-6", "1e-06"},
+      {"true", "true"},     {"Yes", "true"},
+      {"off", "false"},     {"null", "null"},
+      {"~", "null"},        {"", "null"},
+      {"'1'", "\"1\""},     {"\"on\"", "\"on\""},
+      {"None", "\"None\""}, {"nan", "\"nan\""},
+      {"a b", "\"a b\""},   {"[1, a, [x]]", "[1,\"a\",[\"x\"]]"},
+      {"!!str 5", "\"5\""}, {"[]", "[]"},
+      {"{}", "{}"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
 }
@@ -55,11 +60,16 @@ TEST(Yaml, RefusesDamagedFilesByLine) {
   EXPECT_EQ(complaint("a: 1\nb: [1\n").substr(0, 9), "t.yaml:3:");
   EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "t.yaml:3: the key 'a' occurs twice");
   EXPECT_EQ(complaint("- 1\n- 2\n"), "t.yaml: a configuration is a mapping of keys to values");
-  EXPECT_EQ(complaint("a: !python/object x\n"), "t.yaml:1: the tag !python/object is not supported");
+  EXPECT_EQ(complaint("a: !python/object x\n"),
+            "t.yaml:1: the tag !python/object is not supported");
   EXPECT_EQ(complaint(""), "");
-  EXPECT_NE(complaint("a: 1\n---\nb: 2\n").find("t.yaml:2: a second document begins"), std::string::npos);
+  EXPECT_NE(complaint("a: 1\n---\nb: 2\n").find("t.yaml:2: a second document begins"),
+            std::string::npos);
   EXPECT_EQ(complaint("# text\n---\na: 1\n--- # and no more\n"), "");
-  EXPECT_EQ(complaint(std::string("\xFF\xFE" "a\0:\0", 6)), "t.yaml: not a text in UTF-8");
+  EXPECT_EQ(complaint(std::string("\xFF\xFE"
+                                  "a\0:\0",
+                                  6)),
+            "t.yaml: not a text in UTF-8");
   EXPECT_NE(read_yaml_file("/tmp").status().message().find("/tmp"), std::string::npos);
   EXPECT_EQ(read_yaml_file("/nonexistent/x.yaml").status().code(), runtime::ErrorCode::kNotFound);
 }

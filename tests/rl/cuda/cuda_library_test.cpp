@@ -7,7 +7,8 @@
 namespace rl {
 namespace {
 
-const std::filesystem::path kBuilt = std::filesystem::path(STARLING_BIN_DIR).parent_path() / "lib/libstarling_cuda.so";
+const std::filesystem::path kBuilt =
+    std::filesystem::path(STARLING_BIN_DIR).parent_path() / "lib/libstarling_cuda.so";
 
 TEST(CudaLibrary, MissingFileNamesItAndTheCure) {
   auto library = CudaLibrary::load("/nowhere/libstarling_cuda.so");
@@ -20,12 +21,15 @@ TEST(CudaLibrary, MissingFileNamesItAndTheCure) {
 TEST(CudaLibrary, RefusesALibraryOfAnotherKind) {
   auto library = CudaLibrary::load("libm.so.6");
   ASSERT_FALSE(library.ok());
-  EXPECT_NE(library.status().message().find("not Starling's"), std::string::npos) << library.status().message();
+  EXPECT_NE(library.status().message().find("not Starling's"), std::string::npos)
+      << library.status().message();
 }
 
-// Loading needs no device: the library is linked with the static CUDA runtime. What runs on a device is tested with one.
+// Loading needs no device: the library is linked with the static CUDA runtime. What runs on a
+// device is tested with one.
 TEST(CudaLibrary, LoadsWhereItWasBuilt) {
-  if (!std::filesystem::exists(kBuilt)) GTEST_SKIP() << "built without nvcc or without STARLING_GPU";
+  if (!std::filesystem::exists(kBuilt))
+    GTEST_SKIP() << "built without nvcc or without STARLING_GPU";
   auto library = CudaLibrary::load(kBuilt);
   ASSERT_TRUE(library.ok()) << library.status().to_string();
   EXPECT_TRUE((*library)->status(0, "nothing").ok());

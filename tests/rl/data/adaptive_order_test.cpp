@@ -11,7 +11,13 @@ namespace {
 Dataset rows(const std::vector<double>& difficulties) {
   std::vector<DataRow> made;
   for (const double difficulty : difficulties) {
-    made.push_back({.prompt = "?", .ground_truth = "", .data_source = "", .extra = nullptr, .response = {}, .where = "rows:" + std::to_string(made.size() + 1), .difficulty = difficulty});
+    made.push_back({.prompt = "?",
+                    .ground_truth = "",
+                    .data_source = "",
+                    .extra = nullptr,
+                    .response = {},
+                    .where = "rows:" + std::to_string(made.size() + 1),
+                    .difficulty = difficulty});
   }
   return Dataset(std::move(made));
 }
@@ -49,7 +55,9 @@ TEST(AdaptiveOrder, GivesTheNearestRows) {
 
 TEST(AdaptiveOrder, AmongEqualsTheSeedChoosesAnewEachStep) {
   const Dataset data = rows(std::vector<double>(40, 0.0));
-  const auto a = *make_adaptive_order(data, {.seed = 1}), b = *make_adaptive_order(data, {.seed = 1}), c = *make_adaptive_order(data, {.seed = 2});
+  const auto a = *make_adaptive_order(data, {.seed = 1}),
+             b = *make_adaptive_order(data, {.seed = 1}),
+             c = *make_adaptive_order(data, {.seed = 2});
   const auto first = *a->next(8), second = *a->next(8);
   EXPECT_NE(sorted(first), sorted(second));
   EXPECT_EQ(*b->next(8), first);
@@ -80,7 +88,9 @@ TEST(AdaptiveOrder, ARowWithoutADifficultyIsNamed) {
   made[1].difficulty.reset();
   const auto order = make_adaptive_order(Dataset(made), {});
   ASSERT_FALSE(order.ok());
-  EXPECT_NE(order.status().message().find("rows:2: data.adarft needs a number `difficulty`"), std::string::npos) << order.status().message();
+  EXPECT_NE(order.status().message().find("rows:2: data.adarft needs a number `difficulty`"),
+            std::string::npos)
+      << order.status().message();
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ DataRow conversation(const std::vector<std::string>& messages) {
   row.prompt = ordered_json::array();
   for (const std::string& message : messages) {
     const std::size_t space = message.find(' ');
-    row.prompt.push_back({{"role", message.substr(0, space)}, {"content", message.substr(space + 1)}});
+    row.prompt.push_back(
+        {{"role", message.substr(0, space)}, {"content", message.substr(space + 1)}});
   }
   return row;
 }
@@ -62,12 +63,14 @@ TEST(ConversationBuilder, LearnsEveryTurnOfTheAssistantAndNothingElse) {
 }
 
 TEST(ConversationBuilder, WhatComesAfterTheLastAnswerIsRead) {
-  EXPECT_EQ(tokenize(conversation({"user a", "assistant b", "user c"})), "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|>");
+  EXPECT_EQ(tokenize(conversation({"user a", "assistant b", "user c"})),
+            "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|>");
 }
 
 TEST(ConversationBuilder, TheAssistantMayOpen) {
   // Nothing precedes the very first token, so that it cannot be learned.
-  EXPECT_EQ(tokenize(conversation({"assistant ab", "user c", "assistant d"})), "<|assistant|>[ab<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
+  EXPECT_EQ(tokenize(conversation({"assistant ab", "user c", "assistant d"})),
+            "<|assistant|>[ab<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
 }
 
 TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseIsLearned) {
@@ -82,59 +85,83 @@ TEST(ConversationBuilder, CutsAsTruncationSays) {
   ConversationOptions options = toy_options();
   options.tokens_max = 7;
   const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
-  EXPECT_EQ(tokenize(row, options), "f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set data.truncation=left|right");
+  EXPECT_EQ(tokenize(row, options),
+            "f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set "
+            "data.truncation=left|right");
   options.truncation = Truncation::kLeft;
-  EXPECT_EQ(tokenize(row, options), "<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");  // the first token that is left is not learned
+  EXPECT_EQ(tokenize(row, options),
+            "<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");  // the first token that is left is
+                                                                // not learned
   options.truncation = Truncation::kRight;
   EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>");
 }
 
 TEST(ConversationBuilder, RowsWithNothingToLearnAreNamed) {
-  EXPECT_NE(tokenize(conversation({"user a", "system b"})).find("f:3: nothing to learn: no message is the assistant's"), std::string::npos);
+  EXPECT_NE(tokenize(conversation({"user a", "system b"}))
+                .find("f:3: nothing to learn: no message is the assistant's"),
+            std::string::npos);
   DataRow row = conversation({"user a"});
   row.prompt = "a";
-  EXPECT_NE(tokenize(row).find("f:3: nothing to learn: the row has a prompt and no response (data.response_key)"), std::string::npos);
+  EXPECT_NE(tokenize(row).find(
+                "f:3: nothing to learn: the row has a prompt and no response (data.response_key)"),
+            std::string::npos);
 }
 
 // As Qwen3's template drops the thoughts of earlier turns.
-TEST(ConversationBuilder, ATemplateThatRewritesEarlierTurnsIsAnErrorUnlessMessagesAreRenderedByThemselves) {
+TEST(ConversationBuilder,
+     ATemplateThatRewritesEarlierTurnsIsAnErrorUnlessMessagesAreRenderedByThemselves) {
   ConversationOptions options = toy_options();
-  options.chat_template = "{% for message in messages %}{{ '<|' + message.role + '|>' + (message.content if loop.last or message.role == 'user' else message.content[1:]) + '<|end|>' }}{% endfor %}"
-                          "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+  options.chat_template =
+      "{% for message in messages %}{{ '<|' + message.role + '|>' + (message.content if loop.last "
+      "or message.role == 'user' else message.content[1:]) + '<|end|>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
   const DataRow row = conversation({"user a", "assistant bc", "user d", "assistant ef"});
   const std::string told = tokenize(row, options);
   EXPECT_NE(told.find("f:3: message 4"), std::string::npos) << told;
   EXPECT_NE(told.find("data.ignore_input_ids_mismatch=true"), std::string::npos) << told;
   options.message_by_message = true;
-  EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[bc<|end|>]<|user|>d<|end|><|assistant|>[ef<|end|>]");
+  EXPECT_EQ(tokenize(row, options),
+            "<|user|>a<|end|><|assistant|>[bc<|end|>]<|user|>d<|end|><|assistant|>[ef<|end|>]");
 }
 
-// A system prompt that a template puts before every conversation comes once; and both ways agree where the template is plain.
+// A system prompt that a template puts before every conversation comes once; and both ways agree
+// where the template is plain.
 TEST(ConversationBuilder, MessagesByThemselvesAreTheConversation) {
   ConversationOptions options = toy_options();
-  options.chat_template = "{% if messages[0].role != 'system' %}{{ 'be good' }}{% endif %}" + toy_chat_template();
+  options.chat_template =
+      "{% if messages[0].role != 'system' %}{{ 'be good' }}{% endif %}" + toy_chat_template();
   const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
   const std::string grown = tokenize(row, options);
-  EXPECT_EQ(grown, "be good<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
+  EXPECT_EQ(
+      grown,
+      "be good<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
   options.message_by_message = true;
   EXPECT_EQ(tokenize(row, options), grown);
 }
 
-// In the styles that published models ship: answers are learned whole, questions not at all, and the pieces are the conversation.
+// In the styles that published models ship: answers are learned whole, questions not at all, and
+// the pieces are the conversation.
 TEST(ConversationBuilder, PublishedStylesOfTemplates) {
-  const auto tokenizer = Tokenizer::load(testing::tokenizer_fixtures() / "tokenizers" / "qwen2_split_nfc");
+  const auto tokenizer =
+      Tokenizer::load(testing::tokenizer_fixtures() / "tokenizers" / "qwen2_split_nfc");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/text/template_style_cases.json");
   const ordered_json all = ordered_json::parse(file);
-  const DataRow row = conversation({"user Is it cold?", "assistant Very cold.", "user And at sea?", "assistant Colder still!"});
+  const DataRow row = conversation(
+      {"user Is it cold?", "assistant Very cold.", "user And at sea?", "assistant Colder still!"});
   int seen = 0;
   for (const ordered_json& item : all.at("styles")) {
     const std::string style = item.at("style");
-    if (style != "llama_tools" && style != "mistral_calls" && style != "documents" && style != "reasoning") continue;
+    if (style != "llama_tools" && style != "mistral_calls" && style != "documents" &&
+        style != "reasoning")
+      continue;
     ++seen;
-    ConversationOptions options{.tokens_max = 4096, .chat_template = item.at("template").get<std::string>()};
+    ConversationOptions options{.tokens_max = 4096,
+                                .chat_template = item.at("template").get<std::string>()};
     for (const auto& [name, value] : all.at("variables").items()) {
-      if (name != "messages" && name != "tools" && name != "documents" && name != "add_generation_prompt") options.template_variables[name] = value;
+      if (name != "messages" && name != "tools" && name != "documents" &&
+          name != "add_generation_prompt")
+        options.template_variables[name] = value;
     }
     // It writes empty thoughts into the last answer only, as Qwen3's does.
     options.message_by_message = style == "reasoning";
@@ -144,7 +171,9 @@ TEST(ConversationBuilder, PublishedStylesOfTemplates) {
     ASSERT_TRUE(tokens.ok()) << style << ": " << tokens.status().to_string();
     std::string learned;
     std::string given;
-    for (std::size_t i = 0; i < tokens->ids.size(); ++i) (tokens->learned[i] != 0 ? learned : given) += tokenizer->decode(std::vector<std::int32_t>{tokens->ids[i]}, false);
+    for (std::size_t i = 0; i < tokens->ids.size(); ++i)
+      (tokens->learned[i] != 0 ? learned : given) +=
+          tokenizer->decode(std::vector<std::int32_t>{tokens->ids[i]}, false);
     for (const char* answer : {"Very cold.", "Colder still!"}) {
       EXPECT_NE(learned.find(answer), std::string::npos) << style << ": " << learned;
       EXPECT_EQ(given.find(answer), std::string::npos) << style << ": " << given;
@@ -159,7 +188,9 @@ TEST(ConversationBuilder, PublishedStylesOfTemplates) {
 
 TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {
   ConversationOptions options = toy_options();
-  options.chat_template = "{% if tools %}{{ tools[0] }}{% endif %}{% if enable_thinking %}{{ 'deep' }}{% endif %}" + toy_chat_template();
+  options.chat_template =
+      "{% if tools %}{{ tools[0] }}{% endif %}{% if enable_thinking %}{{ 'deep' }}{% endif %}" +
+      toy_chat_template();
   DataRow row = conversation({"user a", "assistant b"});
   EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]");
   options.thinking_given = options.thinking = true;

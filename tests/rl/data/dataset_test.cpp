@@ -45,26 +45,43 @@ TEST(Dataset, ReadsSimpleRows) {
 }
 
 TEST(Dataset, DamagedLinesNameFileAndLine) {
-  EXPECT_EQ(complaint(R"({"question":"x","answer":"y"})"), "f.jsonl:7: no key 'prompt' (data.prompt_key); it has 'question', 'answer'");
+  EXPECT_EQ(complaint(R"({"question":"x","answer":"y"})"),
+            "f.jsonl:7: no key 'prompt' (data.prompt_key); it has 'question', 'answer'");
   EXPECT_EQ(complaint(R"({"prompt":"x")").substr(0, 20), "f.jsonl:7: not JSON:");
   EXPECT_EQ(complaint("[1]"), "f.jsonl:7: a row must be an object, it is a list");
-  EXPECT_EQ(complaint(R"({"prompt":5})"), "f.jsonl:7: 'prompt' must be a text or a list of messages, it is a number");
+  EXPECT_EQ(complaint(R"({"prompt":5})"),
+            "f.jsonl:7: 'prompt' must be a text or a list of messages, it is a number");
   EXPECT_EQ(complaint(R"({"prompt":[]})"), "f.jsonl:7: 'prompt' is an empty list of messages");
-  EXPECT_EQ(complaint(R"({"prompt":["hi"]})"), "f.jsonl:7: 'prompt': message 1 must be an object with role and content, it is a string");
-  EXPECT_EQ(complaint(R"({"prompt":[{"content":"hi"}]})"), "f.jsonl:7: 'prompt': message 1 has no 'role'");
-  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user"}]})"), "f.jsonl:7: 'prompt': message 1 has no 'content'");
-  EXPECT_EQ(complaint(R"({"prompt":[{"role":7,"content":"a"}]})"), "f.jsonl:7: 'prompt': message 1: 'role' must be a text, it is a number");
-  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":7}]})"), "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is a number");
-  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":null}]})"), "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
-  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[]}],"answer":"b"})"), "");
-  EXPECT_EQ(complaint(R"({"prompt":"x","response":1})"), "f.jsonl:7: 'response' must be a text, it is a number");
+  EXPECT_EQ(
+      complaint(R"({"prompt":["hi"]})"),
+      "f.jsonl:7: 'prompt': message 1 must be an object with role and content, it is a string");
+  EXPECT_EQ(complaint(R"({"prompt":[{"content":"hi"}]})"),
+            "f.jsonl:7: 'prompt': message 1 has no 'role'");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user"}]})"),
+            "f.jsonl:7: 'prompt': message 1 has no 'content'");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":7,"content":"a"}]})"),
+            "f.jsonl:7: 'prompt': message 1: 'role' must be a text, it is a number");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":7}]})"),
+            "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is a "
+            "number");
+  EXPECT_EQ(
+      complaint(R"({"prompt":[{"role":"user","content":null}]})"),
+      "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
+  EXPECT_EQ(
+      complaint(
+          R"({"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[]}],"answer":"b"})"),
+      "");
+  EXPECT_EQ(complaint(R"({"prompt":"x","response":1})"),
+            "f.jsonl:7: 'response' must be a text, it is a number");
   EXPECT_EQ(complaint(R"({"prompt":)" + std::string(100'000, '[')).substr(0, 10), "f.jsonl:7:");
   const TempFile file("{\"prompt\":\"a\"}\n\n{\"prompt\":\"b\"}\n{\"x\":1}\n");
-  EXPECT_EQ(load({file.path()}).status().message(), file.path() + ":4: no key 'prompt' (data.prompt_key); it has 'x'");
+  EXPECT_EQ(load({file.path()}).status().message(),
+            file.path() + ":4: no key 'prompt' (data.prompt_key); it has 'x'");
 }
 
 TEST(Dataset, JoinsFilesInOrder) {
-  const TempFile first("\xEF\xBB\xBF{\"prompt\":\"a\"}\r\n{\"prompt\":\"b\"}"), second("\n{\"prompt\":\"c\"}\n");
+  const TempFile first("\xEF\xBB\xBF{\"prompt\":\"a\"}\r\n{\"prompt\":\"b\"}"),
+      second("\n{\"prompt\":\"c\"}\n");
   const auto dataset = load({first.path(), second.path()});
   ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
   ASSERT_EQ(dataset->size(), 3);
@@ -79,7 +96,9 @@ TEST(Dataset, JoinsFilesInOrder) {
 TEST(Dataset, MissingEmptyAndUnreadableFilesAreErrors) {
   EXPECT_EQ(load({"/nonexistent/a.jsonl"}).status().code(), ErrorCode::kNotFound);
   EXPECT_EQ(load({}).status().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(load({"/tmp"}).status().message(), "data file /tmp: is a folder, and not one of save_to_disk: it has neither state.json nor dataset_dict.json");
+  EXPECT_EQ(load({"/tmp"}).status().message(),
+            "data file /tmp: is a folder, and not one of save_to_disk: it has neither state.json "
+            "nor dataset_dict.json");
   EXPECT_EQ(load({"a.parquet"}).status().code(), ErrorCode::kNotFound);
   const TempFile empty("\n \n");
   EXPECT_EQ(load({empty.path()}).status().message(), "the data set is empty: " + empty.path());
@@ -87,7 +106,8 @@ TEST(Dataset, MissingEmptyAndUnreadableFilesAreErrors) {
   DatasetOptions options;
   options.files = {long_line.path()};
   options.row_bytes_max = 1000;
-  EXPECT_EQ(Dataset::load(options).status().message(), long_line.path() + ":1: longer than 1000 bytes");
+  EXPECT_EQ(Dataset::load(options).status().message(),
+            long_line.path() + ":1: longer than 1000 bytes");
   options = {};
   options.name = "toys";
   EXPECT_EQ(Dataset::load(options).status().code(), ErrorCode::kInvalidArgument);
@@ -97,17 +117,21 @@ TEST(Dataset, OptionsComeFromTheConfiguration) {
   const auto none = Config::load({std::nullopt, {}});
   EXPECT_EQ(dataset_options(*none, Split::kTrain).status().code(), ErrorCode::kNotFound);
   EXPECT_EQ(*dataset_options(*none, Split::kValidation), std::nullopt);
-  const auto files = Config::load({std::nullopt, {"data.train_files=[a,b]", "data.prompt_key=q", "data.train_max_samples=5"}});
+  const auto files = Config::load(
+      {std::nullopt, {"data.train_files=[a,b]", "data.prompt_key=q", "data.train_max_samples=5"}});
   const auto options = *dataset_options(*files, Split::kTrain);
   EXPECT_EQ(options->files, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(options->mapping.prompt, "q");
   EXPECT_EQ(options->rows_max, 5);
   EXPECT_EQ(*dataset_options(*files, Split::kValidation), std::nullopt);
   EXPECT_EQ((*dataset_options(*files, Split::kDemonstrations))->files, options->files);
-  const auto demonstrations = Config::load({std::nullopt, {"data.dataset_name=toy", "data.sft_files=c"}});
-  EXPECT_EQ((*dataset_options(*demonstrations, Split::kDemonstrations))->files, (std::vector<std::string>{"c"}));
+  const auto demonstrations =
+      Config::load({std::nullopt, {"data.dataset_name=toy", "data.sft_files=c"}});
+  EXPECT_EQ((*dataset_options(*demonstrations, Split::kDemonstrations))->files,
+            (std::vector<std::string>{"c"}));
   EXPECT_EQ((*dataset_options(*demonstrations, Split::kTrain))->name, "toy");
-  const auto toy = Config::load({std::nullopt, {"data.dataset_name=toy", "data.toy.rows=10", "data.toy.task=copy"}});
+  const auto toy = Config::load(
+      {std::nullopt, {"data.dataset_name=toy", "data.toy.rows=10", "data.toy.task=copy"}});
   const auto train = Dataset::load(**dataset_options(*toy, Split::kTrain));
   const auto held_out = Dataset::load(**dataset_options(*toy, Split::kValidation));
   ASSERT_TRUE(train.ok() && held_out.ok());

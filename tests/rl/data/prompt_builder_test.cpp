@@ -39,7 +39,8 @@ TEST(PromptBuilder, TheToyTokenizerGivesOneIdPerCharacter) {
   const auto ids = tokenizer.encode(toy_characters(), false);
   ASSERT_TRUE(ids.ok());
   ASSERT_EQ(ids->size(), toy_characters().size());
-  for (std::size_t i = 0; i < ids->size(); ++i) EXPECT_EQ((*ids)[i], static_cast<std::int32_t>(4 + i));
+  for (std::size_t i = 0; i < ids->size(); ++i)
+    EXPECT_EQ((*ids)[i], static_cast<std::int32_t>(4 + i));
   EXPECT_EQ(tokenizer.decode(*ids, true), toy_characters());
 }
 
@@ -50,7 +51,8 @@ TEST(PromptBuilder, RendersAndEncodesToyChats) {
   const Dataset dataset = make_toy_dataset({});
   const DataRow& row = dataset.row(0);
   const std::string text = *builder->text(row);
-  EXPECT_EQ(text, "<|user|>" + row.prompt[0].at("content").get<std::string>() + "<|end|><|assistant|>");
+  EXPECT_EQ(text,
+            "<|user|>" + row.prompt[0].at("content").get<std::string>() + "<|end|><|assistant|>");
   const auto ids = builder->ids(row);
   ASSERT_TRUE(ids.ok()) << ids.status().to_string();
   EXPECT_EQ(ids->size(), 3 + row.prompt[0].at("content").get<std::string>().size());
@@ -77,7 +79,8 @@ TEST(PromptBuilder, OverlongPromptsAreErrorsOrFiltered) {
   const auto strict = PromptBuilder::create(tokenizer, options);
   EXPECT_EQ(*strict->ids(plain_row("abcd")), (Ids{5, 6, 7, 8}));
   EXPECT_EQ(strict->ids(plain_row("abcde")).status().message(),
-            "f:3: the prompt has 5 tokens, data.max_prompt_length is 4: raise it, or set data.truncation=left|right|middle, or "
+            "f:3: the prompt has 5 tokens, data.max_prompt_length is 4: raise it, or set "
+            "data.truncation=left|right|middle, or "
             "data.filter_overlong_prompts=true");
   EXPECT_EQ(strict->filter(Dataset({plain_row("abcde")}))->size(), 1);
   options.filter_overlong = true;
@@ -96,7 +99,10 @@ TEST(PromptBuilder, ChatsNeedATemplate) {
   const auto builder = PromptBuilder::create(tokenizer, PromptOptions{});
   ASSERT_TRUE(builder.ok());
   const Dataset dataset = make_toy_dataset({});
-  EXPECT_NE(builder->ids(dataset.row(0)).status().message().find("toy:1: the prompt is a chat, and the model has no chat template"),
+  EXPECT_NE(builder->ids(dataset.row(0))
+                .status()
+                .message()
+                .find("toy:1: the prompt is a chat, and the model has no chat template"),
             std::string::npos);
   PromptOptions options;
   options.chat_template = "{% if %}";
@@ -107,8 +113,9 @@ TEST(PromptBuilder, ChatsNeedATemplate) {
 }
 
 TEST(PromptBuilder, OptionsComeFromTheConfiguration) {
-  const auto config = Config::load(
-      {std::nullopt, {"data.max_prompt_length=7", "data.truncation=left", "+data.apply_chat_template_kwargs.enable_thinking=false"}});
+  const auto config = Config::load({std::nullopt,
+                                    {"data.max_prompt_length=7", "data.truncation=left",
+                                     "+data.apply_chat_template_kwargs.enable_thinking=false"}});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   const auto options = PromptOptions::from_config(*config);
   ASSERT_TRUE(options.ok());
@@ -129,7 +136,8 @@ TEST(PromptBuilder, RendersSmolLm2sTemplate) {
   const auto text = builder->text(row);
   ASSERT_TRUE(text.ok()) << text.status().to_string();
   EXPECT_EQ(*text,
-            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
+            "Face<|im_end|>\n"
             "<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_TRUE(builder->ids(row).ok());
 }

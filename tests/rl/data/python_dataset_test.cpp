@@ -18,8 +18,11 @@ class PythonDatasetTest : public ::testing::Test {
     return folder_.file(name);
   }
 
-  runtime::Result<Dataset> load(const std::string& path, const std::string& name, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> overrides{"data.train_files=" + folder_.file("data.txt"), "data.custom_cls.path=" + path, "data.custom_cls.name=" + name};
+  runtime::Result<Dataset> load(const std::string& path, const std::string& name,
+                                const std::vector<std::string>& more = {}) {
+    std::vector<std::string> overrides{"data.train_files=" + folder_.file("data.txt"),
+                                       "data.custom_cls.path=" + path,
+                                       "data.custom_cls.name=" + name};
     overrides.insert(overrides.end(), more.begin(), more.end());
     const auto config = Config::load({std::nullopt, overrides});
     if (!config.ok()) return config.status();
@@ -101,22 +104,50 @@ class Forks:
 TEST_F(PythonDatasetTest, WhatGoesWrongIsNamed) {
   write("data.txt", "1+2\nno sum\n");
   const std::string file = write("sums.py", kSums);
-  const auto told = [&](const std::string& path, const std::string& name) { return load(path, name).status().to_string(); };
+  const auto told = [&](const std::string& path, const std::string& name) {
+    return load(path, name).status().to_string();
+  };
   EXPECT_NE(told(folder_.file("none.py"), "Sums").find("there is no file"), std::string::npos);
-  EXPECT_NE(told(file, "Other").find("has no class 'Other'; it has Sums, Stream"), std::string::npos) << told(file, "Other");
+  EXPECT_NE(told(file, "Other").find("has no class 'Other'; it has Sums, Stream"),
+            std::string::npos)
+      << told(file, "Other");
   EXPECT_NE(told(file, "Sums").find("ValueError"), std::string::npos) << told(file, "Sums");
-  EXPECT_NE(told(write("syntax.py", "class Sums(:\n"), "Sums").find("SyntaxError"), std::string::npos);
-  EXPECT_NE(told(write("list.py", "class Rows(list):\n    def __init__(self, data_files):\n        self.append(5)\n"), "Rows").find("row 1 is a int, not a dict"), std::string::npos)
+  EXPECT_NE(told(write("syntax.py", "class Sums(:\n"), "Sums").find("SyntaxError"),
+            std::string::npos);
+  EXPECT_NE(
+      told(
+          write("list.py",
+                "class Rows(list):\n    def __init__(self, data_files):\n        self.append(5)\n"),
+          "Rows")
+          .find("row 1 is a int, not a dict"),
+      std::string::npos)
       << told(folder_.file("list.py"), "Rows");
-  EXPECT_NE(told(write("ends.py", "import os\nclass Rows:\n    def __init__(self, data_files):\n        os._exit(3)\n"), "Rows").find("ended after 0 of them"), std::string::npos);
-  EXPECT_NE(told(write("column.py", "class Rows(list):\n    def __init__(self, data_files):\n        self.append({'text': 'a'})\n"), "Rows").find("no key 'prompt'"), std::string::npos)
+  EXPECT_NE(
+      told(
+          write(
+              "ends.py",
+              "import os\nclass Rows:\n    def __init__(self, data_files):\n        os._exit(3)\n"),
+          "Rows")
+          .find("ended after 0 of them"),
+      std::string::npos);
+  EXPECT_NE(told(write("column.py",
+                       "class Rows(list):\n    def __init__(self, data_files):\n        "
+                       "self.append({'text': 'a'})\n"),
+                 "Rows")
+                .find("no key 'prompt'"),
+            std::string::npos)
       << told(folder_.file("column.py"), "Rows");
-  EXPECT_NE(told(write("none.py", "class Rows(list):\n    def __init__(self, data_files):\n        pass\n"), "Rows").find("the data set is empty"), std::string::npos);
+  EXPECT_NE(told(write("none.py",
+                       "class Rows(list):\n    def __init__(self, data_files):\n        pass\n"),
+                 "Rows")
+                .find("the data set is empty"),
+            std::string::npos);
 }
 
 TEST_F(PythonDatasetTest, ABuiltInDataSetHasNoFilesToMakeRowsOf) {
   const auto both = load(write("sums.py", kSums), "Sums", {"data.dataset_name=toy"});
-  EXPECT_NE(both.status().message().find("data.dataset_name=toy"), std::string::npos) << both.status().to_string();
+  EXPECT_NE(both.status().message().find("data.dataset_name=toy"), std::string::npos)
+      << both.status().to_string();
 }
 
 TEST_F(PythonDatasetTest, AnInterpreterThatIsNotThereIsNamed) {
@@ -125,7 +156,8 @@ TEST_F(PythonDatasetTest, AnInterpreterThatIsNotThereIsNamed) {
   const auto dataset = load(file, "Sums");
   ::unsetenv("STARLING_PYTHON");
   EXPECT_EQ(dataset.status().code(), runtime::ErrorCode::kUnavailable);
-  EXPECT_NE(dataset.status().message().find("/no/such/python"), std::string::npos) << dataset.status().to_string();
+  EXPECT_NE(dataset.status().message().find("/no/such/python"), std::string::npos)
+      << dataset.status().to_string();
 }
 
 }  // namespace

@@ -76,12 +76,21 @@ class PythonSamplerTest : public ::testing::Test {
  protected:
   static Dataset rows(std::int64_t count) {
     std::vector<DataRow> made;
-    for (std::int64_t i = 0; i < count; ++i) made.push_back({.prompt = "?", .ground_truth = "", .data_source = "", .extra = nullptr, .response = {}, .where = "r", .difficulty = static_cast<double>(i)});
+    for (std::int64_t i = 0; i < count; ++i)
+      made.push_back({.prompt = "?",
+                      .ground_truth = "",
+                      .data_source = "",
+                      .extra = nullptr,
+                      .response = {},
+                      .where = "r",
+                      .difficulty = static_cast<double>(i)});
     return Dataset(std::move(made));
   }
 
-  runtime::Result<std::unique_ptr<RowOrder>> order(const std::string& name, std::int64_t count = 10) const {
-    return make_python_order(rows(count), {.path = file_.path(), .name = name, .config = {{"seed", 5}}});
+  runtime::Result<std::unique_ptr<RowOrder>> order(const std::string& name,
+                                                   std::int64_t count = 10) const {
+    return make_python_order(rows(count),
+                             {.path = file_.path(), .name = name, .config = {{"seed", 5}}});
   }
 
   testing::TempFile file_{kClasses, ".py"};
@@ -120,9 +129,12 @@ TEST_F(PythonSamplerTest, ResumesInTheMiddleOfAnEpoch) {
 TEST_F(PythonSamplerTest, ACurriculumIsToldOfTheScoresAndKeepsWhatItLearned) {
   const auto one = *order("Hardest");
   EXPECT_EQ(*one->next(2), (std::vector<std::int64_t>{0, 0}));
-  ASSERT_TRUE(one->learn(std::vector<RowOutcome>{{.row = 0, .score = 0.25, .response_tokens = 3}, {.row = 0, .score = 0.5, .response_tokens = 4}}).ok());
+  ASSERT_TRUE(one->learn(std::vector<RowOutcome>{{.row = 0, .score = 0.25, .response_tokens = 3},
+                                                 {.row = 0, .score = 0.5, .response_tokens = 4}})
+                  .ok());
   EXPECT_EQ(*one->next(1), std::vector<std::int64_t>{1});
-  ASSERT_TRUE(one->learn(std::vector<RowOutcome>{{.row = 1, .score = 1.0, .response_tokens = 3}}).ok());
+  ASSERT_TRUE(
+      one->learn(std::vector<RowOutcome>{{.row = 1, .score = 1.0, .response_tokens = 3}}).ok());
   const auto other = *order("Hardest");
   ASSERT_TRUE(other->resume(nlohmann::json::parse(one->position().dump())).ok());
   EXPECT_EQ(*one->next(1), std::vector<std::int64_t>{2});
@@ -147,11 +159,20 @@ TEST_F(PythonSamplerTest, WhatGoesWrongIsTold) {
     const auto batch = (*made)->next(3);
     return batch.ok() ? std::string() : std::string(batch.status().message());
   };
-  EXPECT_NE(message("Beyond").find("gave row 99, and there are 10"), std::string::npos) << message("Beyond");
-  EXPECT_NE(message("Few").find("an epoch of the sampler has 2 rows, which is no batch of 3"), std::string::npos) << message("Few");
-  EXPECT_NE(message("Raises").find("ValueError: no luck today"), std::string::npos) << message("Raises");
-  EXPECT_NE(message("Absent").find("has no class 'Absent'; it has Shuffled, Hardest"), std::string::npos) << message("Absent");
-  EXPECT_EQ(make_python_order(rows(2), {.path = "/nowhere.py", .name = "A", .config = {}}).status().code(), runtime::ErrorCode::kNotFound);
+  EXPECT_NE(message("Beyond").find("gave row 99, and there are 10"), std::string::npos)
+      << message("Beyond");
+  EXPECT_NE(message("Few").find("an epoch of the sampler has 2 rows, which is no batch of 3"),
+            std::string::npos)
+      << message("Few");
+  EXPECT_NE(message("Raises").find("ValueError: no luck today"), std::string::npos)
+      << message("Raises");
+  EXPECT_NE(message("Absent").find("has no class 'Absent'; it has Shuffled, Hardest"),
+            std::string::npos)
+      << message("Absent");
+  EXPECT_EQ(make_python_order(rows(2), {.path = "/nowhere.py", .name = "A", .config = {}})
+                .status()
+                .code(),
+            runtime::ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -36,8 +36,10 @@ TEST(RowFeed, GoesOnWhereItWasAndNotInOtherData) {
 }
 
 TEST(RowFeed, FewerRowsThanABatchNameTheKey) {
-  const auto feed = RowFeed::create(ten_rows(), {.batch_rows = 11, .batch_key = "data.gen_batch_size"});
-  EXPECT_NE(feed.status().message().find("set data.gen_batch_size"), std::string::npos) << feed.status().message();
+  const auto feed =
+      RowFeed::create(ten_rows(), {.batch_rows = 11, .batch_key = "data.gen_batch_size"});
+  EXPECT_NE(feed.status().message().find("set data.gen_batch_size"), std::string::npos)
+      << feed.status().message();
 }
 
 }  // namespace

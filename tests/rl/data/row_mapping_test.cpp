@@ -10,7 +10,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string file(const std::string& name) { return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name; }
+std::string file(const std::string& name) {
+  return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name;
+}
 
 runtime::Result<Dataset> load(std::vector<std::string> overrides) {
   const auto config = Config::load({std::nullopt, std::move(overrides)});
@@ -21,15 +23,22 @@ runtime::Result<Dataset> load(std::vector<std::string> overrides) {
 }
 
 TEST(RowMapping, Gsm8kAsItIsPublished) {
-  const auto rows = load({"data.train_files=" + file("gsm8k.jsonl"), R"(data.prompt_template='Question: {question}\nAnswer:')", "data.columns.response=answer", "data.answer_after='####'"});
+  const auto rows = load({"data.train_files=" + file("gsm8k.jsonl"),
+                          R"(data.prompt_template='Question: {question}\nAnswer:')",
+                          "data.columns.response=answer", "data.answer_after='####'"});
   ASSERT_TRUE(rows.ok()) << rows.status().to_string();
   ASSERT_EQ(rows->size(), 4);
   EXPECT_EQ(rows->row(3).prompt, "Question: What is 3+3?\nAnswer:");
   EXPECT_EQ(rows->row(3).ground_truth, "6");
   EXPECT_EQ(rows->row(3).response, "3+3=<<3+3=6>>6\n#### 6");
-  const auto chat = load({"data.train_files=" + file("gsm8k.jsonl"), "data.columns.prompt=question", "data.columns.answer=answer", "data.prompt_form=chat", "data.system_prompt=Think."});
+  const auto chat =
+      load({"data.train_files=" + file("gsm8k.jsonl"), "data.columns.prompt=question",
+            "data.columns.answer=answer", "data.prompt_form=chat", "data.system_prompt=Think."});
   ASSERT_TRUE(chat.ok()) << chat.status().to_string();
-  EXPECT_EQ(chat->row(1).prompt, ordered_json::parse(R"([{"role": "system", "content": "Think."}, {"role": "user", "content": "What is 1+1?"}])"));
+  EXPECT_EQ(
+      chat->row(1).prompt,
+      ordered_json::parse(
+          R"([{"role": "system", "content": "Think."}, {"role": "user", "content": "What is 1+1?"}])"));
 }
 
 TEST(RowMapping, Oasst1TreesBecomeChats) {
@@ -38,48 +47,86 @@ TEST(RowMapping, Oasst1TreesBecomeChats) {
   ASSERT_EQ(rows->size(), 2);
   EXPECT_EQ(rows->row(0).prompt, ordered_json::parse(R"([{"role": "user", "content": "Hi"}])"));
   EXPECT_EQ(rows->row(0).response, "Good");
-  EXPECT_EQ(rows->row(1).prompt, ordered_json::parse(R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Good"}, {"role": "user", "content": "More?"}])"));
+  EXPECT_EQ(
+      rows->row(1).prompt,
+      ordered_json::parse(
+          R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Good"}, {"role": "user", "content": "More?"}])"));
   EXPECT_EQ(rows->row(1).response, "Yes");
-  const testing::TempFile circle("{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n{\"id\":\"b\",\"parent_id\":\"a\",\"role\":\"assistant\",\"text\":\"y\"}\n");
-  EXPECT_EQ(load({"data.train_files=" + circle.path(), "data.conversations=tree"}).status().message(), circle.path() + ":1: its parents go round in a circle");
-  const testing::TempFile orphan("{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n");
-  EXPECT_EQ(load({"data.train_files=" + orphan.path(), "data.conversations=tree"}).status().message(), orphan.path() + ":1: its parent 'b' is not in the data: give all files of the trees");
+  const testing::TempFile circle(
+      "{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n{\"id\":\"b\",\"parent_"
+      "id\":\"a\",\"role\":\"assistant\",\"text\":\"y\"}\n");
+  EXPECT_EQ(
+      load({"data.train_files=" + circle.path(), "data.conversations=tree"}).status().message(),
+      circle.path() + ":1: its parents go round in a circle");
+  const testing::TempFile orphan(
+      "{\"id\":\"a\",\"parent_id\":\"b\",\"role\":\"user\",\"text\":\"x\"}\n");
+  EXPECT_EQ(
+      load({"data.train_files=" + orphan.path(), "data.conversations=tree"}).status().message(),
+      orphan.path() + ":1: its parent 'b' is not in the data: give all files of the trees");
 }
 
 TEST(RowMapping, ConversationsEndWithTheResponse) {
-  const testing::TempFile chats(R"({"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}]})" "\n");
-  const auto rows = load({"data.train_files=" + chats.path(), "data.conversations=messages", "data.prompt_key=conversations"});
+  const testing::TempFile chats(
+      R"({"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}]})"
+      "\n");
+  const auto rows = load({"data.train_files=" + chats.path(), "data.conversations=messages",
+                          "data.prompt_key=conversations"});
   ASSERT_TRUE(rows.ok()) << rows.status().to_string();
   EXPECT_EQ(rows->row(0).prompt, ordered_json::parse(R"([{"role": "user", "content": "q"}])"));
   EXPECT_EQ(rows->row(0).response, "a");
-  const testing::TempFile open(R"({"m":[{"role":"user","content":"q"}]})" "\n");
-  EXPECT_EQ(load({"data.train_files=" + open.path(), "data.conversations=messages", "data.prompt_key=m"}).status().message(),
-            open.path() + ":1: 'm': the last of two or more messages must be the assistant's (data.conversations=messages)");
+  const testing::TempFile open(R"({"m":[{"role":"user","content":"q"}]})"
+                               "\n");
+  EXPECT_EQ(
+      load({"data.train_files=" + open.path(), "data.conversations=messages", "data.prompt_key=m"})
+          .status()
+          .message(),
+      open.path() +
+          ":1: 'm': the last of two or more messages must be the assistant's "
+          "(data.conversations=messages)");
 }
 
 TEST(RowMapping, MistakesNameRowAndColumn) {
-  const std::string gsm8k = "data.train_files=" + file("gsm8k.jsonl"), at = file("gsm8k.jsonl") + ":1: ";
-  EXPECT_EQ(load({gsm8k, "data.columns.prompt=q"}).status().message(), at + "no key 'q' (data.prompt_key); it has 'question', 'answer'");
-  EXPECT_EQ(load({gsm8k, "data.columns.prompt=question", "data.columns.answer=a"}).status().message(), at + "no key 'a' (data.columns.answer); it has 'question', 'answer'");
-  EXPECT_EQ(load({gsm8k, "data.columns.prompt=question", "data.answer_after=THE"}).status().message(), at + "the answer has no 'THE' (data.answer_after)");
-  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q}'"}).status().message(), at + "data.prompt_template: no key 'q'; the row has 'question', 'answer'");
-  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q'"}).status().message(), at + "data.prompt_template: a '{' without its '}': write '{{' for a brace");
-  EXPECT_EQ(load({gsm8k, "data.columns.prompt=question", "data.system_prompt=x"}).status().message(), at + "data.system_prompt needs a chat: set data.prompt_form=chat");
+  const std::string gsm8k = "data.train_files=" + file("gsm8k.jsonl"),
+                    at = file("gsm8k.jsonl") + ":1: ";
+  EXPECT_EQ(load({gsm8k, "data.columns.prompt=q"}).status().message(),
+            at + "no key 'q' (data.prompt_key); it has 'question', 'answer'");
+  EXPECT_EQ(
+      load({gsm8k, "data.columns.prompt=question", "data.columns.answer=a"}).status().message(),
+      at + "no key 'a' (data.columns.answer); it has 'question', 'answer'");
+  EXPECT_EQ(
+      load({gsm8k, "data.columns.prompt=question", "data.answer_after=THE"}).status().message(),
+      at + "the answer has no 'THE' (data.answer_after)");
+  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q}'"}).status().message(),
+            at + "data.prompt_template: no key 'q'; the row has 'question', 'answer'");
+  EXPECT_EQ(load({gsm8k, "data.prompt_template='{q'"}).status().message(),
+            at + "data.prompt_template: a '{' without its '}': write '{{' for a brace");
+  EXPECT_EQ(
+      load({gsm8k, "data.columns.prompt=question", "data.system_prompt=x"}).status().message(),
+      at + "data.system_prompt needs a chat: set data.prompt_form=chat");
   EXPECT_FALSE(load({gsm8k, "data.columns.prompt=question", "data.prompt_template=x"}).ok());
 }
 
 TEST(RowMapping, RowsWithMoreThanTextAreRefused) {
   const auto map = [](const std::string& row, std::vector<std::string> overrides = {}) {
-    const auto mapping = RowMapping::from_config(*Config::load({std::nullopt, std::move(overrides)}));
+    const auto mapping =
+        RowMapping::from_config(*Config::load({std::nullopt, std::move(overrides)}));
     return map_row({ordered_json::parse(row), "f:1"}, *mapping).status();
   };
   EXPECT_EQ(map(R"({"prompt": "<image>What?", "images": [{"bytes": "x"}]})").message(),
-            "f:1: it has 'images', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
-  EXPECT_EQ(map(R"({"prompt": "a", "clips": ["x.mp4"]})", {"data.video_key=clips"}).code(), runtime::ErrorCode::kUnimplemented);
-  EXPECT_EQ(map(R"({"prompt": "a", "audios": "x.wav"})").code(), runtime::ErrorCode::kUnimplemented);
-  EXPECT_EQ(map(R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}]})").message(),
-            "f:1: 'prompt': message 1 has a part of type \"image\", and only text is read");
-  for (const char* row : {R"({"prompt": "a", "images": []})", R"({"prompt": "a", "images": null, "videos": "", "clips": ["x"]})", R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})"}) {
+            "f:1: it has 'images', and only text is read: take rows without, or train on their "
+            "text alone by data.image_key=null (video_key, audio_key)");
+  EXPECT_EQ(map(R"({"prompt": "a", "clips": ["x.mp4"]})", {"data.video_key=clips"}).code(),
+            runtime::ErrorCode::kUnimplemented);
+  EXPECT_EQ(map(R"({"prompt": "a", "audios": "x.wav"})").code(),
+            runtime::ErrorCode::kUnimplemented);
+  EXPECT_EQ(
+      map(R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}]})")
+          .message(),
+      "f:1: 'prompt': message 1 has a part of type \"image\", and only text is read");
+  for (const char* row :
+       {R"({"prompt": "a", "images": []})",
+        R"({"prompt": "a", "images": null, "videos": "", "clips": ["x"]})",
+        R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})"}) {
     EXPECT_TRUE(map(row).ok()) << row << ": " << map(row).message();
   }
   EXPECT_TRUE(map(R"({"prompt": "a", "images": ["x"]})", {"data.image_key=null"}).ok());

@@ -21,10 +21,13 @@ using nlohmann::ordered_json;
 using runtime::ErrorCode;
 using testing::TempFile;
 
-std::string file(const std::string& name) { return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name; }
+std::string file(const std::string& name) {
+  return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name;
+}
 
 /// All rows, read in order, which are checked to be those that the blocks have.
-runtime::Result<std::vector<RawRow>> read_all(const std::string& name, const RowSourceOptions& options = {}) {
+runtime::Result<std::vector<RawRow>> read_all(const std::string& name,
+                                              const RowSourceOptions& options = {}) {
   auto source = open_rows(name, options);
   if (!source.ok()) return source.status();
   std::vector<RawRow> rows;
@@ -36,9 +39,11 @@ runtime::Result<std::vector<RawRow>> read_all(const std::string& name, const Row
   }
   const auto blocks = (*source)->block_rows();
   if (!blocks.ok()) return blocks.status();
-  EXPECT_EQ(std::accumulate(blocks->begin(), blocks->end(), std::int64_t{0}), static_cast<std::int64_t>(rows.size()));
+  EXPECT_EQ(std::accumulate(blocks->begin(), blocks->end(), std::int64_t{0}),
+            static_cast<std::int64_t>(rows.size()));
   auto end = rows.end();
-  for (std::int64_t block = static_cast<std::int64_t>(blocks->size()) - 1; block >= 0; --block) {  // backwards: in no order that a stream has
+  for (std::int64_t block = static_cast<std::int64_t>(blocks->size()) - 1; block >= 0;
+       --block) {  // backwards: in no order that a stream has
     const auto read = (*source)->read_block(block);
     if (!read.ok()) return read.status();
     end -= static_cast<std::ptrdiff_t>(read->size());
@@ -63,7 +68,8 @@ std::vector<ordered_json> values(const std::string& name, const RowSourceOptions
 std::string complaint(const std::string& name) { return read_all(name).status().message(); }
 
 ordered_json verl_row(int i) {
-  const std::string sum = std::to_string(i) + "+" + std::to_string(i), twice = std::to_string(2 * i);
+  const std::string sum = std::to_string(i) + "+" + std::to_string(i),
+                    twice = std::to_string(2 * i);
   return {{"data_source", "openai/gsm8k"},
           {"prompt", {{{"content", "What is " + sum + "? Žluťoučký kůň"}, {"role", "user"}}}},
           {"ability", "math"},
@@ -74,7 +80,9 @@ ordered_json verl_row(int i) {
 // The order of an object's fields is the file's.
 void expect_verl_rows(const std::vector<ordered_json>& rows, int first, int count) {
   ASSERT_EQ(rows.size(), static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) EXPECT_EQ(nlohmann::json(rows[static_cast<std::size_t>(i)]), nlohmann::json(verl_row(first + i)));
+  for (int i = 0; i < count; ++i)
+    EXPECT_EQ(nlohmann::json(rows[static_cast<std::size_t>(i)]),
+              nlohmann::json(verl_row(first + i)));
 }
 
 TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
@@ -85,7 +93,8 @@ TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
   const auto rows = read_all(file("verl_snappy.parquet"));
   ASSERT_TRUE(rows.ok());
   EXPECT_EQ((*rows)[9].where, file("verl_snappy.parquet") + ": row 10");
-  EXPECT_EQ(*(*open_rows(file("verl_snappy.parquet")))->block_rows(), (std::vector<std::int64_t>{4, 4, 2}));
+  EXPECT_EQ(*(*open_rows(file("verl_snappy.parquet")))->block_rows(),
+            (std::vector<std::int64_t>{4, 4, 2}));
   DatasetOptions options;
   options.files = {file("verl_snappy.parquet")};
   const auto dataset = Dataset::load(options);
@@ -110,8 +119,11 @@ TEST(RowSource, FilesWithoutRowsAreNamed) {
 }
 
 TEST(RowSource, ReadsEveryTypeAndMissingValues) {
-  const ordered_json first = {{"int8", -8}, {"uint64", UINT64_MAX}, {"float", 0.5}, {"bool", true}, {"text", "a"}, {"bytes", "xyz"}, {"day", "2024-02-29"}, {"decimal", "1.25"},
-                              {"dictionary", "x"}, {"list", {1, nullptr}}, {"fixed", {1, 2}}, {"map", {{"k", 1}}}, {"null", nullptr}};
+  const ordered_json first = {{"int8", -8},           {"uint64", UINT64_MAX}, {"float", 0.5},
+                              {"bool", true},         {"text", "a"},          {"bytes", "xyz"},
+                              {"day", "2024-02-29"},  {"decimal", "1.25"},    {"dictionary", "x"},
+                              {"list", {1, nullptr}}, {"fixed", {1, 2}},      {"map", {{"k", 1}}},
+                              {"null", nullptr}};
   for (const char* name : {"types.parquet", "types.arrow"}) {
     SCOPED_TRACE(name);
     const auto rows = values(file(name));
@@ -124,14 +136,20 @@ TEST(RowSource, ReadsEveryTypeAndMissingValues) {
 TEST(RowSource, ReadsFoldersOfSaveToDisk) {
   expect_verl_rows(values(file("saved")), 0, 10);
   expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "train"}), 0, 6);
-  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "validation"}), 6, 4);  // there it is called test
+  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "validation"}), 6,
+                   4);  // there it is called test
   expect_verl_rows(values(file("splits/test")), 6, 4);
-  EXPECT_EQ(complaint(file("splits")), "data folder " + file("splits") + ": it has several splits (train, test): name one, as " + file("splits/train"));
+  EXPECT_EQ(complaint(file("splits")), "data folder " + file("splits") +
+                                           ": it has several splits (train, test): name one, as " +
+                                           file("splits/train"));
 }
 
 TEST(RowSource, ReadsJsonLists) {
-  const TempFile list("\xEF\xBB\xBF [ {\"a\": \"}],[\\\"\"},\n{\"a\": [1, {\"b\": 2}]} ]\n", ".json");
-  EXPECT_EQ(values(list.path()), (std::vector<ordered_json>{{{"a", "}],[\""}}, ordered_json::parse(R"({"a": [1, {"b": 2}]})")}));
+  const TempFile list("\xEF\xBB\xBF [ {\"a\": \"}],[\\\"\"},\n{\"a\": [1, {\"b\": 2}]} ]\n",
+                      ".json");
+  EXPECT_EQ(values(list.path()),
+            (std::vector<ordered_json>{{{"a", "}],[\""}},
+                                       ordered_json::parse(R"({"a": [1, {"b": 2}]})")}));
   EXPECT_TRUE(values(TempFile(" [ ] ", ".json").path()).empty());
   const TempFile lines("{\"a\": 1}\n{\"a\": 2}\n", ".json");  // as many tools name it
   EXPECT_EQ(values(lines.path()).size(), 2u);
@@ -140,7 +158,9 @@ TEST(RowSource, ReadsJsonLists) {
     EXPECT_EQ(complaint(bad.path()), bad.path() + ": " + what) << text;
   };
   expect_bad("[{\"a\": 1}, {\"a\": ", "row 2: the list is not closed: the file is cut off");
-  expect_bad("[{\"a\": 1} {\"a\": 2}]", "row 1: not JSON: parse error at line 1, column 10: syntax error while parsing value - unexpected '{'; expected end of input");
+  expect_bad("[{\"a\": 1} {\"a\": 2}]",
+             "row 1: not JSON: parse error at line 1, column 10: syntax error while parsing value "
+             "- unexpected '{'; expected end of input");
   expect_bad("[{\"a\": 1},]", "row 2: a row is missing behind a comma");
   expect_bad("[{\"a\": 1}] x", "row 2: there is text behind the list's end");
   expect_bad("[{\"a\": 1}, 5]", "row 2: a row must be an object, it is a number");
@@ -148,20 +168,28 @@ TEST(RowSource, ReadsJsonLists) {
 
 TEST(RowSource, ReadsCsv) {
   const TempFile csv("question,answer\r\n\"a \"\"b\"\", c\",1\r\n\"two\nlines\",\n\n,x", ".csv");
-  EXPECT_EQ(values(csv.path()), (std::vector<ordered_json>{{{"question", "a \"b\", c"}, {"answer", "1"}}, {{"question", "two\nlines"}, {"answer", ""}}, {{"question", ""}, {"answer", "x"}}}));
+  EXPECT_EQ(values(csv.path()),
+            (std::vector<ordered_json>{{{"question", "a \"b\", c"}, {"answer", "1"}},
+                                       {{"question", "two\nlines"}, {"answer", ""}},
+                                       {{"question", ""}, {"answer", "x"}}}));
   EXPECT_EQ((*read_all(csv.path()))[1].where, csv.path() + ": row 2");
   const TempFile tsv("a\tb\n1,5\t2\n", ".tsv");
   EXPECT_EQ(values(tsv.path()), (std::vector<ordered_json>{{{"a", "1,5"}, {"b", "2"}}}));
   const TempFile fields("a,b\n1,2\n1,2,3\n", ".csv");
-  EXPECT_EQ(complaint(fields.path()), fields.path() + ": row 2: it has 3 fields, and the first line names 2 columns");
+  EXPECT_EQ(complaint(fields.path()),
+            fields.path() + ": row 2: it has 3 fields, and the first line names 2 columns");
   const TempFile open("a,b\n1,\"2\n", ".csv");
   EXPECT_EQ(complaint(open.path()), open.path() + ": row 1: a quoted field is not closed");
   const TempFile behind("a,b\n1,\"2\"x\n", ".csv");
-  EXPECT_EQ(complaint(behind.path()), behind.path() + ": row 1: field 2: text behind its closing quote");
+  EXPECT_EQ(complaint(behind.path()),
+            behind.path() + ": row 1: field 2: text behind its closing quote");
   const TempFile latin("a,b\n1,2\n1,caf\xe9\n", ".csv");
-  EXPECT_NE(complaint(latin.path()).find(latin.path() + ": row 2, column 'b': byte 3 is not UTF-8"), std::string::npos) << complaint(latin.path());
+  EXPECT_NE(complaint(latin.path()).find(latin.path() + ": row 2, column 'b': byte 3 is not UTF-8"),
+            std::string::npos)
+      << complaint(latin.path());
   const TempFile twice("a,b,a\n1,2,3\n", ".csv");
-  EXPECT_EQ(complaint(twice.path()), "data file " + twice.path() + ": the first line names column 'a' twice");
+  EXPECT_EQ(complaint(twice.path()),
+            "data file " + twice.path() + ": the first line names column 'a' twice");
 }
 
 // Reading one would wait for somebody to write.
@@ -175,11 +203,15 @@ TEST(RowSource, APipeIsNoDataFile) {
 
 TEST(RowSource, ACompressedFileIsToldFromADamagedOne) {
   const TempFile compressed("\x1f\x8b\x08", ".jsonl");
-  EXPECT_NE(complaint(compressed.path()).find("compressed by gzip: unpack it first"), std::string::npos) << complaint(compressed.path());
+  EXPECT_NE(complaint(compressed.path()).find("compressed by gzip: unpack it first"),
+            std::string::npos)
+      << complaint(compressed.path());
 }
 
 TEST(RowSource, TextsAreReadInBlocks) {
-  for (const auto& [extension, begin, middle, end] : {std::tuple{".jsonl", "", "\n", "\n"}, std::tuple{".json", "[", ",\n", "]"}, std::tuple{".csv", "a,b\n", "\n", "\n"}}) {
+  for (const auto& [extension, begin, middle, end] :
+       {std::tuple{".jsonl", "", "\n", "\n"}, std::tuple{".json", "[", ",\n", "]"},
+        std::tuple{".csv", "a,b\n", "\n", "\n"}}) {
     SCOPED_TRACE(extension);
     std::string text = begin;
     for (int i = 0; i < 3000; ++i) {
@@ -187,8 +219,12 @@ TEST(RowSource, TextsAreReadInBlocks) {
       const std::string number = std::to_string(i);
       if (i > 0) text += middle;
       std::string quoted = "\"";
-      for (const char c : filling) quoted += c == '"' ? (std::string(extension) == ".csv" ? "\"\"" : "\\\"") : std::string(1, c);
-      text += std::string(extension) == ".csv" ? number + "," + quoted + "\"" : "{\"a\": \"" + number + "\", \"b\": " + quoted + "\"}";
+      for (const char c : filling)
+        quoted +=
+            c == '"' ? (std::string(extension) == ".csv" ? "\"\"" : "\\\"") : std::string(1, c);
+      text += std::string(extension) == ".csv"
+                  ? number + "," + quoted + "\""
+                  : "{\"a\": \"" + number + "\", \"b\": " + quoted + "\"}";
     }
     const TempFile rows(text + end, extension);
     const auto read = values(rows.path());
@@ -203,12 +239,14 @@ TEST(RowSource, TextsAreReadInBlocks) {
 }
 
 TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
-  for (const char* name : {"cut.parquet", "damaged.parquet", "lying.parquet", "cut.arrow", "open.arrow"}) {
+  for (const char* name :
+       {"cut.parquet", "damaged.parquet", "lying.parquet", "cut.arrow", "open.arrow"}) {
     SCOPED_TRACE(name);
     const auto rows = read_all(file(name));
     ASSERT_FALSE(rows.ok());
     EXPECT_EQ(rows.status().code(), ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(rows.status().message().starts_with("data file " + file(name))) << rows.status().message();
+    EXPECT_TRUE(rows.status().message().starts_with("data file " + file(name)))
+        << rows.status().message();
   }
   const TempFile text("{\"a\": 1}\n", ".parquet");
   EXPECT_EQ(read_all(text.path()).status().code(), ErrorCode::kInvalidArgument);
@@ -222,7 +260,9 @@ TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
   fs::remove(folder.path() / "saved" / "data-00001-of-00002.arrow");
   const auto missing = read_all((folder.path() / "saved").string());
   EXPECT_EQ(missing.status().code(), ErrorCode::kNotFound);
-  EXPECT_NE(missing.status().message().find("data-00001-of-00002.arrow: it is missing"), std::string::npos) << missing.status().message();
+  EXPECT_NE(missing.status().message().find("data-00001-of-00002.arrow: it is missing"),
+            std::string::npos)
+      << missing.status().message();
 }
 
 // Any byte of a Parquet file may be another: an error or other rows, but the program goes on.
@@ -274,7 +314,9 @@ TEST(RowSource, WritesWhatItReads) {
 }
 
 TEST(RowSource, WritesCsvThatItReads) {
-  const std::vector<ordered_json> rows = {{{"a", "x,\"y\"\nz"}, {"b", ""}}, {{"a", ""}, {"b", " padded "}}, {{"a", nullptr}, {"b", "1"}}};
+  const std::vector<ordered_json> rows = {{{"a", "x,\"y\"\nz"}, {"b", ""}},
+                                          {{"a", ""}, {"b", " padded "}},
+                                          {{"a", nullptr}, {"b", "1"}}};
   RowType type;
   for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
   const support::TemporaryFolder folder;
@@ -293,11 +335,13 @@ TEST(RowType, HoldsWhatWasSeen) {
   EXPECT_TRUE(type.add(ordered_json::parse(R"({"a": 1, "b": [], "c": null})")).ok());
   EXPECT_TRUE(type.add(ordered_json::parse(R"({"a": 1.5, "b": [{"x": true}], "d": "t"})")).ok());
   EXPECT_EQ(type.to_string(), "object<a: float, b: list<object<x: bool>>, c: null, d: text>");
-  EXPECT_EQ(type.add(ordered_json::parse(R"({"b": [{"x": "t"}]})")).message(), "'b[].x' is a string here, and bool in rows before");
+  EXPECT_EQ(type.add(ordered_json::parse(R"({"b": [{"x": "t"}]})")).message(),
+            "'b[].x' is a string here, and bool in rows before");
 }
 
 TEST(RowType, LargeIntegersStayExact) {
-  const std::vector<ordered_json> rows = {{{"id", 5}}, {{"id", UINT64_MAX}}, {{"id", nullptr}}, {{"id", 12345678901234567}}};
+  const std::vector<ordered_json> rows = {
+      {{"id", 5}}, {{"id", UINT64_MAX}}, {{"id", nullptr}}, {{"id", 12345678901234567}}};
   RowType type;
   for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
   EXPECT_EQ(type.to_string(), "object<id: unsigned>");
@@ -310,7 +354,8 @@ TEST(RowType, LargeIntegersStayExact) {
     ASSERT_TRUE((*sink)->commit().ok());
     EXPECT_EQ(values(path), rows) << name;
   }
-  EXPECT_NE(type.add({{"id", -1}}).message().find("'id' has integers below zero and above"), std::string::npos);
+  EXPECT_NE(type.add({{"id", -1}}).message().find("'id' has integers below zero and above"),
+            std::string::npos);
   RowType negative;
   ASSERT_TRUE(negative.add({{"id", -1}}).ok());
   EXPECT_FALSE(negative.add({{"id", UINT64_MAX}}).ok());

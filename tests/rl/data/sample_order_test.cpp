@@ -21,7 +21,9 @@ std::vector<std::int64_t> epoch_of(SampleOrder& order, std::int64_t epoch, std::
 
 std::string lines(int first, int count) {
   std::string text;
-  for (int i = first; i < first + count; ++i) text += "{\"prompt\": \"" + std::to_string(i) + "\", \"answer\": \"" + std::string(100, 'x') + "\"}\n";
+  for (int i = first; i < first + count; ++i)
+    text += "{\"prompt\": \"" + std::to_string(i) + "\", \"answer\": \"" + std::string(100, 'x') +
+            "\"}\n";
   return text;
 }
 
@@ -59,7 +61,8 @@ TEST(SampleOrder, WeightsAreSharesOfAnEpochAndNoRowIsFavoured) {
     }
     EXPECT_EQ(of_first, 70) << epoch;
   }
-  for (const auto& [row, count] : drawn) EXPECT_EQ(count, row < 30 ? 49 : 9) << row;  // 21 * 70 / 30, 21 * 30 / 70
+  for (const auto& [row, count] : drawn)
+    EXPECT_EQ(count, row < 30 ? 49 : 9) << row;  // 21 * 70 / 30, 21 * 30 / 70
   auto again = SampleOrder::create(layout, true, 1);
   EXPECT_EQ(again->row(20, 77), order->row(20, 77));
   EXPECT_FALSE(SampleOrder::create({{{{30}, 0.0}, {{70}, 0.0}}, 1}, true, 1).ok());
@@ -79,7 +82,8 @@ TEST(SampleOrder, ASamplerResumesInTheMiddleAndRefusesOtherLayouts) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(*resumed->next(7), *whole->next(7));
   SampleLayout other = layout;
   other.parts[0].weight = 0.6;
-  EXPECT_NE(Sampler::resume(*state, 100, other).status().message().find("data.train_weights"), std::string::npos);
+  EXPECT_NE(Sampler::resume(*state, 100, other).status().message().find("data.train_weights"),
+            std::string::npos);
   EXPECT_FALSE(Sampler::resume(*state, 100).ok());
 }
 
@@ -128,9 +132,11 @@ TEST(SampleOrder, StreamedRowsAreSelectedAndWeighted) {
   EXPECT_EQ(layout->rows(), 2000);
   EXPECT_EQ(layout->parts[1].block_rows, std::vector<std::int64_t>{500});
   std::vector<std::int64_t> first_file(even.begin(), even.begin() + 1500);
-  EXPECT_FALSE(dataset->select(first_file).layout().ok()) << "nothing is left of a file with a weight";
+  EXPECT_FALSE(dataset->select(first_file).layout().ok())
+      << "nothing is left of a file with a weight";
   options.weights = {1.0};
-  EXPECT_EQ(Dataset::load(options).status().message(), "data.train_weights has 1 weights, and data.train_files 2 files: give one for each");
+  EXPECT_EQ(Dataset::load(options).status().message(),
+            "data.train_weights has 1 weights, and data.train_files 2 files: give one for each");
 }
 
 }  // namespace

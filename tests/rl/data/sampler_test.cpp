@@ -46,7 +46,8 @@ TEST(Sampler, WithoutShufflingKeepsTheOrderAndDropsTheRest) {
 TEST(Sampler, ResumesInTheMiddleOfAnEpoch) {
   auto whole = Sampler::create(23, true, 3);
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(whole->next(4).ok());
-  const auto saved = SamplerState::from_json(nlohmann::json::parse(whole->state().to_json().dump()));
+  const auto saved =
+      SamplerState::from_json(nlohmann::json::parse(whole->state().to_json().dump()));
   ASSERT_TRUE(saved.ok());
   EXPECT_EQ(*saved, whole->state());
   auto resumed = Sampler::resume(*saved, 23);
@@ -65,7 +66,8 @@ TEST(Sampler, RefusesWhatCannotBe) {
   EXPECT_FALSE(Sampler::create(0, true, 0).ok());
   auto sampler = Sampler::create(3, true, 0);
   EXPECT_FALSE(sampler->next(0).ok());
-  EXPECT_EQ(sampler->next(4).status().message(), "a batch of 4 rows from a data set of 3: lower data.train_batch_size or add data");
+  EXPECT_EQ(sampler->next(4).status().message(),
+            "a batch of 4 rows from a data set of 3: lower data.train_batch_size or add data");
   EXPECT_FALSE(Sampler::resume(sampler->state(), 4).ok());
   SamplerState state = sampler->state();
   state.offset = 4;

@@ -13,8 +13,8 @@ class TempFile {
  public:
   explicit TempFile(const std::string& text, const std::string& extension = ".jsonl") {
     static int count = 0;
-    path_ =
-        std::filesystem::temp_directory_path() / ("starling_data_" + std::to_string(getpid()) + "_" + std::to_string(count++) + extension);
+    path_ = std::filesystem::temp_directory_path() / ("starling_data_" + std::to_string(getpid()) +
+                                                      "_" + std::to_string(count++) + extension);
     std::ofstream(path_, std::ios::binary) << text;
   }
   ~TempFile() { std::filesystem::remove(path_); }

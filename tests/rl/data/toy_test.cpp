@@ -53,10 +53,12 @@ TEST(Toy, AnswersAreRight) {
 }
 
 TEST(Toy, OptionsAreChecked) {
-  const auto options = ToyOptions::from_json({{"task", "reverse"}, {"rows", 5}, {"letters", 3}, {"length", 2}}, 9);
+  const auto options =
+      ToyOptions::from_json({{"task", "reverse"}, {"rows", 5}, {"letters", 3}, {"length", 2}}, 9);
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(*options, (ToyOptions{ToyTask::kReverse, 5, 3, 2, 9}));
-  EXPECT_EQ(ToyOptions::from_json({{"letters", 27}}, 0).status().message(), "data.toy.letters: expected an integer from 2 to 26, got 27");
+  EXPECT_EQ(ToyOptions::from_json({{"letters", 27}}, 0).status().message(),
+            "data.toy.letters: expected an integer from 2 to 26, got 27");
   EXPECT_FALSE(ToyOptions::from_json({{"rows", 0}}, 0).ok());
   EXPECT_FALSE(ToyOptions::from_json({{"length", 65}}, 0).ok());
   EXPECT_FALSE(ToyOptions::from_json({{"length", "x"}}, 0).ok());

@@ -31,7 +31,8 @@ TEST_F(DeviceTest, WhatIsNoDeviceIsNamed) {
   EXPECT_EQ(find_device("GPU0").status().code(), runtime::ErrorCode::kInvalidArgument);
   const auto other = find_device("nosuch");
   EXPECT_EQ(other.status().code(), runtime::ErrorCode::kUnavailable);
-  EXPECT_NE(other.status().message().find("libtorch_nosuch.so"), std::string::npos) << other.status().to_string();
+  EXPECT_NE(other.status().message().find("libtorch_nosuch.so"), std::string::npos)
+      << other.status().to_string();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The engine and the trainer's pass on a device: the numbers of the CPU, and no tensor where it must not be.
+// The engine and the trainer's pass on a device: the numbers of the CPU, and no tensor where it
+// must not be.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +26,8 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   double largest = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const double apart = std::fabs(double{a[i]} - double{b[i]});
-    largest = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
+    largest =
+        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
   }
   return largest;
 }
@@ -42,15 +44,26 @@ TEST_F(EngineDevice, GeneratesWithTheNumbersOfTheCpu) {
     if ((*here)->config().task != ModelTask::kCausalLm) continue;
     auto there = Transformer::load(folder, {.device = testing::kStandIn});
     ASSERT_TRUE(there.ok()) << there.status().to_string();
-    std::vector<Request> requests = sampled_requests(3, 3, {.prompt_max = 12, .new_max = 5, .n_max = 2, .vocab = static_cast<std::int32_t>((*here)->config().vocab_size)});
+    std::vector<Request> requests =
+        sampled_requests(3, 3,
+                         {.prompt_max = 12,
+                          .new_max = 5,
+                          .n_max = 2,
+                          .vocab = static_cast<std::int32_t>((*here)->config().vocab_size)});
     for (Request& request : requests) request.sampling.prompt_logprobs = true;
     EngineOptions options{.step_tokens_max = 11, .device = testing::kStandIn};
-    options.cache.bytes_max = 16 * make_engine(**here)->cache().block_bytes();  // the fallback copies all of it for every operation on it
+    options.cache.bytes_max =
+        16 * make_engine(**here)
+                 ->cache()
+                 .block_bytes();  // the fallback copies all of it for every operation on it
     const auto engine = make_engine(**there, options);
     const auto completions = engine->generate(requests);
     ASSERT_TRUE(completions.ok()) << completions.status().to_string();
-    for (const Completion& completion : *completions) ASSERT_TRUE(completion.status.ok()) << completion.status.to_string();
-    EXPECT_LE(largest_difference(engine_logprobs(*completions), trainer_logprobs(**here, requests, *completions)), kNear);
+    for (const Completion& completion : *completions)
+      ASSERT_TRUE(completion.status.ok()) << completion.status.to_string();
+    EXPECT_LE(largest_difference(engine_logprobs(*completions),
+                                 trainer_logprobs(**here, requests, *completions)),
+              kNear);
     ++checked;
   }
   EXPECT_GE(checked, 2);
@@ -72,12 +85,16 @@ TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
     if (i == 4) sampling.top_logprobs = 3;
   }
   for (const Preemption preemption : {Preemption::kRecompute, Preemption::kSwap}) {
-    EngineOptions options{.sequences_max = 6, .step_tokens_max = 50, .device = testing::kStandIn, .preemption = preemption};
+    EngineOptions options{.sequences_max = 6,
+                          .step_tokens_max = 50,
+                          .device = testing::kStandIn,
+                          .preemption = preemption};
     options.cache.bytes_max = 8 * make_engine(*source)->cache().block_bytes();
     const auto engine = make_engine(model, options);
     const auto completions = engine->generate(requests);
     ASSERT_TRUE(completions.ok()) << completions.status().to_string();
-    for (const Completion& completion : *completions) EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
+    for (const Completion& completion : *completions)
+      EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
     EXPECT_GT(engine->stats().preemptions, 0);
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
   }

@@ -28,7 +28,10 @@ constexpr std::int64_t kPrompts = 3;
 
 class WorkerDevice : public testing::DeviceTest {
  protected:
-  WorkerDevice() { EXPECT_TRUE(make_toy_model(model(), {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok()); }
+  WorkerDevice() {
+    EXPECT_TRUE(
+        make_toy_model(model(), {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  }
 
   std::filesystem::path model() const { return folder_.file("model"); }
 
@@ -52,7 +55,8 @@ class WorkerDevice : public testing::DeviceTest {
 
   PromptBatch prompts() const {
     const Tokenizer tokenizer = *Tokenizer::load(model());
-    const Dataset data = make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
+    const Dataset data =
+        make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
     const auto builder = PromptBuilder::create(tokenizer, {});
     PromptBatch batch;
     for (std::int64_t row = 0; row < kPrompts; ++row) {
@@ -66,15 +70,23 @@ class WorkerDevice : public testing::DeviceTest {
   static UpdatePlan plan(const RolloutBatch& batch) {
     UpdatePlan plan;
     plan.learning_rate = 1e-2;
-    for (std::int64_t i = 0; i < batch.samples(); ++i) plan.advantages.push_back(i % 2 == 0 ? 1.0F : -0.5F);
-    plan.mini_batches = {{.first_sample = 0, .last_sample = batch.samples(), .tokens_total = static_cast<std::int64_t>(batch.responses.values.size()), .samples_total = batch.samples()}};
+    for (std::int64_t i = 0; i < batch.samples(); ++i)
+      plan.advantages.push_back(i % 2 == 0 ? 1.0F : -0.5F);
+    plan.mini_batches = {{.first_sample = 0,
+                          .last_sample = batch.samples(),
+                          .tokens_total = static_cast<std::int64_t>(batch.responses.values.size()),
+                          .samples_total = batch.samples()}};
     return plan;
   }
 
   static void expect_near(Metrics there, Metrics here) {
-    for (Metrics* metrics : {&there, &here}) std::erase_if(*metrics, [](const auto& entry) { return entry.first.starts_with("perf/"); });  // of the machine
+    for (Metrics* metrics : {&there, &here})
+      std::erase_if(*metrics, [](const auto& entry) {
+        return entry.first.starts_with("perf/");
+      });  // of the machine
     ASSERT_EQ(there.size(), here.size());
-    for (const auto& [name, value] : here) EXPECT_NEAR(there.at(name), value, 1e-4 + 1e-3 * std::fabs(value)) << name;
+    for (const auto& [name, value] : here)
+      EXPECT_NEAR(there.at(name), value, 1e-4 + 1e-3 * std::fabs(value)) << name;
   }
 
   support::TemporaryFolder folder_;
@@ -86,7 +98,8 @@ TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
   EXPECT_FALSE(there->learner().model().parameters().arena().device().is_cpu());
   const auto batch = here->generate(prompts(), false);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  auto reference = ReferenceWorker::create({.model = model(), .device = testing::kStandIn, .micro_batch = {}});
+  auto reference =
+      ReferenceWorker::create({.model = model(), .device = testing::kStandIn, .micro_batch = {}});
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   const auto scores = (*reference)->score(*batch);
   ASSERT_TRUE(scores.ok()) << scores.status().to_string();
@@ -97,13 +110,17 @@ TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
     EXPECT_NEAR(scores->logprobs[i], (*expected)[i], 1e-4);
   }
   for (int step = 0; step < 2; ++step) {
-    const auto of_here = here->update(*batch, scores->logprobs, plan(*batch)), of_there = there->update(*batch, scores->logprobs, plan(*batch));
+    const auto of_here = here->update(*batch, scores->logprobs, plan(*batch)),
+               of_there = there->update(*batch, scores->logprobs, plan(*batch));
     ASSERT_TRUE(of_here.ok()) << of_here.status().to_string();
     ASSERT_TRUE(of_there.ok()) << of_there.status().to_string();
     expect_near(*of_there, *of_here);
   }
-  // Two steps at this rate move a weight by up to 0.02; Adam turns the last digits of small gradients into whole steps, so few weights may differ more.
-  const at::Tensor apart = (there->learner().model().parameters().arena().cpu() - here->learner().model().parameters().arena()).abs();
+  // Two steps at this rate move a weight by up to 0.02; Adam turns the last digits of small
+  // gradients into whole steps, so few weights may differ more.
+  const at::Tensor apart = (there->learner().model().parameters().arena().cpu() -
+                            here->learner().model().parameters().arena())
+                               .abs();
   EXPECT_LT(apart.mean().item<float>(), 1e-4F);
 }
 
@@ -147,7 +164,8 @@ TEST_F(WorkerDevice, AnAdapterLearnsThere) {
   ASSERT_TRUE(learned.ok()) << learned.status().to_string();
   EXPECT_NE(there->weights_checksum(), before);
   ASSERT_TRUE(there->save(folder_.file("saved")).ok());
-  EXPECT_TRUE(std::filesystem::exists(folder_.file("saved/lora_adapter/adapter_model.safetensors")));
+  EXPECT_TRUE(
+      std::filesystem::exists(folder_.file("saved/lora_adapter/adapter_model.safetensors")));
 }
 
 bool has_memory(const Parameters& parameters) { return parameters.arena().storage().nbytes() > 0; }
@@ -168,13 +186,16 @@ TEST_F(WorkerDevice, WhatIsOffloadedLearnsTheSameAndIsAwayBetweenCalls) {
     EXPECT_TRUE(has_memory(model.parameters()));
     EXPECT_FALSE(has_memory(model.gradients())) << "nothing learns";
     ASSERT_TRUE(away->await_weights().ok());
-    EXPECT_TRUE(model.parameters().arena().cpu().equal(there->learner().model().parameters().arena().cpu()));
+    EXPECT_TRUE(model.parameters().arena().cpu().equal(
+        there->learner().model().parameters().arena().cpu()));
   }
   expect_away("after a stay");
   const auto batch = make(options(""))->generate(prompts(), false);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  const auto scorer = ReferenceWorker::create({.model = this->model(), .device = testing::kStandIn, .micro_batch = {}, .offload = true});
-  const auto staying = ReferenceWorker::create({.model = this->model(), .device = testing::kStandIn, .micro_batch = {}});
+  const auto scorer = ReferenceWorker::create(
+      {.model = this->model(), .device = testing::kStandIn, .micro_batch = {}, .offload = true});
+  const auto staying = ReferenceWorker::create(
+      {.model = this->model(), .device = testing::kStandIn, .micro_batch = {}});
   ASSERT_TRUE(scorer.ok() && staying.ok()) << scorer.status().to_string();
   const auto reference = (*scorer)->score(*batch);
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
@@ -210,18 +231,23 @@ TEST_F(WorkerDevice, ARewardModelScoresThereAndLeavesInBetween) {
   const auto config = with_task(*ModelConfig::load(model()), ModelTask::kTokenClassification);
   ASSERT_TRUE(save_model_folder(config, Parameters::random(config, 1), folder_.file("judge")).ok());
   ASSERT_TRUE(save_tokenizer(model(), folder_.file("judge")).ok());
-  const std::vector<std::vector<std::int32_t>> conversations = {{1, 2, 3, 4}, {3, 2}, {5, 6, 7, 8, 9}};
-  const auto here = RewardModelScorer::create(folder_.file("judge"), {.threads = 1}, /*start=*/true);
+  const std::vector<std::vector<std::int32_t>> conversations = {
+      {1, 2, 3, 4}, {3, 2}, {5, 6, 7, 8, 9}};
+  const auto here =
+      RewardModelScorer::create(folder_.file("judge"), {.threads = 1}, /*start=*/true);
   ASSERT_TRUE(here.ok()) << here.status().to_string();
   const std::vector<double> expected = *(*here)->score_ids(conversations);
   for (const bool offload : {false, true}) {
-    const auto there = RewardModelScorer::create(folder_.file("judge"), {.threads = 1, .device = testing::kStandIn}, /*start=*/true, offload);
+    const auto there = RewardModelScorer::create(folder_.file("judge"),
+                                                 {.threads = 1, .device = testing::kStandIn},
+                                                 /*start=*/true, offload);
     ASSERT_TRUE(there.ok()) << there.status().to_string();
     for (int round = 0; round < 2; ++round) {
       const auto scores = (*there)->score_ids(conversations);
       ASSERT_TRUE(scores.ok()) << scores.status().to_string();
       ASSERT_EQ(scores->size(), expected.size());
-      for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR((*scores)[i], expected[i], 1e-4);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_NEAR((*scores)[i], expected[i], 1e-4);
     }
   }
 }
@@ -242,7 +268,8 @@ TEST_F(WorkerDevice, AnAdaptersBaseIsOffloaded) {
     ASSERT_TRUE(learned.ok()) << learned.status().to_string();
   }
   EXPECT_FALSE(has_memory(away->learner().model().parameters()));
-  EXPECT_TRUE(has_memory(away->learner().model().trained_parameters())) << "an adapter is small, and stays";
+  EXPECT_TRUE(has_memory(away->learner().model().trained_parameters()))
+      << "an adapter is small, and stays";
   EXPECT_EQ(away->weights_checksum(), there->weights_checksum());
   EXPECT_EQ(*away->logprobs(*batch), *there->logprobs(*batch));
 }

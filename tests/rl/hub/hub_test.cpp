@@ -52,15 +52,21 @@ class Hub : public ::testing::Test {
     root_ = ::mkdtemp(pattern.data());
     const fs::path model = root_ / "models" / "org" / "name";
     weights_.resize(3 << 20);
-    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] = static_cast<char>(i * 7 + i / 251);
-    for (const char* file : {"config.json", "tokenizer.json", "README.md", "model.onnx"}) write(model / file, std::string("{} ") + file);
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      weights_[i] = static_cast<char>(i * 7 + i / 251);
+    for (const char* file : {"config.json", "tokenizer.json", "README.md", "model.onnx"})
+      write(model / file, std::string("{} ") + file);
     write(model / "model.safetensors", weights_);
     write(model / "pytorch_model.bin", "not wanted");
     const fs::path sharded = root_ / "models" / "org" / "sharded";
-    for (const char* file : {"config.json", "model-1.safetensors", "model-2.safetensors", "other.safetensors"}) write(sharded / file, file);
-    write(sharded / "model.safetensors.index.json", R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
+    for (const char* file :
+         {"config.json", "model-1.safetensors", "model-2.safetensors", "other.safetensors"})
+      write(sharded / file, file);
+    write(sharded / "model.safetensors.index.json",
+          R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
     write(root_ / "models" / "org" / "gguf" / "m.Q4_K.gguf", "gguf");
-    for (const char* file : {"a.gguf", "b.gguf"}) write(root_ / "models" / "org" / "ggufs" / file, "gguf");
+    for (const char* file : {"a.gguf", "b.gguf"})
+      write(root_ / "models" / "org" / "ggufs" / file, "gguf");
     write(root_ / "models" / "org" / "none" / "README.md", "nothing");
     start();
     options_.cache = root_ / "cache";
@@ -82,7 +88,8 @@ class Hub : public ::testing::Test {
       ::dup2(in[0], 0);
       ::dup2(out[1], 1);
       for (int fd = 3; fd < 64; ++fd) ::close(fd);
-      ::execlp("python3", "python3", STARLING_SOURCE_DIR "/tests/rl/hub/small_hub.py", (root_ / "models").c_str(), nullptr);
+      ::execlp("python3", "python3", STARLING_SOURCE_DIR "/tests/rl/hub/small_hub.py",
+               (root_ / "models").c_str(), nullptr);
       ::_exit(127);
     }
     ::close(in[0]);
@@ -99,7 +106,8 @@ class Hub : public ::testing::Test {
     return options;
   }
 
-  Result<fs::path> fetch(const std::string& name, const HubOptions& options, HubNeed need = HubNeed::kModel) const {
+  Result<fs::path> fetch(const std::string& name, const HubOptions& options,
+                         HubNeed need = HubNeed::kModel) const {
     return fetch_model(*HubName::parse(name), need, options);
   }
 
@@ -121,7 +129,8 @@ class Hub : public ::testing::Test {
     const fs::path snapshot = folder() / "snapshots" / kCommit;
     EXPECT_EQ(read(snapshot / "model.safetensors"), weights_);
     EXPECT_EQ(fs::read_symlink(snapshot / "model.safetensors"), "../../blobs/" + sha256(weights_));
-    for (const auto& entry : fs::directory_iterator(folder() / "blobs")) EXPECT_NE(entry.path().extension(), ".incomplete") << entry.path();
+    for (const auto& entry : fs::directory_iterator(folder() / "blobs"))
+      EXPECT_NE(entry.path().extension(), ".incomplete") << entry.path();
   }
 
   fs::path root_;
@@ -146,7 +155,8 @@ TEST_F(Hub, FetchesWhatIsNeededInTheirLayout) {
   EXPECT_EQ(read(*path / "config.json"), "{} config.json");
   EXPECT_EQ(read(folder() / "refs" / "main"), kCommit);
   EXPECT_TRUE(fs::exists(options_.cache / "CACHEDIR.TAG"));
-  for (const char* file : {"README.md", "model.onnx", "pytorch_model.bin"}) EXPECT_FALSE(fs::exists(*path / file)) << file;
+  for (const char* file : {"README.md", "model.onnx", "pytorch_model.bin"})
+    EXPECT_FALSE(fs::exists(*path / file)) << file;
   EXPECT_GT(done, weights_.size());
   EXPECT_EQ(done, total);
 
@@ -162,7 +172,8 @@ TEST_F(Hub, TokenizerAloneLeavesWeightsAlone) {
   ASSERT_TRUE(path.ok()) << path.status().to_string();
   EXPECT_TRUE(fs::exists(*path / "tokenizer.json"));
   EXPECT_TRUE(asked("GET /ok/cdn").empty());
-  EXPECT_EQ(fetch("org/sharded", with("ok"), HubNeed::kTokenizer).status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(fetch("org/sharded", with("ok"), HubNeed::kTokenizer).status().code(),
+            ErrorCode::kNotFound);
 }
 
 TEST_F(Hub, ShardsAreThoseOfTheIndex) {
@@ -217,8 +228,12 @@ TEST_F(Hub, CutConnectionsGoOnWhereTheyStopped) {
   const auto requests = asked("GET /cut/cdn/org/name/model.safetensors");
   ASSERT_EQ(requests.size(), 3U);
   const std::size_t half = weights_.size() / 2;
-  EXPECT_NE(requests[1].find("range=bytes=" + std::to_string(half) + "-"), std::string::npos) << requests[1];
-  EXPECT_NE(requests[2].find("range=bytes=" + std::to_string(half + (weights_.size() - half) / 2) + "-"), std::string::npos) << requests[2];
+  EXPECT_NE(requests[1].find("range=bytes=" + std::to_string(half) + "-"), std::string::npos)
+      << requests[1];
+  EXPECT_NE(
+      requests[2].find("range=bytes=" + std::to_string(half + (weights_.size() - half) / 2) + "-"),
+      std::string::npos)
+      << requests[2];
 }
 
 TEST_F(Hub, ServersWithoutRangesSendItAllAgain) {
@@ -232,11 +247,13 @@ TEST_F(Hub, WhatAnEarlierAttemptLeftIsGoneOnFrom) {
   write(partial, weights_.substr(0, have));
   ASSERT_TRUE(fetch("org/name", with("ok")).ok());
   expect_whole();
-  EXPECT_NE(asked("GET /ok/cdn/org/name/model.safetensors").at(0).find("range=bytes=1048576-"), std::string::npos);
+  EXPECT_NE(asked("GET /ok/cdn/org/name/model.safetensors").at(0).find("range=bytes=1048576-"),
+            std::string::npos);
 }
 
 TEST_F(Hub, APartialFileWithOtherBytesCostsOneMoreAttempt) {
-  for (const std::string& bytes : {std::string(1 << 20, 'x'), std::string(weights_.size(), 'x'), std::string(weights_.size() + 5, 'x')}) {
+  for (const std::string& bytes : {std::string(1 << 20, 'x'), std::string(weights_.size(), 'x'),
+                                   std::string(weights_.size() + 5, 'x')}) {
     fs::remove_all(options_.cache);
     write(folder() / "blobs" / (sha256(weights_) + ".incomplete"), bytes);
     ASSERT_TRUE(fetch("org/name", with("ok")).ok());
@@ -251,7 +268,10 @@ TEST_F(Hub, WrongBytesNeverReachTheCache) {
   for (const char* behaviour : {"wrong", "longer"}) {
     const Status status = fetch("org/name", with(behaviour)).status();
     EXPECT_FALSE(status.ok()) << behaviour;
-    EXPECT_NE(status.message().find(std::string(behaviour) == "wrong" ? "SHA-256" : "more than the"), std::string::npos) << status.message();
+    EXPECT_NE(
+        status.message().find(std::string(behaviour) == "wrong" ? "SHA-256" : "more than the"),
+        std::string::npos)
+        << status.message();
     EXPECT_FALSE(fs::exists(folder() / "blobs" / sha256(weights_)));
     EXPECT_FALSE(fs::exists(folder() / "refs" / "main"));  // nobody takes it for whole
   }
@@ -280,7 +300,8 @@ TEST_F(Hub, TheTokenGoesToTheHubAlone) {
 
 TEST_F(Hub, RefusalsNameTheCure) {
   const Status gated = fetch("org/name", with("gated")).status();
-  EXPECT_NE(gated.message().find("accept its terms at http://127.0.0.1"), std::string::npos) << gated.message();
+  EXPECT_NE(gated.message().find("accept its terms at http://127.0.0.1"), std::string::npos)
+      << gated.message();
   EXPECT_NE(gated.message().find("HF_TOKEN"), std::string::npos) << gated.message();
   const Status unknown = fetch("org/unknown", with("ok")).status();
   EXPECT_EQ(unknown.code(), ErrorCode::kNotFound);
@@ -318,7 +339,8 @@ TEST_F(Hub, AFullDiskIsSaidAndWhatIsThereStays) {
   }();
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.to_string();
   EXPECT_NE(status.message().find("HF_HOME"), std::string::npos) << status.message();
-  EXPECT_EQ(fs::file_size(folder() / "blobs" / (sha256(weights_) + ".incomplete")), std::uintmax_t{1} << 20);
+  EXPECT_EQ(fs::file_size(folder() / "blobs" / (sha256(weights_) + ".incomplete")),
+            std::uintmax_t{1} << 20);
   ASSERT_TRUE(fetch("org/name", with("ok")).ok());
   expect_whole();
 }
@@ -349,11 +371,14 @@ TEST(HubReference, TheCacheIsThatOfHuggingFace) {
   const std::string program = STARLING_BIN_DIR "/starling-rl";
   if (!fs::exists(program)) GTEST_SKIP() << program << " is not built";
   const char* python = std::getenv("STARLING_PYTHON");  // one with huggingface_hub
-  const std::string command = std::string(python != nullptr ? python : "python3") + " " STARLING_SOURCE_DIR "/tests/rl/hub/check_with_huggingface_hub.py " + program;
+  const std::string command =
+      std::string(python != nullptr ? python : "python3") +
+      " " STARLING_SOURCE_DIR "/tests/rl/hub/check_with_huggingface_hub.py " + program;
   const int status = std::system(command.c_str());
   constexpr int kSkipped = 77;
   ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kSkipped || WEXITSTATUS(status) == 127) GTEST_SKIP() << "needs huggingface_hub: set STARLING_PYTHON to a python that has it";
+  if (WEXITSTATUS(status) == kSkipped || WEXITSTATUS(status) == 127)
+    GTEST_SKIP() << "needs huggingface_hub: set STARLING_PYTHON to a python that has it";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
@@ -363,7 +388,8 @@ TEST(HubName, TakesWhatHuggingFaceTakes) {
   EXPECT_EQ(HubName::parse("org/name", "v2")->revision, "v2");
   EXPECT_EQ(HubName::parse("org/name@v2", "v2")->revision, "v2");
   EXPECT_FALSE(HubName::parse("org/name@v1", "v2").ok());
-  for (const char* bad : {"", "name", "/name", "org/", "org/na--me", "org/..", "a/b/c", "org/name@", "org/name@../x", "org/name@/x", "org/na me", "-org/name"}) {
+  for (const char* bad : {"", "name", "/name", "org/", "org/na--me", "org/..", "a/b/c", "org/name@",
+                          "org/name@../x", "org/name@/x", "org/na me", "-org/name"}) {
     EXPECT_FALSE(HubName::parse(bad).ok()) << bad;
   }
 }
@@ -371,7 +397,10 @@ TEST(HubName, TakesWhatHuggingFaceTakes) {
 TEST(HubOptions, ComeFromTheEnvironment) {
   std::string pattern = (fs::temp_directory_path() / "starling_hub_XXXXXX").string();
   const fs::path home = ::mkdtemp(pattern.data());
-  for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) ::unsetenv(name);
+  for (const char* name :
+       {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE",
+        "HUGGINGFACE_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
+    ::unsetenv(name);
   ::setenv("HF_HOME", home.c_str(), 1);
   EXPECT_EQ(HubOptions::from_environment().cache, home / "hub");
   EXPECT_EQ(HubOptions::from_environment().endpoint, "https://huggingface.co");
@@ -389,7 +418,9 @@ TEST(HubOptions, ComeFromTheEnvironment) {
   EXPECT_EQ(HubOptions::from_environment().cache, "/elsewhere");
   EXPECT_EQ(HubOptions::from_environment().endpoint, "https://mirror.example");
   EXPECT_TRUE(HubOptions::from_environment().offline);
-  for (const char* name : {"HF_HOME", "HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE"}) ::unsetenv(name);
+  for (const char* name :
+       {"HF_HOME", "HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE"})
+    ::unsetenv(name);
   fs::remove_all(home);
 }
 

@@ -20,7 +20,8 @@ struct Rounded {
   Int8Weight weight() const { return {values.data(), scales.data()}; }
 };
 
-Rounded rounded(ThreadPool& pool, const std::vector<float>& weight, std::int64_t out, std::int64_t in) {
+Rounded rounded(ThreadPool& pool, const std::vector<float>& weight, std::int64_t out,
+                std::int64_t in) {
   Rounded copy;
   copy.values.assign(static_cast<std::size_t>(out * int8_stride(in)), 99);
   copy.scales.assign(static_cast<std::size_t>(out * int8_groups(in)), -7.0F);
@@ -42,7 +43,8 @@ struct Product {
 };
 
 // Groups and vectors whole and begun, and outputs that no tile divides.
-const std::vector<Product> kProducts = {{1, 1}, {3, 5}, {16, 24}, {63, 7}, {64, 9}, {65, 30}, {100, 31}, {576, 192}, {577, 50}};
+const std::vector<Product> kProducts = {{1, 1},   {3, 5},    {16, 24},   {63, 7},  {64, 9},
+                                        {65, 30}, {100, 31}, {576, 192}, {577, 50}};
 
 TEST(Int8, IsNoFurtherThanHalfAScaleFromTheWeight) {
   for_each_isa([] {
@@ -57,7 +59,10 @@ TEST(Int8, IsNoFurtherThanHalfAScaleFromTheWeight) {
           const auto last = first + std::min(kInt8Group, p.in - begin);
           float largest = 0;
           std::for_each(first, last, [&](float x) { largest = std::max(largest, std::fabs(x)); });
-          for (auto x = first; x != last; ++x) ASSERT_LE(std::fabs(*x - back[static_cast<std::size_t>(x - w.begin())]), largest / 254 * 1.0001F) << p.in << "x" << p.out;
+          for (auto x = first; x != last; ++x)
+            ASSERT_LE(std::fabs(*x - back[static_cast<std::size_t>(x - w.begin())]),
+                      largest / 254 * 1.0001F)
+                << p.in << "x" << p.out;
         }
       }
     }
@@ -67,7 +72,8 @@ TEST(Int8, IsNoFurtherThanHalfAScaleFromTheWeight) {
 TEST(Int8, KeepsWhatItCanSay) {
   ThreadPool pool(1);
   std::vector<float> w(130);
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.5F * static_cast<float>(static_cast<int>(i * 91 % 255) - 127);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    w[i] = 0.5F * static_cast<float>(static_cast<int>(i * 91 % 255) - 127);
   w[0] = w[64] = 63.5F;
   w[128] = -63.5F;
   EXPECT_EQ(dense(pool, rounded(pool, w, 1, 130), 1, 130), w);
@@ -76,14 +82,17 @@ TEST(Int8, KeepsWhatItCanSay) {
 TEST(Int8, ShowsWhatIsNotFiniteAndTakesTheSmallestForZero) {
   for_each_isa([] {
     ThreadPool pool(1);
-    for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    for (const float bad : {std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(), std::nanf("")}) {
       for (const std::size_t at : {0, 7, 63}) {
         std::vector<float> w(130, 1.0F);
         w[at] = bad;
         w[128] = 1e-31F, w[129] = -1e-40F;
         const std::vector<float> back = dense(pool, rounded(pool, w, 1, 130), 1, 130);
-        EXPECT_TRUE(std::all_of(back.begin(), back.begin() + 64, [](float x) { return std::isnan(x); }));
-        EXPECT_TRUE(std::all_of(back.begin() + 64, back.begin() + 128, [](float x) { return x == 1.0F; }));
+        EXPECT_TRUE(
+            std::all_of(back.begin(), back.begin() + 64, [](float x) { return std::isnan(x); }));
+        EXPECT_TRUE(
+            std::all_of(back.begin() + 64, back.begin() + 128, [](float x) { return x == 1.0F; }));
         EXPECT_EQ(back[128], 0.0F);
         EXPECT_EQ(back[129], 0.0F);
       }
@@ -106,15 +115,17 @@ TEST(Int8, RoundsToTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// What makes an engine with 8-bit weights as good as one whose weights are what those stand for: on every instruction set, however many rows
-// come together, on however many threads, the bits of the product with the dequantized weight.
+// What makes an engine with 8-bit weights as good as one whose weights are what those stand for: on
+// every instruction set, however many rows come together, on however many threads, the bits of the
+// product with the dequantized weight.
 TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
   std::vector<std::vector<float>> first;  // of the first instruction set
   for_each_isa([&] {
     std::vector<std::vector<float>> results;
     for (const Product& p : kProducts) {
       const std::int64_t rows_max = 150;
-      const auto x = random_values(rows_max * p.in, 13), w = random_values(p.out * p.in, 14), bias = random_values(p.out, 15);
+      const auto x = random_values(rows_max * p.in, 13), w = random_values(p.out * p.in, 14),
+                 bias = random_values(p.out, 15);
       ThreadPool one(1);
       const Rounded copy = rounded(one, w, p.out, p.in);
       const std::vector<float> plain = dense(one, copy, p.out, p.in);
@@ -124,9 +135,11 @@ TEST(Int8, MultipliesAsTheWeightThatItStandsFor) {
         ThreadPool pool(threads);
         for (std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 64, 150}) {
           std::vector<float> y(static_cast<std::size_t>(rows * p.out));
-          const LinearOutput output{.int8 = copy.weight(), .bias = bias.data(), .out = p.out, .y = y.data()};
+          const LinearOutput output{
+              .int8 = copy.weight(), .bias = bias.data(), .out = p.out, .y = y.data()};
           linear(pool, x.data(), rows, p.in, 0, std::span(&output, 1));
-          ASSERT_TRUE(std::equal(y.begin(), y.end(), expected.begin())) << p.in << "x" << p.out << ", " << rows << " rows, " << threads << " threads";
+          ASSERT_TRUE(std::equal(y.begin(), y.end(), expected.begin()))
+              << p.in << "x" << p.out << ", " << rows << " rows, " << threads << " threads";
         }
       }
       results.push_back(std::move(expected));
@@ -142,10 +155,13 @@ TEST(Int8, StandsBesideOtherWeightsInOneCall) {
   const std::int64_t rows = 5, in = 100, out = 70;
   const auto x = random_values(rows * in, 16), w = random_values(out * in, 17);
   const Rounded copy = rounded(pool, w, out, in);
-  std::vector<float> plain(static_cast<std::size_t>(rows * out)), int8(plain), expected_plain(plain), expected_int8(plain);
+  std::vector<float> plain(static_cast<std::size_t>(rows * out)), int8(plain),
+      expected_plain(plain), expected_int8(plain);
   linear(pool, x.data(), rows, in, w.data(), nullptr, out, expected_plain.data());
-  linear(pool, x.data(), rows, in, dense(pool, copy, out, in).data(), nullptr, out, expected_int8.data());
-  const LinearOutput outputs[] = {{.weight = w.data(), .out = out, .y = plain.data()}, {.int8 = copy.weight(), .out = out, .y = int8.data()}};
+  linear(pool, x.data(), rows, in, dense(pool, copy, out, in).data(), nullptr, out,
+         expected_int8.data());
+  const LinearOutput outputs[] = {{.weight = w.data(), .out = out, .y = plain.data()},
+                                  {.int8 = copy.weight(), .out = out, .y = int8.data()}};
   linear(pool, x.data(), rows, in, 0, outputs);
   EXPECT_EQ(plain, expected_plain);
   EXPECT_EQ(int8, expected_int8);

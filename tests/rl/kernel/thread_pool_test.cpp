@@ -53,7 +53,9 @@ TEST(ThreadPool, RunsNestedAndConcurrentLoopsOnTheirCaller) {
   std::atomic<int> visits{0};
   const auto nested = [&] {
     pool.parallel_for(8, 1, [&](std::int64_t, std::int64_t) {
-      pool.parallel_for(8, 1, [&](std::int64_t begin, std::int64_t end) { visits += static_cast<int>(end - begin); });
+      pool.parallel_for(8, 1, [&](std::int64_t begin, std::int64_t end) {
+        visits += static_cast<int>(end - begin);
+      });
     });
   };
   std::vector<std::thread> callers;

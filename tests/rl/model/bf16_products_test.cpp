@@ -1,4 +1,5 @@
-// Training with products in bf16: near the fp32 numbers, the same bits on any number of threads, and nothing of it outside.
+// Training with products in bf16: near the fp32 numbers, the same bits on any number of threads,
+// and nothing of it outside.
 #include "rl/model/bf16_products.h"
 
 #include <ATen/TensorOperators.h>
@@ -26,7 +27,8 @@ ModelConfig small(bool biased) {
 }
 
 std::unique_ptr<Transformer> model(int threads = 1, bool biased = false) {
-  auto made = std::make_unique<Transformer>(small(biased), Parameters::random(small(biased), 3), TransformerOptions{.threads = threads});
+  auto made = std::make_unique<Transformer>(small(biased), Parameters::random(small(biased), 3),
+                                            TransformerOptions{.threads = threads});
   made->enable_gradients();
   return made;
 }
@@ -46,7 +48,8 @@ struct Passed {
   at::Tensor gradient;
 };
 
-Passed pass(Transformer& transformer, bool bf16, bool recompute = false, std::int64_t kept_bytes = 1 << 20) {
+Passed pass(Transformer& transformer, bool bf16, bool recompute = false,
+            std::int64_t kept_bytes = 1 << 20) {
   transformer.zero_gradients();
   Passed passed;
   at::Tensor loss;
@@ -64,7 +67,9 @@ Passed pass(Transformer& transformer, bool bf16, bool recompute = false, std::in
   return passed;
 }
 
-double cosine(const at::Tensor& a, const at::Tensor& b) { return ((a * b).sum() / (a.norm() * b.norm())).item<double>(); }
+double cosine(const at::Tensor& a, const at::Tensor& b) {
+  return ((a * b).sum() / (a.norm() * b.norm())).item<double>();
+}
 
 TEST(Bf16Products, AreNearFp32AndNotEqual) {
   for (const bool biased : {false, true}) {
@@ -75,7 +80,8 @@ TEST(Bf16Products, AreNearFp32AndNotEqual) {
     EXPECT_GT(error, 0.0);
     EXPECT_LT(error, 0.1);
     EXPECT_GT(cosine(exact.gradient, rounded.gradient), 0.999);
-    EXPECT_NEAR(rounded.gradient.norm().item<double>() / exact.gradient.norm().item<double>(), 1.0, 0.02);
+    EXPECT_NEAR(rounded.gradient.norm().item<double>() / exact.gradient.norm().item<double>(), 1.0,
+                0.02);
     EXPECT_TRUE(pass(*transformer, false).gradient.equal(exact.gradient)) << "fp32 again";
   }
 }
@@ -87,7 +93,8 @@ TEST(Bf16Products, DoNotDependOnThreads) {
   EXPECT_TRUE(alone.gradient.equal(together.gradient));
 }
 
-// What backward computes again is computed as it was the first time: layers, and logits that were not kept.
+// What backward computes again is computed as it was the first time: layers, and logits that were
+// not kept.
 TEST(Bf16Products, HoldForWhatIsComputedAgain) {
   const auto transformer = model();
   const Passed kept = pass(*transformer, true);

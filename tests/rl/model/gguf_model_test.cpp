@@ -1,4 +1,5 @@
-// Models from GGUF files that llama.cpp's own package wrote compute what they compute from safetensors.
+// Models from GGUF files that llama.cpp's own package wrote compute what they compute from
+// safetensors.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +12,10 @@ namespace {
 TEST(GgufModel, EqualsItsSafetensorsToTheBit) {
   for (const std::string name : {"llama", "qwen2", "qwen3"}) {
     SCOPED_TRACE(name);
-    auto gguf = Transformer::load(std::filesystem::path(STARLING_SOURCE_DIR "/tests/fixtures/gguf") / (name + ".gguf"));
-    auto folder = Transformer::load(std::filesystem::path(STARLING_SOURCE_DIR "/tests/fixtures/models") / name);
+    auto gguf = Transformer::load(
+        std::filesystem::path(STARLING_SOURCE_DIR "/tests/fixtures/gguf") / (name + ".gguf"));
+    auto folder = Transformer::load(
+        std::filesystem::path(STARLING_SOURCE_DIR "/tests/fixtures/models") / name);
     ASSERT_TRUE(gguf.ok()) << gguf.status().to_string();
     ASSERT_TRUE(folder.ok()) << folder.status().to_string();
     EXPECT_EQ((*gguf)->config().family, name);

@@ -1,4 +1,5 @@
-// Heads: equal to transformers' classifiers, trained together with the backbone, and of kinds that users add.
+// Heads: equal to transformers' classifiers, trained together with the backbone, and of kinds that
+// users add.
 #include "rl/model/head.h"
 
 #include <ATen/TensorOperators.h>
@@ -19,7 +20,9 @@ using runtime::ErrorCode;
 
 constexpr std::uint64_t kSeed = 3;
 
-std::filesystem::path model_folder(const std::string& name) { return testing::fixtures() / "models" / name; }
+std::filesystem::path model_folder(const std::string& name) {
+  return testing::fixtures() / "models" / name;
+}
 
 std::unique_ptr<Transformer> load(const ModelConfig& config, const std::filesystem::path& folder) {
   auto model = Transformer::load(config, folder, kSeed);
@@ -43,8 +46,10 @@ PackedBatch two_sequences() {
 void fill(const at::Tensor& view, const json& rows) {
   std::vector<float> flat;
   for (const json& row : rows) {
-    if (row.is_array()) flat.insert(flat.end(), row.begin(), row.end());
-    else flat.push_back(row);
+    if (row.is_array())
+      flat.insert(flat.end(), row.begin(), row.end());
+    else
+      flat.push_back(row);
   }
   ASSERT_EQ(view.numel(), static_cast<std::int64_t>(flat.size()));
   std::copy(flat.begin(), flat.end(), view.mutable_data_ptr<float>());
@@ -54,41 +59,53 @@ void check_classifier(const json& reference) {
   const bool of_tokens = reference["task"] == "token";
   const auto folder = model_folder(reference["model"]);
   const auto labels = static_cast<std::int64_t>(reference["weight"].size());
-  const ModelConfig config = with_task(config_of(folder), of_tokens ? ModelTask::kTokenClassification : ModelTask::kSequenceClassification, labels);
+  const ModelConfig config = with_task(
+      config_of(folder),
+      of_tokens ? ModelTask::kTokenClassification : ModelTask::kSequenceClassification, labels);
   EXPECT_EQ(config.to_json()["architectures"][0], reference["architecture"]);
   auto model = load(config, folder);
   ASSERT_NE(model, nullptr);
   const std::string head = reference["head"];
   fill(model->parameters().view(head + ".weight"), reference["weight"]);
-  if (!reference["bias"].is_null()) fill(model->parameters().view(head + ".bias"), reference["bias"]);
+  if (!reference["bias"].is_null())
+    fill(model->parameters().view(head + ".bias"), reference["bias"]);
   model->enable_gradients();
 
   PackedBatch batch;
   batch.append(reference["input_ids"].get<std::vector<std::int32_t>>());
-  auto out = model->outputs(batch, {.logprobs = std::nullopt, .heads = {head}, .last_tokens_only = !of_tokens});
+  auto out = model->outputs(
+      batch, {.logprobs = std::nullopt, .heads = {head}, .last_tokens_only = !of_tokens});
   ASSERT_TRUE(out.ok()) << out.status().to_string();
   const at::Tensor outputs = out->heads.front();
   std::vector<float> expected;
   for (const json& row : reference["outputs"]) {
-    if (row.is_array()) expected.insert(expected.end(), row.begin(), row.end());
-    else expected.push_back(row);
+    if (row.is_array())
+      expected.insert(expected.end(), row.begin(), row.end());
+    else
+      expected.push_back(row);
   }
   ASSERT_EQ(outputs.numel(), static_cast<std::int64_t>(expected.size()));
   const at::Tensor flat = outputs.detach().contiguous();
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(flat.const_data_ptr<float>()[i], expected[i], 1e-4) << i;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(flat.const_data_ptr<float>()[i], expected[i], 1e-4) << i;
 
   (outputs * outputs).mean().backward();
-  const auto norm_of = [&](const std::string& name) { return model->gradients().view(name).norm().item<double>(); };
+  const auto norm_of = [&](const std::string& name) {
+    return model->gradients().view(name).norm().item<double>();
+  };
   const double total = reference["grad_norm_total"];
   EXPECT_NEAR(model->gradients().arena().norm().item<double>(), total, 1e-3 * total);
-  EXPECT_NEAR(norm_of(head + ".weight"), reference["head_grad_norm"].get<double>(), 1e-3 * reference["head_grad_norm"].get<double>() + 1e-6 * total);
+  EXPECT_NEAR(norm_of(head + ".weight"), reference["head_grad_norm"].get<double>(),
+              1e-3 * reference["head_grad_norm"].get<double>() + 1e-6 * total);
   const double embedding = reference["embedding_grad_norm"];
-  EXPECT_NEAR(model->gradients().view(model->parameters().specs().front()).norm().item<double>(), embedding, 1e-3 * embedding + 1e-6 * total);
+  EXPECT_NEAR(model->gradients().view(model->parameters().specs().front()).norm().item<double>(),
+              embedding, 1e-3 * embedding + 1e-6 * total);
 }
 
 TEST(Heads, EqualTransformersClassifiersOfEveryFamily) {
   int cases = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(STARLING_SOURCE_DIR "/tests/fixtures/heads")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(STARLING_SOURCE_DIR "/tests/fixtures/heads")) {
     if (entry.path().extension() != ".json") continue;
     SCOPED_TRACE(entry.path().stem().string());
     check_classifier(testing::read_json(entry.path()));
@@ -127,11 +144,16 @@ TEST(Heads, ShareTheBackboneAndAreTrainedWithIt) {
   const at::Tensor critic = gradients_of(false, true);
   const at::Tensor both = gradients_of(true, true);
   // The head's gradient reaches the backbone in the same step.
-  const ParameterSpec& backbone = *model->parameters().find("model.layers.0.self_attn.q_proj.weight");
-  const auto of = [](const at::Tensor& arena, const ParameterSpec& spec) { return arena.narrow(0, spec.offset, spec.count); };
+  const ParameterSpec& backbone =
+      *model->parameters().find("model.layers.0.self_attn.q_proj.weight");
+  const auto of = [](const at::Tensor& arena, const ParameterSpec& spec) {
+    return arena.narrow(0, spec.offset, spec.count);
+  };
   EXPECT_GT(of(critic, backbone).norm().item<double>(), 1e-6);
-  EXPECT_GT(of(critic, *model->parameters().find("v_head.summary.weight")).norm().item<double>(), 1e-6);
-  EXPECT_EQ(of(policy, *model->parameters().find("v_head.summary.weight")).norm().item<double>(), 0.0);
+  EXPECT_GT(of(critic, *model->parameters().find("v_head.summary.weight")).norm().item<double>(),
+            1e-6);
+  EXPECT_EQ(of(policy, *model->parameters().find("v_head.summary.weight")).norm().item<double>(),
+            0.0);
   EXPECT_LE((both - policy - critic).norm().item<double>(), 1e-5 * both.norm().item<double>());
 }
 
@@ -140,10 +162,16 @@ HeadKind small_mlp() {
   return {.name = "small_mlp",
           .parameters =
               [](const ModelConfig& config, const HeadConfig& head) {
-                return std::vector<FamilyParameter>{{.name = head.name + ".up", .shape = {config.hidden_size, 8}},
-                                                    {.name = head.name + ".down", .shape = {8, head.outputs}}};
+                return std::vector<FamilyParameter>{
+                    {.name = head.name + ".up", .shape = {config.hidden_size, 8}},
+                    {.name = head.name + ".down", .shape = {8, head.outputs}}};
               },
-          .compute = [](const HeadInputs& inputs) { return inputs.hidden.matmul(inputs.parameter(".up")).tanh().matmul(inputs.parameter(".down")); }};
+          .compute =
+              [](const HeadInputs& inputs) {
+                return inputs.hidden.matmul(inputs.parameter(".up"))
+                    .tanh()
+                    .matmul(inputs.parameter(".down"));
+              }};
 }
 
 TEST(Heads, AKindOfOnesOwnIsTrainedLikeAnyOther) {
@@ -185,7 +213,8 @@ TEST(Heads, AClassifierIsSavedAndLoadedAsHuggingFaceDoes) {
   const auto folder = model_folder("gpt2");
   auto model = load(with_task(config_of(folder), ModelTask::kTokenClassification, 3), folder);
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(save_model_folder(model->config(), model->parameters(), temporary.path() / "critic").ok());
+  ASSERT_TRUE(
+      save_model_folder(model->config(), model->parameters(), temporary.path() / "critic").ok());
   const json config = testing::read_json(temporary.path() / "critic" / "config.json");
   EXPECT_EQ(config["architectures"], json({"GPT2ForTokenClassification"}));
   EXPECT_EQ(config["id2label"].size(), 3u);
@@ -205,13 +234,15 @@ TEST(Heads, AValueHeadIsAskedForAgainWhenItsModelIsLoaded) {
   auto model = load(*with_head(plain, value_head()), folder);
   ASSERT_NE(model, nullptr);
   ASSERT_TRUE(save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
-  EXPECT_EQ(testing::read_json(temporary.path() / "config.json")["architectures"], json({"Qwen2ForCausalLM"}));
+  EXPECT_EQ(testing::read_json(temporary.path() / "config.json")["architectures"],
+            json({"Qwen2ForCausalLM"}));
 
   const auto without = Transformer::load(temporary.path());  // to generate with, say
   ASSERT_TRUE(without.ok()) << without.status().to_string();
   EXPECT_EQ((*without)->parameters().find("v_head.summary.weight"), nullptr);
   EXPECT_TRUE((*without)->parameters().arena().equal(load(plain, folder)->parameters().arena()));
-  auto with = Transformer::load(*with_head(config_of(temporary.path()), value_head()), temporary.path(), kSeed + 1);
+  auto with = Transformer::load(*with_head(config_of(temporary.path()), value_head()),
+                                temporary.path(), kSeed + 1);
   ASSERT_TRUE(with.ok()) << with.status().to_string();
   EXPECT_TRUE((*with)->parameters().arena().equal(model->parameters().arena()));
 }
@@ -221,7 +252,8 @@ TEST(Heads, WhatACheckpointLacksBeginsAtRandomOnlyIfThatWasAsked) {
   const ModelConfig critic = with_task(config_of(folder), ModelTask::kTokenClassification);
   const auto refused = Parameters::load(critic, folder);
   EXPECT_EQ(refused.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(refused.status().message().find("missing score.weight, score.bias"), std::string::npos) << refused.status().message();
+  EXPECT_NE(refused.status().message().find("missing score.weight, score.bias"), std::string::npos)
+      << refused.status().message();
   const auto one = Parameters::load(critic, folder, {.head_seed = 1});
   const auto same = Parameters::load(critic, folder, {.head_seed = 1});
   const auto other = Parameters::load(critic, folder, {.head_seed = 2});
@@ -233,14 +265,19 @@ TEST(Heads, WhatACheckpointLacksBeginsAtRandomOnlyIfThatWasAsked) {
   // Anything else that is missing is still told by name.
   ModelConfig deeper = critic;
   ++deeper.layers;
-  EXPECT_NE(Parameters::load(deeper, folder, {.head_seed = 1}).status().message().find("missing model.layers.2.input_layernorm.weight"), std::string::npos);
+  EXPECT_NE(Parameters::load(deeper, folder, {.head_seed = 1})
+                .status()
+                .message()
+                .find("missing model.layers.2.input_layernorm.weight"),
+            std::string::npos);
 }
 
 TEST(Heads, AreReadAtAnyTokenWhateverTheyAreBatchedWith) {
   const auto folder = model_folder("llama");
   auto model = load(with_task(config_of(folder), ModelTask::kSequenceClassification), folder);
   ASSERT_NE(model, nullptr);
-  auto at_last = model->outputs(two_sequences(), {.logprobs = std::nullopt, .heads = {"score"}, .last_tokens_only = true});
+  auto at_last = model->outputs(
+      two_sequences(), {.logprobs = std::nullopt, .heads = {"score"}, .last_tokens_only = true});
   auto everywhere = model->head(two_sequences(), "score");
   PackedBatch alone;
   alone.append(std::vector<std::int32_t>{35, 8, 97});
@@ -257,25 +294,37 @@ TEST(Heads, MistakesAreToldByName) {
   const ModelConfig plain = config_of(folder);
   const auto unknown = with_head(plain, {.name = "x", .kind = "linaer"});
   EXPECT_EQ(unknown.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(unknown.status().message().find("no kind called \"linaer\" is known (linear"), std::string::npos) << unknown.status().message();
+  EXPECT_NE(unknown.status().message().find("no kind called \"linaer\" is known (linear"),
+            std::string::npos)
+      << unknown.status().message();
   EXPECT_FALSE(with_head(plain, {.name = "x", .outputs = 0}).ok());
-  EXPECT_EQ(with_head(*with_head(plain, value_head()), value_head()).status().message(), "there is a head called v_head.summary already");
+  EXPECT_EQ(with_head(*with_head(plain, value_head()), value_head()).status().message(),
+            "there is a head called v_head.summary already");
 
   auto critic = load(with_task(plain, ModelTask::kTokenClassification), folder);
   ASSERT_NE(critic, nullptr);
-  EXPECT_EQ(critic->head(two_sequences(), "scroe").status().message(), "this model has no head called scroe (it has score)");
-  EXPECT_NE(critic->token_logprobs(two_sequences()).status().message().find("log-probabilities of a classifier"), std::string::npos);
-  EXPECT_NE(critic->logits(two_sequences()).status().message().find("logits of a classifier"), std::string::npos);
+  EXPECT_EQ(critic->head(two_sequences(), "scroe").status().message(),
+            "this model has no head called scroe (it has score)");
+  EXPECT_NE(critic->token_logprobs(two_sequences())
+                .status()
+                .message()
+                .find("log-probabilities of a classifier"),
+            std::string::npos);
+  EXPECT_NE(critic->logits(two_sequences()).status().message().find("logits of a classifier"),
+            std::string::npos);
 
   // What a config says of its labels is not believed blindly.
   json object = with_task(plain, ModelTask::kTokenClassification).to_json();
   object["num_labels"] = -3;
-  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(),
+            ErrorCode::kInvalidArgument);
   object["num_labels"] = 1e18;
-  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(),
+            ErrorCode::kInvalidArgument);
   object.erase("num_labels");
   object["id2label"] = 4;
-  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(),
+            ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

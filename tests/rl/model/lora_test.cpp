@@ -21,7 +21,9 @@ namespace {
 using nlohmann::json;
 using runtime::ErrorCode;
 
-std::filesystem::path model_folder(const std::string& name) { return testing::fixtures() / "models" / name; }
+std::filesystem::path model_folder(const std::string& name) {
+  return testing::fixtures() / "models" / name;
+}
 
 std::unique_ptr<Transformer> load(const std::string& name) {
   auto model = Transformer::load(model_folder(name));
@@ -76,7 +78,8 @@ TEST(Lora, EqualsPeft) {
     const at::Tensor last = logits(*model, batch)[-1].contiguous();
     const auto expected = reference["logits_last"].get<std::vector<float>>();
     ASSERT_EQ(last.numel(), static_cast<std::int64_t>(expected.size()));
-    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(last.const_data_ptr<float>()[i], expected[i], 1e-4) << how << i;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(last.const_data_ptr<float>()[i], expected[i], 1e-4) << how << i;
   };
   check_logits("beside ");
   model->enable_gradients();
@@ -87,7 +90,9 @@ TEST(Lora, EqualsPeft) {
     std::string saved = name;
     if (const std::size_t at = saved.find(".default"); at != std::string::npos) saved.erase(at, 8);
     ASSERT_NE(model->gradients().find(saved), nullptr) << saved;
-    EXPECT_NEAR(model->gradients().view(saved).norm().item<double>(), expected.get<double>(), 1e-3 * expected.get<double>() + 1e-7) << saved;
+    EXPECT_NEAR(model->gradients().view(saved).norm().item<double>(), expected.get<double>(),
+                1e-3 * expected.get<double>() + 1e-7)
+        << saved;
     ++compared;
   }
   EXPECT_EQ(compared, model->gradients().specs().size());
@@ -104,7 +109,8 @@ TEST(Lora, ANewAdapterChangesNothingAndTrainsNothingButItself) {
   auto adapter = LoraAdapter::create(model->config(), {.rank = 4, .alpha = 8}, 5);
   ASSERT_TRUE(adapter.ok()) << adapter.status().to_string();
   const std::size_t layers = static_cast<std::size_t>(model->config().layers);
-  EXPECT_EQ(adapter->modules().size(), 7 * layers) << "all linear layers of the blocks, not the output layer";
+  EXPECT_EQ(adapter->modules().size(), 7 * layers)
+      << "all linear layers of the blocks, not the output layer";
   EXPECT_EQ(adapter->modules().front().scale, 2.0F);
   ASSERT_TRUE(model->add_adapter("new", std::move(*adapter)).ok());
   ASSERT_TRUE(model->use_adapter("new").ok());
@@ -115,7 +121,8 @@ TEST(Lora, ANewAdapterChangesNothingAndTrainsNothingButItself) {
   loss(*model, two_sequences(), true);
   for (const LoraModule& module : model->adapter("new")->modules()) {
     EXPECT_GT(model->gradients().view(module.b).norm().item<double>(), 0.0) << module.b;
-    EXPECT_EQ(model->gradients().view(module.a).norm().item<double>(), 0.0) << module.a << ": B is zero";
+    EXPECT_EQ(model->gradients().view(module.a).norm().item<double>(), 0.0)
+        << module.a << ": B is zero";
   }
 }
 
@@ -124,7 +131,10 @@ TEST(Lora, StandsBesideEveryFamily) {
     SCOPED_TRACE(folder.filename().string());
     auto model = load(folder.filename().string());
     ASSERT_NE(model, nullptr);
-    ASSERT_TRUE(model->add_adapter("it", stirred(model->config(), {.rank = 3, .alpha = 6, .rank_stabilized = true})).ok());
+    ASSERT_TRUE(model
+                    ->add_adapter("it", stirred(model->config(),
+                                                {.rank = 3, .alpha = 6, .rank_stabilized = true}))
+                    .ok());
     const at::Tensor base = logits(*model, two_sequences()).clone();
     ASSERT_TRUE(model->use_adapter("it").ok());
     model->enable_gradients();
@@ -148,7 +158,8 @@ TEST(Lora, StandsBesideEveryFamily) {
     const double below = loss(*model, two_sequences(), false);
     value[at].fill_(old);
     const double expected = (above - below) / (2 * kStep);
-    EXPECT_NEAR(gradient[at].item<double>(), expected, 0.03 * std::abs(expected) + 2e-4) << largest->b;
+    EXPECT_NEAR(gradient[at].item<double>(), expected, 0.03 * std::abs(expected) + 2e-4)
+        << largest->b;
 
     const at::Tensor beside = logits(*model, two_sequences()).clone();
     EXPECT_GT((beside - base).abs().max().item<float>(), 1e-3F) << "it changes something";
@@ -164,8 +175,15 @@ TEST(Lora, StandsBesideEveryFamily) {
 TEST(Lora, SeveralShareOneBase) {
   auto model = load("qwen2");
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(model->add_adapter("one", stirred(model->config(), {.rank = 2, .target_modules = {"q_proj"}}, 1)).ok());
-  ASSERT_TRUE(model->add_adapter("two", stirred(model->config(), {.rank = 5, .target_modules = {"down_proj", "v_proj"}}, 2)).ok());
+  ASSERT_TRUE(model
+                  ->add_adapter(
+                      "one", stirred(model->config(), {.rank = 2, .target_modules = {"q_proj"}}, 1))
+                  .ok());
+  ASSERT_TRUE(
+      model
+          ->add_adapter("two", stirred(model->config(),
+                                       {.rank = 5, .target_modules = {"down_proj", "v_proj"}}, 2))
+          .ok());
   std::map<std::string, at::Tensor> outputs;
   for (const std::string name : {"", "one", "two"}) {
     ASSERT_TRUE(model->use_adapter(name).ok());
@@ -177,17 +195,25 @@ TEST(Lora, SeveralShareOneBase) {
   EXPECT_TRUE(logits(*model, two_sequences()).equal(outputs["one"]));
 
   EXPECT_EQ(model->use_adapter("three").message(), "there is no adapter called three (one, two)");
-  EXPECT_EQ(model->add_adapter("one", stirred(model->config(), {})).message(), "there is an adapter called one already");
+  EXPECT_EQ(model->add_adapter("one", stirred(model->config(), {})).message(),
+            "there is an adapter called one already");
   EXPECT_EQ(model->unmerge_adapter().message(), "no adapter is merged into the weights");
   ASSERT_TRUE(model->merge_adapter("two").ok());
-  EXPECT_EQ(model->use_adapter("one").message(), "adapter two is merged into the weights: unmerge it first");
+  EXPECT_EQ(model->use_adapter("one").message(),
+            "adapter two is merged into the weights: unmerge it first");
 }
 
 TEST(Lora, IsSavedAsPeftReadsItAndReadBackToTheBit) {
   const support::TemporaryFolder temporary;
   auto model = load("gpt2");
   ASSERT_NE(model, nullptr);
-  const LoraConfig config{.rank = 4, .alpha = 12.5, .dropout = 0.1, .target_modules = {"c_attn", "c_fc"}, .layers = {1}, .rank_pattern = {{"mlp.c_fc", 2}}, .base_model = "gpt2"};
+  const LoraConfig config{.rank = 4,
+                          .alpha = 12.5,
+                          .dropout = 0.1,
+                          .target_modules = {"c_attn", "c_fc"},
+                          .layers = {1},
+                          .rank_pattern = {{"mlp.c_fc", 2}},
+                          .base_model = "gpt2"};
   const LoraAdapter adapter = stirred(model->config(), config);
   ASSERT_EQ(adapter.modules().size(), 2u);
   EXPECT_EQ(adapter.modules()[0].a, "base_model.model.transformer.h.1.attn.c_attn.lora_A.weight");
@@ -205,16 +231,21 @@ TEST(Lora, OfSeveralPatternsTheFilesFirstCounts) {
   auto model = load("qwen2");
   ASSERT_NE(model, nullptr);
   const auto ranks = [&](const std::string& patterns) {
-    const auto written = nlohmann::ordered_json::parse(R"({"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "rank_pattern": )" + patterns + "}");
+    const auto written = nlohmann::ordered_json::parse(
+        R"({"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "rank_pattern": )" +
+        patterns + "}");
     const auto config = LoraConfig::from_json(written, "adapter_config.json");
     EXPECT_TRUE(config.ok()) << config.status().to_string();
     const auto again = LoraConfig::from_json(config->to_json(), "again");
     EXPECT_TRUE(again.ok() && *again == *config);
     const LoraAdapter adapter = stirred(model->config(), *config);
-    return std::vector<std::int64_t>{adapter.parameters().view(adapter.modules()[0].a).size(0), adapter.parameters().view(adapter.modules()[1].a).size(0)};
+    return std::vector<std::int64_t>{adapter.parameters().view(adapter.modules()[0].a).size(0),
+                                     adapter.parameters().view(adapter.modules()[1].a).size(0)};
   };
-  EXPECT_EQ(ranks(R"({"q_proj": 2, "layers\\.1\\.self_attn\\.q_proj": 4})"), (std::vector<std::int64_t>{2, 2}));
-  EXPECT_EQ(ranks(R"({"layers\\.1\\.self_attn\\.q_proj": 4, "q_proj": 2})"), (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(ranks(R"({"q_proj": 2, "layers\\.1\\.self_attn\\.q_proj": 4})"),
+            (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(ranks(R"({"layers\\.1\\.self_attn\\.q_proj": 4, "q_proj": 2})"),
+            (std::vector<std::int64_t>{2, 4}));
 }
 
 TEST(Lora, PeftReadsWhatWasSaved) {
@@ -222,21 +253,34 @@ TEST(Lora, PeftReadsWhatWasSaved) {
     const support::TemporaryFolder temporary;
     auto model = load(name);
     ASSERT_NE(model, nullptr);
-    ASSERT_TRUE(model->add_adapter("it", stirred(model->config(), {.rank = 4, .alpha = 8, .rank_stabilized = true, .exclude_modules = {"down_proj"}})).ok());
+    ASSERT_TRUE(
+        model
+            ->add_adapter("it", stirred(model->config(), {.rank = 4,
+                                                          .alpha = 8,
+                                                          .rank_stabilized = true,
+                                                          .exclude_modules = {"down_proj"}}))
+            .ok());
     ASSERT_TRUE(model->adapter("it")->save(temporary.path()).ok());
     ASSERT_TRUE(model->use_adapter("it").ok());
     PackedBatch batch;
     const std::vector<std::int32_t> ids{3, 14, 15, 9, 26, 5};
     batch.append(ids);
     const at::Tensor last = logits(*model, batch)[-1].contiguous();
-    const json expected = {{"input_ids", ids}, {"logits_last", std::vector<float>(last.const_data_ptr<float>(), last.const_data_ptr<float>() + last.numel())}};
+    const json expected = {
+        {"input_ids", ids},
+        {"logits_last", std::vector<float>(last.const_data_ptr<float>(),
+                                           last.const_data_ptr<float>() + last.numel())}};
     std::ofstream(temporary.file("expected.json")) << expected;
     const char* python = std::getenv("STARLING_PYTHON");  // one with torch, transformers and peft
-    const std::string command = (python != nullptr ? python : "python3") + std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_peft.py ") +
-                                model_folder(name).string() + " " + temporary.path().string() + " " + temporary.file("expected.json");
+    const std::string command =
+        (python != nullptr ? python : "python3") +
+        std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_peft.py ") +
+        model_folder(name).string() + " " + temporary.path().string() + " " +
+        temporary.file("expected.json");
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127) GTEST_SKIP() << "needs peft: set STARLING_PYTHON to a python that has it";
+    if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127)
+      GTEST_SKIP() << "needs peft: set STARLING_PYTHON to a python that has it";
     EXPECT_EQ(WEXITSTATUS(status), 0) << name;
   }
 }
@@ -252,7 +296,9 @@ TEST(Lora, TargetsAreNamesEndingsOrAnExpression) {
   const auto layers = static_cast<std::size_t>(model->config().layers);
   EXPECT_EQ(count({.target_modules = {"model.layers.0.mlp.up_proj"}}), 1u);
   EXPECT_EQ(count({.target_modules = {"self_attn.q_proj", "up_proj"}}), 2 * layers);
-  EXPECT_EQ(count({.target_modules = {}, .target_pattern = R"(model\.layers\.\d+\.self_attn\.[qk]_proj)"}), 2 * layers);
+  EXPECT_EQ(count({.target_modules = {},
+                   .target_pattern = R"(model\.layers\.\d+\.self_attn\.[qk]_proj)"}),
+            2 * layers);
   EXPECT_EQ(count({.exclude_modules = {"down_proj", "gate_proj"}}), 5 * layers);
   EXPECT_EQ(count({.layers = {0}}), 7u);
 }
@@ -260,7 +306,9 @@ TEST(Lora, TargetsAreNamesEndingsOrAnExpression) {
 TEST(Lora, DropoutIsForTrainingAlone) {
   auto model = load("llama");
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(model->add_adapter("it", stirred(model->config(), {.rank = 4, .alpha = 64, .dropout = 0.5})).ok());
+  ASSERT_TRUE(
+      model->add_adapter("it", stirred(model->config(), {.rank = 4, .alpha = 64, .dropout = 0.5}))
+          .ok());
   ASSERT_TRUE(model->use_adapter("it").ok());
   const double fixed = loss(*model, two_sequences(), false);
   EXPECT_EQ(loss(*model, two_sequences(), false), fixed);
@@ -274,11 +322,18 @@ TEST(Lora, DropoutIsForTrainingAlone) {
 TEST(Lora, MistakesAreToldByName) {
   auto model = load("llama");
   ASSERT_NE(model, nullptr);
-  const auto message = [&](const LoraConfig& config) { return LoraAdapter::create(model->config(), config, 1).status().message(); };
+  const auto message = [&](const LoraConfig& config) {
+    return LoraAdapter::create(model->config(), config, 1).status().message();
+  };
   EXPECT_EQ(message({.target_modules = {"q_porj"}}),
-            "LoRA: target_modules: the model has no linear layer q_porj that an adapter can stand beside (down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj it has)");
-  EXPECT_NE(message({.target_modules = {"lm_head"}}).find("no linear layer lm_head"), std::string::npos);
-  EXPECT_NE(message({.target_modules = {}, .target_pattern = "(q_proj"}).find("target_modules \"(q_proj\""), std::string::npos) << message({.target_modules = {}, .target_pattern = "(q_proj"});
+            "LoRA: target_modules: the model has no linear layer q_porj that an adapter can stand "
+            "beside (down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj it has)");
+  EXPECT_NE(message({.target_modules = {"lm_head"}}).find("no linear layer lm_head"),
+            std::string::npos);
+  EXPECT_NE(message({.target_modules = {}, .target_pattern = "(q_proj"})
+                .find("target_modules \"(q_proj\""),
+            std::string::npos)
+      << message({.target_modules = {}, .target_pattern = "(q_proj"});
   EXPECT_NE(message({.layers = {99}}).find("leaves no linear layer"), std::string::npos);
   EXPECT_NE(message({.rank = 0}).find("LoRA: r must be"), std::string::npos);
   EXPECT_NE(message({.dropout = 1.0}).find("lora_dropout"), std::string::npos);
@@ -295,11 +350,14 @@ TEST(Lora, MistakesAreToldByName) {
   EXPECT_EQ(refused("bias", "all").code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(refused("peft_type", "IA3").code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(refused("modules_to_save", {"lm_head"}).code(), ErrorCode::kUnimplemented);
-  EXPECT_NE(refused("init_lora_weights", "pissa_niter_4").message().find("init_lora_weights"), std::string::npos);  // it changes the base
+  EXPECT_NE(refused("init_lora_weights", "pissa_niter_4").message().find("init_lora_weights"),
+            std::string::npos);  // it changes the base
   EXPECT_TRUE(refused("init_lora_weights", "gaussian").ok());
-  EXPECT_EQ(refused("target_parameters", {"experts.gate_up_proj"}).code(), ErrorCode::kUnimplemented);
+  EXPECT_EQ(refused("target_parameters", {"experts.gate_up_proj"}).code(),
+            ErrorCode::kUnimplemented);
   EXPECT_TRUE(refused("target_parameters", json::array()).ok());
-  EXPECT_NE(refused("exclude_modules", ".*down_proj").message().find("exclude_modules"), std::string::npos);
+  EXPECT_NE(refused("exclude_modules", ".*down_proj").message().find("exclude_modules"),
+            std::string::npos);
   EXPECT_EQ(refused("r", -4).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("r", 1e30).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("target_modules", 3).code(), ErrorCode::kInvalidArgument);
@@ -309,22 +367,36 @@ TEST(Lora, MistakesAreToldByName) {
   // Of another model, of another rank, or damaged.
   auto other = load("gpt2");
   ASSERT_NE(other, nullptr);
-  EXPECT_NE(LoraAdapter::load(other->config(), folder).status().message().find("no linear layer"), std::string::npos);
+  EXPECT_NE(LoraAdapter::load(other->config(), folder).status().message().find("no linear layer"),
+            std::string::npos);
   const support::TemporaryFolder temporary;
-  std::filesystem::copy(folder, temporary.path(), std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(
+      folder, temporary.path(),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
   json changed = good;
   changed["r"] = 5;
   std::ofstream(temporary.path() / "adapter_config.json") << changed;
-  EXPECT_NE(LoraAdapter::load(model->config(), temporary.path()).status().message().find("of the wrong shape base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"),
-            std::string::npos)
+  EXPECT_NE(
+      LoraAdapter::load(model->config(), temporary.path())
+          .status()
+          .message()
+          .find(
+              "of the wrong shape base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"),
+      std::string::npos)
       << LoraAdapter::load(model->config(), temporary.path()).status().message();
   changed = good;
   changed["target_modules"] = {"q_proj"};
   std::ofstream(temporary.path() / "adapter_config.json") << changed;
-  EXPECT_NE(LoraAdapter::load(model->config(), temporary.path()).status().message().find("unexpected base_model.model.model.layers.0."), std::string::npos);
+  EXPECT_NE(LoraAdapter::load(model->config(), temporary.path())
+                .status()
+                .message()
+                .find("unexpected base_model.model.model.layers.0."),
+            std::string::npos);
   std::ofstream(temporary.path() / "adapter_config.json") << "{";
-  EXPECT_EQ(LoraAdapter::load(model->config(), temporary.path()).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(LoraAdapter::load(model->config(), temporary.path() / "nowhere").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(LoraAdapter::load(model->config(), temporary.path()).status().code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(LoraAdapter::load(model->config(), temporary.path() / "nowhere").status().code(),
+            ErrorCode::kNotFound);
 }
 
 }  // namespace

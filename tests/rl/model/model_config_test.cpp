@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <unistd.h>
+#include <cmath>
 
 #include <fstream>
 #include <functional>
@@ -19,9 +19,9 @@ using nlohmann::json;
 using runtime::ErrorCode;
 
 json minimal() {
-  return {{"model_type", "llama"},      {"hidden_size", 48}, {"num_hidden_layers", 2}, {"num_attention_heads", 4},
-          {"intermediate_size", 96},    {"vocab_size", 160}, {"eos_token_id", 2},      {"num_key_value_heads", 2},
-          {"max_position_embeddings", 128}};
+  return {{"model_type", "llama"},    {"hidden_size", 48},        {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}, {"intermediate_size", 96},  {"vocab_size", 160},
+          {"eos_token_id", 2},        {"num_key_value_heads", 2}, {"max_position_embeddings", 128}};
 }
 
 TEST(ModelConfig, DefaultsAreThoseOfHuggingFace) {
@@ -41,8 +41,11 @@ TEST(ModelConfig, DefaultsAreThoseOfHuggingFace) {
 TEST(ModelConfig, OldAndNewFormOfRopeScalingAreEqual) {
   json old_form = minimal();
   old_form["rope_theta"] = 500000.0;
-  old_form["rope_scaling"] = {{"type", "llama3"},      {"factor", 8.0}, {"low_freq_factor", 1.0},
-                              {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
+  old_form["rope_scaling"] = {{"type", "llama3"},
+                              {"factor", 8.0},
+                              {"low_freq_factor", 1.0},
+                              {"high_freq_factor", 4.0},
+                              {"original_max_position_embeddings", 64}};
   json new_form = minimal();
   new_form["rope_parameters"] = old_form["rope_scaling"];
   new_form["rope_parameters"].erase("type");
@@ -64,7 +67,8 @@ TEST(ModelConfig, OldAndNewFormOfRopeScalingAreEqual) {
   ASSERT_TRUE(third.ok()) << third.status().to_string();
   EXPECT_EQ(third->rope, first->rope);
   both["rope_scaling"] = {{"rope_type", "unheard"}};
-  EXPECT_NE(ModelConfig::from_json(both, "config.json").status().message().find("unheard"), std::string::npos);
+  EXPECT_NE(ModelConfig::from_json(both, "config.json").status().message().find("unheard"),
+            std::string::npos);
 }
 
 TEST(ModelConfig, WhatIsWrittenReadsBackEqual) {
@@ -96,7 +100,8 @@ TEST(ModelConfig, UnsupportedIsRefusedByName) {
   refused("rope_interleaved", true);
   refused("quantization_config", {{"bits", 4}});
   json object = minimal();
-  object["attention_dropout"] = 0.1;  // only training would use it, and no pass here drops anything of the model
+  object["attention_dropout"] =
+      0.1;  // only training would use it, and no pass here drops anything of the model
   EXPECT_TRUE(ModelConfig::from_json(object, "config.json").ok());
   object = minimal();
   object["model_type"] = "mamba";
@@ -129,12 +134,16 @@ TEST(ModelConfig, WindowsGoByLayer) {
   object["model_type"] = "qwen2";
   object["num_hidden_layers"] = 3;
   object["sliding_window"] = 16;
-  EXPECT_TRUE(ModelConfig::from_json(object, "c").value().windows.empty());  // Qwen's configs name one that they do not use
+  EXPECT_TRUE(ModelConfig::from_json(object, "c")
+                  .value()
+                  .windows.empty());  // Qwen's configs name one that they do not use
   object["use_sliding_window"] = true;
   object["max_window_layers"] = 2;
-  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows, (std::vector<std::int64_t>{0, 0, 16}));
+  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows,
+            (std::vector<std::int64_t>{0, 0, 16}));
   object["layer_types"] = {"sliding_attention", "full_attention", "full_attention"};
-  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows, (std::vector<std::int64_t>{16, 0, 0}));
+  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows,
+            (std::vector<std::int64_t>{16, 0, 0}));
   object["layer_types"] = {"full_attention"};
   EXPECT_EQ(ModelConfig::from_json(object, "c").status().code(), ErrorCode::kUnimplemented);
   object["layer_types"] = {"full_attention", "full_attention", "linear_attention"};
@@ -153,24 +162,35 @@ TEST(ModelConfig, WindowsAreTheFamilys) {
     return config.ok() ? config->windows : std::vector<std::int64_t>{-1};
   };
   using Windows = std::vector<std::int64_t>;
-  const json unused = {{"sliding_window", 8}, {"use_sliding_window", false}, {"max_window_layers", 2}, {"layer_types", {"full_attention", "full_attention"}}};
+  const json unused = {{"sliding_window", 8},
+                       {"use_sliding_window", false},
+                       {"max_window_layers", 2},
+                       {"layer_types", {"full_attention", "full_attention"}}};
   EXPECT_EQ(windows("mistral", unused), (Windows{8, 8}));
   EXPECT_EQ(windows("mistral", json::object()), (Windows{4096, 4096}));
   EXPECT_EQ(windows("mistral", {{"sliding_window", nullptr}}), Windows());
   EXPECT_EQ(windows("mixtral", json::object()), Windows());
   EXPECT_EQ(windows("phi3", unused), (Windows{8, 8}));
-  EXPECT_EQ(windows("qwen3_moe", {{"sliding_window", 8}, {"use_sliding_window", true}, {"max_window_layers", 2}}), (Windows{8, 8}));
+  EXPECT_EQ(
+      windows("qwen3_moe",
+              {{"sliding_window", 8}, {"use_sliding_window", true}, {"max_window_layers", 2}}),
+      (Windows{8, 8}));
   EXPECT_EQ(windows("qwen3_moe", unused), Windows());
-  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 1}}), (Windows{0, 4096}));
-  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}}), (Windows{0, 0}));  // the first 28 layers see everything
+  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 1}}),
+            (Windows{0, 4096}));
+  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}}),
+            (Windows{0, 0}));  // the first 28 layers see everything
   EXPECT_EQ(windows("gemma2", {{"use_sliding_window", false}}), (Windows{4096, 0}));
-  EXPECT_EQ(windows("gemma2", {{"sliding_window", 8}, {"layer_types", {"full_attention", "sliding_attention"}}}), (Windows{0, 8}));
+  EXPECT_EQ(windows("gemma2", {{"sliding_window", 8},
+                               {"layer_types", {"full_attention", "sliding_attention"}}}),
+            (Windows{0, 8}));
 
   json contradicting = minimal();
   contradicting["model_type"] = "qwen3";
   contradicting["num_hidden_layers"] = 1;
   contradicting["layer_types"] = {"sliding_attention"};
-  EXPECT_NE(ModelConfig::from_json(contradicting, "c").status().message().find("layer_types"), std::string::npos);
+  EXPECT_NE(ModelConfig::from_json(contradicting, "c").status().message().find("layer_types"),
+            std::string::npos);
 }
 
 TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
@@ -192,7 +212,9 @@ TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
   EXPECT_EQ(read("mixtral").rope.theta, 1e6);
   EXPECT_EQ(read("phi3").norm_eps, 1e-5F);
   EXPECT_EQ(read("glm").norm_eps, 1.5625e-7F);
-  EXPECT_EQ(read("glm", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}).rotated(), 64);  // half of each head, where nothing is said
+  EXPECT_EQ(read("glm", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}})
+                .rotated(),
+            64);  // half of each head, where nothing is said
   EXPECT_EQ(read("gemma2").attention_softcap, 50.0);
   EXPECT_EQ(read("gemma2", {{"attn_logit_softcapping", nullptr}}).attention_softcap, 0.0);
   EXPECT_EQ(read("qwen2", {{"max_position_embeddings", nullptr}}).max_position_embeddings, 32768);
@@ -203,9 +225,14 @@ TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
     object.update(more);
     return ModelConfig::from_json(object, "c").status().message();
   };
-  EXPECT_NE(refused("llama", {{"partial_rotary_factor", 0.5}}).find("partial_rotary_factor"), std::string::npos);
-  EXPECT_NE(refused("qwen2", {{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}}).find("partial_rotary_factor"), std::string::npos);
-  EXPECT_EQ(read("qwen3_moe", {{"num_experts", 4}}).moe->experts_per_token, 4);  // 8 by default, of which there are not so many
+  EXPECT_NE(refused("llama", {{"partial_rotary_factor", 0.5}}).find("partial_rotary_factor"),
+            std::string::npos);
+  EXPECT_NE(refused("qwen2", {{"rope_parameters",
+                               {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}})
+                .find("partial_rotary_factor"),
+            std::string::npos);
+  EXPECT_EQ(read("qwen3_moe", {{"num_experts", 4}}).moe->experts_per_token,
+            4);  // 8 by default, of which there are not so many
 }
 
 TEST(ModelConfig, BadValuesNameTheKey) {
@@ -218,7 +245,8 @@ TEST(ModelConfig, BadValuesNameTheKey) {
     EXPECT_NE(config.status().message().find(key), std::string::npos) << config.status().message();
     EXPECT_EQ(config.status().message().find("some/config.json"), 0U) << config.status().message();
   };
-  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "vocab_size"}) {
     wrong(key, [&](json& object) { object.erase(key); });
     wrong(key, [&](json& object) { object[key] = "12"; });
     wrong(key, [&](json& object) { object[key] = 0; });
@@ -238,7 +266,8 @@ TEST(ModelConfig, BadValuesNameTheKey) {
 class ModelConfigFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("starling_config_test_" + std::to_string(::getpid()));
+    folder_ = std::filesystem::temp_directory_path() /
+              ("starling_config_test_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -266,9 +295,12 @@ TEST_F(ModelConfigFile, MissingAndTruncatedFilesSaySo) {
   write("config.json", text.substr(0, text.size() / 2));
   const auto truncated = ModelConfig::load(folder_);
   EXPECT_EQ(truncated.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(truncated.status().message().find("not valid JSON"), std::string::npos) << truncated.status().message();
-  write("config.json", "{\"zz\": " + std::string(200'000, '[') + std::string(200'000, ']') + ", " + text.substr(1));
-  EXPECT_NE(ModelConfig::load(folder_).status().message().find("not valid JSON"), std::string::npos) << ModelConfig::load(folder_).status().message();
+  EXPECT_NE(truncated.status().message().find("not valid JSON"), std::string::npos)
+      << truncated.status().message();
+  write("config.json", "{\"zz\": " + std::string(200'000, '[') + std::string(200'000, ']') + ", " +
+                           text.substr(1));
+  EXPECT_NE(ModelConfig::load(folder_).status().message().find("not valid JSON"), std::string::npos)
+      << ModelConfig::load(folder_).status().message();
 }
 
 TEST(Rope, Llama3KeepsHighAndSlowsLowFrequencies) {
@@ -277,7 +309,8 @@ TEST(Rope, Llama3KeepsHighAndSlowsLowFrequencies) {
   const Rope plain(RopeConfig{.theta = 500000.0}, 128);
   const Rope stretched(scaled, 128);
   EXPECT_EQ(stretched.inverse_frequencies().front(), plain.inverse_frequencies().front());
-  EXPECT_FLOAT_EQ(stretched.inverse_frequencies().back(), plain.inverse_frequencies().back() / 8.0F);
+  EXPECT_FLOAT_EQ(stretched.inverse_frequencies().back(),
+                  plain.inverse_frequencies().back() / 8.0F);
   const auto tables = stretched.tables(10);
   EXPECT_GE(tables->positions, 10);
   EXPECT_EQ(tables->cos[0], 1.0F);
@@ -288,7 +321,8 @@ TEST(Rope, YarnKeepsFastPairsDividesSlowOnesAndIsTempered) {
   json object = minimal();
   object["max_position_embeddings"] = 4096;
   object["head_dim"] = 64;
-  object["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 1024}};
+  object["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 1024}};
   const ModelConfig config = ModelConfig::from_json(object, "config.json").value();
   EXPECT_NEAR(config.rope.attention_factor, 0.1 * std::log(4.0) + 1.0, 1e-12);
   const Rope plain(RopeConfig{}, 64);
@@ -308,7 +342,10 @@ TEST(Rope, LongSequencesHaveAnglesOfTheirOwn) {
   json object = minimal();
   object["max_position_embeddings"] = 256;
   object["head_dim"] = 8;
-  object["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", {1, 1, 1, 1}}, {"long_factor", {1, 2, 4, 8}}, {"original_max_position_embeddings", 64}};
+  object["rope_scaling"] = {{"rope_type", "longrope"},
+                            {"short_factor", {1, 1, 1, 1}},
+                            {"long_factor", {1, 2, 4, 8}},
+                            {"original_max_position_embeddings", 64}};
   const Rope rope(ModelConfig::from_json(object, "config.json").value().rope, 8);
   EXPECT_EQ(rope.stretch_of(64), 0);
   EXPECT_EQ(rope.stretch_of(65), rope.stretch_of(256));
@@ -316,13 +353,16 @@ TEST(Rope, LongSequencesHaveAnglesOfTheirOwn) {
   const auto far = rope.inverse_frequencies(rope.stretch_of(65));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(far[i], near[i] / static_cast<float>(1 << i));
   object["rope_scaling"]["long_factor"] = {1, 2};
-  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(),
+            ErrorCode::kInvalidArgument);
 
   object["max_position_embeddings"] = 64;  // what counts as the context that it was trained with
-  object["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 16}};
+  object["rope_scaling"] = {
+      {"rope_type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 16}};
   const Rope dynamic(ModelConfig::from_json(object, "config.json").value().rope, 8);
   EXPECT_EQ(dynamic.inverse_frequencies(dynamic.stretch_of(64)), dynamic.inverse_frequencies(0));
-  EXPECT_LT(dynamic.inverse_frequencies(dynamic.stretch_of(200)).back(), dynamic.inverse_frequencies(dynamic.stretch_of(100)).back());
+  EXPECT_LT(dynamic.inverse_frequencies(dynamic.stretch_of(200)).back(),
+            dynamic.inverse_frequencies(dynamic.stretch_of(100)).back());
 }
 
 }  // namespace

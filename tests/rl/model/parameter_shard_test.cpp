@@ -22,7 +22,8 @@ class CountingSource final : public WeightSource {
     read_ += static_cast<std::int64_t>(out.size());
     return source_->read_f32(name, out);
   }
-  runtime::Status read_f32_range(std::string_view name, std::int64_t first, std::span<float> out) const override {
+  runtime::Status read_f32_range(std::string_view name, std::int64_t first,
+                                 std::span<float> out) const override {
     read_ += static_cast<std::int64_t>(out.size());
     return source_->read_f32_range(name, first, out);
   }
@@ -87,22 +88,29 @@ TEST(ParameterShard, RangesOfTheArenaEqualTheWhole) {
     for (const std::int64_t world : {2, 5}) {
       for (std::int64_t rank = 0; rank < world; ++rank) {
         const ArenaRange range = arena_shard(model.whole->arena_size(), {rank, world});
-        const auto shard = load_arena_range(model.config, *model.source, /*gguf_names=*/false, range);
+        const auto shard =
+            load_arena_range(model.config, *model.source, /*gguf_names=*/false, range);
         ASSERT_TRUE(shard.ok()) << shard.status().to_string();
-        EXPECT_TRUE(shard->equal(model.whole->arena().narrow(0, range.begin, range.size()))) << rank;
+        EXPECT_TRUE(shard->equal(model.whole->arena().narrow(0, range.begin, range.size())))
+            << rank;
         const std::int64_t read = model.source->take();
         if (const std::int64_t exact = exact_elements(*model.whole, range); exact >= 0) {
           EXPECT_EQ(read, exact);
         }
       }
     }
-    EXPECT_EQ(load_arena_range(model.config, *model.source, false, {0, model.whole->arena_size() + 1}).status().code(), runtime::ErrorCode::kInvalidArgument);
+    EXPECT_EQ(
+        load_arena_range(model.config, *model.source, false, {0, model.whole->arena_size() + 1})
+            .status()
+            .code(),
+        runtime::ErrorCode::kInvalidArgument);
   }
 }
 
 SplitBy rule(const ParameterSpec& spec) {
   if (spec.shape.size() != 2) return SplitBy::kNothing;
-  for (const char* name : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "fc1", "c_fc", "embed_tokens"}) {
+  for (const char* name :
+       {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "fc1", "c_fc", "embed_tokens"}) {
     if (spec.name.find(name) != std::string::npos) return SplitBy::kRows;
   }
   for (const char* name : {"o_proj", "out_proj", "down_proj", "fc2", "c_proj"}) {
@@ -119,9 +127,11 @@ TEST(ParameterShard, RowsAndColumnsEqualTheWhole) {
     const Model model = open(folder);
     const std::int64_t world = 2;
     for (std::int64_t rank = 0; rank < world; ++rank) {
-      const auto parts = load_tensor_parallel(model.config, *model.source, /*gguf_names=*/false, {rank, world}, rule);
+      const auto parts = load_tensor_parallel(model.config, *model.source, /*gguf_names=*/false,
+                                              {rank, world}, rule);
       if (!parts.ok()) {
-        EXPECT_NE(parts.status().message().find("cannot be split"), std::string::npos) << parts.status().to_string();
+        EXPECT_NE(parts.status().message().find("cannot be split"), std::string::npos)
+            << parts.status().to_string();
         continue;
       }
       std::int64_t elements = 0;
@@ -146,7 +156,8 @@ TEST(ParameterShard, WhatCannotBeSplitIsNamed) {
   const Model model = open(testing::fixtures() / "models" / "llama");
   const auto parts = load_tensor_parallel(model.config, *model.source, false, {0, 7}, rule);
   EXPECT_EQ(parts.status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_NE(parts.status().message().find("model.embed_tokens.weight"), std::string::npos) << parts.status().to_string();
+  EXPECT_NE(parts.status().message().find("model.embed_tokens.weight"), std::string::npos)
+      << parts.status().to_string();
 }
 
 // Blocks of 32 elements, and queries and keys whose rows are mixed within heads.
@@ -167,7 +178,11 @@ TEST(ParameterShard, GgufIsReadInBlocksAndHeads) {
       const ParameterSpec& spec = model.whole->specs()[i];
       const SplitBy by = rule(spec);
       const at::Tensor all = model.whole->view(spec);
-      EXPECT_TRUE((*parts)[i].equal(by == SplitBy::kNothing ? all : all.chunk(world, by == SplitBy::kRows ? 0 : 1)[static_cast<std::size_t>(rank)])) << spec.name;
+      EXPECT_TRUE((*parts)[i].equal(
+          by == SplitBy::kNothing
+              ? all
+              : all.chunk(world, by == SplitBy::kRows ? 0 : 1)[static_cast<std::size_t>(rank)]))
+          << spec.name;
     }
     model.source->take();
   }

@@ -28,7 +28,9 @@ ModelConfig tiny() {
 // Tensors in memory, each element its index, plus 1000 per tensor.
 class MemorySource final : public WeightSource {
  public:
-  void add(std::string name, std::vector<std::int64_t> shape) { infos_.push_back({std::move(name), std::move(shape), DType::kF32}); }
+  void add(std::string name, std::vector<std::int64_t> shape) {
+    infos_.push_back({std::move(name), std::move(shape), DType::kF32});
+  }
   void remove(std::string_view name) {
     std::erase_if(infos_, [&](const TensorInfo& info) { return info.name == name; });
   }
@@ -48,7 +50,10 @@ class MemorySource final : public WeightSource {
   }
   runtime::Status read_f32(std::string_view name, std::span<float> out) const override {
     const auto alias = aliases_.find(std::string(name));
-    const float base = 1000.0F * static_cast<float>(find(alias == aliases_.end() ? name : std::string_view(alias->second)) - infos_.data());
+    const float base =
+        1000.0F *
+        static_cast<float>(find(alias == aliases_.end() ? name : std::string_view(alias->second)) -
+                           infos_.data());
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = base + static_cast<float>(i);
     return {};
   }
@@ -79,7 +84,8 @@ TEST(Parameters, LayoutIsAlignedAndWithoutOverlap) {
 TEST(Parameters, GapsAreZeroAndViewsShareTheArena) {
   const Parameters parameters = Parameters::random(tiny(), 1);
   double inside = 0;
-  for (const ParameterSpec& spec : parameters.specs()) inside += parameters.view(spec).abs().sum().item<double>();
+  for (const ParameterSpec& spec : parameters.specs())
+    inside += parameters.view(spec).abs().sum().item<double>();
   EXPECT_NEAR(parameters.arena().abs().sum().item<double>(), inside, 1e-3);
   parameters.view("model.norm.weight").fill_(7.0);
   EXPECT_EQ(*parameters.data("model.norm.weight"), 7.0F);
@@ -105,7 +111,9 @@ TEST(Parameters, LoadsEveryTensorToItsPlace) {
   float base = 0;
   for (const ParameterSpec& spec : parameters->specs()) {
     EXPECT_EQ(parameters->data(spec.name)[0], base) << spec.name;
-    EXPECT_EQ(parameters->data(spec.name)[spec.count - 1], base + static_cast<float>(spec.count - 1)) << spec.name;
+    EXPECT_EQ(parameters->data(spec.name)[spec.count - 1],
+              base + static_cast<float>(spec.count - 1))
+        << spec.name;
     base += 1000.0F;
   }
 }
@@ -123,8 +131,10 @@ TEST(Parameters, MissingSurplusAndMisshapenAreNamedTogether) {
   EXPECT_EQ(parameters.status().code(), runtime::ErrorCode::kInvalidArgument);
   const std::string& message = parameters.status().message();
   EXPECT_NE(message.find("missing model.norm.weight"), std::string::npos) << message;
-  EXPECT_NE(message.find("lm_head.weight [17, 13] instead of [17, 12]"), std::string::npos) << message;
-  EXPECT_NE(message.find("unexpected model.layers.0.self_attn.q_proj.bias"), std::string::npos) << message;
+  EXPECT_NE(message.find("lm_head.weight [17, 13] instead of [17, 12]"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("unexpected model.layers.0.self_attn.q_proj.bias"), std::string::npos)
+      << message;
 }
 
 TEST(Parameters, NamesMayLackTheirFirstPart) {
@@ -134,13 +144,15 @@ TEST(Parameters, NamesMayLackTheirFirstPart) {
     whole.add(spec.name, spec.shape);
     base.add(spec.name.starts_with("model.") ? spec.name.substr(6) : spec.name, spec.shape);
   }
-  base.add("layers.0.self_attn.rotary_emb.inv_freq", {3});  // a buffer that may be there under either name
+  base.add("layers.0.self_attn.rotary_emb.inv_freq",
+           {3});  // a buffer that may be there under either name
   const auto expected = Parameters::load(config, whole, /*gguf_names=*/false);
   const auto parameters = Parameters::load(config, base, /*gguf_names=*/false);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
   EXPECT_TRUE(parameters->arena().equal(expected->arena()));
   base.remove("norm.weight");
-  EXPECT_NE(Parameters::load(config, base, false).status().message().find("missing norm.weight"), std::string::npos);
+  EXPECT_NE(Parameters::load(config, base, false).status().message().find("missing norm.weight"),
+            std::string::npos);
 }
 
 // tests/rl/weights/pytorch/make_files.py made the file of the fixture's numbers with torch.save.
@@ -150,9 +162,11 @@ TEST(Parameters, OptFromPytorchIsEqualToSafetensors) {
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   const auto expected = Parameters::load(*config, fixture);
   ASSERT_TRUE(expected.ok()) << expected.status().to_string();
-  const auto parameters = Parameters::load(*config, STARLING_SOURCE_DIR "/tests/rl/model/opt_pytorch");
+  const auto parameters =
+      Parameters::load(*config, STARLING_SOURCE_DIR "/tests/rl/model/opt_pytorch");
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
-  EXPECT_TRUE(parameters->arena().equal(expected->arena()));  // so that all that is computed from it is equal
+  EXPECT_TRUE(parameters->arena().equal(
+      expected->arena()));  // so that all that is computed from it is equal
 }
 
 TEST(Parameters, TiedWeightsMayBeThereTwice) {
@@ -162,7 +176,9 @@ TEST(Parameters, TiedWeightsMayBeThereTwice) {
   config.tie_word_embeddings = true;
   const auto contradicting = Parameters::load(config, source, /*gguf_names=*/false);
   EXPECT_EQ(contradicting.status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_NE(contradicting.status().message().find("lm_head.weight differs from the embedding"), std::string::npos) << contradicting.status().message();
+  EXPECT_NE(contradicting.status().message().find("lm_head.weight differs from the embedding"),
+            std::string::npos)
+      << contradicting.status().message();
   source.alias("lm_head.weight", "model.embed_tokens.weight");
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
@@ -182,7 +198,8 @@ TEST(Parameters, ATiedOutputLayerMayStandForTheEmbedding) {
   EXPECT_TRUE(parameters->arena().equal(expected->arena()));
   source.remove("lm_head.weight");
   const auto neither = Parameters::load(config, source, /*gguf_names=*/false);
-  EXPECT_NE(neither.status().message().find("model.embed_tokens.weight"), std::string::npos) << neither.status().message();
+  EXPECT_NE(neither.status().message().find("model.embed_tokens.weight"), std::string::npos)
+      << neither.status().message();
 }
 
 TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {
@@ -205,7 +222,8 @@ TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {
   source.add("output.weight", {17, 12});
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/true);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
-  // The file holds the rows of a head of six as 0 3 1 4 2 5: its row 2i is our row i, its row 2i + 1 our row 3 + i.
+  // The file holds the rows of a head of six as 0 3 1 4 2 5: its row 2i is our row i, its row 2i +
+  // 1 our row 3 + i.
   const float* q = parameters->data("model.layers.0.self_attn.q_proj.weight");
   const std::vector<int> order = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11};
   for (std::size_t row = 0; row < order.size(); ++row) {
@@ -213,7 +231,8 @@ TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {
     EXPECT_EQ(q[row * 12 + 11], 2000.0F + 12.0F * static_cast<float>(order[row]) + 11.0F) << row;
   }
   const float* v = parameters->data("model.layers.0.self_attn.v_proj.weight");
-  for (int row = 0; row < 6; ++row) EXPECT_EQ(v[row * 12], 4000.0F + 12.0F * static_cast<float>(row));
+  for (int row = 0; row < 6; ++row)
+    EXPECT_EQ(v[row * 12], 4000.0F + 12.0F * static_cast<float>(row));
 }
 
 }  // namespace

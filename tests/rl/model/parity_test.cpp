@@ -1,4 +1,5 @@
-// Equal to transformers: every case under models/ of the fixtures whose family is supported; the others must be refused by name.
+// Equal to transformers: every case under models/ of the fixtures whose family is supported; the
+// others must be refused by name.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
@@ -30,21 +31,25 @@ Case unpadded(const json& reference) {
   for (std::size_t row = 0; row < reference["input_ids"].size(); ++row) {
     const auto ids = reference["input_ids"][row].get<std::vector<std::int32_t>>();
     const auto mask = reference["attention_mask"][row].get<std::vector<int>>();
-    const std::size_t padding = static_cast<std::size_t>(std::find(mask.begin(), mask.end(), 1) - mask.begin());
+    const std::size_t padding =
+        static_cast<std::size_t>(std::find(mask.begin(), mask.end(), 1) - mask.begin());
     out.batch.append(std::span(ids).subspan(padding));
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      if (reference["logprob_mask"][row][i] == 1) out.reference_logprobs.push_back(reference["token_logprobs"][row][i]);
+      if (reference["logprob_mask"][row][i] == 1)
+        out.reference_logprobs.push_back(reference["token_logprobs"][row][i]);
     }
   }
   return out;
 }
 
-void expect_near(const at::Tensor& actual, const std::vector<float>& expected, float tolerance, const std::string& what) {
+void expect_near(const at::Tensor& actual, const std::vector<float>& expected, float tolerance,
+                 const std::string& what) {
   const at::Tensor flat = actual.detach().contiguous().view({-1});
   ASSERT_EQ(static_cast<std::size_t>(flat.numel()), expected.size()) << what;
   const float* values = flat.const_data_ptr<float>();
   float worst = 0.0F;
-  for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(values[i] - expected[i]));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    worst = std::max(worst, std::abs(values[i] - expected[i]));
   EXPECT_LE(worst, tolerance) << what;
 }
 
@@ -53,18 +58,23 @@ void check_logits(const Transformer& model, const Case& c, const json& reference
   ASSERT_TRUE(logits.ok()) << logits.status().to_string();
   for (std::int64_t row = 0; row < c.batch.sequences(); ++row) {
     const std::int64_t last = c.batch.cu_seqlens[static_cast<std::size_t>(row) + 1] - 1;
-    expect_near((*logits)[last], reference["logits_last"][static_cast<std::size_t>(row)].get<std::vector<float>>(), kLogitTolerance,
-                "logits_last of row " + std::to_string(row));
+    expect_near((*logits)[last],
+                reference["logits_last"][static_cast<std::size_t>(row)].get<std::vector<float>>(),
+                kLogitTolerance, "logits_last of row " + std::to_string(row));
   }
-  expect_near((*logits)[7], reference["logits_row0_pos7"].get<std::vector<float>>(), kLogitTolerance, "logits_row0_pos7");
+  expect_near((*logits)[7], reference["logits_row0_pos7"].get<std::vector<float>>(),
+              kLogitTolerance, "logits_row0_pos7");
 }
 
-// Transformers holds the experts of a layer in two tensors; checkpoints, and we, have them one by one, Mixtral's with names of its own.
+// Transformers holds the experts of a layer in two tensors; checkpoints, and we, have them one by
+// one, Mixtral's with names of its own.
 std::string reference_name(std::string name) {
-  if (const std::size_t at = name.find(".block_sparse_moe."); at != std::string::npos) name.replace(at, 18, ".mlp.");
+  if (const std::size_t at = name.find(".block_sparse_moe."); at != std::string::npos)
+    name.replace(at, 18, ".mlp.");
   const std::size_t experts = name.find(".mlp.experts.");
   if (experts == std::string::npos) return name;
-  const bool is_down = name.find(".down_proj.") != std::string::npos || name.find(".w2.") != std::string::npos;
+  const bool is_down =
+      name.find(".down_proj.") != std::string::npos || name.find(".w2.") != std::string::npos;
   return name.substr(0, experts) + ".mlp.experts." + (is_down ? "down_proj" : "gate_up_proj");
 }
 
@@ -74,12 +84,16 @@ void check_gradients(const Transformer& model, const json& reference) {
   std::map<std::string, double> squares;
   for (const ParameterSpec& spec : model.gradients().specs()) {
     const double norm = model.gradients().view(spec).norm().item<double>();
-    if (!spec.frozen) squares[reference_name(spec.name)] += norm * norm;
-    else EXPECT_EQ(norm, 0.0) << spec.name;
+    if (!spec.frozen)
+      squares[reference_name(spec.name)] += norm * norm;
+    else
+      EXPECT_EQ(norm, 0.0) << spec.name;
   }
   for (const auto& [name, expected] : reference["grad_norm"].items()) {
     ASSERT_TRUE(squares.contains(name)) << name;
-    EXPECT_NEAR(std::sqrt(squares[name]), expected.get<double>(), 1e-3 * expected.get<double>() + 1e-6 * total) << name;
+    EXPECT_NEAR(std::sqrt(squares[name]), expected.get<double>(),
+                1e-3 * expected.get<double>() + 1e-6 * total)
+        << name;
   }
   EXPECT_EQ(squares.size(), reference["grad_norm"].size());
 }
@@ -132,11 +146,14 @@ TEST(Parity, EveryFixtureIsEqualOrRefusedByName) {
     }
     const json object = testing::read_json(folder / "config.json");
     EXPECT_EQ(config.status().code(), runtime::ErrorCode::kUnimplemented);
-    EXPECT_NE(config.status().message().find(object["model_type"].get<std::string>()), std::string::npos) << config.status().message();
+    EXPECT_NE(config.status().message().find(object["model_type"].get<std::string>()),
+              std::string::npos)
+        << config.status().message();
     EXPECT_NE(object["model_type"], "llama") << config.status().message();
     ++refused;
   }
-  testing::count_fixtures("models", std::to_string(equal) + " compared with the reference, " + std::to_string(refused) + " refused by name");
+  testing::count_fixtures("models", std::to_string(equal) + " compared with the reference, " +
+                                        std::to_string(refused) + " refused by name");
   EXPECT_GT(equal, 0);
   if (testing::fixtures() == STARLING_SOURCE_DIR "/tests/fixtures") {
     EXPECT_EQ(refused, 0);

@@ -24,7 +24,8 @@ ModelConfig small_config() {
   return config;
 }
 
-std::unique_ptr<QuantizedWeights> quantize(const ModelConfig& config, const Parameters& parameters, kernel::ThreadPool& pool) {
+std::unique_ptr<QuantizedWeights> quantize(const ModelConfig& config, const Parameters& parameters,
+                                           kernel::ThreadPool& pool) {
   auto weights = QuantizedWeights::create(config, parameters);
   EXPECT_TRUE(weights.ok()) << weights.status().to_string();
   (*weights)->refresh(pool);
@@ -55,13 +56,14 @@ TEST(QuantizedWeights, FindsRowsOfLinearLayersAlone) {
   const float* first = parameters.data(up);
   const kernel::Int8Weight all = weights->find(first, 130, 72);
   ASSERT_TRUE(all);
-  const kernel::Int8Weight rest = weights->find(first + 10 * 72, 120, 72);  // a part, as fused layers are read
+  const kernel::Int8Weight rest =
+      weights->find(first + 10 * 72, 120, 72);  // a part, as fused layers are read
   ASSERT_TRUE(rest);
   EXPECT_EQ(rest.values, all.from(10, 72).values);
   EXPECT_EQ(rest.scales, all.from(10, 72).scales);
-  EXPECT_FALSE(weights->find(first + 1, 1, 72));          // not the beginning of a row
-  EXPECT_FALSE(weights->find(first, 131, 72));            // more than there is
-  EXPECT_FALSE(weights->find(first, 72, 130));            // rows of another length
+  EXPECT_FALSE(weights->find(first + 1, 1, 72));  // not the beginning of a row
+  EXPECT_FALSE(weights->find(first, 131, 72));    // more than there is
+  EXPECT_FALSE(weights->find(first, 72, 130));    // rows of another length
   EXPECT_FALSE(weights->find(parameters.data("model.embed_tokens.weight"), 200, 72));
   EXPECT_FALSE(weights->find(parameters.data("model.norm.weight"), 1, 72));
   EXPECT_TRUE(weights->find(parameters.data("lm_head.weight"), 200, 72));
@@ -74,7 +76,8 @@ TEST(QuantizedWeights, RoundsATiedEmbeddingAsTheOutputLayer) {
   config.tie_word_embeddings = true;
   kernel::ThreadPool pool(1);
   const Parameters parameters = Parameters::random(config, 1);
-  EXPECT_TRUE(quantize(config, parameters, pool)->find(parameters.data("model.embed_tokens.weight"), 200, 72));
+  EXPECT_TRUE(quantize(config, parameters, pool)
+                  ->find(parameters.data("model.embed_tokens.weight"), 200, 72));
 }
 
 TEST(QuantizedWeights, LeavesRoutersAlone) {
@@ -86,10 +89,14 @@ TEST(QuantizedWeights, LeavesRoutersAlone) {
     auto weights = QuantizedWeights::create(*config, parameters);
     ASSERT_TRUE(weights.ok()) << weights.status().to_string();
     for (const ParameterSpec& spec : parameters.specs()) {
-      const bool router = spec.name.ends_with("mlp.gate.weight") || spec.name.ends_with("block_sparse_moe.gate.weight");
+      const bool router = spec.name.ends_with("mlp.gate.weight") ||
+                          spec.name.ends_with("block_sparse_moe.gate.weight");
       const bool expert = spec.name.find(".experts.") != std::string::npos;
       if (router || expert) {
-        EXPECT_EQ(static_cast<bool>((*weights)->find(parameters.data(spec.name), spec.shape[0], spec.shape[1])), expert) << folder << " " << spec.name;
+        EXPECT_EQ(static_cast<bool>(
+                      (*weights)->find(parameters.data(spec.name), spec.shape[0], spec.shape[1])),
+                  expert)
+            << folder << " " << spec.name;
       }
       routers += router ? 1 : 0;
     }
@@ -103,7 +110,8 @@ TEST(QuantizedWeights, TakesAQuarterAndTheScales) {
   const Parameters parameters = Parameters::random(config, 1);
   // 72 columns: 80 bytes and two scales a row; 130: 144 and three.
   const std::int64_t rows_of_72 = 2 * (72 + 24 + 24 + 72 + 130 + 130) + 200, rows_of_130 = 2 * 72;
-  EXPECT_EQ(quantize(config, parameters, pool)->bytes(), rows_of_72 * (80 + 8) + rows_of_130 * (144 + 12));
+  EXPECT_EQ(quantize(config, parameters, pool)->bytes(),
+            rows_of_72 * (80 + 8) + rows_of_130 * (144 + 12));
 }
 
 TEST(QuantizedWeights, AreReadInTheInnermostUseOfTheThread) {
@@ -126,7 +134,8 @@ TEST(QuantizedWeights, AreReadInTheInnermostUseOfTheThread) {
   EXPECT_EQ(logprobs(model, batch), plain);
 }
 
-// To the bit: a model whose weights are what the 8 bits stand for. Of every family, so that no layer is passed by.
+// To the bit: a model whose weights are what the 8 bits stand for. Of every family, so that no
+// layer is passed by.
 TEST(QuantizedWeights, ComputeAsTheModelThatTheyStandFor) {
   int checked = 0;
   for (const auto& folder : testing::model_cases()) {
@@ -141,9 +150,11 @@ TEST(QuantizedWeights, ComputeAsTheModelThatTheyStandFor) {
     int layers = 0;
     for (const ParameterSpec& spec : rounded.specs()) {
       if (spec.shape.size() != 2) continue;
-      const kernel::Int8Weight copy = weights->find(model.parameters().data(spec.name), spec.shape[0], spec.shape[1]);
+      const kernel::Int8Weight copy =
+          weights->find(model.parameters().data(spec.name), spec.shape[0], spec.shape[1]);
       if (!copy) continue;
-      kernel::dequantize_int8(model.pool(), copy, spec.shape[0], spec.shape[1], rounded.view(spec).mutable_data_ptr<float>());
+      kernel::dequantize_int8(model.pool(), copy, spec.shape[0], spec.shape[1],
+                              rounded.view(spec).mutable_data_ptr<float>());
       ++layers;
     }
     EXPECT_GE(layers, 4 * config->layers);

@@ -67,10 +67,13 @@ TEST(RecomputeLayers, DropWhatWasDropped) {
     LoraConfig config;
     config.rank = 4;
     config.dropout = 0.5;
-    EXPECT_TRUE(transformer->add_adapter("a", LoraAdapter::create(transformer->config(), config, 1).value()).ok());
+    EXPECT_TRUE(
+        transformer->add_adapter("a", LoraAdapter::create(transformer->config(), config, 1).value())
+            .ok());
     EXPECT_TRUE(transformer->use_adapter("a").ok());
     transformer->enable_gradients();
-    at::Tensor(transformer->trained_parameters().arena()).add_(0.05);  // an adapter begins with no say
+    at::Tensor(transformer->trained_parameters().arena())
+        .add_(0.05);  // an adapter begins with no say
     return transformer;
   };
   const auto kept = with_adapter();

@@ -47,7 +47,8 @@ TEST_F(Save, FolderLoadsBackEqual) {
   const Parameters parameters = Parameters::random(config, 1);
   const runtime::Status saved = save_model_folder(config, parameters, folder_ / "model");
   ASSERT_TRUE(saved.ok()) << saved.to_string();
-  for (const fs::path& file : model_folder_files(parameters)) EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
+  for (const fs::path& file : model_folder_files(parameters))
+    EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
   const auto loaded = Transformer::load(folder_ / "model");
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
   EXPECT_EQ((*loaded)->config(), config);
@@ -64,7 +65,9 @@ TEST_F(Save, EveryFamilyLoadsBackEqualInEveryDType) {
     if (!config.ok()) continue;  // not supported, which other tests are about
     const auto parameters = Parameters::load(*config, source);
     ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
-    for (const auto& [dtype, name] : {std::pair(DType::kF32, "float32"), {DType::kF16, "float16"}, {DType::kBF16, "bfloat16"}}) {
+    for (const auto& [dtype, name] : {std::pair(DType::kF32, "float32"),
+                                      {DType::kF16, "float16"},
+                                      {DType::kBF16, "bfloat16"}}) {
       const SaveOptions options{.shard_bytes_max = 50'000, .dtype = dtype};
       fs::remove_all(folder_);
       ASSERT_TRUE(save_model_folder(*config, *parameters, folder_, options).ok());
@@ -73,10 +76,14 @@ TEST_F(Save, EveryFamilyLoadsBackEqualInEveryDType) {
       EXPECT_EQ(testing::read_json(folder_ / "config.json")["dtype"], name);
       const auto read = Parameters::load(*config, folder_);
       ASSERT_TRUE(read.ok()) << read.status().to_string();
-      const auto type = dtype == DType::kF16 ? at::kHalf : dtype == DType::kBF16 ? at::kBFloat16 : at::kFloat;
+      const auto type = dtype == DType::kF16    ? at::kHalf
+                        : dtype == DType::kBF16 ? at::kBFloat16
+                                                : at::kFloat;
       for (const ParameterSpec& spec : parameters->specs()) {
         const at::Tensor before = parameters->view(spec);
-        EXPECT_TRUE(read->view(spec).equal(spec.saved_fp32 ? before : before.to(type).to(at::kFloat))) << spec.name << " as " << name;
+        EXPECT_TRUE(
+            read->view(spec).equal(spec.saved_fp32 ? before : before.to(type).to(at::kFloat)))
+            << spec.name << " as " << name;
       }
     }
   }
@@ -86,7 +93,8 @@ TEST_F(Save, GenerationConfigKeepsWhatItSaid) {
   fs::create_directories(folder_ / "from");
   const fs::path source = testing::fixtures() / "models" / "llama";
   fs::copy(source / "config.json", folder_ / "from" / "config.json");
-  std::ofstream(folder_ / "from" / "generation_config.json") << R"({"temperature":0.7,"top_p":0.9,"eos_token_id":[5,6]})";
+  std::ofstream(folder_ / "from" / "generation_config.json")
+      << R"({"temperature":0.7,"top_p":0.9,"eos_token_id":[5,6]})";
   const auto config = ModelConfig::load(folder_ / "from");
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   ASSERT_TRUE(save_model_folder(*config, Parameters::random(*config, 1), folder_ / "to").ok());
@@ -114,7 +122,8 @@ TEST_F(Save, TokenizerFilesAreCopiedAndTheirAbsenceSaid) {
   fs::create_directories(folder_ / "from");
   fs::create_directories(folder_ / "to");
   EXPECT_EQ(save_tokenizer(folder_ / "from", folder_ / "to").code(), runtime::ErrorCode::kNotFound);
-  for (const char* name : {"tokenizer.json", "chat_template.jinja"}) std::ofstream(folder_ / "from" / name) << "{}" << name;
+  for (const char* name : {"tokenizer.json", "chat_template.jinja"})
+    std::ofstream(folder_ / "from" / name) << "{}" << name;
   ASSERT_TRUE(save_tokenizer(folder_ / "from", folder_ / "to").ok());
   EXPECT_TRUE(fs::exists(folder_ / "to" / "tokenizer.json"));
   EXPECT_TRUE(fs::exists(folder_ / "to" / "chat_template.jinja"));
@@ -130,16 +139,19 @@ TEST_F(Save, GgufTokenizerBecomesAnEqualTokenizerJson) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   EXPECT_NE(tokenizer->chat_template_source().find("<|im_start|>"), std::string::npos);
   EXPECT_EQ(tokenizer->eos_id(), 2);
-  const nlohmann::json reference = testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
+  const nlohmann::json reference =
+      testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
   for (const auto& entry : reference) {
     const auto ids = entry["greedy_ids"].get<std::vector<std::int32_t>>();
-    EXPECT_EQ(tokenizer->decode(ids, /*skip_special_tokens=*/true), entry["greedy_text"].get<std::string>());
+    EXPECT_EQ(tokenizer->decode(ids, /*skip_special_tokens=*/true),
+              entry["greedy_text"].get<std::string>());
   }
 }
 
 TEST_F(Save, UnwritableFolderIsAnError) {
   const ModelConfig config = tiny();
-  const runtime::Status saved = save_model_folder(config, Parameters::random(config, 1), "/proc/starling");
+  const runtime::Status saved =
+      save_model_folder(config, Parameters::random(config, 1), "/proc/starling");
   EXPECT_FALSE(saved.ok());
   EXPECT_NE(saved.message().find("/proc/starling"), std::string::npos) << saved.message();
 }

@@ -50,7 +50,8 @@ Ids joined(Ids first, const Ids& second) {
   return first;
 }
 
-// Two prompts that begin alike, three responses each: one of them again the one before it, one that only goes on from it.
+// Two prompts that begin alike, three responses each: one of them again the one before it, one that
+// only goes on from it.
 PackedBatch groups() {
   PackedBatch batch;
   const Ids system = sequence(21, 1);
@@ -61,7 +62,8 @@ PackedBatch groups() {
     batch.append(joined(prompt, response), length);
     batch.append(joined(prompt, sequence(17, 6)), length);
   }
-  batch.append(joined(system, sequence(270, 7)), 1);  // several blocks of queries, from amid the sequence
+  batch.append(joined(system, sequence(270, 7)),
+               1);  // several blocks of queries, from amid the sequence
   batch.append(joined(joined(system, sequence(270, 7)), sequence(300, 8)), 100);
   return batch;
 }
@@ -71,16 +73,20 @@ PackedBatch apart(PackedBatch batch) {
   return batch;
 }
 
-at::Tensor weights_like(const at::Tensor& t) { return at::arange(1, t.numel() + 1, t.options()).sin().view(t.sizes()); }
+at::Tensor weights_like(const at::Tensor& t) {
+  return at::arange(1, t.numel() + 1, t.options()).sin().view(t.sizes());
+}
 
 const auto kAlike = [](std::size_t, std::size_t) { return true; };
 
 TEST(SharedBeginnings, AreThoseOfTheSequenceBefore) {
-  EXPECT_EQ(shared_beginnings(groups(), kAlike), (std::vector<std::int64_t>{0, 60, 51, 21, 38, 29, 21, 291}));
+  EXPECT_EQ(shared_beginnings(groups(), kAlike),
+            (std::vector<std::int64_t>{0, 60, 51, 21, 38, 29, 21, 291}));
 }
 
 TEST(SharedBeginnings, OfOtherAnglesAreNone) {
-  const auto shared = shared_beginnings(groups(), [](std::size_t a, std::size_t b) { return a != 0 && b == a + 1; });
+  const auto shared = shared_beginnings(
+      groups(), [](std::size_t a, std::size_t b) { return a != 0 && b == a + 1; });
   EXPECT_EQ(shared[1], 0);
   EXPECT_EQ(shared[2], 51);
 }
@@ -98,7 +104,8 @@ TEST(SharedBeginnings, RowsAreComputedOnce) {
   const forward::Rows rows(batch, transformer->rope(), true);
   EXPECT_EQ(rows.count(), batch.tokens() - (60 + 51 + 21 + 38 + 29 + 21 + 291));
   for (std::int64_t token = 0; token < batch.tokens(); ++token) {
-    EXPECT_EQ(rows.ids[static_cast<std::size_t>(rows.row(token))], batch.ids[static_cast<std::size_t>(token)]);
+    EXPECT_EQ(rows.ids[static_cast<std::size_t>(rows.row(token))],
+              batch.ids[static_cast<std::size_t>(token)]);
   }
   EXPECT_EQ(rows.sequences[1].rows(), 0);  // the sample before it again
   EXPECT_FALSE(forward::Rows(batch, transformer->rope(), false).shared());
@@ -116,7 +123,8 @@ TEST_P(Sharing, DoesNotChangeABit) {
     EXPECT_TRUE(shared.logprobs_N.equal(alone.logprobs_N));
     EXPECT_TRUE(shared.entropy_N.equal(alone.entropy_N));
   }
-  EXPECT_TRUE(transformer->logits(groups()).value().equal(transformer->logits(apart(groups())).value()));
+  EXPECT_TRUE(
+      transformer->logits(groups()).value().equal(transformer->logits(apart(groups())).value()));
 }
 
 TEST_P(Sharing, GivesTheSameGradient) {
@@ -124,7 +132,9 @@ TEST_P(Sharing, GivesTheSameGradient) {
   const auto gradient = [&](const PackedBatch& batch) {
     transformer->zero_gradients();
     const TokenLogprobs out = transformer->token_logprobs(batch, {.with_entropy = true}).value();
-    ((out.logprobs_N * weights_like(out.logprobs_N)).sum() + (out.entropy_N * weights_like(out.entropy_N).cos()).sum()).backward();
+    ((out.logprobs_N * weights_like(out.logprobs_N)).sum() +
+     (out.entropy_N * weights_like(out.entropy_N).cos()).sum())
+        .backward();
     return transformer->gradients().arena().clone();
   };
   const at::Tensor alone = gradient(apart(groups()));
@@ -137,7 +147,9 @@ INSTANTIATE_TEST_SUITE_P(Windows, Sharing, testing::Values(0, 16));
 
 TEST(SharedBeginnings, HeadsGiveEveryTokenItsValue) {
   const auto transformer = model(with_head(tiny(), value_head()).value());
-  const auto values = [&](const PackedBatch& batch) { return transformer->head(batch, value_head().name).value(); };
+  const auto values = [&](const PackedBatch& batch) {
+    return transformer->head(batch, value_head().name).value();
+  };
   const at::Tensor shared = values(groups());
   const at::Tensor alone = values(apart(groups()));
   EXPECT_TRUE(shared.equal(alone));
@@ -147,9 +159,14 @@ TEST(SharedBeginnings, HeadsGiveEveryTokenItsValue) {
     return transformer->gradients().arena().clone();
   };
   const at::Tensor expected = gradient(alone);
-  EXPECT_LE((gradient(shared) - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>());
-  const OutputOptions last{.logprobs = std::nullopt, .heads = {value_head().name}, .last_tokens_only = true};
-  EXPECT_TRUE(transformer->outputs(groups(), last).value().heads[0].equal(transformer->outputs(apart(groups()), last).value().heads[0]));
+  EXPECT_LE((gradient(shared) - expected).norm().item<double>(),
+            1e-6 * expected.norm().item<double>());
+  const OutputOptions last{
+      .logprobs = std::nullopt, .heads = {value_head().name}, .last_tokens_only = true};
+  EXPECT_TRUE(transformer->outputs(groups(), last)
+                  .value()
+                  .heads[0]
+                  .equal(transformer->outputs(apart(groups()), last).value().heads[0]));
 }
 
 TEST(SharedBeginnings, AreTheSameByAten) {

@@ -15,8 +15,10 @@ namespace {
 TEST(SmolLm2, LogprobsAndGreedyTokensEqualTheReference) {
   const auto gguf = testing::smollm2_gguf();
   if (!gguf) GTEST_SKIP() << "SmolLM2 is not in the cache: .ci/fetch_wheels.sh model fetches it";
-  const nlohmann::json reference = testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
-  if (!reference.is_array()) GTEST_SKIP() << "no smollm2/reference.json under " << testing::fixtures();
+  const nlohmann::json reference =
+      testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
+  if (!reference.is_array())
+    GTEST_SKIP() << "no smollm2/reference.json under " << testing::fixtures();
   auto loaded = Transformer::load(*gguf);
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
   for (const auto& entry : reference) {
@@ -30,10 +32,12 @@ TEST(SmolLm2, LogprobsAndGreedyTokensEqualTheReference) {
     ASSERT_TRUE(out.ok()) << out.status().to_string();
     const auto expected = entry["token_logprobs"].get<std::vector<float>>();
     ASSERT_EQ(static_cast<std::size_t>(out->logprobs_N.numel()), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(out->logprobs_N.const_data_ptr<float>()[i], expected[i], 1e-3) << i;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(out->logprobs_N.const_data_ptr<float>()[i], expected[i], 1e-3) << i;
     const at::Tensor best = (*loaded)->logits(batch).value().argmax(1);
     for (std::size_t i = 0; i < greedy.size(); ++i) {
-      EXPECT_EQ(best[static_cast<std::int64_t>(prompt + i) - 1].item<std::int64_t>(), greedy[i]) << i;
+      EXPECT_EQ(best[static_cast<std::int64_t>(prompt + i) - 1].item<std::int64_t>(), greedy[i])
+          << i;
     }
   }
 }

@@ -29,13 +29,19 @@ TEST(SquaredProbabilities, AreThoseOfTheLogitsAndChangeNothingElse) {
   batch.append(std::vector<std::int32_t>{3, 41, 7, 7, 12, 30, 2, 19, 44}, 1);
   for (const float temperature : {1.0F, 0.6F}) {
     const TokenLogprobs plain = model.token_logprobs(batch, {.temperature = temperature}).value();
-    const TokenLogprobs out = model.token_logprobs(batch, {.temperature = temperature, .with_squares = true, .logit_rows_max = 3}).value();
+    const TokenLogprobs out =
+        model
+            .token_logprobs(batch,
+                            {.temperature = temperature, .with_squares = true, .logit_rows_max = 3})
+            .value();
     EXPECT_TRUE(out.logprobs_N.equal(plain.logprobs_N));
     EXPECT_FALSE(plain.squares_N.defined());
-    const at::Tensor p = (model.logits(batch).value().narrow(0, 0, 8).to(at::kDouble) / temperature).softmax(1);
+    const at::Tensor p =
+        (model.logits(batch).value().narrow(0, 0, 8).to(at::kDouble) / temperature).softmax(1);
     const at::Tensor expected = p.square().sum(1);
     ASSERT_EQ(out.squares_N.numel(), 8);
-    for (std::int64_t i = 0; i < 8; ++i) EXPECT_NEAR(out.squares_N[i].item<double>(), expected[i].item<double>(), 1e-6) << i;
+    for (std::int64_t i = 0; i < 8; ++i)
+      EXPECT_NEAR(out.squares_N[i].item<double>(), expected[i].item<double>(), 1e-6) << i;
   }
 }
 

@@ -1,4 +1,5 @@
-// What the reference numbers do not show: independence of the batch, options, gradients against finite differences, limits.
+// What the reference numbers do not show: independence of the batch, options, gradients against
+// finite differences, limits.
 #include "rl/model/transformer.h"
 
 #include <ATen/TensorOperators.h>
@@ -40,7 +41,8 @@ std::vector<std::int32_t> sequence(int length, int seed) {
   return ids;
 }
 
-PackedBatch batch_of(const std::vector<std::vector<std::int32_t>>& sequences, std::int64_t first_target = 1) {
+PackedBatch batch_of(const std::vector<std::vector<std::int32_t>>& sequences,
+                     std::int64_t first_target = 1) {
   PackedBatch batch;
   for (const auto& ids : sequences) batch.append(ids, first_target);
   return batch;
@@ -48,12 +50,14 @@ PackedBatch batch_of(const std::vector<std::vector<std::int32_t>>& sequences, st
 
 // A loss whose gradient reaches every output with a weight of its own.
 at::Tensor weighted(const TokenLogprobs& out) {
-  const at::Tensor weights = at::arange(1, out.logprobs_N.size(0) + 1, out.logprobs_N.options()).sin();
+  const at::Tensor weights =
+      at::arange(1, out.logprobs_N.size(0) + 1, out.logprobs_N.options()).sin();
   at::Tensor loss = (out.logprobs_N * weights).sum();
   return out.entropy_N.defined() ? loss + (out.entropy_N * weights.cos()).sum() : loss;
 }
 
-at::Tensor gradient_of(Transformer& transformer, const PackedBatch& batch, const LogprobOptions& options) {
+at::Tensor gradient_of(Transformer& transformer, const PackedBatch& batch,
+                       const LogprobOptions& options) {
   transformer.zero_gradients();
   weighted(transformer.token_logprobs(batch, options).value()).backward();
   return transformer.gradients().arena().clone();
@@ -61,7 +65,8 @@ at::Tensor gradient_of(Transformer& transformer, const PackedBatch& batch, const
 
 TEST(Transformer, PackedSequencesHaveTheBitsTheyHaveAlone) {
   const auto transformer = model(false);
-  const std::vector<std::vector<std::int32_t>> sequences = {sequence(5, 1), sequence(37, 2), sequence(2, 3), sequence(300, 4)};
+  const std::vector<std::vector<std::int32_t>> sequences = {sequence(5, 1), sequence(37, 2),
+                                                            sequence(2, 3), sequence(300, 4)};
   const at::Tensor packed = transformer->token_logprobs(batch_of(sequences)).value().logprobs_N;
   std::int64_t offset = 0;
   for (const auto& ids : sequences) {
@@ -75,10 +80,12 @@ TEST(Transformer, PackedSequencesHaveTheBitsTheyHaveAlone) {
 TEST(Transformer, GraphDoesNotChangeTheBits) {
   const auto transformer = model(true);
   const PackedBatch batch = batch_of({sequence(40, 1), sequence(9, 2)}, 4);
-  const TokenLogprobs with_graph = transformer->token_logprobs(batch, {.with_entropy = true}).value();
+  const TokenLogprobs with_graph =
+      transformer->token_logprobs(batch, {.with_entropy = true}).value();
   EXPECT_TRUE(with_graph.logprobs_N.requires_grad());
   c10::AutoGradMode off(false);
-  const TokenLogprobs without = transformer->token_logprobs(batch, {.with_entropy = true, .logit_rows_max = 3}).value();
+  const TokenLogprobs without =
+      transformer->token_logprobs(batch, {.with_entropy = true, .logit_rows_max = 3}).value();
   EXPECT_FALSE(without.logprobs_N.requires_grad());
   EXPECT_TRUE(with_graph.logprobs_N.equal(without.logprobs_N));
   EXPECT_TRUE(with_graph.entropy_N.equal(without.entropy_N));
@@ -87,12 +94,16 @@ TEST(Transformer, GraphDoesNotChangeTheBits) {
 TEST(Transformer, LogprobsAndEntropyAreThoseOfTheLogits) {
   const auto transformer = model(false);
   const PackedBatch batch = batch_of({sequence(12, 5)});
-  const at::Tensor logits = transformer->logits(batch).value().narrow(0, 0, 11).to(at::kDouble) / 0.7;
-  const TokenLogprobs out = transformer->token_logprobs(batch, {.temperature = 0.7F, .with_entropy = true}).value();
+  const at::Tensor logits =
+      transformer->logits(batch).value().narrow(0, 0, 11).to(at::kDouble) / 0.7;
+  const TokenLogprobs out =
+      transformer->token_logprobs(batch, {.temperature = 0.7F, .with_entropy = true}).value();
   const at::Tensor all = logits.log_softmax(1);
   for (std::int64_t i = 0; i < 11; ++i) {
-    EXPECT_NEAR(out.logprobs_N[i].item<double>(), all[i][batch.ids[static_cast<std::size_t>(i) + 1]].item<double>(), 1e-5);
-    EXPECT_NEAR(out.entropy_N[i].item<double>(), -(all[i].exp() * all[i]).sum().item<double>(), 1e-5);
+    EXPECT_NEAR(out.logprobs_N[i].item<double>(),
+                all[i][batch.ids[static_cast<std::size_t>(i) + 1]].item<double>(), 1e-5);
+    EXPECT_NEAR(out.entropy_N[i].item<double>(), -(all[i].exp() * all[i]).sum().item<double>(),
+                1e-5);
   }
 }
 
@@ -119,7 +130,8 @@ TEST(Transformer, GradientsEqualFiniteDifferences) {
       values.copy_(before - analytic * (step / norm));
       const double down = loss();
       values.copy_(before);
-      EXPECT_NEAR((up - down) / (2 * step), norm, 0.02 * norm + 5e-3) << spec.name << (tied ? " tied" : "");
+      EXPECT_NEAR((up - down) / (2 * step), norm, 0.02 * norm + 5e-3)
+          << spec.name << (tied ? " tied" : "");
     }
   }
 }
@@ -133,7 +145,8 @@ TEST(Transformer, LongSequencesBackpropagateInBlocks) {
     c10::AutoGradMode off(false);
     return weighted(transformer->token_logprobs(batch_of({ids})).value()).item<double>();
   };
-  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.1.self_attn.v_proj.weight"}) {
+  for (const char* name :
+       {"model.layers.0.self_attn.k_proj.weight", "model.layers.1.self_attn.v_proj.weight"}) {
     const ParameterSpec& spec = *transformer->parameters().find(name);
     const at::Tensor analytic = gradient.narrow(0, spec.offset, spec.count);
     const double norm = analytic.norm().item<double>();
@@ -152,25 +165,31 @@ TEST(Transformer, LongSequencesBackpropagateInBlocks) {
 TEST(Transformer, RecomputedLogitsGiveTheSameGradient) {
   const auto transformer = model(true);
   const PackedBatch batch = batch_of({sequence(30, 1), sequence(20, 2)}, 5);
-  const at::Tensor kept = gradient_of(*transformer, batch, {.with_entropy = true, .logit_rows_max = 8});
-  const at::Tensor recomputed = gradient_of(*transformer, batch, {.with_entropy = true, .logit_rows_max = 8, .kept_bytes_max = 0});
+  const at::Tensor kept =
+      gradient_of(*transformer, batch, {.with_entropy = true, .logit_rows_max = 8});
+  const at::Tensor recomputed = gradient_of(
+      *transformer, batch, {.with_entropy = true, .logit_rows_max = 8, .kept_bytes_max = 0});
   EXPECT_TRUE(kept.equal(recomputed));
 }
 
 TEST(Transformer, GradientsOfMicroBatchesAddUp) {
   const auto transformer = model(true);
-  const auto add = [&](const PackedBatch& batch) { (-transformer->token_logprobs(batch).value().logprobs_N.sum()).backward(); };
+  const auto add = [&](const PackedBatch& batch) {
+    (-transformer->token_logprobs(batch).value().logprobs_N.sum()).backward();
+  };
   add(batch_of({sequence(30, 1), sequence(20, 2)}));
   const at::Tensor whole = transformer->gradients().arena().clone();
   transformer->zero_gradients();
   add(batch_of({sequence(30, 1)}));
   add(batch_of({sequence(20, 2)}));
-  EXPECT_LE((transformer->gradients().arena() - whole).norm().item<double>(), 1e-6 * whole.norm().item<double>());
+  EXPECT_LE((transformer->gradients().arena() - whole).norm().item<double>(),
+            1e-6 * whole.norm().item<double>());
 }
 
 TEST(Transformer, BackwardTwiceIsAnErrorNotAWrongGradient) {
   const auto transformer = model(true);
-  const at::Tensor loss = transformer->token_logprobs(batch_of({sequence(5, 1)})).value().logprobs_N.sum();
+  const at::Tensor loss =
+      transformer->token_logprobs(batch_of({sequence(5, 1)})).value().logprobs_N.sum();
   loss.backward();
   EXPECT_ANY_THROW(loss.backward());
 }

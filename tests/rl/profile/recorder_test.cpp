@@ -46,7 +46,9 @@ TEST(Recorder, SpansHaveTheirThreadKindAndOrder) {
   const Recording recording = stop();
   ASSERT_TRUE(recording.consistent());
   const std::vector<std::string> names = names_of(recording);
-  const auto at = [&](const char* name) { return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()); };
+  const auto at = [&](const char* name) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
   ASSERT_EQ(recording.size(), 4u);
   EXPECT_EQ(recording.threads.size(), 2u);
   EXPECT_EQ(recording.thread[at("outer")], recording.thread[at("inner")]);

@@ -29,9 +29,12 @@ Recording make(const std::vector<Made>& spans, std::uint32_t threads = 1) {
 }
 
 TEST(Trace, IsJsonWithAProcessForEachAndTimesOfTheControllersClock) {
-  std::vector<ProfiledProcess> processes{{"controller", 0, make({{"step 3", SpanKind::kStep, 1'000'000, 5'000'000}})},
-                                         // This worker's clock shows 2 ms more.
-                                         {"policy 0", 2'000'000, make({{"mm \"x\"", SpanKind::kKernel, 4'000'250, 4'500'000}, {"update", SpanKind::kCall, 4'000'000, 6'000'001}})}};
+  std::vector<ProfiledProcess> processes{
+      {"controller", 0, make({{"step 3", SpanKind::kStep, 1'000'000, 5'000'000}})},
+      // This worker's clock shows 2 ms more.
+      {"policy 0", 2'000'000,
+       make({{"mm \"x\"", SpanKind::kKernel, 4'000'250, 4'500'000},
+             {"update", SpanKind::kCall, 4'000'000, 6'000'001}})}};
   processes[1].recording.cut = 7;
   const auto trace = nlohmann::json::parse(chrome_trace(processes, 1'000'000));
   EXPECT_EQ(trace["otherData"]["spans_cut"], (nlohmann::json{{"policy 0", 7}}));
@@ -61,7 +64,9 @@ TEST(Trace, WithoutSpansIsStillJson) {
 TEST(TimeUse, CountsWhatOperationsDidThemselvesByLap) {
   constexpr std::int64_t kMs = 1'000'000;
   const std::vector<ProfiledProcess> processes{
-      {"controller", 0, make({{"gen", SpanKind::kLap, 0, 10 * kMs}, {"update", SpanKind::kLap, 10 * kMs, 40 * kMs}})},
+      {"controller", 0,
+       make(
+           {{"gen", SpanKind::kLap, 0, 10 * kMs}, {"update", SpanKind::kLap, 10 * kMs, 40 * kMs}})},
       {"policy 0", 0,
        make({{"generate", SpanKind::kCall, 0, 9 * kMs},
              {"engine step", SpanKind::kOperation, 1 * kMs, 8 * kMs},

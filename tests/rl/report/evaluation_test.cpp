@@ -7,14 +7,26 @@
 namespace rl {
 namespace {
 
-EvaluatedAnswer answered(const std::string& text, bool right) { return {.text = text, .answer = text, .score = right ? 1.0 : 0.0, .right = right, .cut = false, .tokens = 4, .error = ""}; }
+EvaluatedAnswer answered(const std::string& text, bool right) {
+  return {.text = text,
+          .answer = text,
+          .score = right ? 1.0 : 0.0,
+          .right = right,
+          .cut = false,
+          .tokens = 4,
+          .error = ""};
+}
 EvaluatedAnswer failed() {
   EvaluatedAnswer answer;
   answer.error = "no answer came";
   return answer;
 }
 EvaluatedPrompt prompt(std::vector<EvaluatedAnswer> answers, const std::string& source = "sums") {
-  return {.prompt = "2+2?", .expected = "4", .data_source = source, .where = "test.jsonl:1", .answers = std::move(answers)};
+  return {.prompt = "2+2?",
+          .expected = "4",
+          .data_source = source,
+          .where = "test.jsonl:1",
+          .answers = std::move(answers)};
 }
 
 TEST(PassAt, IsTheShareOfSubsetsWithARightAnswer) {
@@ -37,14 +49,17 @@ TEST(PassAt, AgreesWithCountingAllSubsets) {
           ++all;
           with += (set & ((1U << c) - 1)) != 0 ? 1 : 0;
         }
-        EXPECT_NEAR(pass_at(n, c, k), static_cast<double>(with) / all, 1e-12) << n << " " << c << " " << k;
+        EXPECT_NEAR(pass_at(n, c, k), static_cast<double>(with) / all, 1e-12)
+            << n << " " << c << " " << k;
       }
     }
   }
 }
 
 TEST(MajorityAt, CountsVotesOfEachBlock) {
-  const std::vector<EvaluatedAnswer> answers = {answered("4", true), answered("5", false), answered("4", true), answered("5", false), answered("5", false), answered("4", true)};
+  const std::vector<EvaluatedAnswer> answers = {answered("4", true),  answered("5", false),
+                                                answered("4", true),  answered("5", false),
+                                                answered("5", false), answered("4", true)};
   EXPECT_EQ(majority_at(answers, 3), 0.5);  // 4 wins the first block, 5 the second
   EXPECT_EQ(majority_at(answers, 6), 0.5);  // three each: a tie
   EXPECT_EQ(majority_at(answers, 5), 0.0);  // 5 has three of five; the sixth is in no block
@@ -72,7 +87,9 @@ TEST(Estimate, HasWilsonsInterval) {
 TEST(Summarize, KeepsDataSourcesApartAndCountsErrorsAsWrong) {
   EvaluatedAnswer cut = answered("4", true);
   cut.cut = true;
-  const std::vector<EvaluationSummary> found = summarize({prompt({answered("4", true), failed()}, "b"), prompt({cut, cut}, "a"), prompt({answered("5", false), answered("4", true)}, "b")});
+  const std::vector<EvaluationSummary> found =
+      summarize({prompt({answered("4", true), failed()}, "b"), prompt({cut, cut}, "a"),
+                 prompt({answered("5", false), answered("4", true)}, "b")});
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].data_source, "a");
   EXPECT_EQ(found[0].cut, 1.0);
@@ -88,7 +105,8 @@ TEST(Summarize, KeepsDataSourcesApartAndCountsErrorsAsWrong) {
 }
 
 TEST(Summarize, TakesPowersOfTwoAndTheNumberItself) {
-  const EvaluationSummary summary = summarize({prompt(std::vector<EvaluatedAnswer>(6, answered("4", true)))}).front();
+  const EvaluationSummary summary =
+      summarize({prompt(std::vector<EvaluatedAnswer>(6, answered("4", true)))}).front();
   std::vector<std::int64_t> pass, majority;
   for (const auto& [k, value] : summary.pass) pass.push_back(k);
   for (const auto& [k, value] : summary.majority) majority.push_back(k);
@@ -97,10 +115,14 @@ TEST(Summarize, TakesPowersOfTwoAndTheNumberItself) {
 }
 
 TEST(EvaluationPage, ShowsAnswersAsTextAndSaysWhatIsLeftOut) {
-  EvaluatedPrompt bad = prompt({answered("<script>alert(1)</script>", false), answered("4", true), failed()});
+  EvaluatedPrompt bad =
+      prompt({answered("<script>alert(1)</script>", false), answered("4", true), failed()});
   bad.prompt = "is 1 < 2 & \"so\" on?";
-  const std::vector<EvaluatedPrompt> prompts = {bad, prompt({answered("4", true), answered("4", true), answered("4", true)})};
-  const std::string html = evaluation_html(summarize(prompts), prompts, {.title = "<model>", .facts = {{"seed", "7"}}, .prompts_max = 1});
+  const std::vector<EvaluatedPrompt> prompts = {
+      bad, prompt({answered("4", true), answered("4", true), answered("4", true)})};
+  const std::string html =
+      evaluation_html(summarize(prompts), prompts,
+                      {.title = "<model>", .facts = {{"seed", "7"}}, .prompts_max = 1});
   EXPECT_EQ(html.find("<script>alert"), html.npos);
   EXPECT_NE(html.find("&lt;script&gt;alert(1)&lt;/script&gt;"), html.npos);
   EXPECT_NE(html.find("is 1 &lt; 2 &amp; &#34;so&#34; on?"), html.npos);

@@ -21,14 +21,22 @@ std::size_t count(const std::string& text, const std::string& what) {
 
 // A run of three steps and a warm start, with the responses of two steps.
 void write_run(const std::filesystem::path& folder) {
-  std::ofstream(folder / "metrics.jsonl") << R"({"step":1,"total":2,"epoch":0,"data":{"sft/loss":2.5},"phase":"sft"})" << "\n"
-                                          << R"({"step":1,"total":3,"epoch":0,"data":{"critic/score/mean":0.25,"critic/score/max":1,"critic/score/min":0,"actor/pg_loss":null,"timing_s/gen":3,"timing_s/step":4,"my/own":7}})" << "\n"
-                                          << R"({"step":2,"total":3,"epoch":0,"data":{"critic/score/mean":0.75,"critic/score/max":1,"critic/score/min":0.5,"actor/pg_loss":0.5,"timing_s/gen":1,"timing_s/update_actor":1,"timing_s/step":2}})" << "\n"
-                                          << R"({"step":3,"total":3,"ep)";
+  std::ofstream(folder / "metrics.jsonl")
+      << R"({"step":1,"total":2,"epoch":0,"data":{"sft/loss":2.5},"phase":"sft"})"
+      << "\n"
+      << R"({"step":1,"total":3,"epoch":0,"data":{"critic/score/mean":0.25,"critic/score/max":1,"critic/score/min":0,"actor/pg_loss":null,"timing_s/gen":3,"timing_s/step":4,"my/own":7}})"
+      << "\n"
+      << R"({"step":2,"total":3,"epoch":0,"data":{"critic/score/mean":0.75,"critic/score/max":1,"critic/score/min":0.5,"actor/pg_loss":0.5,"timing_s/gen":1,"timing_s/update_actor":1,"timing_s/step":2}})"
+      << "\n"
+      << R"({"step":3,"total":3,"ep)";
   std::ofstream(folder / "config.yaml") << "trainer:\n  note: <b>\n";
   std::filesystem::create_directories(folder / "rollouts");
-  std::ofstream(folder / "rollouts" / "1.jsonl") << R"({"input":"2+2=","output":"</script>4","gts":"4","score":0.5,"tokens":["</script>","4"],"logprobs":[-0.5,-3],"advantages":[1,-1]})" << "\n";
-  std::ofstream(folder / "rollouts" / "10.jsonl") << R"({"input":"a","output":"later","gts":null,"score":1,"step":10})" << "\n";
+  std::ofstream(folder / "rollouts" / "1.jsonl")
+      << R"({"input":"2+2=","output":"</script>4","gts":"4","score":0.5,"tokens":["</script>","4"],"logprobs":[-0.5,-3],"advantages":[1,-1]})"
+      << "\n";
+  std::ofstream(folder / "rollouts" / "10.jsonl")
+      << R"({"input":"a","output":"later","gts":null,"score":1,"step":10})"
+      << "\n";
   std::ofstream(folder / "rollouts" / "notes.jsonl") << "not of the run";
 }
 
@@ -49,18 +57,35 @@ TEST(RunLog, ReadsMetricsConfigAndRollouts) {
 
 TEST(RunLog, ErrorsNameFileLineAndCure) {
   const TemporaryFolder folder;
-  EXPECT_NE(read_run(folder.path() / "no", folder.path()).status().message().find("trainer.default_local_dir"), std::string::npos);
-  EXPECT_NE(read_run(folder.path(), folder.path()).status().message().find("trainer.logger=[console,file]"), std::string::npos);
+  EXPECT_NE(read_run(folder.path() / "no", folder.path())
+                .status()
+                .message()
+                .find("trainer.default_local_dir"),
+            std::string::npos);
+  EXPECT_NE(read_run(folder.path(), folder.path())
+                .status()
+                .message()
+                .find("trainer.logger=[console,file]"),
+            std::string::npos);
   const auto message = [&](const std::string& metrics, const std::string& rollout) {
     std::ofstream(folder.path() / "metrics.jsonl") << metrics;
     std::ofstream(folder.path() / "3.jsonl") << rollout;
     return read_run(folder.path(), folder.path()).status().message();
   };
-  EXPECT_NE(message("{\"step\":1,\"data\":{}}\n[1]\n", "").find("metrics.jsonl:2: not a JSON object"), std::string::npos);
+  EXPECT_NE(
+      message("{\"step\":1,\"data\":{}}\n[1]\n", "").find("metrics.jsonl:2: not a JSON object"),
+      std::string::npos);
   EXPECT_NE(message("{\"data\":{}}\n", "").find("metrics.jsonl:1: "), std::string::npos);
-  EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1}\n{\"input\":1}\n").find("3.jsonl:2: "), std::string::npos);
-  EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1,\"tokens\":[null]}\n").find("3.jsonl:1: not what a run writes there: "), std::string::npos);
-  EXPECT_NE(message("{\"step\":1,\"data\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n", "").find("metrics.jsonl:1: not a JSON object"), std::string::npos);
+  EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1}\n{\"input\":1}\n").find("3.jsonl:2: "),
+            std::string::npos);
+  EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1,\"tokens\":[null]}\n")
+                .find("3.jsonl:1: not what a run writes there: "),
+            std::string::npos);
+  EXPECT_NE(message("{\"step\":1,\"data\":" + std::string(200'000, '[') +
+                        std::string(200'000, ']') + "}\n",
+                    "")
+                .find("metrics.jsonl:1: not a JSON object"),
+            std::string::npos);
   EXPECT_NE(message("{\"st", "").find("metrics.jsonl: no step is in it yet"), std::string::npos);
   EXPECT_EQ(message("{\"step\":1}\n", "{\"score\":1}\n"), "");
 }
@@ -99,7 +124,8 @@ TEST(Report, IsOnePageThatNeedsNothingElse) {
   EXPECT_NE(page->find("&lt;/script&gt;"), std::string::npos);
   EXPECT_NE(page->find("note: &lt;b&gt;"), std::string::npos);
   EXPECT_EQ(count(*page, "<h3>critic/score</h3>"), 1u) << "mean, max and min are one chart";
-  for (const char* there : {"my/own", "sft/loss", "0.25 → 0.75", "how the scores are spread", "update_actor", "advantage -1", "log-probability -3"}) {
+  for (const char* there : {"my/own", "sft/loss", "0.25 → 0.75", "how the scores are spread",
+                            "update_actor", "advantage -1", "log-probability -3"}) {
     EXPECT_NE(page->find(there), std::string::npos) << there;
   }
 }
@@ -107,7 +133,9 @@ TEST(Report, IsOnePageThatNeedsNothingElse) {
 TEST(Report, TokensOfToolsHaveNoColour) {
   const TemporaryFolder folder;
   write_run(folder.path());
-  std::ofstream(folder.path() / "rollouts" / "1.jsonl") << R"({"input":"a","output":"ask ding fine","score":1,"tokens":["ask "," ding "," fine"],"logprobs":[-1,0,-1],"advantages":[1,0,1],"response_mask":[1,0,1]})" << "\n";
+  std::ofstream(folder.path() / "rollouts" / "1.jsonl")
+      << R"({"input":"a","output":"ask ding fine","score":1,"tokens":["ask "," ding "," fine"],"logprobs":[-1,0,-1],"advantages":[1,0,1],"response_mask":[1,0,1]})"
+      << "\n";
   const auto run = read_run(folder.path(), folder.path() / "rollouts");
   ASSERT_TRUE(run.ok()) << run.status().to_string();
   const auto page = report_html(*run, {});
@@ -125,10 +153,13 @@ TEST(Report, ShowsTheStepsThatAreAskedFor) {
   ASSERT_TRUE(page.ok());
   EXPECT_NE(page->find("later"), std::string::npos);
   EXPECT_EQ(page->find("2+2="), std::string::npos);
-  EXPECT_EQ(report_html(*run, {.sample_steps = {7}}).status().message(), "no responses of step 7 (there are 1 to 10)");
+  EXPECT_EQ(report_html(*run, {.sample_steps = {7}}).status().message(),
+            "no responses of step 7 (there are 1 to 10)");
   RunLog bare = *run;
   bare.rollouts.clear();
-  EXPECT_NE(report_html(bare, {.sample_steps = {7}}).status().message().find("trainer.rollout_data_dir"), std::string::npos);
+  EXPECT_NE(
+      report_html(bare, {.sample_steps = {7}}).status().message().find("trainer.rollout_data_dir"),
+      std::string::npos);
   EXPECT_TRUE(report_html(bare, {}).ok());
 }
 

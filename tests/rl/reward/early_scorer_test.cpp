@@ -12,7 +12,13 @@
 namespace rl {
 namespace {
 
-ScoreRequest request(const std::string& response) { return {.data_source = "x", .response = response, .ground_truth = "", .extra_info = "", .where = "t:1"}; }
+ScoreRequest request(const std::string& response) {
+  return {.data_source = "x",
+          .response = response,
+          .ground_truth = "",
+          .extra_info = "",
+          .where = "t:1"};
+}
 
 std::vector<ScoreRequest> requests(const std::vector<std::string>& responses) {
   std::vector<ScoreRequest> all;

@@ -21,11 +21,17 @@ class HttpScorerTest : public ServerTest {
     return options;
   }
 
-  static ScoredBatch score(const HttpScorerOptions& options, const std::vector<std::string>& responses) {
+  static ScoredBatch score(const HttpScorerOptions& options,
+                           const std::vector<std::string>& responses) {
     const auto scorer = HttpScorer::create(options);
     EXPECT_TRUE(scorer.ok()) << scorer.status().to_string();
     std::vector<ScoreRequest> requests;
-    for (const std::string& response : responses) requests.push_back({.data_source = "x", .response = response, .ground_truth = "", .extra_info = "", .where = "t:1"});
+    for (const std::string& response : responses)
+      requests.push_back({.data_source = "x",
+                          .response = response,
+                          .ground_truth = "",
+                          .extra_info = "",
+                          .where = "t:1"});
     return scorer.ok() ? (*scorer)->score(requests).value_or(ScoredBatch{}) : ScoredBatch{};
   }
 };
@@ -57,11 +63,14 @@ TEST_F(HttpScorerTest, TriesAgainWhenTheServerIsBusy) {
   const ScoredBatch down = score(options("/down"), {"ab"});
   ASSERT_EQ(down.scores.size(), 1U);
   EXPECT_EQ(down.scores[0].failure, ScoreFailure::kError);
-  EXPECT_NE(down.scores[0].message.find("answered 503: no more"), std::string::npos) << down.scores[0].message;
+  EXPECT_NE(down.scores[0].message.find("answered 503: no more"), std::string::npos)
+      << down.scores[0].message;
 }
 
 TEST_F(HttpScorerTest, AnswersThatAreNoScores) {
-  for (const auto& [path, why] : {std::pair{"/short", "1 scores for 2 samples"}, {"/text", "no {\"scores\": [...]} but hello"}, {"/deep", "no {\"scores\": [...]} but {\"scores\": [[["}}) {
+  for (const auto& [path, why] : {std::pair{"/short", "1 scores for 2 samples"},
+                                  {"/text", "no {\"scores\": [...]} but hello"},
+                                  {"/deep", "no {\"scores\": [...]} but {\"scores\": [[["}}) {
     const ScoredBatch batch = score(options(path), {"a", "b"});
     ASSERT_EQ(batch.scores.size(), 2U);
     EXPECT_EQ(batch.scores[1].failure, ScoreFailure::kInvalid);
@@ -90,11 +99,13 @@ TEST_F(HttpScorerTest, ASilentServerExceedsTheLimit) {
 
 TEST_F(HttpScorerTest, ServersThatCannotBeUsedAreFoundAtOnce) {
   EXPECT_EQ(HttpScorer::create(options("/token")).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(HttpScorer::create(options("/token")).status().message().find("reward.http.auth_env"), std::string::npos);
+  EXPECT_NE(HttpScorer::create(options("/token")).status().message().find("reward.http.auth_env"),
+            std::string::npos);
   HttpScorerOptions with_token = options("/token");
   with_token.headers = {"Authorization: Bearer secret"};
   EXPECT_EQ(score(with_token, {"abc"}).scores.at(0).value, 3);
-  EXPECT_NE(HttpScorer::create(options("/missing")).status().message().find("answered 404"), std::string::npos);
+  EXPECT_NE(HttpScorer::create(options("/missing")).status().message().find("answered 404"),
+            std::string::npos);
   HttpScorerOptions nobody = options("/");
   nobody.url = "http://127.0.0.1:1/score";
   const auto status = HttpScorer::create(nobody).status();

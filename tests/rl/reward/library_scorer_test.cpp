@@ -31,8 +31,13 @@ class LibraryScorer : public ::testing::Test {
   }
 
   fs::path compile(const std::string& code) {
-    std::ofstream(folder_ / "reward.c") << "#include \"rl/reward/reward_library.h\"\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" << code;
-    const std::string command = "cc -shared -fPIC -w -I" STARLING_SOURCE_DIR " -o " + (folder_ / "reward.so").string() + " " + (folder_ / "reward.c").string();
+    std::ofstream(folder_ / "reward.c")
+        << "#include \"rl/reward/reward_library.h\"\n#include <math.h>\n#include "
+           "<stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+        << code;
+    const std::string command = "cc -shared -fPIC -w -I" STARLING_SOURCE_DIR " -o " +
+                                (folder_ / "reward.so").string() + " " +
+                                (folder_ / "reward.c").string();
     EXPECT_EQ(std::system(command.c_str()), 0);
     return folder_ / "reward.so";
   }
@@ -58,7 +63,12 @@ TEST_F(LibraryScorer, ScoresApartFromTheTraining) {
   const auto scorer = ProcessScorer::library(compile(kLibrary), limits_);
   ASSERT_TRUE(scorer.ok()) << scorer.status().to_string();
   std::vector<ScoreRequest> requests;
-  for (const char* response : {"abc", "crash", "hang", "nan", "fail", "de"}) requests.push_back({.data_source = "x", .response = response, .ground_truth = "T", .extra_info = R"({"index": 3})", .where = "t:1"});
+  for (const char* response : {"abc", "crash", "hang", "nan", "fail", "de"})
+    requests.push_back({.data_source = "x",
+                        .response = response,
+                        .ground_truth = "T",
+                        .extra_info = R"({"index": 3})",
+                        .where = "t:1"});
   const auto batch = (*scorer)->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   EXPECT_EQ(batch->scores[0].value, 3.5);
@@ -66,17 +76,30 @@ TEST_F(LibraryScorer, ScoresApartFromTheTraining) {
   EXPECT_EQ(batch->scores[2].failure, ScoreFailure::kTimeout);
   EXPECT_EQ(batch->scores[3].failure, ScoreFailure::kInvalid);
   EXPECT_EQ(batch->scores[4].failure, ScoreFailure::kError);
-  EXPECT_NE(batch->scores[4].message.find("cannot judge T"), std::string::npos) << batch->scores[4].message;
+  EXPECT_NE(batch->scores[4].message.find("cannot judge T"), std::string::npos)
+      << batch->scores[4].message;
   EXPECT_EQ(batch->scores[5].value, 2.5);
 }
 
 TEST_F(LibraryScorer, LibrariesThatCannotBeUsedAreFoundAtOnce) {
-  const auto status = [&](const fs::path& file) { return ProcessScorer::library(file, limits_).status(); };
+  const auto status = [&](const fs::path& file) {
+    return ProcessScorer::library(file, limits_).status();
+  };
   EXPECT_EQ(status(folder_ / "none.so").code(), ErrorCode::kNotFound);
-  EXPECT_NE(status(compile("int starling_reward_abi(void) { return 1; }\n")).message().find("no function starling_compute_score"), std::string::npos);
-  EXPECT_NE(status(compile("int starling_reward_abi(void) { return 99; }\nint starling_compute_score(const struct starling_reward_sample* a, double* b, char* c, size_t d) { return 0; }\n")).message().find("version 99"), std::string::npos);
+  EXPECT_NE(status(compile("int starling_reward_abi(void) { return 1; }\n"))
+                .message()
+                .find("no function starling_compute_score"),
+            std::string::npos);
+  EXPECT_NE(
+      status(compile(
+                 "int starling_reward_abi(void) { return 99; }\nint starling_compute_score(const "
+                 "struct starling_reward_sample* a, double* b, char* c, size_t d) { return 0; }\n"))
+          .message()
+          .find("version 99"),
+      std::string::npos);
   std::ofstream(folder_ / "text.so") << "no library";
-  EXPECT_NE(status(folder_ / "text.so").message().find("cannot be loaded"), std::string::npos) << status(folder_ / "text.so").message();
+  EXPECT_NE(status(folder_ / "text.so").message().find("cannot be loaded"), std::string::npos)
+      << status(folder_ / "text.so").message();
   ::setenv("STARLING_REWARD_HOST", "/none/host", 1);
   EXPECT_EQ(status(compile(kLibrary)).code(), ErrorCode::kNotFound);
 }

@@ -35,14 +35,20 @@ class PythonScorer : public ::testing::Test {
     return file;
   }
 
-  std::unique_ptr<ProcessScorer> make(const std::string& text, const nlohmann::ordered_json& kwargs = nullptr) {
+  std::unique_ptr<ProcessScorer> make(const std::string& text,
+                                      const nlohmann::ordered_json& kwargs = nullptr) {
     auto scorer = ProcessScorer::python(write(text), "compute_score", kwargs, limits_);
     EXPECT_TRUE(scorer.ok()) << scorer.status().to_string();
     return scorer.ok() ? std::move(*scorer) : nullptr;
   }
 
-  static ScoreRequest request(const std::string& response, const std::string& truth = "", const std::string& extra = "") {
-    return {.data_source = "x", .response = response, .ground_truth = truth, .extra_info = extra, .where = "t.jsonl:1"};
+  static ScoreRequest request(const std::string& response, const std::string& truth = "",
+                              const std::string& extra = "") {
+    return {.data_source = "x",
+            .response = response,
+            .ground_truth = truth,
+            .extra_info = extra,
+            .where = "t.jsonl:1"};
   }
 
   static Score one(ProcessScorer& scorer, const ScoreRequest& request) {
@@ -76,12 +82,15 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, bonus=0):
   EXPECT_EQ(dict.extra, (std::map<std::string, double>{{"acc", 1.0}, {"length", 3.0}}));
   EXPECT_EQ(one(*scorer, request("extra", "", R"({"index": 7})")).value, 8);
   EXPECT_EQ(one(*scorer, request("truth", R"({"target": [1, 2]})")).value, 2);
-  EXPECT_EQ(one(*scorer, request("\xff invalid \xc3", "")).value, 0.25);  // half a character, as cut responses end
+  EXPECT_EQ(one(*scorer, request("\xff invalid \xc3", "")).value,
+            0.25);  // half a character, as cut responses end
 }
 
 TEST_F(PythonScorer, KeepsOrderOverManyProcesses) {
   limits_.workers = 3;
-  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return int(solution_str)\n");
+  const auto scorer = make(
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return "
+      "int(solution_str)\n");
   ASSERT_TRUE(scorer);
   std::vector<ScoreRequest> requests;
   for (int i = 0; i < 300; ++i) requests.push_back(request(std::to_string(i)));
@@ -90,18 +99,22 @@ TEST_F(PythonScorer, KeepsOrderOverManyProcesses) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(batch->scores[static_cast<std::size_t>(i)].value, i);
 }
 
-// A replacement is a copy of a process that has loaded the file: what it imports costs its time once.
+// A replacement is a copy of a process that has loaded the file: what it imports costs its time
+// once.
 TEST_F(PythonScorer, AFileIsLoadedOnceHoweverManyProcessesDie) {
   limits_.workers = 3;
   limits_.retries = 0;
-  const std::string text = "import os, random\nopen(" + nlohmann::json((folder_ / "loaded").string()).dump() + ", \"a\").write(\"x\")\n" + R"(
+  const std::string text = "import os, random\nopen(" +
+                           nlohmann::json((folder_ / "loaded").string()).dump() +
+                           ", \"a\").write(\"x\")\n" + R"(
 def compute_score(data_source, solution_str, ground_truth, extra_info):
     if solution_str == "crash": os.abort()
     if solution_str == "child": return float(os.spawnlp(os.P_WAIT, "true", "true"))
     return random.random()
 )";
   const auto loads = [this] { return fs::file_size(folder_ / "loaded"); };
-  const std::vector<ScoreRequest> requests{request("crash"), request("a"), request("crash"), request("b"), request("crash"), request("child")};
+  const std::vector<ScoreRequest> requests{request("crash"), request("a"),     request("crash"),
+                                           request("b"),     request("crash"), request("child")};
   {
     const auto scorer = make(text);
     ASSERT_TRUE(scorer);
@@ -111,7 +124,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
       ASSERT_TRUE(batch.ok()) << batch.status().to_string();
       for (const std::size_t crashed : {0, 2, 4}) {
         EXPECT_EQ(batch->scores[crashed].failure, ScoreFailure::kCrash);
-        EXPECT_NE(batch->scores[crashed].message.find("signal 6"), std::string::npos) << batch->scores[crashed].message;
+        EXPECT_NE(batch->scores[crashed].message.find("signal 6"), std::string::npos)
+            << batch->scores[crashed].message;
       }
       drawn.insert(batch->scores[1].value);
       drawn.insert(batch->scores[3].value);
@@ -121,7 +135,9 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     EXPECT_EQ(loads(), 1u);
   }
   // Threads are not copied, so that each process loads by itself.
-  const auto scorer = make("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" + text);
+  const auto scorer = make(
+      "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" +
+      text);
   ASSERT_TRUE(scorer);
   const auto batch = scorer->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
@@ -130,15 +146,21 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 }
 
 TEST_F(PythonScorer, FilesThatCannotBeUsedAreFoundAtOnce) {
-  const auto status = [&](const std::string& text, const char* name = "compute_score") { return ProcessScorer::python(write(text), name, nullptr, limits_).status(); };
+  const auto status = [&](const std::string& text, const char* name = "compute_score") {
+    return ProcessScorer::python(write(text), name, nullptr, limits_).status();
+  };
   const auto syntax = status("def compute_score(:\n");
   EXPECT_EQ(syntax.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(syntax.message().find("SyntaxError"), std::string::npos) << syntax.message();
   EXPECT_NE(syntax.message().find("line 1"), std::string::npos) << syntax.message();
   const auto absent = status("def score_it(): pass\n");
-  EXPECT_NE(absent.message().find("no function 'compute_score'; it has score_it"), std::string::npos) << absent.message();
-  EXPECT_NE(status("import nothing_of_this_name\n").message().find("ModuleNotFoundError"), std::string::npos);
-  EXPECT_NE(status("import os\nos._exit(3)\n").message().find("ended with status 3 while loading"), std::string::npos);
+  EXPECT_NE(absent.message().find("no function 'compute_score'; it has score_it"),
+            std::string::npos)
+      << absent.message();
+  EXPECT_NE(status("import nothing_of_this_name\n").message().find("ModuleNotFoundError"),
+            std::string::npos);
+  EXPECT_NE(status("import os\nos._exit(3)\n").message().find("ended with status 3 while loading"),
+            std::string::npos);
   const auto missing = ProcessScorer::python(folder_ / "none.py", "f", nullptr, limits_).status();
   EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
   EXPECT_NE(missing.message().find("none.py"), std::string::npos);
@@ -150,7 +172,13 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     return {"nan": float("nan"), "inf": float("-inf"), "text": "1", "none": None, "dict": {"reward": 1}, "list": [], "huge": 1e300}.get(solution_str, 1)
 )");
   ASSERT_TRUE(scorer);
-  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"}, {"inf", "no finite"}, {"text", "'1' of type str"}, {"none", "None of type NoneType"}, {"dict", "without 'score'; it has 'reward'"}, {"list", "[] of type list"}, {"huge", "no finite number"}}) {
+  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"},
+                                      {"inf", "no finite"},
+                                      {"text", "'1' of type str"},
+                                      {"none", "None of type NoneType"},
+                                      {"dict", "without 'score'; it has 'reward'"},
+                                      {"list", "[] of type list"},
+                                      {"huge", "no finite number"}}) {
     const Score score = one(*scorer, request(response));
     EXPECT_EQ(score.failure, ScoreFailure::kInvalid) << response;
     EXPECT_NE(score.message.find(why), std::string::npos) << score.message;
@@ -159,7 +187,9 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 }
 
 TEST_F(PythonScorer, ExceptionsFailTheSampleAfterTheRetries) {
-  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return 1 / int(solution_str)\n");
+  const auto scorer = make(
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return 1 / "
+      "int(solution_str)\n");
   ASSERT_TRUE(scorer);
   const std::vector<ScoreRequest> requests{request("0"), request("2")};
   const auto batch = scorer->score(requests);
@@ -188,10 +218,12 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     return 1
 )");
   ASSERT_TRUE(scorer);
-  const std::vector<ScoreRequest> requests{request("hang"), request("1"), request("crash"), request("2"), request("exit"), request("3")};
+  const std::vector<ScoreRequest> requests{request("hang"), request("1"),    request("crash"),
+                                           request("2"),    request("exit"), request("3")};
   const auto batch = scorer->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  for (const Score& score : batch->scores) EXPECT_TRUE(score.ok() && score.value == 1) << score.message;
+  for (const Score& score : batch->scores)
+    EXPECT_TRUE(score.ok() && score.value == 1) << score.message;
   EXPECT_EQ(batch->counts.timeouts, 1);
   EXPECT_EQ(batch->counts.crashes, 2);
   EXPECT_EQ(batch->counts.retries, 3);
@@ -211,21 +243,26 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   const auto batch = scorer->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   EXPECT_EQ(batch->scores[0].failure, ScoreFailure::kTimeout);
-  EXPECT_NE(batch->scores[0].message.find("no answer within 1000 ms"), std::string::npos) << batch->scores[0].message;
+  EXPECT_NE(batch->scores[0].message.find("no answer within 1000 ms"), std::string::npos)
+      << batch->scores[0].message;
   EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kCrash);
-  EXPECT_NE(batch->scores[1].message.find("signal 6"), std::string::npos) << batch->scores[1].message;
+  EXPECT_NE(batch->scores[1].message.find("signal 6"), std::string::npos)
+      << batch->scores[1].message;
   EXPECT_TRUE(batch->scores[2].ok());
   EXPECT_EQ(batch->counts.timeouts, 2);
   EXPECT_EQ(batch->counts.crashes, 2);
 }
 
-// Calls a function that hangs once it has started a process in a session of its own and told its number in the file `told`; gives whether that process still runs afterwards.
+// Calls a function that hangs once it has started a process in a session of its own and told its
+// number in the file `told`; gives whether that process still runs afterwards.
 class EndsWithItsCall : public PythonScorer {
  protected:
   bool outlives_its_call(const std::string& starts_it) {
     limits_.timeout = std::chrono::milliseconds(1500);
     limits_.retries = 0;
-    const auto scorer = make("import os, subprocess, time\ntold = '" + (folder_ / "pid").string() + "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    time.sleep(1000)\n");
+    const auto scorer =
+        make("import os, subprocess, time\ntold = '" + (folder_ / "pid").string() +
+             "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    time.sleep(1000)\n");
     if (scorer == nullptr) return true;
     EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
     pid_t child = 0;
@@ -242,16 +279,19 @@ class EndsWithItsCall : public PythonScorer {
 };
 
 TEST_F(EndsWithItsCall, WhatHasASessionOfItsOwn) {
-  EXPECT_FALSE(outlives_its_call("    child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
-                                 "    open(told, 'w').write(str(child.pid))\n"));
+  EXPECT_FALSE(
+      outlives_its_call("    child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+                        "    open(told, 'w').write(str(child.pid))\n"));
 }
 
 // The shell has ended, and its child has no parent left but the one that takes orphans.
 TEST_F(EndsWithItsCall, WhatItDisowned) {
-  EXPECT_FALSE(outlives_its_call("    subprocess.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' + told])\n"));
+  EXPECT_FALSE(outlives_its_call(
+      "    subprocess.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' + told])\n"));
 }
 
-// Nobody's child is not made the scorer's: it would have to be buried by code that knows nothing of it.
+// Nobody's child is not made the scorer's: it would have to be buried by code that knows nothing of
+// it.
 TEST_F(PythonScorer, WhatItDisownedIsNotItsChild) {
   const auto scorer = make(R"python(
 import os, subprocess
@@ -288,7 +328,9 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 
 TEST_F(PythonScorer, MemoryIsLimited) {
   limits_.memory_bytes = 512 << 20;
-  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return len(bytearray(int(solution_str) << 20))\n");
+  const auto scorer = make(
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return "
+      "len(bytearray(int(solution_str) << 20))\n");
   ASSERT_TRUE(scorer);
   const Score large = one(*scorer, request("4096"));
   EXPECT_EQ(large.failure, ScoreFailure::kError);
@@ -315,8 +357,8 @@ bool alive(pid_t pid) {
   return (file >> number >> name >> state) && state != "Z";
 }
 
-// A process of its own makes the scorer and is killed while the call runs: what it started must end without it.
-// The copy that a fork makes would go on reading requests and answer for its parent.
+// A process of its own makes the scorer and is killed while the call runs: what it started must end
+// without it. The copy that a fork makes would go on reading requests and answer for its parent.
 TEST_F(PythonScorer, AForkThatComesBackAnswersNothing) {
   const auto scorer = make(R"(
 import os
@@ -331,7 +373,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   for (int i = 0; i < 64; ++i) requests.push_back(request(std::to_string(i)));
   const auto batch = scorer->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(batch->scores[i].value, static_cast<double>(i));
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    EXPECT_EQ(batch->scores[i].value, static_cast<double>(i));
 }
 
 TEST_F(PythonScorer, ALowerLimitOfTheSystemHolds) {
@@ -342,7 +385,10 @@ TEST_F(PythonScorer, ALowerLimitOfTheSystemHolds) {
   if (child == 0) {
     const rlimit low{std::uint64_t{4} << 30, std::uint64_t{4} << 30};
     const bool set = ::setrlimit(RLIMIT_AS, &low) == 0;
-    const auto scorer = set ? make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return 2.0\n") : nullptr;
+    const auto scorer = set ? make(
+                                  "def compute_score(data_source, solution_str, ground_truth, "
+                                  "extra_info):\n    return 2.0\n")
+                            : nullptr;
     ::_exit(scorer && one(*scorer, request("a")).value == 2.0 ? 0 : 1);
   }
   int status = 0;
@@ -376,7 +422,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   EXPECT_TRUE(alive(scorer) && alive(grandchild));
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
-  while ((alive(scorer) || alive(grandchild)) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
+  while ((alive(scorer) || alive(grandchild)) && std::chrono::steady_clock::now() < limit)
+    ::usleep(1000);
   EXPECT_FALSE(alive(scorer));
   EXPECT_FALSE(alive(grandchild));
 }
@@ -393,7 +440,9 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, log):
 
 class PreparedScores : public PythonScorer {
  protected:
-  std::unique_ptr<ProcessScorer> make_writing() { return make(kWritesDown, {{"log", (folder_ / "log").string()}}); }
+  std::unique_ptr<ProcessScorer> make_writing() {
+    return make(kWritesDown, {{"log", (folder_ / "log").string()}});
+  }
   std::vector<std::string> calls() const {
     std::vector<std::string> lines;
     std::ifstream in(folder_ / "log");
@@ -420,11 +469,13 @@ TEST_F(PreparedScores, AreThereWhenTheyAreAskedFor) {
   const auto all = requests({"bb", "ccc", "crash", "a", "bb"});
   const auto batch = scorer->score(all);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  for (const std::size_t i : {0U, 1U, 3U, 4U}) EXPECT_EQ(batch->scores[i].value, static_cast<double>(all[i].response.size()));
+  for (const std::size_t i : {0U, 1U, 3U, 4U})
+    EXPECT_EQ(batch->scores[i].value, static_cast<double>(all[i].response.size()));
   EXPECT_EQ(batch->scores[2].failure, ScoreFailure::kCrash);
   EXPECT_EQ(batch->counts.crashes, 2);
   EXPECT_EQ(batch->counts.retries, 1);
-  EXPECT_EQ(calls(), (std::vector<std::string>{"a", "bb", "bb", "ccc", "crash", "crash"})) << "nothing twice";
+  EXPECT_EQ(calls(), (std::vector<std::string>{"a", "bb", "bb", "ccc", "crash", "crash"}))
+      << "nothing twice";
   const auto again = scorer->score(requests({"a"}));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->scores[0].value, 1);
@@ -443,7 +494,8 @@ TEST_F(PreparedScores, TimeLimitsPassBefore) {
   const auto begin = std::chrono::steady_clock::now();
   const auto batch = scorer->score(requests({"a", "hang"}));
   ASSERT_TRUE(batch.ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(290)) << "it waited for the time limit once more";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(290))
+      << "it waited for the time limit once more";
   EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kTimeout);
   EXPECT_EQ(batch->counts.timeouts, 1);
 }
@@ -465,7 +517,8 @@ TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
   wait_for_calls(6);  // it ends with the scorer
 }
 
-// The first try of "slow" answers long after the second has, while the first call of the next batch is on its way.
+// The first try of "slow" answers long after the second has, while the first call of the next batch
+// is on its way.
 TEST_F(PreparedScores, ATryThatWasOvertakenDoesNotAnswerForALaterCall) {
   limits_.overtake = true;
   const auto scorer = make(R"(

@@ -43,7 +43,8 @@ TEST(Reward, NumberComparesByValue) {
   EXPECT_EQ(score("number", "none", "42"), 0);
   EXPECT_EQ(score("number", "the answer is -3", "-3"), 1);
   EXPECT_EQ(score("number", "x 72", "Natalia sold 48/2 = 24 clips. #### 72"), 1);
-  EXPECT_EQ(rule_reward("number", "1", "abc").status().message(), "reward rule 'number': the ground truth 'abc' is not a number");
+  EXPECT_EQ(rule_reward("number", "1", "abc").status().message(),
+            "reward rule 'number': the ground truth 'abc' is not a number");
   EXPECT_FALSE(rule_reward("number", "1", "").ok());
   EXPECT_FALSE(rule_reward("number", "1", "1 or 2").ok());
 }
@@ -76,7 +77,8 @@ TEST(Reward, LettersIsSmoothAndPunishesLength) {
 }
 
 TEST(Reward, OptionsOfRules) {
-  const auto with = [](const char* rule, const nlohmann::ordered_json& options, const char* response, const char* truth) {
+  const auto with = [](const char* rule, const nlohmann::ordered_json& options,
+                       const char* response, const char* truth) {
     const auto made = Rule::create(rule, options);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.ok() ? made->score(response, truth).value_or(-9) : -9;
@@ -87,18 +89,25 @@ TEST(Reward, OptionsOfRules) {
   EXPECT_EQ(with("gsm8k", {{"method", "strict"}}, "it is 42", "42"), 0);
   EXPECT_EQ(with("regex", {{"pattern", "\\d+ apples"}}, "I have 12 apples.", ""), 1);
   EXPECT_EQ(with("regex", {{"pattern", "\\d+ apples"}}, "I have apples.", ""), 0);
-  EXPECT_EQ(with("regex", {{"pattern", "answer is (\\w+)"}}, "the answer is 3, no, the answer is Oslo.", "Oslo"), 1);
+  EXPECT_EQ(with("regex", {{"pattern", "answer is (\\w+)"}},
+                 "the answer is 3, no, the answer is Oslo.", "Oslo"),
+            1);
   EXPECT_EQ(with("regex", {{"pattern", "answer is (\\w+)"}}, "the answer is Rome", "Oslo"), 0);
   EXPECT_EQ(with("format", {{"pattern", "<a>.*</a>"}}, "<a>x\ny</a>", ""), 1);
   EXPECT_EQ(with("format", {{"pattern", "<a>.*</a>"}}, "b <a>x</a>", ""), 0);
-  EXPECT_NE(Rule::create("regex").status().message().find("reward.rule_kwargs.pattern"), std::string::npos);
-  EXPECT_NE(Rule::create("regex", {{"pattern", "(a"}}).status().message().find("malformed at 2"), std::string::npos);
-  EXPECT_NE(Rule::create("exact", {{"tolerance", 1}}).status().message().find("no option 'tolerance'"), std::string::npos);
+  EXPECT_NE(Rule::create("regex").status().message().find("reward.rule_kwargs.pattern"),
+            std::string::npos);
+  EXPECT_NE(Rule::create("regex", {{"pattern", "(a"}}).status().message().find("malformed at 2"),
+            std::string::npos);
+  EXPECT_NE(
+      Rule::create("exact", {{"tolerance", 1}}).status().message().find("no option 'tolerance'"),
+      std::string::npos);
   EXPECT_FALSE(Rule::create("number", {{"tolerance", -1}}).ok());
   EXPECT_FALSE(Rule::create("number", {{"tolerance", "x"}}).ok());
   EXPECT_FALSE(Rule::create("gsm8k", {{"method", "lax"}}).ok());
   const auto endless = Rule::create("regex", {{"pattern", "(x+x+)+[yz]"}});
-  EXPECT_EQ(endless->score(std::string(60, 'x'), "").status().code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_EQ(endless->score(std::string(60, 'x'), "").status().code(),
+            runtime::ErrorCode::kResourceExhausted);
 }
 
 TEST(Reward, VerlsOtherScorers) {
@@ -116,19 +125,29 @@ TEST(Reward, VerlsOtherScorers) {
   EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{48}", "48"), 1.0);
   EXPECT_DOUBLE_EQ(score("geo3k", "\\boxed{48}", "48"), 0.9);
   EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{4}", "48"), 0.1);
-  EXPECT_EQ(score("search_qa", "<answer>The Beatles!</answer>", R"({"target": ["Queen", "beatles"]})"), 1);
-  EXPECT_EQ(score("search_qa", "<answer>Beatles and Queen</answer>", R"({"target": ["Queen", "beatles"]})"), 0);
+  EXPECT_EQ(
+      score("search_qa", "<answer>The Beatles!</answer>", R"({"target": ["Queen", "beatles"]})"),
+      1);
+  EXPECT_EQ(score("search_qa", "<answer>Beatles and Queen</answer>",
+                  R"({"target": ["Queen", "beatles"]})"),
+            0);
   EXPECT_EQ(score("search_qa", "beatles", "beatles"), 0);
 }
 
 TEST(Reward, TheRuleOfADataSource) {
   EXPECT_EQ(rule_reward("nope", "", "").status().message(),
-            "there is no rule 'nope'; there is exact, contains, number, gsm8k, math, math_dapo, geo3k, search_qa, regex, letters, format");
-  for (const auto& [source, rule] : {std::pair{"openai/gsm8k", "gsm8k"}, {"toy", "letters"}, {"lighteval/MATH", "math"}, {"aime2024", "math_dapo"}, {"numina_olympiads", "math"}}) {
+            "there is no rule 'nope'; there is exact, contains, number, gsm8k, math, math_dapo, "
+            "geo3k, search_qa, regex, letters, format");
+  for (const auto& [source, rule] : {std::pair{"openai/gsm8k", "gsm8k"},
+                                     {"toy", "letters"},
+                                     {"lighteval/MATH", "math"},
+                                     {"aime2024", "math_dapo"},
+                                     {"numina_olympiads", "math"}}) {
     EXPECT_EQ(rule_for_data_source(source).value_or("none"), rule);
   }
   EXPECT_EQ(rule_for_data_source("mine").status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_NE(rule_for_data_source("mine").status().message().find("set reward.rule"), std::string::npos);
+  EXPECT_NE(rule_for_data_source("mine").status().message().find("set reward.rule"),
+            std::string::npos);
   const runtime::Status programs = rule_for_data_source("apps").status();
   EXPECT_EQ(programs.code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(programs.message().find("'apps'"), std::string::npos);
@@ -149,7 +168,9 @@ TEST(Reward, ToyRowsAreScoredByTheirOwnGroundTruth) {
     const auto options = ToyOptions::from_json({{"task", task}}, 1);
     ASSERT_TRUE(options.ok());
     const DataRow row = make_toy_dataset(*options).row(0);
-    EXPECT_EQ(score(*rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth), 1.0) << task;
+    EXPECT_EQ(score(*rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth),
+              1.0)
+        << task;
   }
 }
 

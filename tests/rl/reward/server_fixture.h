@@ -13,7 +13,8 @@ namespace rl {
 class ServerTest : public ::testing::Test {
  protected:
   /// `program` prints its port and serves on loopback.
-  explicit ServerTest(const std::string& program) : program_(std::string(STARLING_SOURCE_DIR "/tests/rl/reward/") + program) {}
+  explicit ServerTest(const std::string& program)
+      : program_(std::string(STARLING_SOURCE_DIR "/tests/rl/reward/") + program) {}
 
   void SetUp() override {
     int in[2], out[2];
@@ -39,7 +40,9 @@ class ServerTest : public ::testing::Test {
     ::waitpid(server_, nullptr, 0);
   }
 
-  std::string url(const std::string& path) const { return "http://127.0.0.1:" + std::to_string(port_) + path; }
+  std::string url(const std::string& path) const {
+    return "http://127.0.0.1:" + std::to_string(port_) + path;
+  }
 
  private:
   std::string program_;

@@ -1,4 +1,5 @@
-// Beam search against what transformers found (make_beam_cases.py), and what the engine makes of it.
+// Beam search against what transformers found (make_beam_cases.py), and what the engine makes of
+// it.
 #include "rl/rollout/beam_search.h"
 
 #include <ATen/core/Tensor.h>
@@ -17,13 +18,16 @@ using testing::tiny_model;
 
 Request request_of(const json& item) {
   const json& params = item.at("params");
-  Request request{.prompt_ids = item.at("prompt").get<std::vector<std::int32_t>>(), .n = params.at("num_return_sequences")};
+  Request request{.prompt_ids = item.at("prompt").get<std::vector<std::int32_t>>(),
+                  .n = params.at("num_return_sequences")};
   SamplingParams& sampling = request.sampling;
   sampling.beam.width = params.at("num_beams");
   sampling.beam.length_penalty = params.at("length_penalty");
   const json& early = params.at("early_stopping");
   using Stop = BeamSearchParams::Stop;
-  sampling.beam.early_stopping = early.is_string() ? Stop::kNever : early.get<bool>() ? Stop::kFirst : Stop::kHeuristic;
+  sampling.beam.early_stopping = early.is_string()   ? Stop::kNever
+                                 : early.get<bool>() ? Stop::kFirst
+                                                     : Stop::kHeuristic;
   sampling.max_new_tokens = params.at("max_new_tokens");
   sampling.min_new_tokens = params.at("min_new_tokens");
   sampling.repetition_penalty = params.at("repetition_penalty");
@@ -83,7 +87,8 @@ TEST(BeamSearch, GivesTheSameBitsWhateverElseRuns) {
   std::mt19937 generator(2);
   std::vector<Request> requests;
   for (int i = 0; i < 8; ++i) {
-    Request request = testing::sampled_request(testing::random_prompt(generator, 1 + generator() % 50), 1 + generator() % 30, 0, 2);
+    Request request = testing::sampled_request(
+        testing::random_prompt(generator, 1 + generator() % 50), 1 + generator() % 30, 0, 2);
     if (i % 3 != 0) request.sampling.beam.width = 2 + static_cast<std::int64_t>(generator() % 5);
     request.sampling.prompt_logprobs = i % 2 == 0;
     request.sampling.stop_ids = {3, 33, 63, 93};
@@ -98,7 +103,9 @@ TEST(BeamSearch, GivesTheSameBitsWhateverElseRuns) {
   std::vector<EngineOptions> variants(4);
   variants[1] = {.sequences_max = 2, .step_tokens_max = 5};
   variants[2] = {.cache = {.bytes_max = 7 * reference->cache().block_bytes()}};
-  variants[3] = {.cache = {.bytes_max = 7 * reference->cache().block_bytes()}, .preemption = Preemption::kSwap, .prefix_caching = PrefixCaching::kOff};
+  variants[3] = {.cache = {.bytes_max = 7 * reference->cache().block_bytes()},
+                 .preemption = Preemption::kSwap,
+                 .prefix_caching = PrefixCaching::kOff};
   for (const EngineOptions& options : variants) {
     auto engine = std::move(*Engine::create(*model, options));
     auto together = engine->generate(requests);
@@ -118,8 +125,10 @@ TEST(BeamSearch, ReportsLogprobsThatAddUpToTheScore) {
   for (const Completion& completion : *completions) {
     double sum = 0;
     for (const float logprob : completion.logprobs) sum += double{logprob};
-    EXPECT_NEAR(completion.beam_score, sum / std::sqrt(static_cast<double>(completion.ids.size())), 1e-4);
-    EXPECT_EQ(completion.weight_versions, (std::vector<VersionRun>{{0, static_cast<std::int64_t>(completion.ids.size())}}));
+    EXPECT_NEAR(completion.beam_score, sum / std::sqrt(static_cast<double>(completion.ids.size())),
+                1e-4);
+    EXPECT_EQ(completion.weight_versions,
+              (std::vector<VersionRun>{{0, static_cast<std::int64_t>(completion.ids.size())}}));
   }
   EXPECT_GE((*completions)[0].beam_score, (*completions)[1].beam_score);
 }
@@ -135,9 +144,15 @@ TEST(BeamSearch, RefusesWhatDoesNotGoWithIt) {
   };
   EXPECT_EQ(message([](Request& r) { r.n = 3; }), "request: n is 3, above beam.width 2");
   EXPECT_NE(message([](Request& r) { r.best_of = 3; }).find("best_of"), std::string::npos);
-  EXPECT_NE(message([](Request& r) { r.sampling.stop_strings = {"a"}; }).find("stop_strings"), std::string::npos);
-  EXPECT_NE(message([](Request& r) { r.sampling.beam.width = 100; }).find("beam.width 100 takes 200 candidates, the vocabulary has 160"), std::string::npos);
-  EXPECT_NE(message([](Request& r) { r.sampling.beam.length_penalty = NAN; }).find("length_penalty"), std::string::npos);
+  EXPECT_NE(message([](Request& r) { r.sampling.stop_strings = {"a"}; }).find("stop_strings"),
+            std::string::npos);
+  EXPECT_NE(message([](Request& r) {
+              r.sampling.beam.width = 100;
+            }).find("beam.width 100 takes 200 candidates, the vocabulary has 160"),
+            std::string::npos);
+  EXPECT_NE(
+      message([](Request& r) { r.sampling.beam.length_penalty = NAN; }).find("length_penalty"),
+      std::string::npos);
   EXPECT_EQ(message([](Request&) {}), "");
   EXPECT_EQ(message([](Request& r) { r.sampling.max_new_tokens = 0; }), "");
 }

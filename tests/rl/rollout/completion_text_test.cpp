@@ -8,7 +8,9 @@ namespace rl {
 namespace {
 
 // Tokens of a text, one per byte or as the tokenizer cuts it.
-std::vector<std::int32_t> ids_of(const std::string& text) { return *testing::byte_tokenizer().encode(text, false); }
+std::vector<std::int32_t> ids_of(const std::string& text) {
+  return *testing::byte_tokenizer().encode(text, false);
+}
 
 struct Outcome {
   std::string text;
@@ -17,7 +19,8 @@ struct Outcome {
   std::size_t tokens = 0;  // pushed until it stopped
 };
 
-Outcome feed(const std::vector<std::int32_t>& ids, const std::vector<std::string>& stops, bool keep = false, std::size_t least = 0) {
+Outcome feed(const std::vector<std::int32_t>& ids, const std::vector<std::string>& stops,
+             bool keep = false, std::size_t least = 0) {
   CompletionText text(testing::byte_tokenizer(), true, stops, keep);
   Outcome outcome;
   for (const std::int32_t id : ids) {
@@ -42,7 +45,8 @@ TEST(CompletionText, StopsWhereverTokensBegin) {
     const Outcome cut = feed(ids, {stop});
     EXPECT_EQ(cut.text, whole.substr(0, whole.find(stop))) << stop;
     EXPECT_EQ(cut.stop, stop);
-    EXPECT_EQ(feed(ids, {stop}, /*keep=*/true).text, whole.substr(0, whole.find(stop) + stop.size()));
+    EXPECT_EQ(feed(ids, {stop}, /*keep=*/true).text,
+              whole.substr(0, whole.find(stop) + stop.size()));
   }
   EXPECT_EQ(feed(ids, {"five", "twos"}).text, "one two three four");
   EXPECT_EQ(feed(ids, {"five"}).stop, "");

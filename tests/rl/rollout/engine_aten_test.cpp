@@ -25,7 +25,8 @@ using testing::trainer_logprobs;
 
 constexpr double kNear = 1e-4;
 
-// On one of ATen's threads: several wait for each other by spinning, which takes minutes where other tests run.
+// On one of ATen's threads: several wait for each other by spinning, which takes minutes where
+// other tests run.
 class EngineAten : public ::testing::Test {
  protected:
   EngineAten() { at::set_num_threads(1); }
@@ -43,7 +44,8 @@ EngineOptions by_aten(EngineOptions options = {}) {
 std::vector<Completion> generate(Engine& engine, std::span<const Request> requests) {
   auto completions = engine.generate(requests);
   EXPECT_TRUE(completions.ok()) << completions.status().to_string();
-  for (const Completion& completion : *completions) EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
+  for (const Completion& completion : *completions)
+    EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
   return std::move(*completions);
 }
 
@@ -52,12 +54,14 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   double largest = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const double apart = std::fabs(double{a[i]} - double{b[i]});
-    largest = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
+    largest =
+        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
   }
   return largest;
 }
 
-// Every family: prompts whole and in pieces beside what decodes, sequences of many lengths together, prompts scored.
+// Every family: prompts whole and in pieces beside what decodes, sequences of many lengths
+// together, prompts scored.
 TEST_F(EngineAten, IsNearTheDeterministicForwardOnTheFixtureModels) {
   int checked = 0;
   double largest = 0;
@@ -67,31 +71,40 @@ TEST_F(EngineAten, IsNearTheDeterministicForwardOnTheFixtureModels) {
     if (!model.ok() && model.status().code() == runtime::ErrorCode::kUnimplemented) continue;
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     if ((*model)->config().task != ModelTask::kCausalLm) continue;
-    std::vector<Request> requests = sampled_requests(9, 3, {.new_max = 24, .vocab = static_cast<std::int32_t>((*model)->config().vocab_size)});
+    std::vector<Request> requests = sampled_requests(
+        9, 3, {.new_max = 24, .vocab = static_cast<std::int32_t>((*model)->config().vocab_size)});
     for (Request& request : requests) request.sampling.prompt_logprobs = true;
     for (const std::int64_t step_tokens : {512, 11}) {
       const auto engine = make_engine(**model, by_aten({.step_tokens_max = step_tokens}));
       const std::vector<Completion> completions = generate(*engine, requests);
-      const double apart = largest_difference(engine_logprobs(completions), trainer_logprobs(**model, requests, completions));
+      const double apart = largest_difference(engine_logprobs(completions),
+                                              trainer_logprobs(**model, requests, completions));
       EXPECT_LE(apart, kNear);
       EXPECT_GT(apart, 0) << "the kernels computed";
       largest = std::max(largest, apart);
     }
     ++checked;
   }
-  testing::count_fixtures("generation_aten", std::to_string(checked) + " models generate by ATen with log-probs within " + std::to_string(largest) + " of the trainer's");
+  testing::count_fixtures("generation_aten", std::to_string(checked) +
+                                                 " models generate by ATen with log-probs within " +
+                                                 std::to_string(largest) + " of the trainer's");
   EXPECT_GE(checked, 2);
 }
 
 TEST_F(EngineAten, IsNearOnSmolLm2) {
   const auto gguf = testing::smollm2_gguf();
-  if (!gguf) GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
+  if (!gguf)
+    GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
   auto model = Transformer::load(*gguf);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   const auto engine = make_engine(**model, by_aten());
-  const std::vector<Request> requests = sampled_requests(4, 5, {.new_max = 12, .n_max = 2, .vocab = 40000});
+  const std::vector<Request> requests =
+      sampled_requests(4, 5, {.new_max = 12, .n_max = 2, .vocab = 40000});
   const std::vector<Completion> completions = generate(*engine, requests);
-  EXPECT_LE(largest_difference(engine_logprobs(completions), trainer_logprobs(**model, requests, completions, /*with_prompts=*/false)), kNear);
+  EXPECT_LE(
+      largest_difference(engine_logprobs(completions),
+                         trainer_logprobs(**model, requests, completions, /*with_prompts=*/false)),
+      kNear);
 }
 
 // The same seeds, so nearly always the same draws: what a draw goes by differs in its last bits.
@@ -107,7 +120,8 @@ TEST_F(EngineAten, DrawsAsTheDeterministicEngineDoes) {
     if (i % 11 == 0) sampling.repetition_penalty = 1.2F;  // chosen on the host
     if (i % 13 == 0) sampling.top_logprobs = 3;
   }
-  const auto expected = generate(*make_engine(*model), requests), found = generate(*make_engine(*model, by_aten()), requests);
+  const auto expected = generate(*make_engine(*model), requests),
+             found = generate(*make_engine(*model, by_aten()), requests);
   ASSERT_EQ(found.size(), expected.size());
   std::size_t differ = 0;
   for (std::size_t i = 0; i < found.size(); ++i) differ += found[i].ids != expected[i].ids ? 1 : 0;
@@ -119,11 +133,15 @@ TEST_F(EngineAten, PreemptsSwapsAndKeepsPrefixes) {
   std::vector<Request> requests = sampled_requests(30, 2, {.prompt_max = 60, .new_max = 40});
   for (Request& request : requests) request.prompt_ids.insert(request.prompt_ids.begin(), 20, 9);
   for (const Preemption preemption : {Preemption::kRecompute, Preemption::kSwap}) {
-    EngineOptions options = by_aten({.sequences_max = 12, .step_tokens_max = 50, .preemption = preemption});
+    EngineOptions options =
+        by_aten({.sequences_max = 12, .step_tokens_max = 50, .preemption = preemption});
     options.cache.bytes_max = 20 * make_engine(*model)->cache().block_bytes();
     const auto engine = make_engine(*model, options);
     const std::vector<Completion> completions = generate(*engine, requests);
-    EXPECT_LE(largest_difference(engine_logprobs(completions), trainer_logprobs(*model, requests, completions, /*with_prompts=*/false)), kNear);
+    EXPECT_LE(
+        largest_difference(engine_logprobs(completions),
+                           trainer_logprobs(*model, requests, completions, /*with_prompts=*/false)),
+        kNear);
     EXPECT_GT(engine->stats().preemptions, 0);
     EXPECT_GT(engine->stats().cached_tokens, 0);
     EXPECT_EQ(engine->stats().swaps > 0, preemption == Preemption::kSwap);
@@ -131,7 +149,8 @@ TEST_F(EngineAten, PreemptsSwapsAndKeepsPrefixes) {
   }
 }
 
-// Blocks that held a broken sequence's keys and values come to others, whose places behind their end they fill.
+// Blocks that held a broken sequence's keys and values come to others, whose places behind their
+// end they fill.
 TEST_F(EngineAten, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
   const auto model = tiny_model();
   model->parameters().view("model.embed_tokens.weight").select(0, 50).fill_(std::nan(""));
@@ -141,21 +160,28 @@ TEST_F(EngineAten, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
   broken[2].sampling.temperature = 0.0F;
   auto completions = engine->generate(broken);
   ASSERT_TRUE(completions.ok()) << completions.status().to_string();
-  for (const Completion& completion : *completions) EXPECT_NE(completion.status.message().find("not finite"), std::string::npos) << completion.status.to_string();
+  for (const Completion& completion : *completions)
+    EXPECT_NE(completion.status.message().find("not finite"), std::string::npos)
+        << completion.status.to_string();
   std::vector<Request> sound;
-  for (int i = 0; i < 4; ++i) sound.push_back(sampled_request(std::vector<std::int32_t>(static_cast<std::size_t>(8 + 2 * i), i), 12, 1));  // of unequal lengths in one group
+  for (int i = 0; i < 4; ++i)
+    sound.push_back(
+        sampled_request(std::vector<std::int32_t>(static_cast<std::size_t>(8 + 2 * i), i), 12,
+                        1));  // of unequal lengths in one group
   for (Request& request : sound) request.sampling.logit_bias = {{.id = 50, .bias = -1000}};
   sound.push_back(broken[0]);
   completions = engine->generate(sound);
   ASSERT_TRUE(completions.ok());
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE((*completions)[i].status.ok()) << (*completions)[i].status.to_string();
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE((*completions)[i].status.ok()) << (*completions)[i].status.to_string();
 }
 
 TEST_F(EngineAten, SearchesBeamsAndScoresPrompts) {
   const auto model = tiny_model(2);
   Request request = sampled_request({5, 6, 7, 8}, 8, 1, 2);
   request.sampling.beam.width = 3;
-  const auto expected = generate(*make_engine(*model), std::span(&request, 1)), found = generate(*make_engine(*model, by_aten()), std::span(&request, 1));
+  const auto expected = generate(*make_engine(*model), std::span(&request, 1)),
+             found = generate(*make_engine(*model, by_aten()), std::span(&request, 1));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(found[i].ids, expected[i].ids);
     EXPECT_NEAR(found[i].beam_score, expected[i].beam_score, kNear);
@@ -164,23 +190,30 @@ TEST_F(EngineAten, SearchesBeamsAndScoresPrompts) {
   request.sampling.prompt_top_logprobs = 2;
   const auto scored = generate(*make_engine(*model, by_aten()), std::span(&request, 1));
   ASSERT_EQ(scored.front().prompt_top_logprobs.size(), 3U);
-  EXPECT_GE(scored.front().prompt_top_logprobs[0][0].logprob, scored.front().prompt_top_logprobs[0][1].logprob);
+  EXPECT_GE(scored.front().prompt_top_logprobs[0][0].logprob,
+            scored.front().prompt_top_logprobs[0][1].logprob);
 }
 
 TEST_F(EngineAten, RefusesWhatDoesNotGoWithIt) {
   const auto model = tiny_model();
   const auto int8 = Engine::create(*model, by_aten({.weights = EngineWeights::kInt8}));
   ASSERT_FALSE(int8.ok());
-  EXPECT_NE(int8.status().message().find("take fp32 weights"), std::string::npos) << int8.status().to_string();
-  EXPECT_EQ(Engine::create(*model, {.device = "TPU"}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Engine::create(*model, {.device = "tpu"}).status().code(), runtime::ErrorCode::kUnavailable) << "it may have a plugin elsewhere";
-  EXPECT_EQ(Engine::create(*model, {.device = "cuda:x"}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(int8.status().message().find("take fp32 weights"), std::string::npos)
+      << int8.status().to_string();
+  EXPECT_EQ(Engine::create(*model, {.device = "TPU"}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Engine::create(*model, {.device = "tpu"}).status().code(),
+            runtime::ErrorCode::kUnavailable)
+      << "it may have a plugin elsewhere";
+  EXPECT_EQ(Engine::create(*model, {.device = "cuda:x"}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
   EXPECT_TRUE(Engine::create(*model, {.device = "cpu"}).ok());
   const auto cuda = Engine::create(*model, {.device = "cuda"});
   ASSERT_FALSE(cuda.ok());  // the model is on the CPU in any case
   if (!find_device("cuda").ok()) {
     EXPECT_EQ(cuda.status().code(), runtime::ErrorCode::kUnavailable);
-    EXPECT_NE(cuda.status().message().find("take device cpu"), std::string::npos) << cuda.status().to_string();
+    EXPECT_NE(cuda.status().message().find("take device cpu"), std::string::npos)
+        << cuda.status().to_string();
   }
 }
 

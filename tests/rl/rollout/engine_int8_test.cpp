@@ -58,7 +58,8 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   std::vector<Completion> alone;
   const auto single = make_engine(*model);
   for (const Request& request : requests) {
-    for (Completion& completion : generate(*single, std::span(&request, 1))) alone.push_back(std::move(completion));
+    for (Completion& completion : generate(*single, std::span(&request, 1)))
+      alone.push_back(std::move(completion));
   }
   std::vector<EngineOptions> variants(4);
   variants[1].sequences_max = 3;
@@ -71,8 +72,8 @@ TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
   }
 }
 
-// Every family, mixtures of experts among them: near what fp32 says about the same tokens, and to the bit what a pass of the trainer's kind over the
-// same 8-bit weights says.
+// Every family, mixtures of experts among them: near what fp32 says about the same tokens, and to
+// the bit what a pass of the trainer's kind over the same 8-bit weights says.
 TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
   int checked = 0;
   for (const std::filesystem::path& folder : testing::model_cases()) {
@@ -82,9 +83,11 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     if ((*model)->config().task != ModelTask::kCausalLm) continue;
     const auto engine = make_engine(**model);
-    const std::vector<Request> requests = some_requests(6, 3, static_cast<std::int32_t>((*model)->config().vocab_size));
+    const std::vector<Request> requests =
+        some_requests(6, 3, static_cast<std::int32_t>((*model)->config().vocab_size));
     const std::vector<Completion> completions = generate(*engine, requests);
-    const std::vector<float> int8 = engine_logprobs(completions), fp32 = trainer_logprobs(**model, requests, completions);
+    const std::vector<float> int8 = engine_logprobs(completions),
+                             fp32 = trainer_logprobs(**model, requests, completions);
     ASSERT_EQ(int8.size(), fp32.size());
     double sum = 0, largest = 0;
     for (std::size_t i = 0; i < int8.size(); ++i) {
@@ -105,7 +108,8 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     EXPECT_EQ(int8, trainer_logprobs(**model, requests, completions));
     ++checked;
   }
-  testing::count_fixtures("generation_int8", std::to_string(checked) + " models generate with 8-bit weights near fp32");
+  testing::count_fixtures(
+      "generation_int8", std::to_string(checked) + " models generate with 8-bit weights near fp32");
   EXPECT_GE(checked, 2);
 }
 
@@ -140,7 +144,8 @@ TEST(EngineInt8, SaysWhatItsCopyTakes) {
 TEST(EngineInt8, ReportsWeightsThatAreNotFinite) {
   const auto model = tiny_model();
   const auto engine = make_engine(*model);
-  model->parameters().view("lm_head.weight").mutable_data_ptr<float>()[100] = std::numeric_limits<float>::quiet_NaN();
+  model->parameters().view("lm_head.weight").mutable_data_ptr<float>()[100] =
+      std::numeric_limits<float>::quiet_NaN();
   engine->refresh_weights();
   const std::vector<Request> requests = some_requests(1, 1);
   const std::vector<Completion> completions = generate(*engine, requests);
@@ -149,15 +154,20 @@ TEST(EngineInt8, ReportsWeightsThatAreNotFinite) {
 
 TEST(EngineInt8, IsNearFp32OnSmolLm2) {
   const auto gguf = testing::smollm2_gguf();
-  if (!gguf) GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
+  if (!gguf)
+    GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
   auto model = Transformer::load(*gguf);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   const auto engine = make_engine(**model);
-  const nlohmann::json reference = testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
+  const nlohmann::json reference =
+      testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
   std::vector<Request> requests;
-  for (const nlohmann::json& row : reference) requests.push_back(sampled_request(row["prompt_ids"].get<std::vector<std::int32_t>>(), 16, 4));
+  for (const nlohmann::json& row : reference)
+    requests.push_back(sampled_request(row["prompt_ids"].get<std::vector<std::int32_t>>(), 16, 4));
   const std::vector<Completion> completions = generate(*engine, requests);
-  const std::vector<float> int8 = engine_logprobs(completions), fp32 = trainer_logprobs(**model, requests, completions, /*with_prompts=*/false);
+  const std::vector<float> int8 = engine_logprobs(completions),
+                           fp32 = trainer_logprobs(**model, requests, completions,
+                                                   /*with_prompts=*/false);
   ASSERT_EQ(int8.size(), fp32.size());
   double sum = 0;
   for (std::size_t i = 0; i < int8.size(); ++i) {

@@ -37,26 +37,32 @@ TEST(EngineParity, ReproducesTheFixtureModels) {
     const nlohmann::json reference = read_json(folder / "reference.json");
     const auto prompt = reference["input_ids"][0].get<std::vector<std::int32_t>>();
     const auto expected = reference["greedy_row0"].get<std::vector<std::int32_t>>();
-    const std::vector<Request> requests{greedy_request(prompt, static_cast<std::int64_t>(expected.size()), true)};
+    const std::vector<Request> requests{
+        greedy_request(prompt, static_cast<std::int64_t>(expected.size()), true)};
     auto completions = (*engine)->generate(requests);
     ASSERT_TRUE(completions.ok()) << completions.status().to_string();
     ASSERT_TRUE(completions->front().status.ok()) << completions->front().status.to_string();
     ++checked;
     EXPECT_EQ(engine_logprobs(*completions), trainer_logprobs(**model, requests, *completions));
-    // Angles of dynamic scaling depend on the length of the whole sequence, which the reference takes anew at every token.
+    // Angles of dynamic scaling depend on the length of the whole sequence, which the reference
+    // takes anew at every token.
     if ((*model)->config().rope.kind == RopeConfig::Kind::kDynamic) continue;
     EXPECT_EQ(completions->front().ids, expected);
     const auto token_logprobs = reference["token_logprobs"][0].get<std::vector<float>>();
     ASSERT_EQ(completions->front().prompt_logprobs.size(), token_logprobs.size());
-    for (std::size_t i = 0; i < token_logprobs.size(); ++i) EXPECT_NEAR(completions->front().prompt_logprobs[i], token_logprobs[i], 1e-4);
+    for (std::size_t i = 0; i < token_logprobs.size(); ++i)
+      EXPECT_NEAR(completions->front().prompt_logprobs[i], token_logprobs[i], 1e-4);
   }
-  testing::count_fixtures("generation", std::to_string(checked) + " models generate as the trainer computes, bit for bit");
+  testing::count_fixtures(
+      "generation",
+      std::to_string(checked) + " models generate as the trainer computes, bit for bit");
   EXPECT_GE(checked, 2);
 }
 
 TEST(EngineParity, ReproducesSmolLm2) {
   const auto gguf = testing::smollm2_gguf();
-  if (!gguf) GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
+  if (!gguf)
+    GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
   auto model = Transformer::load(*gguf);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   auto engine = Engine::create(**model);
@@ -64,7 +70,8 @@ TEST(EngineParity, ReproducesSmolLm2) {
   const nlohmann::json reference = read_json(testing::fixtures() / "smollm2" / "reference.json");
   std::vector<Request> requests;
   for (const nlohmann::json& row : reference) {
-    requests.push_back(greedy_request(row["prompt_ids"].get<std::vector<std::int32_t>>(), static_cast<std::int64_t>(row["greedy_ids"].size()), false));
+    requests.push_back(greedy_request(row["prompt_ids"].get<std::vector<std::int32_t>>(),
+                                      static_cast<std::int64_t>(row["greedy_ids"].size()), false));
   }
   auto completions = (*engine)->generate(requests);
   ASSERT_TRUE(completions.ok()) << completions.status().to_string();
@@ -76,7 +83,8 @@ TEST(EngineParity, ReproducesSmolLm2) {
     logprobs.insert(logprobs.end(), completion.logprobs.begin(), completion.logprobs.end());
     const auto expected = reference[i]["token_logprobs"].get<std::vector<float>>();
     ASSERT_LE(expected.size(), logprobs.size());
-    for (std::size_t t = 0; t < expected.size(); ++t) ASSERT_NEAR(logprobs[t], expected[t], 1e-3) << t;
+    for (std::size_t t = 0; t < expected.size(); ++t)
+      ASSERT_NEAR(logprobs[t], expected[t], 1e-3) << t;
   }
   EXPECT_EQ(engine_logprobs(*completions), trainer_logprobs(**model, requests, *completions));
 }

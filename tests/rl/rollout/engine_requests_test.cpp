@@ -1,12 +1,13 @@
-// The engine request by request: streaming, aborts, pauses, new weights, prefixes kept, who comes first.
+// The engine request by request: streaming, aborts, pauses, new weights, prefixes kept, who comes
+// first.
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "rl/rollout/engine.h"
 #include "random_requests.h"
+#include "rl/rollout/engine.h"
 
 namespace rl {
 namespace {
@@ -37,7 +38,8 @@ TEST(EngineRequests, TellsTokensAsTheyCome) {
   const auto engine = make_engine(*model);
   const RequestId first = engine->submit(sampled_request({1, 2, 3}, 7, 1, 2));
   step(*engine, 3);
-  const RequestId second = engine->submit(sampled_request({4, 5}, 5, 2));  // while the first is on its way
+  const RequestId second =
+      engine->submit(sampled_request({4, 5}, 5, 2));  // while the first is on its way
   std::map<std::pair<RequestId, std::int64_t>, std::vector<std::int32_t>> told;
   std::map<RequestId, int> last;
   const auto note = [&] {
@@ -50,7 +52,8 @@ TEST(EngineRequests, TellsTokensAsTheyCome) {
   while (!engine->idle()) {
     step(*engine, 1);
     note();
-    for (Completion& completion : engine->take_finished()) finished.push_back(std::move(completion));
+    for (Completion& completion : engine->take_finished())
+      finished.push_back(std::move(completion));
   }
   ASSERT_EQ(finished.size(), 3U);
   EXPECT_EQ(finished[0].request, first);
@@ -59,7 +62,8 @@ TEST(EngineRequests, TellsTokensAsTheyCome) {
   EXPECT_EQ(last[second], 1);
   EXPECT_EQ((told[{second, 0}]), finished[2].ids);
   // The first three steps were not listened to.
-  EXPECT_EQ((told[{first, 1}]), std::vector<std::int32_t>(finished[1].ids.begin() + 3, finished[1].ids.end()));
+  EXPECT_EQ((told[{first, 1}]),
+            std::vector<std::int32_t>(finished[1].ids.begin() + 3, finished[1].ids.end()));
   EXPECT_EQ(finished[2].ids, alone(*model, sampled_request({4, 5}, 5, 2)).ids);
   EXPECT_TRUE(engine->take_finished().empty());
 }
@@ -94,7 +98,8 @@ TEST(EngineRequests, FinishesABadRequestAtOnce) {
   const std::vector<Completion> finished = engine->take_finished();
   ASSERT_EQ(finished.size(), 3U);
   EXPECT_EQ(finished[2].request, id);
-  EXPECT_EQ(finished[2].status.message(), "request: bad_words: token id 160 is outside the vocabulary of 160");
+  EXPECT_EQ(finished[2].status.message(),
+            "request: bad_words: token id 160 is outside the vocabulary of 160");
   engine->submit(sampled_request({1}, 5, 1));
   engine->submit(sampled_request({1}, 5, 1));
   EXPECT_EQ(engine->take_finished().front().status.code(), runtime::ErrorCode::kResourceExhausted);
@@ -121,7 +126,8 @@ TEST(EngineRequests, PausesAndGoesOnWhereItWas) {
   const auto model = tiny_model();
   std::mt19937 generator(4);
   std::vector<Request> requests;
-  for (int i = 0; i < 6; ++i) requests.push_back(sampled_request(random_prompt(generator, 30), 20, generator(), 2));
+  for (int i = 0; i < 6; ++i)
+    requests.push_back(sampled_request(random_prompt(generator, 30), 20, generator(), 2));
   requests[2].sampling.beam.width = 3;
   requests[3].sampling.prompt_logprobs = true;
   for (const bool keep : {true, false}) {
@@ -135,13 +141,17 @@ TEST(EngineRequests, PausesAndGoesOnWhereItWas) {
       step(*engine, 2);
       EXPECT_TRUE(engine->new_tokens().empty());
       EXPECT_EQ(engine->stats().steps, steps);
-      EXPECT_EQ(engine->generate(requests).status().message(), "generate: the engine is paused; resume() it first");
+      EXPECT_EQ(engine->generate(requests).status().message(),
+                "generate: the engine is paused; resume() it first");
       engine->resume();
     }
     std::vector<Completion> finished = run(*engine);
     ASSERT_EQ(finished.size(), 12U);
-    std::stable_sort(finished.begin(), finished.end(), [](const Completion& a, const Completion& b) { return a.request < b.request; });
-    for (std::size_t i = 0; i < requests.size(); ++i) expect_same_completion(finished[2 * i], alone(*model, requests[i]));
+    std::stable_sort(
+        finished.begin(), finished.end(),
+        [](const Completion& a, const Completion& b) { return a.request < b.request; });
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      expect_same_completion(finished[2 * i], alone(*model, requests[i]));
   }
 }
 
@@ -150,7 +160,8 @@ TEST(EngineRequests, AbortsABeamSearchAndAGroupThatStillReadsItsPrompt) {
   const auto engine = make_engine(*model, {.step_tokens_max = 30});
   std::mt19937 generator(4);
   std::vector<Request> requests;
-  for (int i = 0; i < 3; ++i) requests.push_back(sampled_request(random_prompt(generator, 100), 10, generator(), 3));
+  for (int i = 0; i < 3; ++i)
+    requests.push_back(sampled_request(random_prompt(generator, 100), 10, generator(), 3));
   requests[0].sampling.beam.width = 4;
   for (const int steps : {0, 2, 4, 7}) {
     std::vector<RequestId> ids;
@@ -159,7 +170,8 @@ TEST(EngineRequests, AbortsABeamSearchAndAGroupThatStillReadsItsPrompt) {
     for (const RequestId id : {ids[2], ids[0]}) EXPECT_TRUE(engine->abort(id));
     std::vector<Completion> finished = run(*engine);
     ASSERT_EQ(finished.size(), 9U);
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(finished[i].finish_reason, FinishReason::kAborted);
+    for (std::size_t i = 0; i < 6; ++i)
+      EXPECT_EQ(finished[i].finish_reason, FinishReason::kAborted);
     EXPECT_EQ(finished[6].request, ids[1]);
     expect_same_completion(finished[6], alone(*model, requests[1]));
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
@@ -194,7 +206,8 @@ TEST_P(NewWeights, AreStampedOnTokensAndUsedAsAsked) {
   EXPECT_EQ(completion.weight_version(24), 10U);
   EXPECT_EQ(completion.weight_version(25), 11U);
   for (std::size_t i = 0; i < 25; ++i) ASSERT_EQ(completion.logprobs[i], before.logprobs[i]);
-  // Read again by the new weights, the rest has their log-probs; with the old keys and values it does not.
+  // Read again by the new weights, the rest has their log-probs; with the old keys and values it
+  // does not.
   PackedBatch batch;
   std::vector<std::int32_t> ids = request.prompt_ids;
   ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
@@ -202,11 +215,14 @@ TEST_P(NewWeights, AreStampedOnTokensAndUsedAsAsked) {
   auto scored = other->token_logprobs(batch);
   ASSERT_TRUE(scored.ok());
   const float* expected = scored->logprobs_N.const_data_ptr<float>();
-  const bool same = std::equal(completion.logprobs.begin() + 25, completion.logprobs.end(), expected + 25);
+  const bool same =
+      std::equal(completion.logprobs.begin() + 25, completion.logprobs.end(), expected + 25);
   EXPECT_EQ(same, GetParam() == OnNewWeights::kRecompute);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, NewWeights, ::testing::Values(OnNewWeights::kContinue, OnNewWeights::kRecompute, OnNewWeights::kRestart));
+INSTANTIATE_TEST_SUITE_P(Policies, NewWeights,
+                         ::testing::Values(OnNewWeights::kContinue, OnNewWeights::kRecompute,
+                                           OnNewWeights::kRestart));
 
 TEST(EngineRequests, RestartsAGroupAroundItsOnePrompt) {
   const auto model = tiny_model(1);
@@ -225,13 +241,15 @@ TEST(EngineRequests, RestartsAGroupAroundItsOnePrompt) {
   EXPECT_LE(engine->stats().prompt_tokens, 80);
 }
 
-// What begins alike and comes in the same step: one reads the beginning, and the others go on from there.
+// What begins alike and comes in the same step: one reads the beginning, and the others go on from
+// there.
 TEST(EnginePrefixes, ReadACommonBeginningOnceOfRequestsThatComeTogether) {
   const auto model = tiny_model();
   for (const std::int64_t step_tokens : {512, 20}) {  // at once, and in pieces
     SCOPED_TRACE(step_tokens);
     std::mt19937 generator(8);
-    const std::vector<std::int32_t> shared = random_prompt(generator, 64), other = random_prompt(generator, 48);  // four blocks and three
+    const std::vector<std::int32_t> shared = random_prompt(generator, 64),
+                                    other = random_prompt(generator, 48);  // four blocks and three
     std::vector<Request> requests;
     std::int64_t expected = 64 + 48, known = 0;
     for (int i = 0; i < 10; ++i) {
@@ -248,7 +266,8 @@ TEST(EnginePrefixes, ReadACommonBeginningOnceOfRequestsThatComeTogether) {
     EXPECT_EQ(engine->stats().prompt_tokens, expected);
     EXPECT_EQ(engine->stats().cached_tokens, known - expected);
     for (const Completion& completion : *completions) {
-      if (completion.sample == 0) expect_same_completion(completion, alone(*model, requests[completion.request]));
+      if (completion.sample == 0)
+        expect_same_completion(completion, alone(*model, requests[completion.request]));
     }
   }
 }
@@ -258,8 +277,8 @@ TEST(EnginePrefixes, DoNotWaitForWhatIsNotShared) {
   std::mt19937 generator(9);
   const std::vector<std::int32_t> shared = random_prompt(generator, 40);
   std::vector<Request> requests(3, sampled_request(shared, 4, 1));
-  requests[1].sampling.prompt_logprobs = true;                     // reads its own
-  requests[2].prompt_ids.resize(15);                               // less than a block
+  requests[1].sampling.prompt_logprobs = true;  // reads its own
+  requests[2].prompt_ids.resize(15);            // less than a block
   requests.push_back(sampled_request(random_prompt(generator, 40), 4, 1));
   const auto engine = make_engine(*model);
   for (const Request& request : requests) engine->submit(request);
@@ -287,7 +306,8 @@ TEST(EnginePrefixes, ReadAPromptOnceForAllThatBeginAlike) {
     ASSERT_TRUE(completions.ok());
     expect_same_completion(completions->front(), alone(*model, requests[i]));
     known += static_cast<std::int64_t>(requests[i].prompt_ids.size());
-    // Of the 70 tokens four blocks are full, and of the fifth, which holds the next question too, the first six agree.
+    // Of the 70 tokens four blocks are full, and of the fifth, which holds the next question too,
+    // the first six agree.
     EXPECT_GE(completions->front().cached_prompt_tokens, i == 0 ? 0 : 70);
     EXPECT_LE(completions->front().cached_prompt_tokens, i == 0 ? 0 : 73);
   }
@@ -318,7 +338,8 @@ TEST(EnginePrefixes, AnswerTheSameQuestionAgainAtTheCostOfOneToken) {
 TEST(EnginePrefixes, TakeNoMoreMemoryThanTheyMay) {
   const auto model = tiny_model();
   const std::int64_t block_bytes = make_engine(*model)->cache().block_bytes();
-  const auto engine = make_engine(*model, {.prefix_caching = PrefixCaching::kKeep, .prefix_bytes_max = 3 * block_bytes});
+  const auto engine = make_engine(
+      *model, {.prefix_caching = PrefixCaching::kKeep, .prefix_bytes_max = 3 * block_bytes});
   std::mt19937 generator(8);
   for (int i = 0; i < 4; ++i) {
     const Request request = sampled_request(random_prompt(generator, 40), 20, 1);
@@ -339,7 +360,8 @@ TEST(EnginePrefixes, GoWhenTheEngineIsIdleUnlessKept) {
   expect_same_completion(engine->generate(std::span(&request, 1))->front(), alone(*other, request));
 }
 
-// Where angles depend on how long a sequence may become, equal beginnings are equal only among sequences of one stretch.
+// Where angles depend on how long a sequence may become, equal beginnings are equal only among
+// sequences of one stretch.
 TEST(EnginePrefixes, AreNotSharedAcrossAnglesThatDiffer) {
   for (const char* name : {"llama_dynamic", "phi3_longrope"}) {
     SCOPED_TRACE(name);
@@ -350,7 +372,8 @@ TEST(EnginePrefixes, AreNotSharedAcrossAnglesThatDiffer) {
     std::mt19937 generator(8);
     const std::vector<std::int32_t> prompt = random_prompt(generator, 20);
     const std::int64_t most = (*model)->config().max_position_embeddings - 20;
-    for (const std::int64_t new_tokens : {std::int64_t{1}, std::min<std::int64_t>(most, 40), std::int64_t{1}, std::min<std::int64_t>(most, 12)}) {
+    for (const std::int64_t new_tokens : {std::int64_t{1}, std::min<std::int64_t>(most, 40),
+                                          std::int64_t{1}, std::min<std::int64_t>(most, 12)}) {
       const Request request = sampled_request(prompt, new_tokens, 3);
       auto completions = engine->generate(std::span(&request, 1));
       ASSERT_TRUE(completions.ok());
@@ -376,7 +399,8 @@ TEST(EnginePrefixes, ScoreAPromptInFullAllTheSame) {
 
 TEST(EnginePolicies, ServeTheUrgentFirst) {
   const auto model = tiny_model();
-  const auto engine = make_engine(*model, {.sequences_max = 1, .policy = SchedulingPolicy::kPriority});
+  const auto engine =
+      make_engine(*model, {.sequences_max = 1, .policy = SchedulingPolicy::kPriority});
   std::vector<Request> requests;
   for (const std::int64_t priority : {0, 0, 5, 1}) {
     requests.push_back(sampled_request({1, 2, static_cast<std::int32_t>(requests.size())}, 6, 1));
@@ -390,12 +414,14 @@ TEST(EnginePolicies, ServeTheUrgentFirst) {
   for (const Completion& completion : finished) order.push_back(completion.request);
   EXPECT_EQ(order, (std::vector<RequestId>{2, 3, 0, 1}));
   EXPECT_EQ(engine->stats().preemptions, 1);
-  for (const Completion& completion : finished) expect_same_completion(completion, alone(*model, requests[completion.request]));
+  for (const Completion& completion : finished)
+    expect_same_completion(completion, alone(*model, requests[completion.request]));
 }
 
 TEST(EnginePolicies, ServeTheLongestFirst) {
   const auto model = tiny_model();
-  const auto engine = make_engine(*model, {.sequences_max = 1, .policy = SchedulingPolicy::kLongestFirst});
+  const auto engine =
+      make_engine(*model, {.sequences_max = 1, .policy = SchedulingPolicy::kLongestFirst});
   for (const auto& [predicted, longest] : {std::pair{5, 9}, std::pair{0, 9}, std::pair{20, 3}}) {
     Request request = sampled_request({1, 2}, longest, 1);
     request.predicted_tokens = predicted;
@@ -410,15 +436,20 @@ TEST(EnginePolicies, SwapInsteadOfComputingAgain) {
   const auto model = tiny_model();
   std::mt19937 generator(6);
   std::vector<Request> requests;
-  for (int i = 0; i < 6; ++i) requests.push_back(sampled_request(random_prompt(generator, 20), 40, generator()));
+  for (int i = 0; i < 6; ++i)
+    requests.push_back(sampled_request(random_prompt(generator, 20), 40, generator()));
   const std::int64_t block_bytes = make_engine(*model)->cache().block_bytes();
   const auto prompt_tokens = [&](Preemption preemption) {
-    const auto engine = make_engine(*model, {.cache = {.bytes_max = 10 * block_bytes}, .preemption = preemption, .prefix_caching = PrefixCaching::kOff});
+    const auto engine = make_engine(*model, {.cache = {.bytes_max = 10 * block_bytes},
+                                             .preemption = preemption,
+                                             .prefix_caching = PrefixCaching::kOff});
     auto completions = engine->generate(requests);
     EXPECT_TRUE(completions.ok());
-    for (const Completion& completion : *completions) expect_same_completion(completion, alone(*model, requests[completion.request]));
+    for (const Completion& completion : *completions)
+      expect_same_completion(completion, alone(*model, requests[completion.request]));
     EXPECT_GT(engine->stats().preemptions, 0);
-    EXPECT_EQ(engine->stats().swaps, preemption == Preemption::kSwap ? engine->stats().preemptions : 0);
+    EXPECT_EQ(engine->stats().swaps,
+              preemption == Preemption::kSwap ? engine->stats().preemptions : 0);
     return engine->stats().prompt_tokens;
   };
   EXPECT_EQ(prompt_tokens(Preemption::kSwap), 120);  // what is swapped in is not read again

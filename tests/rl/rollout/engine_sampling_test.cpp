@@ -17,7 +17,9 @@ using testing::tiny_model;
 
 class EngineSampling : public ::testing::Test {
  protected:
-  EngineSampling() : model_(tiny_model()), engine_(std::move(*Engine::create(*model_, {.tokenizer = testing::byte_tokenizer()}))) {}
+  EngineSampling()
+      : model_(tiny_model()),
+        engine_(std::move(*Engine::create(*model_, {.tokenizer = testing::byte_tokenizer()}))) {}
 
   std::vector<Completion> all(const Request& request) {
     auto completions = engine_->generate(std::span(&request, 1));
@@ -41,12 +43,17 @@ TEST_F(EngineSampling, PenaltiesBiasesAndBadWordsActOnTheCompletion) {
   request.sampling.presence_penalty = -1000.0F;
   const Completion same = one(request);
   EXPECT_EQ(std::set<std::int32_t>(same.ids.begin(), same.ids.end()).size(), 1U);
-  request.sampling = {.temperature = 0.0F, .logit_bias = {{.id = 77, .bias = 1000.0F}}, .max_new_tokens = 4};
+  request.sampling = {
+      .temperature = 0.0F, .logit_bias = {{.id = 77, .bias = 1000.0F}}, .max_new_tokens = 4};
   EXPECT_EQ(one(request).ids, (std::vector<std::int32_t>{77, 77, 77, 77}));
-  request.sampling = {.temperature = 0.0F, .max_new_tokens = 40, .ignore_eos = true, .bad_words = {{plain.ids[4], plain.ids[5]}, {plain.ids[8]}}};
+  request.sampling = {.temperature = 0.0F,
+                      .max_new_tokens = 40,
+                      .ignore_eos = true,
+                      .bad_words = {{plain.ids[4], plain.ids[5]}, {plain.ids[8]}}};
   const Completion without = one(request);
   EXPECT_EQ(std::count(without.ids.begin(), without.ids.end(), plain.ids[8]), 0);
-  for (std::size_t i = 0; i + 1 < without.ids.size(); ++i) EXPECT_FALSE(without.ids[i] == plain.ids[4] && without.ids[i + 1] == plain.ids[5]);
+  for (std::size_t i = 0; i + 1 < without.ids.size(); ++i)
+    EXPECT_FALSE(without.ids[i] == plain.ids[4] && without.ids[i + 1] == plain.ids[5]);
 }
 
 TEST_F(EngineSampling, StopStringsEndACompletionWhereTheyBegin) {
@@ -56,7 +63,9 @@ TEST_F(EngineSampling, StopStringsEndACompletionWhereTheyBegin) {
   ASSERT_GE(whole.text.size(), 20U);
   EXPECT_EQ(whole.text, testing::byte_tokenizer().decode(whole.ids, true));
   std::size_t at = 10;
-  while ((static_cast<unsigned char>(whole.text[at]) & 0x80U) != 0 || (static_cast<unsigned char>(whole.text[at + 1]) & 0x80U) != 0) ++at;
+  while ((static_cast<unsigned char>(whole.text[at]) & 0x80U) != 0 ||
+         (static_cast<unsigned char>(whole.text[at + 1]) & 0x80U) != 0)
+    ++at;
   const std::string stop = whole.text.substr(at, 2);
   request.sampling.stop_strings = {stop};
   const Completion cut = one(request);
@@ -87,7 +96,8 @@ TEST_F(EngineSampling, BestOfReturnsTheLikeliest) {
     for (const float logprob : completion.logprobs) sum += double{logprob};
     return sum / static_cast<double>(completion.logprobs.size());
   };
-  std::stable_sort(drawn.begin(), drawn.end(), [&](const Completion& a, const Completion& b) { return mean(a) > mean(b); });
+  std::stable_sort(drawn.begin(), drawn.end(),
+                   [&](const Completion& a, const Completion& b) { return mean(a) > mean(b); });
   request.n = 2;
   request.best_of = 6;
   const std::vector<Completion> best = all(request);
@@ -105,8 +115,12 @@ TEST_F(EngineSampling, TopLogprobsHoldTheChosenBitsAndTheLikeliest) {
   for (std::size_t i = 0; i < 12; ++i) {
     const auto& top = completion.top_logprobs[i];
     ASSERT_EQ(top.size(), 100U);
-    EXPECT_TRUE(std::is_sorted(top.begin(), top.end(), [](const TokenScore& a, const TokenScore& b) { return a.logprob > b.logprob; }));
-    const auto chosen = std::find_if(top.begin(), top.end(), [&](const TokenScore& score) { return score.id == completion.ids[i]; });
+    EXPECT_TRUE(std::is_sorted(
+        top.begin(), top.end(),
+        [](const TokenScore& a, const TokenScore& b) { return a.logprob > b.logprob; }));
+    const auto chosen = std::find_if(top.begin(), top.end(), [&](const TokenScore& score) {
+      return score.id == completion.ids[i];
+    });
     if (chosen != top.end()) {
       EXPECT_EQ(chosen->logprob, completion.logprobs[i]);
     }
@@ -132,7 +146,8 @@ TEST_F(EngineSampling, ProcessedLogprobsAreOfWhatIsDrawnFrom) {
     for (const TokenScore& score : top) sum += std::exp(double{score.logprob});
     EXPECT_NEAR(sum, 1.0, 1e-5);
     EXPECT_GE(three.processed_logprobs[i], three.logprobs[i]);
-    EXPECT_NEAR(top[0].logprob - top[1].logprob, three.top_logprobs[i][0].logprob - three.top_logprobs[i][1].logprob, 1e-4);
+    EXPECT_NEAR(top[0].logprob - top[1].logprob,
+                three.top_logprobs[i][0].logprob - three.top_logprobs[i][1].logprob, 1e-4);
   }
   request.sampling.top_k = 0;
   request.sampling.temperature = 0.0F;
@@ -154,7 +169,8 @@ TEST_F(EngineSampling, GreedyReportsTheLogprobsOfTemperatureOne) {
   batch.append(ids, 3);
   auto scored = model_->token_logprobs(batch);
   ASSERT_TRUE(scored.ok());
-  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(completion.logprobs[i], scored->logprobs_N.const_data_ptr<float>()[i]);
+  for (std::size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(completion.logprobs[i], scored->logprobs_N.const_data_ptr<float>()[i]);
 }
 
 TEST_F(EngineSampling, NamesTheFieldThatIsWrong) {
@@ -176,7 +192,8 @@ TEST_F(EngineSampling, NamesTheFieldThatIsWrong) {
   expect("frequency_penalty", [&](Request& r) { r.sampling.frequency_penalty = INFINITY; });
   expect("logit_bias", [&](Request& r) { r.sampling.logit_bias = {{.id = 3, .bias = nan}}; });
   expect("stop_ids: token id 5000", [](Request& r) { r.sampling.stop_ids = {5000}; });
-  expect("logit_bias: token id 160", [](Request& r) { r.sampling.logit_bias = {{.id = 160, .bias = 0}}; });
+  expect("logit_bias: token id 160",
+         [](Request& r) { r.sampling.logit_bias = {{.id = 160, .bias = 0}}; });
   expect("bad_words", [](Request& r) { r.sampling.bad_words = {{}}; });
   expect("bad_words: token id -1", [](Request& r) { r.sampling.bad_words = {{3, -1}}; });
   expect("stop_strings", [](Request& r) { r.sampling.stop_strings = {"a", ""}; });
@@ -192,7 +209,8 @@ TEST_F(EngineSampling, NamesTheFieldThatIsWrong) {
   auto without = std::move(*Engine::create(*model_));
   Request request = sampled_request({5}, 4, 0);
   request.sampling.stop_strings = {"a"};
-  EXPECT_EQ(without->generate(std::span(&request, 1))->front().status.message(), "request: stop_strings need a tokenizer: EngineOptions::tokenizer");
+  EXPECT_EQ(without->generate(std::span(&request, 1))->front().status.message(),
+            "request: stop_strings need a tokenizer: EngineOptions::tokenizer");
 }
 
 }  // namespace

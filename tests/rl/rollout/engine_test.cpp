@@ -20,7 +20,8 @@ using testing::sampled_request;
 using testing::sampled_requests;
 using testing::tiny_model;
 
-std::vector<Completion> generate(Engine& engine, std::span<const Request> requests, const Engine::OnStep& on_step = nullptr) {
+std::vector<Completion> generate(Engine& engine, std::span<const Request> requests,
+                                 const Engine::OnStep& on_step = nullptr) {
   auto completions = engine.generate(requests, on_step);
   EXPECT_TRUE(completions.ok()) << completions.status().to_string();
   EXPECT_EQ(engine.cache().free_blocks(), engine.cache().blocks());
@@ -50,14 +51,16 @@ std::vector<Request> mixed_requests(int count, std::uint32_t seed) {
   return requests;
 }
 
-// The signature: together, in small steps, short of blocks, on more threads: the bits of each request alone.
+// The signature: together, in small steps, short of blocks, on more threads: the bits of each
+// request alone.
 TEST(Engine, GivesARequestTheSameBitsWhateverElseRuns) {
   const auto model = tiny_model();
   const std::vector<Request> requests = mixed_requests(40, 7);
   std::vector<Completion> alone;
   const auto single = make_engine(*model);
   for (const Request& request : requests) {
-    for (Completion& completion : generate(*single, std::span(&request, 1))) alone.push_back(std::move(completion));
+    for (Completion& completion : generate(*single, std::span(&request, 1)))
+      alone.push_back(std::move(completion));
   }
   const std::int64_t block_bytes = single->cache().block_bytes();
   std::vector<EngineOptions> variants(5);
@@ -86,7 +89,8 @@ TEST(Engine, SharesThePromptAmongItsSamples) {
   const std::vector<Completion> completions = generate(*engine, std::span(&request, 1));
   ASSERT_EQ(completions.size(), 8U);
   EXPECT_EQ(engine->stats().prompt_tokens, 50);
-  EXPECT_LE(engine->stats().blocks_peak, 3 + 8);  // three full blocks of the prompt, one of its own for each sample
+  EXPECT_LE(engine->stats().blocks_peak,
+            3 + 8);  // three full blocks of the prompt, one of its own for each sample
   std::set<std::vector<std::int32_t>> distinct;
   for (const Completion& completion : completions) distinct.insert(completion.ids);
   EXPECT_GE(distinct.size(), 6U);
@@ -106,7 +110,8 @@ TEST(Engine, DrawsFromTheDistributionItReports) {
   for (const auto& [id, entry] : seen) {
     const double p = std::exp(double{entry.second});
     const double deviation = std::sqrt(p * (1 - p) * static_cast<double>(n));
-    EXPECT_NEAR(static_cast<double>(entry.first), p * static_cast<double>(n), 5 * deviation + 1) << id;
+    EXPECT_NEAR(static_cast<double>(entry.first), p * static_cast<double>(n), 5 * deviation + 1)
+        << id;
   }
 }
 
@@ -167,7 +172,9 @@ TEST(Engine, RefusesAModelWithoutAnOutputLayer) {
   const Transformer model(critic, Parameters::random(critic, 1));
   const auto engine = Engine::create(model);
   ASSERT_FALSE(engine.ok());
-  EXPECT_EQ(engine.status().message(), "the model is a classifier: it has no output layer over the vocabulary to generate with");
+  EXPECT_EQ(
+      engine.status().message(),
+      "the model is a classifier: it has no output layer over the vocabulary to generate with");
 }
 
 TEST(Engine, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
@@ -175,7 +182,8 @@ TEST(Engine, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
   const auto engine = make_engine(*model);
   // The embedding of id 50 becomes NaN: prompts with it break, the others don't.
   model->parameters().view("model.embed_tokens.weight").select(0, 50).fill_(std::nan(""));
-  std::vector<Request> requests = {sampled_request({1, 2}, 4, 1), sampled_request({1, 50}, 4, 1, 2)};
+  std::vector<Request> requests = {sampled_request({1, 2}, 4, 1),
+                                   sampled_request({1, 50}, 4, 1, 2)};
   requests[0].sampling.stop_ids = requests[1].sampling.stop_ids = {};
   const std::vector<Completion> completions = generate(*engine, requests);
   EXPECT_TRUE(completions[0].status.ok() || completions[0].ids.back() == 50);
@@ -202,10 +210,11 @@ TEST(Engine, EndsWhenTheCallbackSaysSo) {
   const auto engine = make_engine(*model);
   std::vector<Request> requests = {sampled_request({1}, 3, 1), sampled_request({2}, 100, 1)};
   std::size_t total = 0;
-  const std::vector<Completion> completions = generate(*engine, requests, [&](const EngineProgress& progress) {
-    total = progress.total;
-    return progress.generated_tokens < 20;
-  });
+  const std::vector<Completion> completions =
+      generate(*engine, requests, [&](const EngineProgress& progress) {
+        total = progress.total;
+        return progress.generated_tokens < 20;
+      });
   EXPECT_EQ(total, 2U);
   EXPECT_EQ(completions[0].finish_reason, FinishReason::kLength);
   EXPECT_EQ(completions[1].finish_reason, FinishReason::kAborted);

@@ -15,7 +15,12 @@ std::vector<float> logits() { return {9.0F, 8.0F, 30.0F, 7.0F, 6.0F, 5.0F}; }
 SampledToken sample(const SamplingParams& params, std::int64_t generated, std::uint64_t position) {
   kernel::ThreadPool pool(1);
   const std::vector<float> row_logits = logits();
-  const SampleRow row{.params = &params, .logits = row_logits, .history = {}, .forbidden = {}, .generated = generated, .position = position};
+  const SampleRow row{.params = &params,
+                      .logits = row_logits,
+                      .history = {},
+                      .forbidden = {},
+                      .generated = generated,
+                      .position = position};
   SampledToken token;
   sample_tokens(pool, std::span(&row, 1), std::span(&token, 1));
   return token;
@@ -29,13 +34,15 @@ std::set<std::int32_t> reachable(const SamplingParams& params, std::int64_t gene
 
 TEST(FirstToken, IsHotAndTheOthersAreNot) {
   const SamplingParams fire{.first_temperature = 30.0F, .first_top_k = 3};
-  EXPECT_EQ(reachable(fire, 0), (std::set<std::int32_t>{0, 1, 2}));  // the three likeliest, and no other
+  EXPECT_EQ(reachable(fire, 0),
+            (std::set<std::int32_t>{0, 1, 2}));  // the three likeliest, and no other
   EXPECT_EQ(reachable(fire, 1), (std::set<std::int32_t>{2}));
   EXPECT_EQ(reachable({}, 0), (std::set<std::int32_t>{2}));
 }
 
 TEST(FirstToken, ATopKOfOnesOwnGoesFirst) {
-  EXPECT_EQ(reachable({.top_k = 2, .first_temperature = 30.0F, .first_top_k = 5}, 0), (std::set<std::int32_t>{0, 2}));
+  EXPECT_EQ(reachable({.top_k = 2, .first_temperature = 30.0F, .first_top_k = 5}, 0),
+            (std::set<std::int32_t>{0, 2}));
   EXPECT_EQ(reachable({.first_temperature = 30.0F}, 0).size(), 6u);
 }
 
@@ -45,7 +52,8 @@ TEST(FirstToken, ItsLogProbIsThatOfTheOrdinaryTemperature) {
   for (const float logit : logits()) sum += std::exp((logit - 30.0) / 0.5);
   for (std::uint64_t i = 0; i < 20; ++i) {
     const SampledToken token = sample(fire, 0, i);
-    EXPECT_NEAR(token.logprob, (logits()[static_cast<std::size_t>(token.id)] - 30.0) / 0.5 - std::log(sum), 1e-4);
+    EXPECT_NEAR(token.logprob,
+                (logits()[static_cast<std::size_t>(token.id)] - 30.0) / 0.5 - std::log(sum), 1e-4);
   }
 }
 

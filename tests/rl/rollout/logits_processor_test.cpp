@@ -11,10 +11,13 @@ namespace {
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 using Ids = std::vector<std::int32_t>;
 
-std::vector<float> process(const SamplingParams& params, const Ids& history, std::int64_t generated, const Ids& forbidden = {}) {
+std::vector<float> process(const SamplingParams& params, const Ids& history, std::int64_t generated,
+                           const Ids& forbidden = {}) {
   const std::vector<float> logits = {1.0F, -1.0F, 2.0F, 0.0F};
   std::vector<float> out;
-  process_logits({.params = &params, .history = history, .generated = generated, .forbidden = forbidden}, logits, out);
+  process_logits(
+      {.params = &params, .history = history, .generated = generated, .forbidden = forbidden},
+      logits, out);
   return out;
 }
 
@@ -26,11 +29,14 @@ TEST(LogitsProcessor, PenalizesWhatTheCompletionHoldsAndHowOften) {
 }
 
 TEST(LogitsProcessor, RepetitionCountsThePromptToo) {
-  EXPECT_EQ(process({.repetition_penalty = 2.0F}, {2, 1, 1}, 1), (std::vector<float>{1.0F, -2.0F, 1.0F, 0.0F}));
+  EXPECT_EQ(process({.repetition_penalty = 2.0F}, {2, 1, 1}, 1),
+            (std::vector<float>{1.0F, -2.0F, 1.0F, 0.0F}));
 }
 
 TEST(LogitsProcessor, AddsBiasesBehindPenaltiesAndForbidsLast) {
-  const SamplingParams params{.repetition_penalty = 2.0F, .logit_bias = {{.id = 2, .bias = 10.0F}, {.id = 3, .bias = -1.0F}, {.id = 9, .bias = 1.0F}}};
+  const SamplingParams params{
+      .repetition_penalty = 2.0F,
+      .logit_bias = {{.id = 2, .bias = 10.0F}, {.id = 3, .bias = -1.0F}, {.id = 9, .bias = 1.0F}}};
   EXPECT_EQ(process(params, {2}, 0, {3, 17}), (std::vector<float>{1.0F, -1.0F, 11.0F, kNever}));
 }
 
@@ -54,8 +60,10 @@ TEST(LogitsProcessor, ForbidsStopsUntilTheMinimum) {
 
 TEST(LogitsProcessor, KnowsWhenItChangesNothing) {
   const SamplingParams penalized{.presence_penalty = 1.0F};
-  EXPECT_FALSE((LogitsContext{.params = &penalized, .history = {}, .generated = 0, .forbidden = {}}.changes_logits()));
-  EXPECT_TRUE((LogitsContext{.params = &penalized, .history = {}, .generated = 1, .forbidden = {}}.changes_logits()));
+  EXPECT_FALSE((LogitsContext{.params = &penalized, .history = {}, .generated = 0, .forbidden = {}}
+                    .changes_logits()));
+  EXPECT_TRUE((LogitsContext{.params = &penalized, .history = {}, .generated = 1, .forbidden = {}}
+                   .changes_logits()));
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ using testing::tiny_model;
 std::vector<BegunPrompt> some_prompts(int count) {
   std::mt19937 generator(7);
   std::vector<BegunPrompt> prompts;
-  for (int i = 0; i < count; ++i) prompts.push_back({.ids = random_prompt(generator, 3 + static_cast<std::size_t>(i) % 5), .seed = static_cast<std::uint64_t>(i)});
+  for (int i = 0; i < count; ++i)
+    prompts.push_back({.ids = random_prompt(generator, 3 + static_cast<std::size_t>(i) % 5),
+                       .seed = static_cast<std::uint64_t>(i)});
   return prompts;
 }
 
@@ -31,7 +33,8 @@ Request like(std::int64_t n = 3) {
   return request;
 }
 
-std::vector<std::vector<Completion>> whole(const Transformer& model, const std::vector<BegunPrompt>& prompts) {
+std::vector<std::vector<Completion>> whole(const Transformer& model,
+                                           const std::vector<BegunPrompt>& prompts) {
   std::vector<std::vector<Completion>> all;
   for (const BegunPrompt& prompt : prompts) {
     Request request = like();
@@ -63,19 +66,25 @@ TEST(PartialRollout, InPiecesSamplesAreThoseOfOneGo) {
     for (std::int64_t i = 0; i < 10; ++i) numbers.push_back(i);
     int pieces = 0, begun = 0;
     for (; !left.empty(); ++pieces) {
-      const auto draw = draw_partially(*engine, like(), left, {.prompts = std::min<std::int64_t>(3, static_cast<std::int64_t>(left.size()))});
+      const auto draw = draw_partially(
+          *engine, like(), left,
+          {.prompts = std::min<std::int64_t>(3, static_cast<std::int64_t>(left.size()))});
       ASSERT_TRUE(draw.ok()) << draw.status().to_string();
       ASSERT_EQ(draw->finished.size(), std::min<std::size_t>(3, left.size()));
       EXPECT_TRUE(std::is_sorted(draw->finished.begin(), draw->finished.end()));
       for (std::size_t i = 0; i < draw->finished.size(); ++i) {
-        const auto& of_prompt = expected[static_cast<std::size_t>(numbers[static_cast<std::size_t>(draw->finished[i])])];
+        const auto& of_prompt = expected[static_cast<std::size_t>(
+            numbers[static_cast<std::size_t>(draw->finished[i])])];
         ASSERT_EQ(draw->completions[i].size(), of_prompt.size());
-        for (std::size_t sample = 0; sample < of_prompt.size(); ++sample) expect_same(draw->completions[i][sample], of_prompt[sample]);
+        for (std::size_t sample = 0; sample < of_prompt.size(); ++sample)
+          expect_same(draw->completions[i][sample], of_prompt[sample]);
       }
-      for (auto row = draw->finished.rbegin(); row != draw->finished.rend(); ++row) numbers.erase(numbers.begin() + *row);
+      for (auto row = draw->finished.rbegin(); row != draw->finished.rend(); ++row)
+        numbers.erase(numbers.begin() + *row);
       left = draw->rest;
       for (const BegunPrompt& prompt : left) {
-        for (const BegunSample& sample : prompt.samples) begun += sample.ids.empty() || sample.finished ? 0 : 1;
+        for (const BegunSample& sample : prompt.samples)
+          begun += sample.ids.empty() || sample.finished ? 0 : 1;
       }
       EXPECT_TRUE(engine->idle());
       EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
@@ -107,8 +116,10 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
       const BegunSample& begun = rest[row].samples[i];
       ASSERT_GE(completion.ids.size(), begun.ids.size());
       EXPECT_TRUE(std::equal(begun.ids.begin(), begun.ids.end(), completion.ids.begin()));
-      EXPECT_TRUE(std::equal(begun.logprobs.begin(), begun.logprobs.end(), completion.logprobs.begin()));
-      const auto old = static_cast<std::int64_t>(begun.ids.size()), fresh = static_cast<std::int64_t>(completion.ids.size()) - old;
+      EXPECT_TRUE(
+          std::equal(begun.logprobs.begin(), begun.logprobs.end(), completion.logprobs.begin()));
+      const auto old = static_cast<std::int64_t>(begun.ids.size()),
+                 fresh = static_cast<std::int64_t>(completion.ids.size()) - old;
       if (old == 0 || fresh == 0) continue;
       ++mixed;
       EXPECT_EQ(completion.weight_versions, (std::vector<VersionRun>{{3, old}, {4, fresh}}));
@@ -119,7 +130,8 @@ TEST(PartialRollout, WhatWasDrawnByOtherWeightsStays) {
       batch.append(ids, static_cast<std::int64_t>(rest[row].ids.size()));
       const auto scored = other->token_logprobs(batch);
       ASSERT_TRUE(scored.ok());
-      EXPECT_TRUE(std::equal(completion.logprobs.begin() + old, completion.logprobs.end(), scored->logprobs_N.const_data_ptr<float>() + old));
+      EXPECT_TRUE(std::equal(completion.logprobs.begin() + old, completion.logprobs.end(),
+                             scored->logprobs_N.const_data_ptr<float>() + old));
     }
   }
   EXPECT_GT(mixed, 0);
@@ -134,10 +146,13 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAnew) {
   ASSERT_NE(first->finished.front(), 0) << "the oldest prompt was to take longer than two others";
   const auto waited = draw_partially(*engine, like(), prompts, {.prompts = 2, .must_finish = 2});
   ASSERT_TRUE(waited.ok());
-  EXPECT_EQ(waited->finished, (std::vector<std::int64_t>{0, 1})) << "and of those that are done the oldest are taken";
-  const auto done_before = std::count_if(waited->rest.begin(), waited->rest.end(), [](const BegunPrompt& prompt) {
-    return std::all_of(prompt.samples.begin(), prompt.samples.end(), [](const BegunSample& sample) { return sample.finished; });
-  });
+  EXPECT_EQ(waited->finished, (std::vector<std::int64_t>{0, 1}))
+      << "and of those that are done the oldest are taken";
+  const auto done_before =
+      std::count_if(waited->rest.begin(), waited->rest.end(), [](const BegunPrompt& prompt) {
+        return std::all_of(prompt.samples.begin(), prompt.samples.end(),
+                           [](const BegunSample& sample) { return sample.finished; });
+      });
   EXPECT_GT(done_before, 0) << "others had finished meanwhile, which costs nothing later";
   const auto later = draw_partially(*engine, like(), waited->rest, {.prompts = done_before});
   ASSERT_TRUE(later.ok());
@@ -146,30 +161,50 @@ TEST(PartialRollout, OldPromptsAreWaitedForOrStartAnew) {
   const auto anew = draw_partially(*engine, like(), first->rest, {.prompts = 6, .start_anew = 3});
   ASSERT_TRUE(anew.ok());
   for (std::size_t row = 0; row < 3; ++row) {
-    for (const Completion& completion : anew->completions[row]) EXPECT_EQ(completion.weight_versions.size(), 1U);
+    for (const Completion& completion : anew->completions[row])
+      EXPECT_EQ(completion.weight_versions.size(), 1U);
   }
 }
 
 TEST(PartialRollout, RefusesWhatDoesNotFit) {
   const auto model = tiny_model();
   const auto engine = make_engine(*model);
-  const auto message = [&](const std::vector<BegunPrompt>& prompts, const Request& request, const PartialPlan& plan) {
+  const auto message = [&](const std::vector<BegunPrompt>& prompts, const Request& request,
+                           const PartialPlan& plan) {
     const auto draw = draw_partially(*engine, request, prompts, plan);
     EXPECT_FALSE(draw.ok());
     EXPECT_TRUE(engine->idle());
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
     return draw.status().message();
   };
-  const auto with = [](std::vector<BegunSample> samples) { return std::vector<BegunPrompt>{{.ids = {3}, .seed = 1}, {.ids = {1, 2}, .seed = 0, .samples = std::move(samples)}}; };
+  const auto with = [](std::vector<BegunSample> samples) {
+    return std::vector<BegunPrompt>{{.ids = {3}, .seed = 1},
+                                    {.ids = {1, 2}, .seed = 0, .samples = std::move(samples)}};
+  };
   const BegunSample sound{.ids = {4}, .logprobs = {-1}, .weight_versions = {{0, 1}}};
-  EXPECT_NE(message(some_prompts(2), like(), {.prompts = 3}).find("3 prompts are wanted of 2"), std::string::npos);
-  EXPECT_NE(message(with({sound}), like(), {.prompts = 2}).find("prompt 1: request: 1 begun samples, n is 3"), std::string::npos) << message(with({sound}), like(), {.prompts = 2});
-  const auto of = [&](const BegunSample& sample, const Request& request = like(1)) { return message(with({sample}), request, {.prompts = 2}); };
-  EXPECT_NE(of({.ids = {4}, .logprobs = {}, .weight_versions = {{0, 1}}}).find("differ in number"), std::string::npos);
-  EXPECT_NE(of({.ids = {4}, .logprobs = {-1}, .weight_versions = {{0, 2}}}).find("differ in number"), std::string::npos);
-  EXPECT_NE(of({.ids = {1 << 20}, .logprobs = {-1}, .weight_versions = {{0, 1}}}).find("outside the vocabulary"), std::string::npos);
-  EXPECT_NE(of({.ids = {}, .logprobs = {}, .weight_versions = {}, .finished = true}).find("without a token"), std::string::npos);
-  const BegunSample full{.ids = std::vector<std::int32_t>(40, 4), .logprobs = std::vector<float>(40, -1), .weight_versions = {{0, 40}}};
+  EXPECT_NE(message(some_prompts(2), like(), {.prompts = 3}).find("3 prompts are wanted of 2"),
+            std::string::npos);
+  EXPECT_NE(message(with({sound}), like(), {.prompts = 2})
+                .find("prompt 1: request: 1 begun samples, n is 3"),
+            std::string::npos)
+      << message(with({sound}), like(), {.prompts = 2});
+  const auto of = [&](const BegunSample& sample, const Request& request = like(1)) {
+    return message(with({sample}), request, {.prompts = 2});
+  };
+  EXPECT_NE(of({.ids = {4}, .logprobs = {}, .weight_versions = {{0, 1}}}).find("differ in number"),
+            std::string::npos);
+  EXPECT_NE(
+      of({.ids = {4}, .logprobs = {-1}, .weight_versions = {{0, 2}}}).find("differ in number"),
+      std::string::npos);
+  EXPECT_NE(of({.ids = {1 << 20}, .logprobs = {-1}, .weight_versions = {{0, 1}}})
+                .find("outside the vocabulary"),
+            std::string::npos);
+  EXPECT_NE(of({.ids = {}, .logprobs = {}, .weight_versions = {}, .finished = true})
+                .find("without a token"),
+            std::string::npos);
+  const BegunSample full{.ids = std::vector<std::int32_t>(40, 4),
+                         .logprobs = std::vector<float>(40, -1),
+                         .weight_versions = {{0, 40}}};
   EXPECT_NE(of(full).find("leave nothing to draw of 40"), std::string::npos);
   Request beams = like(1);
   beams.sampling.beam.width = 2;
@@ -177,7 +212,14 @@ TEST(PartialRollout, RefusesWhatDoesNotFit) {
 }
 
 TEST(PartialRollout, TravelsWhole) {
-  const BegunPrompt prompt{.ids = {1, 2}, .seed = 8, .samples = {{.ids = {4}, .logprobs = {-1}, .weight_versions = {{2, 1}}, .finished = true, .stopped = true}, {}}};
+  const BegunPrompt prompt{.ids = {1, 2},
+                           .seed = 8,
+                           .samples = {{.ids = {4},
+                                        .logprobs = {-1},
+                                        .weight_versions = {{2, 1}},
+                                        .finished = true,
+                                        .stopped = true},
+                                       {}}};
   runtime::Encoder encoder;
   runtime::encode_value(encoder, prompt);
   runtime::Decoder decoder(encoder.to_buffer());

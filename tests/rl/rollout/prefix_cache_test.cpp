@@ -12,7 +12,8 @@ namespace {
 class PrefixCacheTest : public ::testing::Test {
  protected:
   PrefixCacheTest() {
-    cache_ = std::move(*KvCache::create({.layers = 1, .width = 1}, {.bytes_max = 8 * 16 * 2 * 4, .block_tokens = 16}));
+    cache_ = std::move(*KvCache::create({.layers = 1, .width = 1},
+                                        {.bytes_max = 8 * 16 * 2 * 4, .block_tokens = 16}));
     prefixes_ = std::make_unique<PrefixCache>(*cache_);
   }
 
@@ -29,7 +30,8 @@ class PrefixCacheTest : public ::testing::Test {
       if (cache_->free_blocks() == 0) prefixes_->evict(1);
       match.blocks.push_back(cache_->allocate().value());
     }
-    prefixes_->publish(stretch, tokens, static_cast<std::int64_t>(tokens.size()), match.blocks, match.place);
+    prefixes_->publish(stretch, tokens, static_cast<std::int64_t>(tokens.size()), match.blocks,
+                       match.place);
     release(match.blocks);
     return true;
   }
@@ -118,7 +120,8 @@ TEST_F(PrefixCacheTest, TakesNothingFromBeforeItWasCleared) {
 TEST_F(PrefixCacheTest, LosesNoBlockWhateverComes) {
   std::mt19937 generator(1);
   for (int round = 0; round < 3000; ++round) {
-    const std::vector<std::int32_t> tokens = ids(static_cast<std::int32_t>(generator() % 3) * 1000, 16 * (1 + generator() % 6));
+    const std::vector<std::int32_t> tokens =
+        ids(static_cast<std::int32_t>(generator() % 3) * 1000, 16 * (1 + generator() % 6));
     if (generator() % 50 == 0) prefixes_->clear();
     compute(tokens);
     ASSERT_EQ(cache_->free_blocks() + prefixes_->blocks(), cache_->blocks());

@@ -1,4 +1,5 @@
-// Requests of every kind in any order, and the engine under them: what comes out is what each gives alone, and no block is lost.
+// Requests of every kind in any order, and the engine under them: what comes out is what each gives
+// alone, and no block is lost.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,12 +30,14 @@ inline Tokenizer byte_tokenizer() {
   return *tokenizer;
 }
 
-/// Request `index` of those that `seed` stands for: a sequence of them shares beginnings, and some can't be served.
+/// Request `index` of those that `seed` stands for: a sequence of them shares beginnings, and some
+/// can't be served.
 class RandomRequests {
  public:
   explicit RandomRequests(std::uint32_t seed) : seed_(seed) {
     std::mt19937 generator(seed);
-    for (int i = 0; i < 6; ++i) beginnings_.push_back(random_prompt(generator, 20 + generator() % 50, kBrokenToken));
+    for (int i = 0; i < 6; ++i)
+      beginnings_.push_back(random_prompt(generator, 20 + generator() % 50, kBrokenToken));
   }
 
   Request at(std::size_t index) const {
@@ -42,9 +45,12 @@ class RandomRequests {
     Request request;
     if (generator() % 2 == 0) {
       const auto& beginning = beginnings_[generator() % beginnings_.size()];
-      request.prompt_ids.assign(beginning.begin(), beginning.begin() + 1 + static_cast<std::ptrdiff_t>(generator() % beginning.size()));
+      request.prompt_ids.assign(
+          beginning.begin(),
+          beginning.begin() + 1 + static_cast<std::ptrdiff_t>(generator() % beginning.size()));
     }
-    const auto more = random_prompt(generator, generator() % 30 + (request.prompt_ids.empty() ? 1 : 0), kBrokenToken);
+    const auto more = random_prompt(
+        generator, generator() % 30 + (request.prompt_ids.empty() ? 1 : 0), kBrokenToken);
     request.prompt_ids.insert(request.prompt_ids.end(), more.begin(), more.end());
     request.n = generator() % 4 == 0 ? 1 + generator() % 4 : 1;
     request.priority = generator() % 3;
@@ -75,7 +81,8 @@ class RandomRequests {
       case 5: sampling.top_logprobs = 3, sampling.processed_logprobs = true; break;
       case 6: sampling.prompt_top_logprobs = 2; break;
       case 7: request.best_of = request.n + 2; break;
-      case 8: case 9: sampling.beam.width = request.n + 1; break;
+      case 8:
+      case 9: sampling.beam.width = request.n + 1; break;
       case 10: sampling.min_new_tokens = sampling.max_new_tokens / 2; break;
       case 11: request.prompt_ids.back() = kBrokenToken; break;
       case 12: request.prompt_ids.clear(); break;
@@ -113,11 +120,13 @@ inline void expect_beginning(const Completion& a, const Completion& b) {
   EXPECT_TRUE(std::equal(a.logprobs.begin(), a.logprobs.end(), b.logprobs.begin()));
 }
 
-/// Submits `count` random requests to an engine of `options` in bursts, with aborts and pauses between its steps, and compares.
+/// Submits `count` random requests to an engine of `options` in bursts, with aborts and pauses
+/// between its steps, and compares.
 inline void survive_random_requests(std::size_t count, std::uint32_t seed, EngineOptions options) {
   const auto model = partly_broken_model();
   options.tokenizer = byte_tokenizer();
-  auto alone = Engine::create(*model, {.prefix_caching = PrefixCaching::kOff, .tokenizer = options.tokenizer});
+  auto alone = Engine::create(
+      *model, {.prefix_caching = PrefixCaching::kOff, .tokenizer = options.tokenizer});
   ASSERT_TRUE(alone.ok()) << alone.status().to_string();
   options.cache.bytes_max *= (*alone)->cache().block_bytes();  // given in blocks
   auto engine = Engine::create(*model, options);
@@ -126,13 +135,19 @@ inline void survive_random_requests(std::size_t count, std::uint32_t seed, Engin
   std::mt19937 generator(seed);
   std::size_t submitted = 0, answered = 0, aborted = 0;
   while (answered < count) {
-    for (std::size_t burst = generator() % 4 == 0 ? generator() % 12 : 0; burst > 0 && submitted < count; --burst) {
+    for (std::size_t burst = generator() % 4 == 0 ? generator() % 12 : 0;
+         burst > 0 && submitted < count; --burst) {
       ASSERT_EQ((*engine)->submit(requests.at(submitted)), submitted);
       ++submitted;
     }
-    if (generator() % 20 == 0 && submitted > 0) aborted += (*engine)->abort(submitted - 1 - generator() % std::min<std::size_t>(submitted, 20)) ? 1 : 0;
-    if (generator() % 100 == 0) (*engine)->pause(generator() % 2 == 0);
-    else if ((*engine)->paused()) (*engine)->resume();
+    if (generator() % 20 == 0 && submitted > 0)
+      aborted +=
+          (*engine)->abort(submitted - 1 - generator() % std::min<std::size_t>(submitted, 20)) ? 1
+                                                                                               : 0;
+    if (generator() % 100 == 0)
+      (*engine)->pause(generator() % 2 == 0);
+    else if ((*engine)->paused())
+      (*engine)->resume();
     const runtime::Status status = (*engine)->step();
     ASSERT_TRUE(status.ok()) << status.to_string();
     for (std::vector<Completion> finished = (*engine)->take_finished(); !finished.empty();) {
@@ -144,11 +159,14 @@ inline void survive_random_requests(std::size_t count, std::uint32_t seed, Engin
       ASSERT_GE(finished.size(), expected->size());
       for (std::size_t i = 0; i < expected->size(); ++i) {
         ASSERT_EQ(finished[i].request, id);
-        if (finished[i].finish_reason != FinishReason::kAborted) expect_same_completion(finished[i], (*expected)[i]);
-        else if (request.best_of <= request.n && request.sampling.beam.width == 0) expect_beginning(finished[i], (*expected)[i]);
+        if (finished[i].finish_reason != FinishReason::kAborted)
+          expect_same_completion(finished[i], (*expected)[i]);
+        else if (request.best_of <= request.n && request.sampling.beam.width == 0)
+          expect_beginning(finished[i], (*expected)[i]);
         if (::testing::Test::HasFailure()) return;
       }
-      finished.erase(finished.begin(), finished.begin() + static_cast<std::ptrdiff_t>(expected->size()));
+      finished.erase(finished.begin(),
+                     finished.begin() + static_cast<std::ptrdiff_t>(expected->size()));
       ++answered;
     }
     if ((*engine)->idle() && options.prefix_caching != PrefixCaching::kKeep) {

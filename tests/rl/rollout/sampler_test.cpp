@@ -11,24 +11,31 @@
 namespace rl {
 namespace {
 
-SampledToken sample(const SamplingParams& params, std::span<const float> logits, std::uint64_t position = 0,
-                    std::span<const std::int32_t> forbidden = {}) {
+SampledToken sample(const SamplingParams& params, std::span<const float> logits,
+                    std::uint64_t position = 0, std::span<const std::int32_t> forbidden = {}) {
   kernel::ThreadPool pool(1);
-  const SampleRow row{.params = &params, .logits = logits, .history = {}, .forbidden = forbidden, .position = position};
+  const SampleRow row{.params = &params,
+                      .logits = logits,
+                      .history = {},
+                      .forbidden = forbidden,
+                      .position = position};
   SampledToken token;
   sample_tokens(pool, std::span(&row, 1), std::span(&token, 1));
   return token;
 }
 
-std::set<std::int32_t> reachable(const SamplingParams& params, std::span<const float> logits, int draws = 2000) {
+std::set<std::int32_t> reachable(const SamplingParams& params, std::span<const float> logits,
+                                 int draws = 2000) {
   std::set<std::int32_t> ids;
-  for (int i = 0; i < draws; ++i) ids.insert(sample(params, logits, static_cast<std::uint64_t>(i)).id);
+  for (int i = 0; i < draws; ++i)
+    ids.insert(sample(params, logits, static_cast<std::uint64_t>(i)).id);
   return ids;
 }
 
 // Known answers of the generator's authors.
 TEST(Philox, MatchesThePublishedVectors) {
-  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
             (std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
@@ -75,7 +82,8 @@ TEST(Sampler, TopKKeepsTheLikeliestWithTiesByIds) {
 
 TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
   // Probabilities 0.5, 0.25, 0.125, 0.125.
-  const std::vector<float> logits = {std::log(0.125F), std::log(0.5F), std::log(0.125F), std::log(0.25F)};
+  const std::vector<float> logits = {std::log(0.125F), std::log(0.5F), std::log(0.125F),
+                                     std::log(0.25F)};
   EXPECT_EQ(reachable({.top_p = 0.4F}, logits), (std::set<std::int32_t>{1}));
   EXPECT_EQ(reachable({.top_p = 0.7F}, logits), (std::set<std::int32_t>{1, 3}));
   EXPECT_EQ(reachable({.top_p = 0.8F}, logits), (std::set<std::int32_t>{0, 1, 3}));
@@ -99,7 +107,10 @@ TEST(Sampler, NeverChoosesWhatIsForbiddenOrImpossible) {
     for (std::uint64_t position = 0; position < 300; ++position) {
       const SampledToken token = sample({.temperature = temperature}, logits, position, forbidden);
       ASSERT_TRUE(token.id == 2 || token.id == 3);
-      ASSERT_NEAR(token.logprob, logits[static_cast<std::size_t>(token.id)] - std::log(std::exp(5.0) + std::exp(1.0) + 1.0), 1e-6);
+      ASSERT_NEAR(token.logprob,
+                  logits[static_cast<std::size_t>(token.id)] -
+                      std::log(std::exp(5.0) + std::exp(1.0) + 1.0),
+                  1e-6);
     }
   }
 }
@@ -110,7 +121,8 @@ TEST(Sampler, SaysWhenLogitsAreNotFinite) {
     for (std::size_t at : {0U, 1U, 2U}) {
       std::vector<float> logits = {1.0F, 2.0F, 0.5F};
       logits[at] = bad;
-      for (const SamplingParams& params : {SamplingParams{.temperature = 0.0F}, SamplingParams{}, SamplingParams{.top_p = 0.5F, .top_k = 2}}) {
+      for (const SamplingParams& params : {SamplingParams{.temperature = 0.0F}, SamplingParams{},
+                                           SamplingParams{.top_p = 0.5F, .top_k = 2}}) {
         EXPECT_EQ(sample(params, logits).id, -1);
       }
     }
@@ -127,7 +139,8 @@ TEST(SamplingParams, NamesWhatIsOutOfRange) {
   EXPECT_NE(message({.temperature = std::nanf("")}).find("temperature"), std::string::npos);
   EXPECT_NE(message({.top_p = 1.5F}).find("top_p"), std::string::npos);
   EXPECT_NE(message({.max_new_tokens = -1}).find("max_new_tokens"), std::string::npos);
-  EXPECT_NE(message({.max_new_tokens = 2, .min_new_tokens = 3}).find("min_new_tokens"), std::string::npos);
+  EXPECT_NE(message({.max_new_tokens = 2, .min_new_tokens = 3}).find("min_new_tokens"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 class SchedulerTest : public ::testing::Test {
  protected:
   void make(std::int64_t blocks, const SchedulerOptions& options = {}) {
-    auto cache = KvCache::create({.layers = 1, .width = 1}, {.bytes_max = blocks * 16 * 2 * 4, .block_tokens = 16});
+    auto cache = KvCache::create({.layers = 1, .width = 1},
+                                 {.bytes_max = blocks * 16 * 2 * 4, .block_tokens = 16});
     ASSERT_TRUE(cache.ok()) << cache.status().to_string();
     cache_ = std::move(*cache);
     ASSERT_EQ(cache_->blocks(), blocks);
@@ -31,7 +32,8 @@ class SchedulerTest : public ::testing::Test {
   std::vector<ScheduledTokens> step() {
     std::vector<ScheduledTokens> parts = scheduler_->schedule();
     for (const ScheduledTokens& part : parts) {
-      EXPECT_GE(static_cast<std::int64_t>(part.sequence->blocks.size()) * 16, part.sequence->computed + part.count);
+      EXPECT_GE(static_cast<std::int64_t>(part.sequence->blocks.size()) * 16,
+                part.sequence->computed + part.count);
       part.sequence->computed += part.count;
       if (part.sequence->pending() == 0) part.sequence->tokens.push_back(1);
     }
@@ -109,7 +111,8 @@ TEST_F(SchedulerTest, SurvivesRandomArrivalsAndDepartures) {
     for (const ScheduledTokens& part : parts) tokens += part.count;
     ASSERT_LE(tokens, 33);
     for (const ScheduledTokens& part : parts) {
-      if (part.sequence->length() >= 180 || generator() % 20 == 0) scheduler_->remove(part.sequence);
+      if (part.sequence->length() >= 180 || generator() % 20 == 0)
+        scheduler_->remove(part.sequence);
     }
   }
   for (const auto& sequence : sequences_) scheduler_->remove(sequence.get());

@@ -34,13 +34,16 @@ inline std::unique_ptr<Transformer> tiny_model(std::uint64_t seed = 1) {
   return std::make_unique<Transformer>(tiny_config(), Parameters::random(tiny_config(), seed));
 }
 
-inline std::vector<std::int32_t> random_prompt(std::mt19937& generator, std::size_t length, std::int32_t vocab = 160) {
+inline std::vector<std::int32_t> random_prompt(std::mt19937& generator, std::size_t length,
+                                               std::int32_t vocab = 160) {
   std::vector<std::int32_t> ids;
-  while (ids.size() < length) ids.push_back(static_cast<std::int32_t>(generator() % static_cast<std::uint32_t>(vocab)));
+  while (ids.size() < length)
+    ids.push_back(static_cast<std::int32_t>(generator() % static_cast<std::uint32_t>(vocab)));
   return ids;
 }
 
-inline Request sampled_request(std::vector<std::int32_t> prompt, std::int64_t new_tokens, std::uint64_t seed, std::int64_t n = 1) {
+inline Request sampled_request(std::vector<std::int32_t> prompt, std::int64_t new_tokens,
+                               std::uint64_t seed, std::int64_t n = 1) {
   Request request{.prompt_ids = std::move(prompt), .n = n};
   request.sampling.max_new_tokens = new_tokens;
   request.sampling.seed = seed;
@@ -57,37 +60,49 @@ struct RequestRange {
 };
 
 /// Requests of random prompts, lengths and group sizes.
-inline std::vector<Request> sampled_requests(int count, std::uint32_t seed, const RequestRange& range = {}) {
+inline std::vector<Request> sampled_requests(int count, std::uint32_t seed,
+                                             const RequestRange& range = {}) {
   std::mt19937 generator(seed);
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
-    std::vector<std::int32_t> prompt = random_prompt(generator, 1 + generator() % range.prompt_max, range.vocab);
+    std::vector<std::int32_t> prompt =
+        random_prompt(generator, 1 + generator() % range.prompt_max, range.vocab);
     const std::int64_t new_tokens = 1 + generator() % range.new_max;
     const std::uint64_t of_draws = generator();
-    requests.push_back(sampled_request(std::move(prompt), new_tokens, of_draws, 1 + generator() % range.n_max));
+    requests.push_back(
+        sampled_request(std::move(prompt), new_tokens, of_draws, 1 + generator() % range.n_max));
   }
   return requests;
 }
 
-inline std::unique_ptr<Engine> make_engine(const Transformer& model, const EngineOptions& options = {}) {
+inline std::unique_ptr<Engine> make_engine(const Transformer& model,
+                                           const EngineOptions& options = {}) {
   auto engine = Engine::create(model, options);
   EXPECT_TRUE(engine.ok()) << engine.status().to_string();
   return std::move(*engine);
 }
 
 /// The tokens that the trainer is given for a completion.
-inline std::vector<std::int32_t> prompt_and_completion(std::span<const Request> requests, const Completion& completion) {
+inline std::vector<std::int32_t> prompt_and_completion(std::span<const Request> requests,
+                                                       const Completion& completion) {
   std::vector<std::int32_t> ids = requests[completion.request].prompt_ids;
   ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
   return ids;
 }
 
-/// What the trainer says of completions in one packed batch: of every token that has one before it, or of the sampled ones alone.
-inline std::vector<float> trainer_logprobs(const Transformer& model, std::span<const Request> requests, std::span<const Completion> completions, bool with_prompts = true) {
+/// What the trainer says of completions in one packed batch: of every token that has one before it,
+/// or of the sampled ones alone.
+inline std::vector<float> trainer_logprobs(const Transformer& model,
+                                           std::span<const Request> requests,
+                                           std::span<const Completion> completions,
+                                           bool with_prompts = true) {
   PackedBatch batch;
   for (const Completion& completion : completions) {
     const std::vector<std::int32_t> ids = prompt_and_completion(requests, completion);
-    if (ids.size() > 1) batch.append(ids, with_prompts ? 1 : static_cast<std::int64_t>(requests[completion.request].prompt_ids.size()));
+    if (ids.size() > 1)
+      batch.append(ids, with_prompts ? 1
+                                     : static_cast<std::int64_t>(
+                                           requests[completion.request].prompt_ids.size()));
   }
   auto scored = model.token_logprobs(batch);
   EXPECT_TRUE(scored.ok()) << scored.status().to_string();

@@ -1,4 +1,5 @@
-// What few templates do, compared with Jinja2: numbers beyond 64 bits, macros with any number of arguments, filters' rarer arguments; make_template_corners.py records it.
+// What few templates do, compared with Jinja2: numbers beyond 64 bits, macros with any number of
+// arguments, filters' rarer arguments; make_template_corners.py records it.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -23,13 +24,15 @@ TEST(TemplateCorners, EqualJinjas) {
     const auto parsed = ChatTemplate::parse(item.at("template").get<std::string>());
     ASSERT_TRUE(parsed.ok()) << item.at("template") << ": " << parsed.status().to_string();
     const auto text = parsed->render(variables);
-    EXPECT_EQ(text.ok() ? *text : "error", item.value("text", "error")) << item.at("template") << ": " << text.status().to_string();
+    EXPECT_EQ(text.ok() ? *text : "error", item.value("text", "error"))
+        << item.at("template") << ": " << text.status().to_string();
     ++compared;
   }
   EXPECT_GT(compared, 40);
 }
 
-std::string outcome(const std::string& source, const ordered_json& variables = ordered_json::object()) {
+std::string outcome(const std::string& source,
+                    const ordered_json& variables = ordered_json::object()) {
   const auto parsed = ChatTemplate::parse(source);
   if (!parsed.ok()) return parsed.status().to_string();
   const auto text = parsed->render(variables);
@@ -37,10 +40,15 @@ std::string outcome(const std::string& source, const ordered_json& variables = o
 }
 
 TEST(TemplateCorners, ArithmeticBeyond64BitsIsRefusedByName) {
-  for (const char* source : {"{{ x + 1 }}", "{{ 2 * x }}", "{{ x / 2 }}", "{{ x % 10 }}", "{{ x|round }}", "{{ [x, 1]|sum }}", "{{ 9223372036854775807 + 1 }}"}) {
-    EXPECT_EQ(outcome(source, {{"x", 18446744073709551615u}}), "OverflowError: integer beyond 64 bits") << source;
+  for (const char* source :
+       {"{{ x + 1 }}", "{{ 2 * x }}", "{{ x / 2 }}", "{{ x % 10 }}", "{{ x|round }}",
+        "{{ [x, 1]|sum }}", "{{ 9223372036854775807 + 1 }}"}) {
+    EXPECT_EQ(outcome(source, {{"x", 18446744073709551615u}}),
+              "OverflowError: integer beyond 64 bits")
+        << source;
   }
-  EXPECT_EQ(outcome("{{ x + 'a' }}", {{"x", 18446744073709551615u}}), "TypeError: unsupported operand type(s) for +: 'int' and 'str'");
+  EXPECT_EQ(outcome("{{ x + 'a' }}", {{"x", 18446744073709551615u}}),
+            "TypeError: unsupported operand type(s) for +: 'int' and 'str'");
 }
 
 TEST(TemplateVariables, AreReadAsJsonIsButForLargeIntegers) {
@@ -48,11 +56,14 @@ TEST(TemplateVariables, AreReadAsJsonIsButForLargeIntegers) {
   EXPECT_EQ(parse_template_variables(text), ordered_json::parse(text));
   EXPECT_TRUE(parse_template_variables("{\"a\": ").is_discarded());
   EXPECT_TRUE(parse_template_variables("{} x").is_discarded());
-  EXPECT_EQ(outcome("{{ a }} {{ b }}", parse_template_variables(R"({"a": 100000000000000000000000, "b": 1.0E+30})")), "100000000000000000000000 1e+30");
+  EXPECT_EQ(outcome("{{ a }} {{ b }}",
+                    parse_template_variables(R"({"a": 100000000000000000000000, "b": 1.0E+30})")),
+            "100000000000000000000000 1e+30");
 }
 
 TEST(TemplateCorners, RefusalsNameTheirLine) {
-  EXPECT_EQ(outcome("\n{{ 0xffffffffffffffffff }}"), "unimplemented: line 2: the number 0xffffffffffffffffff is not supported");
+  EXPECT_EQ(outcome("\n{{ 0xffffffffffffffffff }}"),
+            "unimplemented: line 2: the number 0xffffffffffffffffff is not supported");
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ using runtime::ErrorCode;
 using Ids = std::vector<std::int32_t>;
 namespace fs = std::filesystem;
 
-constexpr const char* kTokenizer = R"({"added_tokens": [{"id": 1, "content": "<s>", "special": true}],
+constexpr const char* kTokenizer =
+    R"({"added_tokens": [{"id": 1, "content": "<s>", "special": true}],
   "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "<s>": 1, "hi": 2}}})";
 
 class TokenizerFolder : public ::testing::Test {
@@ -28,7 +29,9 @@ class TokenizerFolder : public ::testing::Test {
     write("tokenizer.json", kTokenizer);
   }
   void TearDown() override { fs::remove_all(folder_); }
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+  }
 
   fs::path folder_;
 };
@@ -43,7 +46,9 @@ TEST_F(TokenizerFolder, NeedsNothingBesideTheTokenizer) {
 }
 
 TEST_F(TokenizerFolder, SpecialTokensComeFromTheConfigThenTheMap) {
-  write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "lstrip": false}, "pad_token": null, "unk_token": "u"})");
+  write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>", "lstrip": false}, "pad_token": null, "unk_token": "u"})");
   write("special_tokens_map.json", R"({"eos_token": "<s>", "unk_token": "hi", "pad_token": "hi"})");
   auto tokenizer = Tokenizer::load(folder_);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
@@ -57,7 +62,9 @@ TEST_F(TokenizerFolder, SpecialTokensComeFromTheConfigThenTheMap) {
 TEST_F(TokenizerFolder, ChatTemplateFromEachPlace) {
   write("chat_template.json", R"({"chat_template": "separate"})");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "separate");
-  write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "list"}]})");
+  write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "list"}]})");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "list");
   write("tokenizer_config.json", R"({"chat_template": "config"})");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "config");
@@ -100,7 +107,8 @@ class VocabAndMerges : public TokenizerFolder {
 TEST_F(VocabAndMerges, Gpt2IsTakenForGranted) {
   auto tokenizer = Tokenizer::load(folder_);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
-  EXPECT_EQ(*tokenizer->encode("ab##<|endoftext|>", true), (Ids{2, 5, 6}));  // the class's end of text gets the next id
+  EXPECT_EQ(*tokenizer->encode("ab##<|endoftext|>", true),
+            (Ids{2, 5, 6}));  // the class's end of text gets the next id
   EXPECT_EQ(tokenizer->eos_id(), 6);
   EXPECT_EQ(tokenizer->bos_id(), 6);
   EXPECT_EQ(tokenizer->pad_id(), std::nullopt);
@@ -108,7 +116,9 @@ TEST_F(VocabAndMerges, Gpt2IsTakenForGranted) {
 
 TEST_F(VocabAndMerges, TheFilesBesideSayWhatIsAdded) {
   write("added_tokens.json", R"({"[B]": 7, "[A]": 6})");
-  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2TokenizerFast", "bos_token": "[A]", "eos_token": "##", "unk_token": null, "add_bos_token": true, "add_eos_token": true})");
+  write(
+      "tokenizer_config.json",
+      R"({"tokenizer_class": "GPT2TokenizerFast", "bos_token": "[A]", "eos_token": "##", "unk_token": null, "add_bos_token": true, "add_eos_token": true})");
   auto tokenizer = Tokenizer::load(folder_);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   EXPECT_EQ(*tokenizer->encode("ab[B][A]", true), (Ids{6, 2, 7, 6, 5}));
@@ -128,7 +138,8 @@ TEST_F(VocabAndMerges, DamageNamesTheFile) {
   expect_refusal(ErrorCode::kInvalidArgument, "merges.txt: not UTF-8 at byte 2");
   write("merges.txt", "a b\n");
   write("added_tokens.json", R"({"x": 2})");
-  expect_refusal(ErrorCode::kInvalidArgument, "added_tokens.json: added token \"x\" has id 2, which is \"ab\"");
+  expect_refusal(ErrorCode::kInvalidArgument,
+                 "added_tokens.json: added token \"x\" has id 2, which is \"ab\"");
   write("added_tokens.json", R"({"x": 9, "y": 9})");
   EXPECT_FALSE(Tokenizer::load(folder_).ok());
   write("added_tokens.json", "{}");
@@ -160,7 +171,9 @@ std::string raw(T value) {
   return bytes;
 }
 
-std::string text(std::string_view value) { return raw(static_cast<std::uint64_t>(value.size())) + std::string(value); }
+std::string text(std::string_view value) {
+  return raw(static_cast<std::uint64_t>(value.size())) + std::string(value);
+}
 
 struct GgufBuilder {
   std::string entries;
@@ -171,16 +184,22 @@ struct GgufBuilder {
     ++count;
     return *this;
   }
-  GgufBuilder& string(std::string_view key, std::string_view value) { return add(key, GgufType::kString, text(value)); }
-  GgufBuilder& u32(std::string_view key, std::uint32_t value) { return add(key, GgufType::kU32, raw(value)); }
+  GgufBuilder& string(std::string_view key, std::string_view value) {
+    return add(key, GgufType::kString, text(value));
+  }
+  GgufBuilder& u32(std::string_view key, std::uint32_t value) {
+    return add(key, GgufType::kU32, raw(value));
+  }
   GgufBuilder& strings(std::string_view key, const std::vector<std::string>& values) {
-    std::string bytes = raw(static_cast<std::uint32_t>(GgufType::kString)) + raw(static_cast<std::uint64_t>(values.size()));
+    std::string bytes = raw(static_cast<std::uint32_t>(GgufType::kString)) +
+                        raw(static_cast<std::uint64_t>(values.size()));
     for (const auto& value : values) bytes += text(value);
     return add(key, GgufType::kArray, bytes);
   }
   template <class T>
   GgufBuilder& numbers(std::string_view key, GgufType type, const std::vector<T>& values) {
-    std::string bytes = raw(static_cast<std::uint32_t>(type)) + raw(static_cast<std::uint64_t>(values.size()));
+    std::string bytes =
+        raw(static_cast<std::uint32_t>(type)) + raw(static_cast<std::uint64_t>(values.size()));
     for (T value : values) bytes += raw(value);
     return add(key, GgufType::kArray, bytes);
   }
@@ -199,9 +218,12 @@ struct GgufBuilder {
 GgufBuilder sentencepiece() {
   GgufBuilder builder;
   builder.string("tokenizer.ggml.model", "llama")
-      .strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "\u2581", "a", "b", "ab", "\u2581a", "\u2581ab"})
-      .numbers<float>("tokenizer.ggml.scores", GgufType::kF32, {0, 0, 0, 0, 0, -5, -6, -7, -1, -2, -3})
-      .numbers<std::int32_t>("tokenizer.ggml.token_type", GgufType::kI32, {2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1})
+      .strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "\u2581", "a",
+                                         "b", "ab", "\u2581a", "\u2581ab"})
+      .numbers<float>("tokenizer.ggml.scores", GgufType::kF32,
+                      {0, 0, 0, 0, 0, -5, -6, -7, -1, -2, -3})
+      .numbers<std::int32_t>("tokenizer.ggml.token_type", GgufType::kI32,
+                             {2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1})
       .u32("tokenizer.ggml.bos_token_id", 1)
       .u32("tokenizer.ggml.eos_token_id", 2)
       .u32("tokenizer.ggml.unknown_token_id", 0);
@@ -212,9 +234,10 @@ TEST(TokenizerGguf, SentencePieceMergesByScore) {
   auto builder = sentencepiece();
   auto tokenizer = builder.load();
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
-  EXPECT_EQ(*tokenizer->encode("ab", true), (Ids{1, 10}));         // a+b scores -1, then the space mark with that
+  EXPECT_EQ(*tokenizer->encode("ab", true),
+            (Ids{1, 10}));  // a+b scores -1, then the space mark with that
   EXPECT_EQ(*tokenizer->encode("a ab", true), (Ids{1, 9, 10}));
-  EXPECT_EQ(*tokenizer->encode("\u00e9", true), (Ids{1, 5, 3, 4}));  // its bytes
+  EXPECT_EQ(*tokenizer->encode("\u00e9", true), (Ids{1, 5, 3, 4}));   // its bytes
   EXPECT_EQ(*tokenizer->encode("\u00e8a", true), (Ids{1, 5, 0, 6}));  // 0xA8 is no token: unknown
   EXPECT_EQ(tokenizer->decode(Ids{1, 9, 10, 3, 4}, true), "a ab\u00e9");
   EXPECT_EQ(*tokenizer->encode("<s>ab", false), (Ids{1, 10}));
@@ -263,10 +286,17 @@ TEST(TokenizerGguf, ThePreTokenizerIsWhatItsNameSays) {
 TEST(TokenizerGguf, DamageNamesTheKey) {
   const auto message = [](const GgufBuilder& builder) { return builder.load().status().message(); };
   EXPECT_NE(message(GgufBuilder()).find("tokenizer.ggml.model"), std::string::npos);
-  EXPECT_NE(message(GgufBuilder().string("tokenizer.ggml.model", "bert").strings("tokenizer.ggml.tokens", {})).find("bert"),
-            std::string::npos);
-  EXPECT_NE(message(GgufBuilder().string("tokenizer.ggml.model", "gpt2")).find("tokenizer.ggml.tokens"), std::string::npos);
-  auto bad_utf8 = GgufBuilder().string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", {"a", "\xff"});
+  EXPECT_NE(
+      message(
+          GgufBuilder().string("tokenizer.ggml.model", "bert").strings("tokenizer.ggml.tokens", {}))
+          .find("bert"),
+      std::string::npos);
+  EXPECT_NE(
+      message(GgufBuilder().string("tokenizer.ggml.model", "gpt2")).find("tokenizer.ggml.tokens"),
+      std::string::npos);
+  auto bad_utf8 = GgufBuilder()
+                      .string("tokenizer.ggml.model", "gpt2")
+                      .strings("tokenizer.ggml.tokens", {"a", "\xff"});
   EXPECT_NE(message(bad_utf8).find("tokens[1]"), std::string::npos);
   auto bad_id = sentencepiece().u32("tokenizer.ggml.padding_token_id", 4000);
   EXPECT_NE(message(bad_id).find("padding_token_id"), std::string::npos);

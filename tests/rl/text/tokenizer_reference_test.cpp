@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/text/tokenizer.h"
-#include "tokenizer_fixtures.h"
 #include "tests/rl/fixture_counts.h"
+#include "tokenizer_fixtures.h"
 
 namespace rl {
 namespace {
@@ -25,7 +25,8 @@ int compare_with_reference(const Tokenizer& tokenizer, const std::filesystem::pa
     EXPECT_TRUE(ids.ok()) << ids.status().to_string();
     if (!ids.ok()) return compared;
     EXPECT_EQ(*ids, expected) << reference << ": " << entry["text"];
-    EXPECT_EQ(tokenizer.decode(expected, /*skip_special_tokens=*/true), entry["decoded"].get<std::string>())
+    EXPECT_EQ(tokenizer.decode(expected, /*skip_special_tokens=*/true),
+              entry["decoded"].get<std::string>())
         << reference << ": " << entry["text"];
     TokenStream stream(tokenizer, /*skip_special_tokens=*/true);
     std::string streamed;
@@ -40,13 +41,15 @@ int compare_with_reference(const Tokenizer& tokenizer, const std::filesystem::pa
 TEST(TokenizerReference, EveryFixtureIsExact) {
   int tokenizers = 0;
   int texts = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(testing::tokenizer_fixtures() / "tokenizers")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::tokenizer_fixtures() / "tokenizers")) {
     auto tokenizer = Tokenizer::load(entry.path());
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
     texts += compare_with_reference(*tokenizer, entry.path() / "reference.json");
     ++tokenizers;
   }
-  testing::count_fixtures("tokenizers", std::to_string(tokenizers) + " with " + std::to_string(texts) + " texts");
+  testing::count_fixtures("tokenizers",
+                          std::to_string(tokenizers) + " with " + std::to_string(texts) + " texts");
   EXPECT_GT(texts, 0);
 }
 
@@ -68,26 +71,31 @@ TEST(TokenizerReference, SmolLm2FromGgufIsExact) {
     auto ids = tokenizer->encode(tokenizer->decode(expected, false), false);
     ASSERT_TRUE(ids.ok());
     EXPECT_EQ(*ids, expected);
-    EXPECT_EQ(tokenizer->decode(entry["greedy_ids"].get<Ids>(), true), entry["greedy_text"].get<std::string>());
+    EXPECT_EQ(tokenizer->decode(entry["greedy_ids"].get<Ids>(), true),
+              entry["greedy_text"].get<std::string>());
     ++prompts;
   }
   EXPECT_GT(prompts, 0);
 }
 
-// Older layouts (vocab.json and merges.txt, SentencePiece models) as transformers and sentencepiece read them; see make.py there.
+// Older layouts (vocab.json and merges.txt, SentencePiece models) as transformers and sentencepiece
+// read them; see make.py there.
 TEST(TokenizerReference, OlderLayoutsAreExact) {
   int folders = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts")) {
+  for (const auto& entry : std::filesystem::directory_iterator(
+           STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts")) {
     if (!entry.is_directory()) continue;
     auto tokenizer = Tokenizer::load(entry.path());
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
-    EXPECT_GT(compare_with_reference(*tokenizer, entry.path() / "reference.json"), 30) << entry.path();
+    EXPECT_GT(compare_with_reference(*tokenizer, entry.path() / "reference.json"), 30)
+        << entry.path();
     ++folders;
   }
   EXPECT_GE(folders, 11);
 }
 
-// Whatever the pieces, words or caches in between: one long text gives the ids that its reference gives, from many threads.
+// Whatever the pieces, words or caches in between: one long text gives the ids that its reference
+// gives, from many threads.
 TEST(TokenizerReference, ThreadsShareOneTokenizer) {
   const auto folder = testing::tokenizer_fixtures() / "tokenizers" / "llama3_split";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no llama3_split among the fixtures";

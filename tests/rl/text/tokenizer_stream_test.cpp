@@ -32,8 +32,10 @@ Tokenizer byte_tokenizer(bool byte_level) {
   j["model"]["type"] = "BPE";
   j["model"]["merges"] = json::array();
   j["added_tokens"] = json::parse(R"([{"id": 0, "content": "<s>", "special": true}])");
-  j["decoder"] = json::parse(byte_level ? R"({"type": "ByteLevel"})"
-                                        : R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]})");
+  j["decoder"] = json::parse(
+      byte_level
+          ? R"({"type": "ByteLevel"})"
+          : R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]})");
   auto tokenizer = Tokenizer::from_json(j.dump(), "t.json");
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   return std::move(tokenizer.value());
@@ -45,7 +47,8 @@ std::vector<std::int32_t> ids_of(std::string_view bytes) {
   return ids;
 }
 
-constexpr const char* kText = "na\u00efve \u4f60\u597d \U0001f600\U0001f468\u200d\U0001f469 end \ufffd!";
+constexpr const char* kText =
+    "na\u00efve \u4f60\u597d \U0001f600\U0001f468\u200d\U0001f469 end \ufffd!";
 
 TEST(TokenStream, HoldsBackAnUnfinishedCharacter) {
   for (bool byte_level : {true, false}) {
@@ -71,7 +74,7 @@ TEST(TokenStream, EachCharacterComesWithItsLastByte) {
   EXPECT_EQ(stream.push(2 + 0x9f), "");
   EXPECT_EQ(stream.push(2 + 0x98), "");
   EXPECT_EQ(stream.push(2 + 0x80), "\U0001f600");
-  EXPECT_EQ(stream.push(0), "");    // special, skipped
+  EXPECT_EQ(stream.push(0), "");     // special, skipped
   EXPECT_EQ(stream.push(9999), "");  // unknown
   EXPECT_EQ(stream.push(2 + 0xe4), "");
   EXPECT_EQ(stream.finish(), "\ufffd");

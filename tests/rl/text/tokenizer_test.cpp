@@ -13,7 +13,8 @@ using nlohmann::json;
 using runtime::ErrorCode;
 using Ids = std::vector<std::int32_t>;
 
-// A byte-level BPE over "a", "b", " " (G with dot) and two merges, with one special and one ordinary added token.
+// A byte-level BPE over "a", "b", " " (G with dot) and two merges, with one special and one
+// ordinary added token.
 json small_tokenizer() {
   return json::parse(R"({
     "added_tokens": [{"id": 0, "content": "<s>", "special": true}, {"id": 6, "content": "[X]", "special": false, "normalized": false}],
@@ -67,12 +68,14 @@ TEST(Tokenizer, UnknownIdsAreLeftOutOrNamed) {
   EXPECT_EQ(tokenizer.decode(Ids{1, 99, -5, 2}, false), "ab");
   auto checked = tokenizer.decode_checked(Ids{1, 99}, false);
   EXPECT_EQ(checked.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(checked.status().message().find("id 99 at position 1"), std::string::npos) << checked.status().message();
+  EXPECT_NE(checked.status().message().find("id 99 at position 1"), std::string::npos)
+      << checked.status().message();
 }
 
 TEST(Tokenizer, AddedTokensMindWordsAndSpaces) {
   json j = small_tokenizer();
-  j["added_tokens"] = json::parse(R"([{"id": 6, "content": "ba", "single_word": true, "normalized": false},
+  j["added_tokens"] =
+      json::parse(R"([{"id": 6, "content": "ba", "single_word": true, "normalized": false},
                                       {"id": 7, "content": "[L]", "lstrip": true, "normalized": false},
                                       {"id": 8, "content": "[R]", "rstrip": true, "normalized": false},
                                       {"id": 9, "content": "[LR]", "normalized": false},
@@ -120,49 +123,80 @@ TEST_P(TokenizerRefuses, ByName) {
 INSTANTIATE_TEST_SUITE_P(
     All, TokenizerRefuses,
     ::testing::Values(
-        BadTokenizer{"pre_tokenizer", R"({"pre_tokenizer":{"type":"Odd"}})", ErrorCode::kUnimplemented, "Odd"},
-        BadTokenizer{"normalizer", R"({"normalizer":{"type":"Odd"}})", ErrorCode::kUnimplemented, "Odd"},
-        BadTokenizer{"precompiled", R"({"normalizer":{"type":"Precompiled"}})", ErrorCode::kInvalidArgument, "precompiled_charsmap"},
-        BadTokenizer{"base64", R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"*"}})", ErrorCode::kInvalidArgument, "base64"},
-        BadTokenizer{"charsmap", R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"}})", ErrorCode::kInvalidArgument, "precompiled_charsmap"},
-        BadTokenizer{"decoder", R"({"decoder":{"type":"CTC"}})", ErrorCode::kUnimplemented, "CTC"},
-        BadTokenizer{"post_processor", R"({"post_processor":{"type":"Odd"}})", ErrorCode::kUnimplemented, "Odd"},
-        BadTokenizer{"model", R"({"model":{"type":"Neural"}})", ErrorCode::kUnimplemented, "Neural"},
-        BadTokenizer{"no_model", R"({"model":null})", ErrorCode::kInvalidArgument, "model"},
-        BadTokenizer{"dropout", R"({"model":{"dropout":0.1}})", ErrorCode::kUnimplemented, "dropout"},
-        BadTokenizer{"no_type", R"({"decoder":{"type":null}})", ErrorCode::kInvalidArgument, "decoder: type"},
-        BadTokenizer{"wrong_type", R"({"decoder":{"type":7}})", ErrorCode::kInvalidArgument, "type is number"},
-        BadTokenizer{"id_negative", R"({"model":{"vocab":{"a":-1}}})", ErrorCode::kInvalidArgument, "\"a\""},
-        BadTokenizer{"id_huge", R"({"model":{"vocab":{"a":2000000000}}})", ErrorCode::kInvalidArgument, "\"a\""},
-        BadTokenizer{"id_2_60", R"({"model":{"vocab":{"a":1152921504606846976}}})", ErrorCode::kInvalidArgument, "\"a\""},
-        BadTokenizer{"id_twice", R"({"model":{"vocab":{"a":2}}})", ErrorCode::kInvalidArgument, "same id 2"},
-        BadTokenizer{"merge_unknown", R"({"model":{"merges":[["a","z"]]}})", ErrorCode::kInvalidArgument, "\"z\""},
-        BadTokenizer{"merge_result", R"({"model":{"merges":[["b","a"]]}})", ErrorCode::kInvalidArgument, "\"ba\""},
-        BadTokenizer{"merge_shape", R"({"model":{"merges":["ab"]}})", ErrorCode::kInvalidArgument, "merge 0"},
-        BadTokenizer{"unknown_token", R"({"model":{"unk_token":"<unk>"}})", ErrorCode::kInvalidArgument, "<unk>"},
-        BadTokenizer{"added_id", R"({"added_tokens":[{"id":1099511627776,"content":"x"}]})", ErrorCode::kInvalidArgument,
-                     "added_tokens[0]"},
-        BadTokenizer{"added_content", R"({"added_tokens":[{"id":1}]})", ErrorCode::kInvalidArgument, "content"},
-        BadTokenizer{"regex", R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"}})",
-                     ErrorCode::kInvalidArgument, "(a"},
-        BadTokenizer{"regex_class", R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"[a&&b]"},"behavior":"Isolated"}})",
-                     ErrorCode::kUnimplemented, "&&"},
-        BadTokenizer{"behavior", R"({"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Odd"}})",
+        BadTokenizer{"pre_tokenizer", R"({"pre_tokenizer":{"type":"Odd"}})",
                      ErrorCode::kUnimplemented, "Odd"},
-        BadTokenizer{"template", R"({"post_processor":{"single":[{"SpecialToken":{"id":"<x>"}}]}})", ErrorCode::kInvalidArgument, "<x>"},
-        BadTokenizer{"template_empty", R"({"post_processor":{"single":[]}})", ErrorCode::kInvalidArgument, "one Sequence"}),
+        BadTokenizer{"normalizer", R"({"normalizer":{"type":"Odd"}})", ErrorCode::kUnimplemented,
+                     "Odd"},
+        BadTokenizer{"precompiled", R"({"normalizer":{"type":"Precompiled"}})",
+                     ErrorCode::kInvalidArgument, "precompiled_charsmap"},
+        BadTokenizer{"base64",
+                     R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"*"}})",
+                     ErrorCode::kInvalidArgument, "base64"},
+        BadTokenizer{"charsmap",
+                     R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"}})",
+                     ErrorCode::kInvalidArgument, "precompiled_charsmap"},
+        BadTokenizer{"decoder", R"({"decoder":{"type":"CTC"}})", ErrorCode::kUnimplemented, "CTC"},
+        BadTokenizer{"post_processor", R"({"post_processor":{"type":"Odd"}})",
+                     ErrorCode::kUnimplemented, "Odd"},
+        BadTokenizer{"model", R"({"model":{"type":"Neural"}})", ErrorCode::kUnimplemented,
+                     "Neural"},
+        BadTokenizer{"no_model", R"({"model":null})", ErrorCode::kInvalidArgument, "model"},
+        BadTokenizer{"dropout", R"({"model":{"dropout":0.1}})", ErrorCode::kUnimplemented,
+                     "dropout"},
+        BadTokenizer{"no_type", R"({"decoder":{"type":null}})", ErrorCode::kInvalidArgument,
+                     "decoder: type"},
+        BadTokenizer{"wrong_type", R"({"decoder":{"type":7}})", ErrorCode::kInvalidArgument,
+                     "type is number"},
+        BadTokenizer{"id_negative", R"({"model":{"vocab":{"a":-1}}})", ErrorCode::kInvalidArgument,
+                     "\"a\""},
+        BadTokenizer{"id_huge", R"({"model":{"vocab":{"a":2000000000}}})",
+                     ErrorCode::kInvalidArgument, "\"a\""},
+        BadTokenizer{"id_2_60", R"({"model":{"vocab":{"a":1152921504606846976}}})",
+                     ErrorCode::kInvalidArgument, "\"a\""},
+        BadTokenizer{"id_twice", R"({"model":{"vocab":{"a":2}}})", ErrorCode::kInvalidArgument,
+                     "same id 2"},
+        BadTokenizer{"merge_unknown", R"({"model":{"merges":[["a","z"]]}})",
+                     ErrorCode::kInvalidArgument, "\"z\""},
+        BadTokenizer{"merge_result", R"({"model":{"merges":[["b","a"]]}})",
+                     ErrorCode::kInvalidArgument, "\"ba\""},
+        BadTokenizer{"merge_shape", R"({"model":{"merges":["ab"]}})", ErrorCode::kInvalidArgument,
+                     "merge 0"},
+        BadTokenizer{"unknown_token", R"({"model":{"unk_token":"<unk>"}})",
+                     ErrorCode::kInvalidArgument, "<unk>"},
+        BadTokenizer{"added_id", R"({"added_tokens":[{"id":1099511627776,"content":"x"}]})",
+                     ErrorCode::kInvalidArgument, "added_tokens[0]"},
+        BadTokenizer{"added_content", R"({"added_tokens":[{"id":1}]})", ErrorCode::kInvalidArgument,
+                     "content"},
+        BadTokenizer{
+            "regex",
+            R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"}})",
+            ErrorCode::kInvalidArgument, "(a"},
+        BadTokenizer{
+            "regex_class",
+            R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"[a&&b]"},"behavior":"Isolated"}})",
+            ErrorCode::kUnimplemented, "&&"},
+        BadTokenizer{
+            "behavior",
+            R"({"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Odd"}})",
+            ErrorCode::kUnimplemented, "Odd"},
+        BadTokenizer{"template", R"({"post_processor":{"single":[{"SpecialToken":{"id":"<x>"}}]}})",
+                     ErrorCode::kInvalidArgument, "<x>"},
+        BadTokenizer{"template_empty", R"({"post_processor":{"single":[]}})",
+                     ErrorCode::kInvalidArgument, "one Sequence"}),
     [](const auto& info) { return std::string(info.param.what); });
 
 TEST(TokenizerLoad, DeepNestingIsAnErrorNotACrash) {
   std::string nested = R"({"type":"Sequence","normalizers":[])";
   for (int i = 0; i < 5000; ++i) nested = R"({"type":"Sequence","normalizers":[)" + nested + "]}";
-  auto status = Tokenizer::from_json(R"({"normalizer":)" + nested + R"(},"model":{}})", "t.json").status();
+  auto status =
+      Tokenizer::from_json(R"({"normalizer":)" + nested + R"(},"model":{}})", "t.json").status();
   EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(TokenizerLoad, NotJson) {
   for (const char* bad : {"", "{", "[]", "null", "{\"a\":\"\xff\"}"}) {
-    EXPECT_EQ(Tokenizer::from_json(bad, "t.json").status().code(), ErrorCode::kInvalidArgument) << bad;
+    EXPECT_EQ(Tokenizer::from_json(bad, "t.json").status().code(), ErrorCode::kInvalidArgument)
+        << bad;
   }
 }
 

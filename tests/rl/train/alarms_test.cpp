@@ -16,7 +16,10 @@ TEST(Alarms, AreToldOncePerRunOfBadSteps) {
   EXPECT_TRUE(alarms.observe(bad).empty());
   const auto told = alarms.observe(bad);
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_NE(told[0].find("actor/ppo_kl is 3, above 0.5 (trainer.alarms.ppo_kl_max), for 2 step(s); lower actor_rollout_ref.actor.optim.lr"), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find("actor/ppo_kl is 3, above 0.5 (trainer.alarms.ppo_kl_max), for 2 step(s); "
+                         "lower actor_rollout_ref.actor.optim.lr"),
+            std::string::npos)
+      << told[0];
   EXPECT_TRUE(alarms.observe(bad).empty());
   EXPECT_TRUE(alarms.observe(good).empty());
   EXPECT_TRUE(alarms.observe(bad).empty());
@@ -27,18 +30,23 @@ TEST(Alarms, AreToldOncePerRunOfBadSteps) {
 TEST(Alarms, EachHasItsLimit) {
   AlarmOptions options;
   options.steps = 1;
-  const std::vector<std::pair<const char*, double>> bad{{"actor/kl_loss", 6.0},
-                                                        {"actor/reward_kl_penalty", 6.0},
-                                                        {"actor/entropy", 0.0},
-                                                        {"critic/score/equal_groups", 1.0},
-                                                        {"response_length/clip_ratio", 1.0},
-                                                        {"actor/ppo_kl", std::numeric_limits<double>::quiet_NaN()}};
+  const std::vector<std::pair<const char*, double>> bad{
+      {"actor/kl_loss", 6.0},
+      {"actor/reward_kl_penalty", 6.0},
+      {"actor/entropy", 0.0},
+      {"critic/score/equal_groups", 1.0},
+      {"response_length/clip_ratio", 1.0},
+      {"actor/ppo_kl", std::numeric_limits<double>::quiet_NaN()}};
   for (const auto& [metric, value] : bad) {
     const auto told = Alarms(options).observe({{metric, value}});
     ASSERT_EQ(told.size(), 1u) << metric;
     EXPECT_NE(told[0].find(metric), std::string::npos) << told[0];
   }
-  const Metrics good{{"actor/kl_loss", 0.1}, {"actor/entropy", 1.0}, {"critic/score/equal_groups", 0.5}, {"response_length/clip_ratio", 0.5}, {"actor/ppo_kl", 0.01}};
+  const Metrics good{{"actor/kl_loss", 0.1},
+                     {"actor/entropy", 1.0},
+                     {"critic/score/equal_groups", 0.5},
+                     {"response_length/clip_ratio", 0.5},
+                     {"actor/ppo_kl", 0.01}};
   EXPECT_TRUE(Alarms(options).observe(good).empty());
   options.action = AlarmAction::kOff;
   EXPECT_TRUE(Alarms(options).observe({{"actor/entropy", 0.0}}).empty());

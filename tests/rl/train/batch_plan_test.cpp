@@ -23,7 +23,8 @@ TEST(ShardPrompts, CoversEachPromptOnceWhateverTheNumbers) {
         const auto shards = shard_prompts(prompts, mini, workers);
         for (const auto& shard : shards) {
           EXPECT_EQ(shard.mini_batch_offsets.size(), shards[0].mini_batch_offsets.size());
-          EXPECT_EQ(shard.mini_batch_offsets.back(), static_cast<std::int64_t>(shard.prompts.size()));
+          EXPECT_EQ(shard.mini_batch_offsets.back(),
+                    static_cast<std::int64_t>(shard.prompts.size()));
           all.insert(all.end(), shard.prompts.begin(), shard.prompts.end());
         }
         std::sort(all.begin(), all.end());
@@ -36,7 +37,8 @@ TEST(ShardPrompts, CoversEachPromptOnceWhateverTheNumbers) {
 }
 
 TEST(PlanMiniBatches, TotalsAreThoseOfAllWorkers) {
-  const auto shards = shard_prompts(3, 2, 2);  // mini-batches {0, 1} and {2}; worker 1 gets all of the second
+  const auto shards =
+      shard_prompts(3, 2, 2);  // mini-batches {0, 1} and {2}; worker 1 gets all of the second
   ASSERT_EQ(shards[0].prompts, Indices{0});
   ASSERT_EQ(shards[1].prompts, (Indices{1, 2}));
   const std::vector<Indices> tokens{{1, 2}, {3, 4, 5, 6}};
@@ -56,7 +58,8 @@ TEST(PlanMiniBatches, PromptsMayHaveLostSamples) {
   EXPECT_EQ(plan[0][1], (MiniBatch{1, 1, 5, 1}));
   EXPECT_EQ(plan[1][1], (MiniBatch{2, 3, 5, 1}));
   // Of the first mini-batch nothing is left: no optimizer step is made of nothing.
-  const auto shorter = plan_mini_batches(shards, std::vector<Indices>{{0}, {0, 1}}, std::vector<Indices>{{}, {5}});
+  const auto shorter =
+      plan_mini_batches(shards, std::vector<Indices>{{0}, {0, 1}}, std::vector<Indices>{{}, {5}});
   ASSERT_EQ(shorter[0].size(), 1U);
   EXPECT_EQ(shorter[1][0], (MiniBatch{0, 1, 5, 1}));
 }
@@ -66,7 +69,8 @@ TEST(PlanMicroBatches, StaysWithinBothLimits) {
   EXPECT_EQ(plan_micro_batches(lengths, {}), (Indices{0, 7}));
   EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 3}), (Indices{0, 3, 6, 7}));
   EXPECT_EQ(plan_micro_batches(lengths, {.tokens_max = 6}), (Indices{0, 2, 3, 4, 7}));
-  EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 2, .tokens_max = 6}), (Indices{0, 2, 3, 4, 6, 7}));
+  EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 2, .tokens_max = 6}),
+            (Indices{0, 2, 3, 4, 6, 7}));
   EXPECT_EQ(plan_micro_batches({}, {.tokens_max = 6}), Indices{0});
 }
 

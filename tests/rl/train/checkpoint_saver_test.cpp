@@ -16,19 +16,26 @@ class CheckpointSaverTest : public ::testing::Test {
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("starling-saver-" + std::to_string(::getpid()));
     fs::remove_all(root_);
-    saver_ = CheckpointSaver({.folder = root_, .kept = 1, .best = {.goal = {.metric = "val/loss", .larger_is_better = false}}});
+    saver_ = CheckpointSaver({.folder = root_,
+                              .kept = 1,
+                              .best = {.goal = {.metric = "val/loss", .larger_is_better = false}}});
   }
   void TearDown() override { fs::remove_all(root_); }
 
   static Result<CheckpointSaver::WriteFiles> copy() {
-    return CheckpointSaver::WriteFiles([](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
-      if (const runtime::Status written = writer.write_json("state.json", {{"a", 1}}); !written.ok()) return written;
-      return std::vector<fs::path>{"state.json"};
-    });
+    return CheckpointSaver::WriteFiles(
+        [](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
+          if (const runtime::Status written = writer.write_json("state.json", {{"a", 1}});
+              !written.ok())
+            return written;
+          return std::vector<fs::path>{"state.json"};
+        });
   }
   // Says that it wrote what it did not.
   static Result<CheckpointSaver::WriteFiles> copy_in_vain() {
-    return CheckpointSaver::WriteFiles([](CheckpointWriter&) -> Result<std::vector<fs::path>> { return std::vector<fs::path>{"state.json"}; });
+    return CheckpointSaver::WriteFiles([](CheckpointWriter&) -> Result<std::vector<fs::path>> {
+      return std::vector<fs::path>{"state.json"};
+    });
   }
 
   fs::path root_;
@@ -73,7 +80,8 @@ TEST_F(CheckpointSaverTest, OlderOnesStayUntilAStepHasTakenAnUpdate) {
   EXPECT_TRUE(!there(1) && !there(2) && there(3));
 }
 
-// A step that ruins the weights takes an update, too; the one after it ends in an error, or there is none.
+// A step that ruins the weights takes an update, too; the one after it ends in an error, or there
+// is none.
 TEST_F(CheckpointSaverTest, TheOneBeforeTheLastStaysWhereNoStepFollows) {
   const auto there = [&](std::int64_t step) { return fs::exists(checkpoint_path(root_, step)); };
   for (const std::int64_t step : {1, 2, 3}) {
@@ -86,8 +94,11 @@ TEST_F(CheckpointSaverTest, TheOneBeforeTheLastStaysWhereNoStepFollows) {
 
 TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
   saver_.save(1, false, /*wait=*/true, copy_in_vain);
-  EXPECT_NE(saver_.failure().message().find("checkpoint of step 1: "), std::string::npos) << saver_.failure().to_string();
-  saver_.save(2, false, /*wait=*/true, [] { return Result<CheckpointSaver::WriteFiles>(runtime::internal_error("no copy")); });
+  EXPECT_NE(saver_.failure().message().find("checkpoint of step 1: "), std::string::npos)
+      << saver_.failure().to_string();
+  saver_.save(2, false, /*wait=*/true, [] {
+    return Result<CheckpointSaver::WriteFiles>(runtime::internal_error("no copy"));
+  });
   EXPECT_EQ(saver_.failure().message(), "checkpoint of step 2: no copy");
   EXPECT_FALSE(saver_.latest().has_value());
   saver_.save(3, false, /*wait=*/true, copy);
@@ -119,7 +130,9 @@ TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
 
 // Killed between a checkpoint and its mark: the file still names the best of before.
 TEST_F(CheckpointSaverTest, TheBestIsMarkedAgainWhereARunGoesOn) {
-  for (const std::int64_t step : {1, 2}) saver_.save(step, saver_.is_best(step, {{"val/loss", 3.0 - static_cast<double>(step)}}), /*wait=*/true, copy);
+  for (const std::int64_t step : {1, 2})
+    saver_.save(step, saver_.is_best(step, {{"val/loss", 3.0 - static_cast<double>(step)}}),
+                /*wait=*/true, copy);
   const nlohmann::ordered_json state = {{"best", saver_.best_state()}};
   EXPECT_EQ(state["best"]["step"], 2);
   ASSERT_TRUE(mark_best_checkpoint(root_, 1).ok());
@@ -128,7 +141,10 @@ TEST_F(CheckpointSaverTest, TheBestIsMarkedAgainWhereARunGoesOn) {
   EXPECT_FALSE(saver_.is_best(3, {{"val/loss", 1.5}}));
   EXPECT_TRUE(saver_.is_best(3, {{"val/loss", 0.5}}));
   // Nothing of a checkpoint that is gone.
-  saver_.resume(root_ / "global_step_2", {{"best", {{"metric", "val/loss"}, {"mode", "min"}, {"value", 0.25}, {"since", 0}, {"step", 9}}}});
+  saver_.resume(
+      root_ / "global_step_2",
+      {{"best",
+        {{"metric", "val/loss"}, {"mode", "min"}, {"value", 0.25}, {"since", 0}, {"step", 9}}}});
   EXPECT_EQ(best_checkpoint_step(root_), 2);
 }
 

@@ -38,7 +38,8 @@ TEST(BestSoFar, ComesBackFromACheckpoint) {
   best.observe(0.1 + 0.2, true);
   best.observe(0.0, true);
   const Goal goal{"score", true};
-  const auto state = nlohmann::ordered_json::parse(nlohmann::ordered_json{{"best", best.to_json(goal)}}.dump());
+  const auto state =
+      nlohmann::ordered_json::parse(nlohmann::ordered_json{{"best", best.to_json(goal)}}.dump());
   const BestSoFar again = BestSoFar::from_json(state, "best", goal);
   EXPECT_EQ(again.value, best.value);
   EXPECT_EQ(again.last, 0.0);
@@ -49,8 +50,10 @@ TEST(BestSoFar, KnowsNothingOfAnotherGoal) {
   BestSoFar best;
   best.observe(0.5, true);
   const nlohmann::ordered_json state{{"best", best.to_json({"score", true})}, {"odd", 3}};
-  for (const Goal& other : {Goal{"score", false}, Goal{"reward", true}, Goal{}}) EXPECT_FALSE(BestSoFar::from_json(state, "best", other).value) << other.metric;
-  for (const char* key : {"odd", "none"}) EXPECT_FALSE(BestSoFar::from_json(state, key, {"score", true}).value) << key;
+  for (const Goal& other : {Goal{"score", false}, Goal{"reward", true}, Goal{}})
+    EXPECT_FALSE(BestSoFar::from_json(state, "best", other).value) << other.metric;
+  for (const char* key : {"odd", "none"})
+    EXPECT_FALSE(BestSoFar::from_json(state, key, {"score", true}).value) << key;
 }
 
 TEST(EarlyStop, WaitsForAnImprovementSoLong) {
@@ -60,7 +63,9 @@ TEST(EarlyStop, WaitsForAnImprovementSoLong) {
   EXPECT_FALSE(stop.observe({{"other", 0.4}}));
   const auto reason = stop.observe({{"score", 0.5}});
   ASSERT_TRUE(reason);
-  EXPECT_NE(reason->find("score has not improved in 2 measurements, the best was 0.5"), std::string::npos) << *reason;
+  EXPECT_NE(reason->find("score has not improved in 2 measurements, the best was 0.5"),
+            std::string::npos)
+      << *reason;
 }
 
 TEST(EarlyStop, ReachesItsTarget) {
@@ -95,17 +100,27 @@ TEST(EarlyStop, StaysAfterACheckpointUntilItIsAskedForLess) {
 
 TEST(EarlyStop, StagesTakeTheDirectionFromTheMetricsName) {
   const auto config = [](const std::string& metric, std::vector<std::string> more = {}) {
-    more.insert(more.end(), {"trainer.test_freq=after_each_epoch", "trainer.early_stop.metric=" + metric, "trainer.save_best=" + metric});
+    more.insert(more.end(), {"trainer.test_freq=after_each_epoch",
+                             "trainer.early_stop.metric=" + metric, "trainer.save_best=" + metric});
     return Config::load({.file = {}, .overrides = std::move(more), .keys = &sft_keys()}).value();
   };
-  for (const auto& [metric, larger] : {std::pair("val/loss", false), std::pair("val/kl", false), std::pair("val/rewards/accuracies", true)}) {
-    EXPECT_EQ(EarlyStopOptions::from_config(config(metric))->goal.larger_is_better, larger) << metric;
-    EXPECT_EQ(SaveBestOptions::from_config(config(metric))->goal.larger_is_better, larger) << metric;
+  for (const auto& [metric, larger] : {std::pair("val/loss", false), std::pair("val/kl", false),
+                                       std::pair("val/rewards/accuracies", true)}) {
+    EXPECT_EQ(EarlyStopOptions::from_config(config(metric))->goal.larger_is_better, larger)
+        << metric;
+    EXPECT_EQ(SaveBestOptions::from_config(config(metric))->goal.larger_is_better, larger)
+        << metric;
   }
-  EXPECT_TRUE(EarlyStopOptions::from_config(config("val/loss", {"trainer.early_stop.mode=max"}))->goal.larger_is_better);
-  EXPECT_TRUE(SaveBestOptions::from_config(config("val/loss", {"trainer.save_best_mode=max"}))->goal.larger_is_better);
+  EXPECT_TRUE(EarlyStopOptions::from_config(config("val/loss", {"trainer.early_stop.mode=max"}))
+                  ->goal.larger_is_better);
+  EXPECT_TRUE(SaveBestOptions::from_config(config("val/loss", {"trainer.save_best_mode=max"}))
+                  ->goal.larger_is_better);
   EXPECT_FALSE(EarlyStopOptions::from_config(config("train/loss"))->goal.larger_is_better);
-  EXPECT_NE(SaveBestOptions::from_config(config("train/loss")).status().message().find("trainer.save_freq"), std::string::npos);
+  EXPECT_NE(SaveBestOptions::from_config(config("train/loss"))
+                .status()
+                .message()
+                .find("trainer.save_freq"),
+            std::string::npos);
 }
 
 }  // namespace

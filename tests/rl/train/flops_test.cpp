@@ -45,7 +45,8 @@ TEST(TrainingFlops, CountTheExpertsThatATokenTakes) {
   ModelConfig three = two;
   three.moe->experts_per_token = 3;
   const std::vector<std::int64_t> lengths = {1};
-  EXPECT_DOUBLE_EQ(training_flops(three, lengths) - training_flops(two, lengths), 6.0 * 2 * 3 * 64 * 128);
+  EXPECT_DOUBLE_EQ(training_flops(three, lengths) - training_flops(two, lengths),
+                   6.0 * 2 * 3 * 64 * 128);
 }
 
 TEST(PeakFlops, AreMeasured) {

@@ -11,22 +11,31 @@ using Rows = std::vector<std::vector<std::int64_t>>;
 const std::vector<PromptShard> kShards{{.prompts = {0, 1, 4}}, {.prompts = {2, 3, 5}}};
 const std::vector<std::vector<double>> kScores{{1, 1, 0, 1, 1, 0}, {0, 0.5, 0, 0, 1, 1}};
 
-const std::vector<std::vector<std::uint8_t>> kAllScored{std::vector<std::uint8_t>(6), std::vector<std::uint8_t>(6)};
+const std::vector<std::vector<std::uint8_t>> kAllScored{std::vector<std::uint8_t>(6),
+                                                        std::vector<std::uint8_t>(6)};
 
 TEST(GroupFilter, KeepsPromptsWhoseResponsesDifferInTheOrderOfTheRound) {
   EXPECT_EQ(informative_prompts(kShards, kScores, kAllScored, 2, 6), (Rows{{1, 2}, {0}}));
-  EXPECT_EQ(informative_prompts(kShards, kScores, kAllScored, 2, 2), (Rows{{1}, {0}}));  // prompts 1 and 2, before 4
+  EXPECT_EQ(informative_prompts(kShards, kScores, kAllScored, 2, 2),
+            (Rows{{1}, {0}}));  // prompts 1 and 2, before 4
 }
 
-TEST(GroupFilter, AResponseAloneAlwaysCounts) { EXPECT_EQ(informative_prompts({{.prompts = {0, 1}}}, {{0.0, 0.0}}, {{0, 0}}, 1, 2), (Rows{{0, 1}})); }
+TEST(GroupFilter, AResponseAloneAlwaysCounts) {
+  EXPECT_EQ(informative_prompts({{.prompts = {0, 1}}}, {{0.0, 0.0}}, {{0, 0}}, 1, 2),
+            (Rows{{0, 1}}));
+}
 
 // One without a score is not one that scored 0.
 TEST(GroupFilter, PromptsWithoutAScoreAreNotKept) {
-  EXPECT_EQ(informative_prompts({{.prompts = {0, 1, 2}}}, {{0.0, 0.0, 0.0}}, {{0, 1, 0}}, 1, 2), (Rows{{0, 2}}));
-  EXPECT_EQ(informative_prompts({{.prompts = {0, 1}}}, {{0.0, 1.0, 0.0, 1.0}}, {{0, 1, 0, 0}}, 2, 2), (Rows{{1}}));
+  EXPECT_EQ(informative_prompts({{.prompts = {0, 1, 2}}}, {{0.0, 0.0, 0.0}}, {{0, 1, 0}}, 1, 2),
+            (Rows{{0, 2}}));
+  EXPECT_EQ(
+      informative_prompts({{.prompts = {0, 1}}}, {{0.0, 1.0, 0.0, 1.0}}, {{0, 1, 0, 0}}, 2, 2),
+      (Rows{{1}}));
 }
 
-// What three rounds leave is cut into the mini-batches of one batch, on whichever worker its prompts are.
+// What three rounds leave is cut into the mini-batches of one batch, on whichever worker its
+// prompts are.
 TEST(GroupFilter, RoundsAreNumberedOnAndCutIntoMiniBatches) {
   std::vector<PromptShard> kept;
   append_prompts(kept, kShards, {{1, 2}, {0}});

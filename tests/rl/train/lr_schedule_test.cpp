@@ -15,14 +15,16 @@ TEST(LrSchedule, WarmsUpFromAboveZeroToThePeak) {
 }
 
 TEST(LrSchedule, AWarmUpMayBeginAboveNothing) {
-  const LrScheduleOptions options{.kind = Kind::kConstant, .peak = 2.0, .warmup_steps = 4, .start_ratio = 0.5};
+  const LrScheduleOptions options{
+      .kind = Kind::kConstant, .peak = 2.0, .warmup_steps = 4, .start_ratio = 0.5};
   EXPECT_DOUBLE_EQ(learning_rate(options, 0), 1.25);
   EXPECT_DOUBLE_EQ(learning_rate(options, 3), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(options, 4), 2.0);
 }
 
 TEST(LrSchedule, LinearReachesTheFloorAtTheEndAndStaysThere) {
-  const LrScheduleOptions options{.kind = Kind::kLinear, .peak = 2.0, .warmup_steps = 2, .total_steps = 12, .min_ratio = 0.1};
+  const LrScheduleOptions options{
+      .kind = Kind::kLinear, .peak = 2.0, .warmup_steps = 2, .total_steps = 12, .min_ratio = 0.1};
   EXPECT_DOUBLE_EQ(learning_rate(options, 2), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(options, 7), 2.0 * 0.55);
   EXPECT_DOUBLE_EQ(learning_rate(options, 12), 0.2);
@@ -37,7 +39,12 @@ TEST(LrSchedule, CosineGoesThroughTheMiddleHalfWay) {
 }
 
 TEST(LrSchedule, WsdStaysUpAndGoesDownInItsLastPart) {
-  const LrScheduleOptions options{.kind = Kind::kWsd, .peak = 1.0, .warmup_steps = 10, .total_steps = 110, .min_ratio = 0.2, .decay_ratio = 0.25};
+  const LrScheduleOptions options{.kind = Kind::kWsd,
+                                  .peak = 1.0,
+                                  .warmup_steps = 10,
+                                  .total_steps = 110,
+                                  .min_ratio = 0.2,
+                                  .decay_ratio = 0.25};
   EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(options, 10), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate(options, 85), 1.0);
@@ -47,7 +54,8 @@ TEST(LrSchedule, WsdStaysUpAndGoesDownInItsLastPart) {
 }
 
 TEST(LrSchedule, AWarmUpLongerThanTheRunNeverDividesByZero) {
-  const LrScheduleOptions options{.kind = Kind::kCosine, .peak = 1.0, .warmup_steps = 20, .total_steps = 10};
+  const LrScheduleOptions options{
+      .kind = Kind::kCosine, .peak = 1.0, .warmup_steps = 20, .total_steps = 10};
   EXPECT_DOUBLE_EQ(learning_rate(options, 19), 1.0);
   EXPECT_GE(learning_rate(options, 20), 0.0);
 }
@@ -61,7 +69,9 @@ TEST(LrSchedule, RefusesUnknownNames) {
 
 TEST(LrSchedule, AWarmUpBeyondTheRunIsOdd) {
   EXPECT_EQ(schedule_note({.warmup_steps = 20}, 20), std::nullopt);
-  EXPECT_EQ(*schedule_note({.warmup_steps = 30}, 20), "lr_warmup_steps=30: the run has 20 steps, and its learning rate never gets to its peak");
+  EXPECT_EQ(
+      *schedule_note({.warmup_steps = 30}, 20),
+      "lr_warmup_steps=30: the run has 20 steps, and its learning rate never gets to its peak");
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ TEST(MemoryPlan, WeightsAreWhatIsAllocated) {
 }
 
 TEST(MemoryPlan, TrainingKeepsGradientsAndTwoMoments) {
-  const auto parts = training_memory(small_config(), {.forward_tokens = 10, .sequences = 3, .positions = 20});
+  const auto parts =
+      training_memory(small_config(), {.forward_tokens = 10, .sequences = 3, .positions = 20});
   const std::int64_t weights = 4 * weight_elements(small_config());
   EXPECT_EQ(bytes_of(parts, "weights"), weights);
   EXPECT_EQ(bytes_of(parts, "gradients"), weights);
@@ -44,11 +45,13 @@ TEST(MemoryPlan, TrainingKeepsGradientsAndTwoMoments) {
 }
 
 TEST(MemoryPlan, AnAdapterAloneHasGradients) {
-  const auto parts = training_memory(small_config(), {.trained_elements = 100, .forward_tokens = 10});
+  const auto parts =
+      training_memory(small_config(), {.trained_elements = 100, .forward_tokens = 10});
   EXPECT_EQ(bytes_of(parts, "gradients"), 400);
   EXPECT_EQ(bytes_of(parts, "optimizer"), 800);
   EXPECT_EQ(bytes_of(parts, "KV cache"), -1);
-  EXPECT_GT(bytes_of(parts, "activations"), bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "activations"));
+  EXPECT_GT(bytes_of(parts, "activations"),
+            bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "activations"));
 }
 
 TEST(MemoryPlan, ProductsInBf16NeedCopiesOfTheirFactors) {
@@ -60,8 +63,12 @@ TEST(MemoryPlan, ProductsInBf16NeedCopiesOfTheirFactors) {
 
 TEST(MemoryPlan, LayersComputedAgainKeepWhatEntersThem) {
   const ModelConfig config = small_config();
-  const auto activations = [&](bool recompute) { return bytes_of(training_memory(config, {.forward_tokens = 10, .recompute_layers = recompute}), "activations"); };
-  EXPECT_EQ(activations(true), activations(false) / config.layers + 10 * config.layers * config.hidden_size * 4);
+  const auto activations = [&](bool recompute) {
+    return bytes_of(training_memory(config, {.forward_tokens = 10, .recompute_layers = recompute}),
+                    "activations");
+  };
+  EXPECT_EQ(activations(true),
+            activations(false) / config.layers + 10 * config.layers * config.hidden_size * 4);
 }
 
 TEST(MemoryPlan, ActivationsGrowWithTokensAndAreLessWithoutBackward) {
@@ -79,17 +86,27 @@ TEST(MemoryPlan, TheCacheHasALimit) {
 }
 
 TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
-  const std::vector<MemoryPart> policy = {{"weights", 100}, {"gradients", 100}, {"optimizer", 200}, {"activations", 50}};
+  const std::vector<MemoryPart> policy = {
+      {"weights", 100}, {"gradients", 100}, {"optimizer", 200}, {"activations", 50}};
   const std::vector<MemoryPart> reference = {{"weights", 100}, {"activations", 20}};
   const auto peak = [&](bool leaves) {
-    const DeviceMemory roles[] = {device_memory({.role = "policy", .parts = policy, .weights_leave = leaves, .gradients_leave = leaves}), device_memory({.role = "reference", .parts = reference, .weights_leave = leaves})};
+    const DeviceMemory roles[] = {
+        device_memory({.role = "policy",
+                       .parts = policy,
+                       .weights_leave = leaves,
+                       .gradients_leave = leaves}),
+        device_memory({.role = "reference", .parts = reference, .weights_leave = leaves})};
     return device_peak(roles);
   };
   EXPECT_EQ(peak(false), 370);  // each keeps what it has had
   EXPECT_EQ(peak(true), 250);   // the policy alone
-  const DeviceMemory scoring[] = {{.always = 5, .at_work = 30}, {.always = 0, .at_work = 40, .beside_others = true}, {.always = 0, .at_work = 50}};
+  const DeviceMemory scoring[] = {{.always = 5, .at_work = 30},
+                                  {.always = 0, .at_work = 40, .beside_others = true},
+                                  {.always = 0, .at_work = 50}};
   EXPECT_EQ(device_peak(scoring), 95);
-  const auto host = [](const std::vector<MemoryPart>& parts) { return RoleMemory{.role = "", .workers = 1, .parts = host_memory(parts)}.total(); };
+  const auto host = [](const std::vector<MemoryPart>& parts) {
+    return RoleMemory{.role = "", .workers = 1, .parts = host_memory(parts)}.total();
+  };
   EXPECT_EQ(host(policy), 400);
   EXPECT_EQ(host(reference), 100);
 }

@@ -12,7 +12,8 @@ namespace {
 // As in sgd_test.cpp.
 std::vector<float> numbers(int count, int k) {
   std::vector<float> values;
-  for (int i = 0; i < count; ++i) values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
+  for (int i = 0; i < count; ++i)
+    values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
   return values;
 }
 
@@ -32,17 +33,29 @@ std::vector<float> three_steps(bool match_adamw) {
   return {weights.begin() + 16, weights.begin() + 28};
 }
 
-void expect_near(const std::vector<float>& actual, const std::vector<double>& expected, double tolerance) {
+void expect_near(const std::vector<float>& actual, const std::vector<double>& expected,
+                 double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
 }
 
-// torch.optim.Muon of PyTorch 2.15 iterates in bfloat16, and so agrees to two or three digits; its formulas written out in fp32 agree to six.
+// torch.optim.Muon of PyTorch 2.15 iterates in bfloat16, and so agrees to two or three digits; its
+// formulas written out in fp32 agree to six.
 TEST(Muon, StepsAsPyTorchDoes) {
   const std::vector<float> matched = three_steps(true);
-  expect_near(matched, {-0.07305, -0.85954, 0.52835, -0.42093, 0.96843, 0.12146, -0.77194, 0.61558, -0.32893, 1.06902, 0.27573, -0.66645}, 3e-3);
-  expect_near(matched, {-0.0731011, -0.8598284, 0.5292606, -0.4215604, 0.9683801, 0.1202896, -0.7718088, 0.6166219, -0.3287432, 1.0693498, 0.276922, -0.6670301}, 2e-5);
-  expect_near(three_steps(false), {-0.21088, -0.80855, 0.59593, -0.47169, 0.93703, 0.16475, -0.74152, 0.66188, -0.39197, 1.04155, 0.42425, -0.62286}, 9e-3);  // steps three times as large
+  expect_near(matched,
+              {-0.07305, -0.85954, 0.52835, -0.42093, 0.96843, 0.12146, -0.77194, 0.61558, -0.32893,
+               1.06902, 0.27573, -0.66645},
+              3e-3);
+  expect_near(matched,
+              {-0.0731011, -0.8598284, 0.5292606, -0.4215604, 0.9683801, 0.1202896, -0.7718088,
+               0.6166219, -0.3287432, 1.0693498, 0.276922, -0.6670301},
+              2e-5);
+  expect_near(three_steps(false),
+              {-0.21088, -0.80855, 0.59593, -0.47169, 0.93703, 0.16475, -0.74152, 0.66188, -0.39197,
+               1.04155, 0.42425, -0.62286},
+              9e-3);  // steps three times as large
 }
 
 TEST(Muon, OrthogonalizedRowsAreNearlyOrthonormal) {

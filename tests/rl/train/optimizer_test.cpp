@@ -27,7 +27,8 @@ struct Reference {
     m = o.beta1 * m + (1 - o.beta1) * g;
     v = o.beta2 * v + (1 - o.beta2) * g * g;
     w *= 1 - lr * decay;
-    w -= lr * (m / (1 - std::pow(double{o.beta1}, t))) / (std::sqrt(v / (1 - std::pow(double{o.beta2}, t))) + o.epsilon);
+    w -= lr * (m / (1 - std::pow(double{o.beta1}, t))) /
+         (std::sqrt(v / (1 - std::pow(double{o.beta2}, t))) + o.epsilon);
   }
 };
 
@@ -49,7 +50,8 @@ TEST(AdamW, FollowsThePaperInsideAndOutsideOfDecayRanges) {
         reference[i].step(gradients[i] * 0.5, 1e-2, decays ? 0.1 : 0.0, options, t);
       }
     }
-    for (std::size_t i = 0; i < weights.size(); ++i) ASSERT_NEAR(weights[i], reference[i].w, 2e-6) << i << to_string(isa);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      ASSERT_NEAR(weights[i], reference[i].w, 2e-6) << i << to_string(isa);
     EXPECT_EQ(adam.steps(), 5);
     kernel::set_isa(before);
   }

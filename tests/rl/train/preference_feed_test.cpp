@@ -19,21 +19,37 @@ namespace fs = std::filesystem;
 class PreferenceFeedTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("starling-preference-feed-" + std::to_string(::getpid()));
+    folder_ =
+        fs::temp_directory_path() / ("starling-preference-feed-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    ASSERT_TRUE(make_toy_model(folder_, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+    ASSERT_TRUE(
+        make_toy_model(folder_, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  runtime::Result<std::unique_ptr<PreferenceFeed>> feed(PreferenceForm form, std::int64_t workers, std::vector<std::string> overrides = {}) const {
-    overrides.insert(overrides.begin(), {"data.toy.rows=30", "data.max_length=32", "data.toy.letters=4"});
-    const bool files = std::any_of(overrides.begin(), overrides.end(), [](const std::string& key) { return key.starts_with("data.train_files"); });
+  runtime::Result<std::unique_ptr<PreferenceFeed>> feed(
+      PreferenceForm form, std::int64_t workers, std::vector<std::string> overrides = {}) const {
+    overrides.insert(overrides.begin(),
+                     {"data.toy.rows=30", "data.max_length=32", "data.toy.letters=4"});
+    const bool files = std::any_of(overrides.begin(), overrides.end(), [](const std::string& key) {
+      return key.starts_with("data.train_files");
+    });
     if (!files) overrides.push_back("data.dataset_name=toy");
-    const auto config = Config::load({.file = {}, .overrides = overrides, .keys = form == PreferenceForm::kPairs ? &dpo_keys() : &kto_keys()});
+    const auto config =
+        Config::load({.file = {},
+                      .overrides = overrides,
+                      .keys = form == PreferenceForm::kPairs ? &dpo_keys() : &kto_keys()});
     if (!config.ok()) return config.status();
     const auto rows = preference_dataset(*config, Split::kTrain, form);
     if (!rows.ok()) return rows.status();
-    return PreferenceFeed::create(*config, **rows, {.model = folder_, .context = 64, .form = form, .batch_rows = 5, .workers = workers, .shuffle = true, .shuffle_seed = 3});
+    return PreferenceFeed::create(*config, **rows,
+                                  {.model = folder_,
+                                   .context = 64,
+                                   .form = form,
+                                   .batch_rows = 5,
+                                   .workers = workers,
+                                   .shuffle = true,
+                                   .shuffle_seed = 3});
   }
 
   std::string write(const std::string& text) const {
@@ -51,11 +67,15 @@ struct Row {
 };
 
 std::vector<Row> rows_of(const PreferenceStep& step) {
-  const auto ids = [](std::span<const std::int32_t> row) { return std::vector<std::int32_t>(row.begin(), row.end()); };
+  const auto ids = [](std::span<const std::int32_t> row) {
+    return std::vector<std::int32_t>(row.begin(), row.end());
+  };
   std::vector<Row> rows;
   for (const PreferenceBatch& batch : step.batches) {
     EXPECT_TRUE(batch.validate().ok());
-    for (std::int64_t i = 0; i < batch.rows(); ++i) rows.push_back({ids(batch.prompts.row(i)), ids(batch.responses.row(i)), ids(batch.others.row(i))});
+    for (std::int64_t i = 0; i < batch.rows(); ++i)
+      rows.push_back(
+          {ids(batch.prompts.row(i)), ids(batch.responses.row(i)), ids(batch.others.row(i))});
   }
   return rows;
 }
@@ -94,10 +114,13 @@ TEST_F(PreferenceFeedTest, GoesOnFromItsPosition) {
   EXPECT_EQ(rows_of(*(*whole)->next()), rows_of(*(*resumed)->next()));
 }
 
-// A pair is two responses; each gets a response that answers another prompt, cut to what there is room for.
+// A pair is two responses; each gets a response that answers another prompt, cut to what there is
+// room for.
 TEST_F(PreferenceFeedTest, PairsAreTwoSinglesEachWithAnAnswerToAnother) {
   std::string rows;
-  for (const char* letter : {"a", "b", "c", "d", "e"}) rows += R"({"prompt": ")" + std::string(letter) + R"(", "chosen": ")" + letter + letter + R"(", "rejected": "xyzxyz"})" + "\n";
+  for (const char* letter : {"a", "b", "c", "d", "e"})
+    rows += R"({"prompt": ")" + std::string(letter) + R"(", "chosen": ")" + letter + letter +
+            R"(", "rejected": "xyzxyz"})" + "\n";
   const auto made = feed(PreferenceForm::kSingles, 2, {write(rows), "data.max_length=8"});
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   const auto step = (*made)->next();
@@ -107,22 +130,36 @@ TEST_F(PreferenceFeedTest, PairsAreTwoSinglesEachWithAnAnswerToAnother) {
   const std::vector<Row> all = rows_of(*step);
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_LE(all[i].prompt.size() + all[i].other.size(), 8u);
-    const bool is_another = std::any_of(all.begin(), all.end(), [&](const Row& row) { return row.response == all[i].other && row.prompt != all[i].prompt; });
+    const bool is_another = std::any_of(all.begin(), all.end(), [&](const Row& row) {
+      return row.response == all[i].other && row.prompt != all[i].prompt;
+    });
     EXPECT_TRUE(is_another) << i;
   }
 }
 
 TEST_F(PreferenceFeedTest, RowsThatAreWrongAreFoundAtOnce) {
-  const std::string file = write("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}\n");
+  const std::string file = write(
+      "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"a\", "
+      "\"chosen\": \"b\", \"rejected\": \"b\"}\n");
   const auto equal = feed(PreferenceForm::kPairs, 1, {file});
   ASSERT_FALSE(equal.ok());
-  EXPECT_NE(equal.status().message().find("rows.jsonl:2: 'chosen' and 'rejected' are equal"), std::string::npos) << equal.status().message();
+  EXPECT_NE(equal.status().message().find("rows.jsonl:2: 'chosen' and 'rejected' are equal"),
+            std::string::npos)
+      << equal.status().message();
   const auto long_row = feed(PreferenceForm::kPairs, 1, {"data.max_length=8"});
   ASSERT_FALSE(long_row.ok());
-  EXPECT_NE(long_row.status().message().find("data.max_length is 8"), std::string::npos) << long_row.status().message();
-  EXPECT_EQ(feed(PreferenceForm::kPairs, 1, {"data.conversations=messages"}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(long_row.status().message().find("data.max_length is 8"), std::string::npos)
+      << long_row.status().message();
+  EXPECT_EQ(feed(PreferenceForm::kPairs, 1, {"data.conversations=messages"}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
   EXPECT_EQ(feed(PreferenceForm::kPairs, 1, {"data.truncation=middle"}).ok(), false);
-  const auto streamed = feed(PreferenceForm::kPairs, 1, {write("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"b\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"c\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"d\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"e\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"), "data.streaming=true"});
+  const auto streamed = feed(
+      PreferenceForm::kPairs, 1,
+      {write("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"b\", "
+             "\"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"c\", \"chosen\": \"b\", "
+             "\"rejected\": \"c\"}\n{\"prompt\": \"d\", \"chosen\": \"b\", \"rejected\": "
+             "\"c\"}\n{\"prompt\": \"e\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"),
+       "data.streaming=true"});
   ASSERT_TRUE(streamed.ok()) << streamed.status().to_string();
   EXPECT_EQ((*streamed)->next()->rows, 5);
 }

@@ -76,8 +76,10 @@ TEST(RolloutBatch, SamplesCanBeLeftOut) {
 
 TEST(RolloutBatch, NumbersPerTokenGoWithTheirSamples) {
   RolloutBatch batch = two_samples();
-  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {1, 0}), (std::vector<float>{2, 3}));
-  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {0, 1}), std::vector<float>{1});
+  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {1, 0}),
+            (std::vector<float>{2, 3}));
+  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {0, 1}),
+            std::vector<float>{1});
   EXPECT_FALSE(token_values_without(batch, std::vector<float>{1, 2}, {0, 1}).ok());
   EXPECT_FALSE(token_values_without(batch, std::vector<float>{1, 2, 3}, {0}).ok());
   batch.response_mask = {1, 0, 1};  // a token that a tool wrote has no number

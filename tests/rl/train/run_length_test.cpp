@@ -27,22 +27,29 @@ TEST(RunLength, StepsAndEpochsBothEndARunWhereTheyAreSet) {
 }
 
 TEST(RunLength, NullAndADeletedKeyAreNotSet) {
-  for (const char* unset : {"trainer.total_epochs=null", "~trainer.total_epochs"}) EXPECT_EQ(of({"trainer.total_training_steps=99", unset}).last(2), 99) << unset;
+  for (const char* unset : {"trainer.total_epochs=null", "~trainer.total_epochs"})
+    EXPECT_EQ(of({"trainer.total_training_steps=99", unset}).last(2), 99) << unset;
   EXPECT_EQ(of({"trainer.total_epochs=null"}).last(2), 60);
   const auto endless = Config::load({std::nullopt, {"~trainer.total_epochs"}});
   EXPECT_FALSE(RunLength::from_config(*endless).ok());
 }
 
 TEST(RunLength, MoreThanCanBeCountedIsAsManyAsCan) {
-  EXPECT_EQ(of({"trainer.total_epochs=1000000000000000000"}).last(16), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(of({"trainer.total_epochs=1000000000000000000"}).last(16),
+            std::numeric_limits<std::int64_t>::max());
 }
 
 // The file that a run leaves.
 TEST(RunLength, AWrittenConfigurationAsksForTheSameLength) {
-  for (const std::vector<std::string>& overrides : {std::vector<std::string>{"trainer.total_training_steps=99"}, {"trainer.total_training_steps=99", "trainer.total_epochs=3"}, {"trainer.total_epochs=3"}, {}}) {
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"trainer.total_training_steps=99"},
+        {"trainer.total_training_steps=99", "trainer.total_epochs=3"},
+        {"trainer.total_epochs=3"},
+        {}}) {
     const auto config = Config::load({std::nullopt, overrides});
     ASSERT_TRUE(config.ok());
-    const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_length_" + std::to_string(::getpid()) + ".yaml");
+    const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                       ("starling_length_" + std::to_string(::getpid()) + ".yaml");
     std::ofstream(file) << config->to_yaml();
     const auto read = Config::load({.file = file});
     std::filesystem::remove(file);

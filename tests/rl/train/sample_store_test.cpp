@@ -64,8 +64,10 @@ TEST(SampleStore, TheOldAndTheSurplusGo) {
 }
 
 TEST(SampleStore, LeavesOutWhatTheFilterSays) {
-  SampleStore store({.enabled = true, .score_deviation_min = 0.1, .score_min = 0.2, .score_max = 0.8});
-  store.add({group(1, {0.5, 0.5}), group(1, {0.0, 0.2}), group(1, {1.0, 0.8}), group(1, {0.0, 1.0}, 9), group(1, {})});
+  SampleStore store(
+      {.enabled = true, .score_deviation_min = 0.1, .score_min = 0.2, .score_max = 0.8});
+  store.add({group(1, {0.5, 0.5}), group(1, {0.0, 0.2}), group(1, {1.0, 0.8}),
+             group(1, {0.0, 1.0}, 9), group(1, {})});
   ASSERT_EQ(store.groups().size(), 1U);
   EXPECT_EQ(store.groups().front().row, 9);
 }
@@ -110,7 +112,8 @@ TEST(SampleStore, WhatIsSavedIsReadAgain) {
 
 TEST(SampleStore, DamagedFilesAreErrors) {
   const std::string bytes = encode_groups({saved()});
-  for (std::size_t length = 0; length < bytes.size(); length += 3) EXPECT_FALSE(decode_groups(bytes.substr(0, length)).ok()) << length;
+  for (std::size_t length = 0; length < bytes.size(); length += 3)
+    EXPECT_FALSE(decode_groups(bytes.substr(0, length)).ok()) << length;
   EXPECT_EQ(decode_groups("nothing of ours").status().code(), runtime::ErrorCode::kInvalidArgument);
   SavedGroup lying = saved();
   lying.scores.pop_back();
@@ -121,9 +124,12 @@ TEST(SampleStore, DamagedFilesAreErrors) {
 }
 
 TEST(SampleStore, TheLeastScoreIsAtMostTheHighest) {
-  const auto config = Config::load({std::nullopt, {"sample_store.min_score=0.5", "sample_store.max_score=0.25"}});
+  const auto config =
+      Config::load({std::nullopt, {"sample_store.min_score=0.5", "sample_store.max_score=0.25"}});
   ASSERT_TRUE(config.ok());
-  EXPECT_NE(SampleStoreOptions::from_config(*config).status().message().find("sample_store.min_score: must be at most sample_store.max_score"), std::string::npos);
+  EXPECT_NE(SampleStoreOptions::from_config(*config).status().message().find(
+                "sample_store.min_score: must be at most sample_store.max_score"),
+            std::string::npos);
 }
 
 }  // namespace

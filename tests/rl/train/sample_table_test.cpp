@@ -8,7 +8,8 @@ namespace rl {
 namespace {
 
 TEST(SampleTable, ShowsBothAnswersAndTheirScores) {
-  const std::string table = sample_table({{"sort ba", "bb", "ab", 0.5}}, {{"sort ba", "ab", "ab", 1.0}});
+  const std::string table =
+      sample_table({{"sort ba", "bb", "ab", 0.5}}, {{"sort ba", "ab", "ab", 1.0}});
   EXPECT_EQ(table,
             "prompt  | expected | before   | after   \n"
             "--------+----------+----------+---------\n"

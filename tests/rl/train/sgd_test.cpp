@@ -10,7 +10,8 @@ namespace {
 // ((37 i + 11 k) mod 23 - 11) / 10: numbers that a Python program makes alike.
 std::vector<float> numbers(int count, int k) {
   std::vector<float> values;
-  for (int i = 0; i < count; ++i) values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
+  for (int i = 0; i < count; ++i)
+    values.push_back(static_cast<float>((i * 37 + k * 11) % 23 - 11) / 10.0F);
   return values;
 }
 
@@ -29,8 +30,10 @@ void expect_near(const std::vector<float>& actual, const std::vector<double>& ex
 
 // The numbers of torch.optim.SGD of PyTorch 2.15.
 TEST(Sgd, StepsAsPyTorchDoes) {
-  expect_near(three_steps({.momentum = 0.9F, .weight_decay = 0.05F}), {-0.3770628, -0.7491834, 0.6786067, -0.5424497, 0.8853404, 0.2832198});
-  expect_near(three_steps({.momentum = 0.9F, .nesterov = true, .weight_decay = 0.05F}), {-0.5357255, -0.6816503, 0.7615106, -0.6005809, 0.8425799, 0.2596551});
+  expect_near(three_steps({.momentum = 0.9F, .weight_decay = 0.05F}),
+              {-0.3770628, -0.7491834, 0.6786067, -0.5424497, 0.8853404, 0.2832198});
+  expect_near(three_steps({.momentum = 0.9F, .nesterov = true, .weight_decay = 0.05F}),
+              {-0.5357255, -0.6816503, 0.7615106, -0.6005809, 0.8425799, 0.2596551});
 }
 
 TEST(Sgd, DecaysOnlyWhatIsAskedForAndScalesGradients) {

@@ -62,7 +62,9 @@ TEST(BalanceMetrics, SayHowUnevenTheWorkersAre) {
 
 TEST(SumMetrics, AddsTheWorkersParts) {
   EXPECT_EQ(sum_metrics({{{"a", 1}, {"b", 2}}, {{"a", 3}}}), (Metrics{{"a", 4}, {"b", 2}}));
-  EXPECT_EQ(sum_metrics({{{"perf/max_memory_allocated_gb", 1}}, {{"perf/max_memory_allocated_gb", 3}}, {{"perf/max_memory_allocated_gb", 2}}}),
+  EXPECT_EQ(sum_metrics({{{"perf/max_memory_allocated_gb", 1}},
+                         {{"perf/max_memory_allocated_gb", 3}},
+                         {{"perf/max_memory_allocated_gb", 2}}}),
             (Metrics{{"perf/max_memory_allocated_gb", 3}}));
   EXPECT_TRUE(sum_metrics({}).empty());
 }
@@ -73,9 +75,11 @@ TEST(StepTimer, LapsAddUpToTheStep) {
   timer.lap("update_actor");
   timer.lap("gen");
   const Metrics metrics = timer.metrics(four_samples(), 2);
-  EXPECT_NEAR(metrics.at("timing_s/gen") + metrics.at("timing_s/update_actor"), metrics.at("timing_s/step"), 1e-9);
+  EXPECT_NEAR(metrics.at("timing_s/gen") + metrics.at("timing_s/update_actor"),
+              metrics.at("timing_s/step"), 1e-9);
   EXPECT_DOUBLE_EQ(metrics.at("perf/total_num_tokens"), 70.0);
-  EXPECT_NEAR(metrics.at("perf/throughput"), 35.0 / metrics.at("timing_s/step"), 1e-6 * metrics.at("perf/throughput"));
+  EXPECT_NEAR(metrics.at("perf/throughput"), 35.0 / metrics.at("timing_s/step"),
+              1e-6 * metrics.at("perf/throughput"));
   EXPECT_NEAR(metrics.at("timing_per_token_ms/gen"), timer.seconds("gen") * 100.0, 1e-9);
   EXPECT_EQ(timer.seconds("nothing"), 0.0);
 }

@@ -23,7 +23,9 @@ class VocabularyTest : public ::testing::Test {
     fs::remove_all(folder_);
     for (const char* name : {"policy", "other"}) {
       fs::create_directories(folder_ / name);
-      ASSERT_TRUE(make_toy_model(folder_ / name, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
+      ASSERT_TRUE(
+          make_toy_model(folder_ / name, {.layers = 1, .hidden_size = 16, .intermediate_size = 16})
+              .ok());
     }
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -42,7 +44,8 @@ class VocabularyTest : public ::testing::Test {
   }
   runtime::Status reads() const { return check_reads_vocabulary(policy_, other_, "critic"); }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("starling-vocabulary-" + std::to_string(::getpid()));
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("starling-vocabulary-" + std::to_string(::getpid()));
   const fs::path policy_ = folder_ / "policy";
   const fs::path other_ = folder_ / "other";
 };
@@ -56,8 +59,12 @@ TEST_F(VocabularyTest, ATokenThatMeansSomethingElseIsNamed) {
   swap_letters();
   const runtime::Status status = reads();
   EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("is 'b' in the critic " + other_.string() + " and 'a' in the policy " + policy_.string()), std::string::npos) << status.message();
-  EXPECT_NE(check_same_vocabulary(policy_, other_).message().find("in the teacher"), std::string::npos);
+  EXPECT_NE(status.message().find("is 'b' in the critic " + other_.string() +
+                                  " and 'a' in the policy " + policy_.string()),
+            std::string::npos)
+      << status.message();
+  EXPECT_NE(check_same_vocabulary(policy_, other_).message().find("in the teacher"),
+            std::string::npos);
 }
 
 TEST_F(VocabularyTest, AReaderMayHaveNoTokenizerAndMustHaveTheEmbeddings) {
@@ -65,7 +72,8 @@ TEST_F(VocabularyTest, AReaderMayHaveNoTokenizerAndMustHaveTheEmbeddings) {
   EXPECT_TRUE(reads().ok()) << reads().to_string();
   shrink_embeddings();
   EXPECT_EQ(reads().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(reads().message().find("has embeddings for 5 tokens"), std::string::npos) << reads().message();
+  EXPECT_NE(reads().message().find("has embeddings for 5 tokens"), std::string::npos)
+      << reads().message();
 }
 
 }  // namespace

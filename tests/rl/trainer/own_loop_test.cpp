@@ -9,7 +9,8 @@ class OwnLoopTest : public TrainerTest {
   void SetUp() override {
     TrainerTest::SetUp();
     fs::create_directories(folder_);
-    // Two turns, with the row's answer between them. It scores by the length of what the model said, and fails where the first turn is empty of letters.
+    // Two turns, with the row's answer between them. It scores by the length of what the model
+    // said, and fails where the first turn is empty of letters.
     std::ofstream(folder_ / "my_loops.py") << R"(
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
@@ -29,26 +30,38 @@ class Twice(AgentLoopBase):
             raise ValueError("this row is not for me")
         return AgentLoopOutput(prompt_ids=prompt_ids, response_ids=ids, response_mask=mask, reward_score=self.weight * len(first) + len(second), num_turns=4, metrics={})
 )";
-    std::ofstream(folder_ / "loops.yaml") << "- name: twice\n  _target_: my_loops.Twice\n  weight: 10\n";
-    options_ = "data.max_response_length=12 actor_rollout_ref.rollout.multi_turn.num_tool_workers=1 actor_rollout_ref.rollout.agent.default_agent_loop=twice ";
-    file_ = "actor_rollout_ref.rollout.agent.agent_loop_config_path=" + (folder_ / "loops.yaml").string() + " ";
+    std::ofstream(folder_ / "loops.yaml")
+        << "- name: twice\n  _target_: my_loops.Twice\n  weight: 10\n";
+    options_ =
+        "data.max_response_length=12 actor_rollout_ref.rollout.multi_turn.num_tool_workers=1 "
+        "actor_rollout_ref.rollout.agent.default_agent_loop=twice ";
+    file_ = "actor_rollout_ref.rollout.agent.agent_loop_config_path=" +
+            (folder_ / "loops.yaml").string() + " ";
   }
 
-  std::string run_folder(const std::string& name) const { return "trainer.default_local_dir=" + (folder_ / name).string() + " "; }
-  static nlohmann::json step(const fs::path& run, std::size_t index) { return nlohmann::json::parse(numbers(run).at(index))["data"]; }
+  std::string run_folder(const std::string& name) const {
+    return "trainer.default_local_dir=" + (folder_ / name).string() + " ";
+  }
+  static nlohmann::json step(const fs::path& run, std::size_t index) {
+    return nlohmann::json::parse(numbers(run).at(index))["data"];
+  }
 
   std::string options_, file_;
 };
 
 TEST_F(OwnLoopTest, TwoWorkersDrawTheSameSamplesAndTheClassScoresThem) {
   for (const char* workers : {"1", "2"}) {
-    const Outcome run = train(options_ + file_ + run_folder(workers) + "trainer.total_training_steps=2 trainer.n_gpus_per_node=" + workers);
+    const Outcome run = train(options_ + file_ + run_folder(workers) +
+                              "trainer.total_training_steps=2 trainer.n_gpus_per_node=" + workers);
     ASSERT_EQ(run.code, 0) << run.output;
   }
   for (std::size_t at = 0; at < 2; ++at) {
     const nlohmann::json one = step(folder_ / "1", at), two = step(folder_ / "2", at);
-    for (const char* name : {"critic/score/mean", "critic/score/max", "num_turns/mean", "response_length/mean", "agent_loop/errors", "reward/failed"}) EXPECT_NEAR(one[name].get<double>(), two[name].get<double>(), 1e-9) << name;
-    EXPECT_NEAR(one["actor/grad_norm"].get<double>(), two["actor/grad_norm"].get<double>(), 1e-4 * one["actor/grad_norm"].get<double>());
+    for (const char* name : {"critic/score/mean", "critic/score/max", "num_turns/mean",
+                             "response_length/mean", "agent_loop/errors", "reward/failed"})
+      EXPECT_NEAR(one[name].get<double>(), two[name].get<double>(), 1e-9) << name;
+    EXPECT_NEAR(one["actor/grad_norm"].get<double>(), two["actor/grad_norm"].get<double>(),
+                1e-4 * one["actor/grad_norm"].get<double>());
     EXPECT_EQ(one["num_turns/mean"], 4.0);
     EXPECT_GE(one["critic/score/min"].get<double>(), 11.0) << "the class's score, not the rule's";
     EXPECT_EQ(one["reward/failed"], 0.0);
@@ -60,11 +73,16 @@ TEST_F(OwnLoopTest, TwoWorkersDrawTheSameSamplesAndTheClassScoresThem) {
 TEST_F(OwnLoopTest, RowsForWhichTheLoopFailsAreLeftOutAndCounted) {
   std::ofstream rows(folder_ / "rows.jsonl");
   for (int i = 0; i < 8; ++i) {
-    rows << R"({"data_source": "toy", "prompt": [{"role": "user", "content": "sort ba"}], "reward_model": {"ground_truth": "ab"}, "extra_info": {"fails": )" << (i == 3 ? "true" : "false") << "}}\n";
+    rows
+        << R"({"data_source": "toy", "prompt": [{"role": "user", "content": "sort ba"}], "reward_model": {"ground_truth": "ab"}, "extra_info": {"fails": )"
+        << (i == 3 ? "true" : "false") << "}}\n";
   }
   rows.close();
-  const Outcome run = train(options_ + file_ + run_folder("run") + "data.dataset_name=null data.train_files=" + (folder_ / "rows.jsonl").string() +
-                            " data.train_batch_size=8 actor_rollout_ref.actor.ppo_mini_batch_size=8 data.max_prompt_length=32 trainer.total_training_steps=1");
+  const Outcome run =
+      train(options_ + file_ + run_folder("run") +
+            "data.dataset_name=null data.train_files=" + (folder_ / "rows.jsonl").string() +
+            " data.train_batch_size=8 actor_rollout_ref.actor.ppo_mini_batch_size=8 "
+            "data.max_prompt_length=32 trainer.total_training_steps=1");
   ASSERT_EQ(run.code, 0) << run.output;
   const nlohmann::json first = step(folder_ / "run", 0);
   EXPECT_GT(first["agent_loop/errors"].get<double>(), 0);

@@ -20,23 +20,32 @@ class PipelineTest : public TrainerTest {
     return "folder: " + (folder_ / "runs").string() +
            "\nstages:\n"
            "  sft:\n"
-           "    data: {dataset_name: toy, toy: {letters: 4, length: 2, rows: 64}, train_batch_size: 16, max_length: 32}\n"
+           "    data: {dataset_name: toy, toy: {letters: 4, length: 2, rows: 64}, "
+           "train_batch_size: 16, max_length: 32}\n"
            "    optim.lr: 1e-2\n"
            "    trainer: {total_training_steps: 40, logger: [console, file]}\n"
-           "    model.path: " + model() + "\n"
+           "    model.path: " +
+           model() +
+           "\n"
            "  rl:\n"
            "    command: train\n"
-           "    data: {dataset_name: toy, toy: {letters: 4, length: 2}, train_batch_size: 4, max_prompt_length: 32, max_response_length: 4}\n"
+           "    data: {dataset_name: toy, toy: {letters: 4, length: 2}, train_batch_size: 4, "
+           "max_prompt_length: 32, max_response_length: 4}\n"
            "    actor_rollout_ref: {rollout.n: 4, actor.optim.lr: 1e-4}\n"
            "    actor_rollout_ref.model.path: ${stages.sft.model}\n"
-           "    trainer: {total_training_steps: 2, save_freq: 1, logger: [console, file]}\n" + train_keys;
+           "    trainer: {total_training_steps: 2, save_freq: 1, logger: [console, file]}\n" +
+           train_keys;
   }
 
-  Outcome pipeline(const std::string& arguments) const { return shell("exec " STARLING_BIN_DIR "/starling-rl pipeline " + arguments); }
+  Outcome pipeline(const std::string& arguments) const {
+    return shell("exec " STARLING_BIN_DIR "/starling-rl pipeline " + arguments);
+  }
 
   double first_score() const {
     const std::vector<std::string> lines = numbers(folder_ / "runs" / "rl");
-    return lines.empty() ? -1.0 : nlohmann::json::parse(lines.front())["data"]["critic/score/mean"].get<double>();
+    return lines.empty()
+               ? -1.0
+               : nlohmann::json::parse(lines.front())["data"]["critic/score/mean"].get<double>();
   }
 };
 
@@ -45,7 +54,9 @@ TEST_F(PipelineTest, TrainingGoesOnFromWhatTheSupervisedStageMade) {
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_NE(run.output.find("stage 1 of 2: sft: done in"), std::string::npos) << run.output;
   EXPECT_NE(run.output.find("stage 2 of 2: rl: done in"), std::string::npos) << run.output;
-  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "sft" / "global_step_40" / "huggingface").string()), std::string::npos);
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml")
+                .find((folder_ / "runs" / "sft" / "global_step_40" / "huggingface").string()),
+            std::string::npos);
   EXPECT_GT(first_score(), 0.6) << run.output;  // a model at random scores 0.1
   // Nothing is left to do.
   const Outcome again = pipeline((folder_ / "toy.yaml").string());
@@ -61,45 +72,70 @@ TEST_F(PipelineTest, TheBestCheckpointOfAStageIsThereForTheNext) {
   const std::string file = write(stages);
   const Outcome unknown = pipeline(file);
   EXPECT_EQ(unknown.code, 1) << unknown.output;
-  EXPECT_NE(unknown.output.find("set trainer.save_best in stage sft"), std::string::npos) << unknown.output;
+  EXPECT_NE(unknown.output.find("set trainer.save_best in stage sft"), std::string::npos)
+      << unknown.output;
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
   // The largest loss is that of the first checkpoint.
-  const Outcome run = pipeline(file + " sft.trainer.save_freq=10 sft.trainer.save_best=train/loss sft.trainer.save_best_mode=max");
+  const Outcome run = pipeline(
+      file +
+      " sft.trainer.save_freq=10 sft.trainer.save_best=train/loss sft.trainer.save_best_mode=max");
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "global_step_40"));
-  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "sft" / "global_step_10" / "huggingface").string()), std::string::npos);
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml")
+                .find((folder_ / "runs" / "sft" / "global_step_10" / "huggingface").string()),
+            std::string::npos);
 }
 
 TEST_F(PipelineTest, WhatALaterStageLacksIsToldBeforeTheFirst) {
-  Outcome run = pipeline(write(sft_then_train()) + " rl.data.dataset_name=null rl.data.train_files=[/no/train.parquet]");
+  Outcome run = pipeline(write(sft_then_train()) +
+                         " rl.data.dataset_name=null rl.data.train_files=[/no/train.parquet]");
   EXPECT_EQ(run.code, 1) << run.output;
-  EXPECT_NE(run.output.find("stage rl: data.train_files: /no/train.parquet: No such file or directory"), std::string::npos) << run.output;
+  EXPECT_NE(
+      run.output.find("stage rl: data.train_files: /no/train.parquet: No such file or directory"),
+      std::string::npos)
+      << run.output;
   std::string stages = sft_then_train();
   stages.replace(stages.find("sft.model}"), 10, "sft.adapter}");
   run = pipeline(write(stages));
   EXPECT_EQ(run.code, 1) << run.output;
-  EXPECT_NE(run.output.find("stage sft trains all weights: take ${stages.sft.model}"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("stage sft trains all weights: take ${stages.sft.model}"),
+            std::string::npos)
+      << run.output;
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
-// What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that reward model.
+// What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that
+// reward model.
 TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
   const std::string toy = "dataset_name: toy, toy: {task: copy, letters: 4, length: 2, rows: 256}";
-  const std::string file = write("folder: " + (folder_ / "runs").string() +
-                                 "\nstages:\n"
-                                 "  sft: {data: {" + toy + ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-2, trainer: {total_training_steps: 20}}\n"
-                                 "  rm: {data: {" + toy + ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-3, trainer: {total_training_steps: 40, logger: [file], test_freq: 40}, model.path: \"${stages.sft.model}\"}\n"
-                                 "  rl:\n"
-                                 "    command: train\n"
-                                 "    data: {" + toy + ", train_batch_size: 8, max_prompt_length: 32, max_response_length: 4}\n"
-                                 "    actor_rollout_ref: {rollout.n: 4, actor.optim.lr: 3e-4, model.path: \"${stages.sft.model}\"}\n"
-                                 "    reward.reward_model: {enable: true, model_path: \"${stages.rm.model}\"}\n"
-                                 "    trainer: {total_training_steps: 3, logger: [console, file]}\n");
-  const Outcome run = pipeline(file + " sft.model.path=" + model() + " rl.trainer.total_training_steps=2");
+  const std::string file = write(
+      "folder: " + (folder_ / "runs").string() +
+      "\nstages:\n"
+      "  sft: {data: {" +
+      toy +
+      ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-2, trainer: {total_training_steps: "
+      "20}}\n"
+      "  rm: {data: {" +
+      toy +
+      ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-3, trainer: {total_training_steps: "
+      "40, logger: [file], test_freq: 40}, model.path: \"${stages.sft.model}\"}\n"
+      "  rl:\n"
+      "    command: train\n"
+      "    data: {" +
+      toy +
+      ", train_batch_size: 8, max_prompt_length: 32, max_response_length: 4}\n"
+      "    actor_rollout_ref: {rollout.n: 4, actor.optim.lr: 3e-4, model.path: "
+      "\"${stages.sft.model}\"}\n"
+      "    reward.reward_model: {enable: true, model_path: \"${stages.rm.model}\"}\n"
+      "    trainer: {total_training_steps: 3, logger: [console, file]}\n");
+  const Outcome run =
+      pipeline(file + " sft.model.path=" + model() + " rl.trainer.total_training_steps=2");
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_NE(run.output.find("stage 3 of 3: rl: done in"), std::string::npos) << run.output;
   EXPECT_EQ(numbers(folder_ / "runs" / "rl").size(), 2u) << "an override goes before the file";
-  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "rm" / "global_step_40" / "huggingface").string()), std::string::npos);
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml")
+                .find((folder_ / "runs" / "rm" / "global_step_40" / "huggingface").string()),
+            std::string::npos);
   // Scores of a reward model are no shares of letters.
   const double score = first_score();
   EXPECT_NE(score * 16, std::round(score * 16)) << score;
@@ -108,7 +144,9 @@ TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
 TEST_F(PipelineTest, AnOverrideOfNoStageIsRefused) {
   const std::string file = write(sft_then_train());
   for (const auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
-           {"model.path=toy", "write STAGE.key=value; the stages are sft, rl"}, {"~sft.optim.lr", "is set, not removed"}, {"sft.optim.lrr=1", "sft.optim.lrr=1"}}) {
+           {"model.path=toy", "write STAGE.key=value; the stages are sft, rl"},
+           {"~sft.optim.lr", "is set, not removed"},
+           {"sft.optim.lrr=1", "sft.optim.lrr=1"}}) {
     const Outcome run = pipeline(file + " '" + text + "'");
     EXPECT_EQ(run.code, 1) << run.output;
     EXPECT_NE(run.output.find(told), std::string::npos) << run.output;
@@ -118,13 +156,17 @@ TEST_F(PipelineTest, AnOverrideOfNoStageIsRefused) {
 
 TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
   // A reward that is not there: only the second stage needs it.
-  const std::string file = write(sft_then_train("    reward.custom_reward_function.path: " + (folder_ / "reward.py").string() + "\n"));
+  const std::string file = write(sft_then_train(
+      "    reward.custom_reward_function.path: " + (folder_ / "reward.py").string() + "\n"));
   const Outcome failed = pipeline(file);
   EXPECT_EQ(failed.code, 1) << failed.output;
-  EXPECT_NE(failed.output.find("stage rl (the same command goes on from here)"), std::string::npos) << failed.output;
+  EXPECT_NE(failed.output.find("stage rl (the same command goes on from here)"), std::string::npos)
+      << failed.output;
   EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "stage.done"));
   EXPECT_FALSE(fs::exists(folder_ / "runs" / "rl" / "stage.done"));
-  std::ofstream(folder_ / "reward.py") << "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0 if solution_str == ground_truth else 0.0\n";
+  std::ofstream(folder_ / "reward.py")
+      << "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return "
+         "1.0 if solution_str == ground_truth else 0.0\n";
   const Outcome rest = pipeline(file);
   EXPECT_EQ(rest.code, 0) << rest.output;
   EXPECT_NE(rest.output.find("stage 1 of 2: sft: complete"), std::string::npos) << rest.output;
@@ -155,10 +197,12 @@ TEST_F(PipelineTest, WhoKillsTheGroupKillsTheStage) {
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
   for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
   EXPECT_TRUE(processes().empty());
-  EXPECT_FALSE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value()) << "it was killed, not asked to save its step";
+  EXPECT_FALSE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value())
+      << "it was killed, not asked to save its step";
 }
 
-// As `starling job stop` does it, to the group of processes: the stage hears of it once, and saves its step.
+// As `starling job stop` does it, to the group of processes: the stage hears of it once, and saves
+// its step.
 TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
   std::string slow = sft_then_train();
   slow.replace(slow.find("total_training_steps: 40"), 24, "total_training_steps: 100000");
@@ -176,9 +220,12 @@ TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
 TEST_F(PipelineTest, ADryRunSaysWhatWouldRunAndStartsNothing) {
   const Outcome dry = pipeline(write(sft_then_train()) + " --dry-run");
   EXPECT_EQ(dry.code, 0) << dry.output;
-  EXPECT_NE(dry.output.find("stage 1 of 2: sft (starling sft): to be run"), std::string::npos) << dry.output;
+  EXPECT_NE(dry.output.find("stage 1 of 2: sft (starling sft): to be run"), std::string::npos)
+      << dry.output;
   EXPECT_NE(dry.output.find("4 an epoch, 40 in all"), std::string::npos) << dry.output;
-  EXPECT_NE(dry.output.find("actor_rollout_ref.model.path: the model of stage sft"), std::string::npos) << dry.output;
+  EXPECT_NE(dry.output.find("actor_rollout_ref.model.path: the model of stage sft"),
+            std::string::npos)
+      << dry.output;
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
@@ -188,8 +235,10 @@ TEST_F(PipelineTest, ACompleteStageIsNotRunWithOtherKeys) {
   changed.replace(changed.find("1e-2"), 4, "1e-3");
   const Outcome run = pipeline(write(changed));
   EXPECT_EQ(run.code, 1) << run.output;
-  EXPECT_NE(run.output.find("stage sft was completed with other keys"), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("remove " + (folder_ / "runs" / "sft").string()), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("stage sft was completed with other keys"), std::string::npos)
+      << run.output;
+  EXPECT_NE(run.output.find("remove " + (folder_ / "runs" / "sft").string()), std::string::npos)
+      << run.output;
 }
 
 // What follows would be made from the checkpoint before it.
@@ -201,7 +250,8 @@ TEST_F(PipelineTest, AStageWhoseLastCheckpointIsDamagedIsNotTakenFromTheOneBefor
   fs::remove(folder_ / "runs" / "rl" / "stage.done");
   const Outcome damaged = pipeline(file);
   EXPECT_EQ(damaged.code, 1) << damaged.output;
-  const std::string told = "stage sft: its last checkpoint is damaged or gone (remove " + (sft / "stage.done").string();
+  const std::string told =
+      "stage sft: its last checkpoint is damaged or gone (remove " + (sft / "stage.done").string();
   EXPECT_NE(damaged.output.find(told), std::string::npos) << damaged.output;
   fs::remove_all(sft / "global_step_40");
   const Outcome gone = pipeline(file);
@@ -217,11 +267,21 @@ TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
     std::string text;
     const char* told;
   };
-  for (const Case& wrong : {Case{sft_then_train("    data.trian_files: x\n"), "toy.yaml:14: stage rl: unknown key"}, Case{"stages:\n  rl: {command: trian}\n", "no command"},
-                            Case{"stages:\n  a:\n    command: sft\n    model.path: ${stages.b.model}\n", "no stage of that name comes before this one"},
-                            Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"), "a stage has model, adapter, checkpoint, each also with best_ before it, and folder"}, Case{"folder: x\n", "no stages"},
-                            Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"}, Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"}, Case{sft_then_train("    trainer.default_local_dir: " + (folder_ / "runs" / "x" / ".." / "sft").string() + "\n"), "is that of stage sft"}, Case{"stages: 5\n", "stages must be a dictionary of stages"},
-                            Case{sft_then_train("    optim.lr: 1\n"), "`starling sft` takes it"}}) {
+  for (const Case& wrong :
+       {Case{sft_then_train("    data.trian_files: x\n"), "toy.yaml:14: stage rl: unknown key"},
+        Case{"stages:\n  rl: {command: trian}\n", "no command"},
+        Case{"stages:\n  a:\n    command: sft\n    model.path: ${stages.b.model}\n",
+             "no stage of that name comes before this one"},
+        Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"),
+             "a stage has model, adapter, checkpoint, each also with best_ before it, and folder"},
+        Case{"folder: x\n", "no stages"},
+        Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"},
+        Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"},
+        Case{sft_then_train("    trainer.default_local_dir: " +
+                            (folder_ / "runs" / "x" / ".." / "sft").string() + "\n"),
+             "is that of stage sft"},
+        Case{"stages: 5\n", "stages must be a dictionary of stages"},
+        Case{sft_then_train("    optim.lr: 1\n"), "`starling sft` takes it"}}) {
     const Outcome run = pipeline(write(wrong.text));
     EXPECT_EQ(run.code, 1) << run.output;
     EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.text << run.output;
@@ -232,8 +292,13 @@ TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
 
 TEST_F(PipelineTest, AConfigFileGoesBeforeTheStagesOwnKeys) {
   fs::create_directories(folder_);
-  std::ofstream(folder_ / "base.yaml") << "data: {dataset_name: toy, max_length: 32, train_batch_size: 8}\noptim.lr: 1e-2\ntrainer.total_training_steps: 1\n";
-  const Outcome run = pipeline(write("folder: " + (folder_ / "runs").string() + "\nstages:\n  first:\n    command: sft\n    config: base.yaml\n    optim.lr: 0.5\n    model.path: " + model() + "\n"));
+  std::ofstream(folder_ / "base.yaml")
+      << "data: {dataset_name: toy, max_length: 32, train_batch_size: 8}\noptim.lr: "
+         "1e-2\ntrainer.total_training_steps: 1\n";
+  const Outcome run = pipeline(write("folder: " + (folder_ / "runs").string() +
+                                     "\nstages:\n  first:\n    command: sft\n    config: "
+                                     "base.yaml\n    optim.lr: 0.5\n    model.path: " +
+                                     model() + "\n"));
   ASSERT_EQ(run.code, 0) << run.output;
   const std::string used = read(folder_ / "runs" / "first" / "config.yaml");
   EXPECT_NE(used.find("lr: 0.5"), std::string::npos) << used;

@@ -1,4 +1,5 @@
-// Whole runs of `starling-rl train` in processes of their own: each starts its cluster and must leave nothing behind.
+// Whole runs of `starling-rl train` in processes of their own: each starts its cluster and must
+// leave nothing behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,9 +43,11 @@ class TrainerTest : public ::testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("starling-trainer-" + std::to_string(::getpid()));
     fs::remove_all(folder_);
-    sessions_ = "/tmp/st" + std::to_string(::getpid());  // short: sockets have names of at most 107 characters
+    sessions_ = "/tmp/st" +
+                std::to_string(::getpid());  // short: sockets have names of at most 107 characters
     fs::create_directories(sessions_);
-    // Sessions of their own, so that a cluster that already runs on this machine is neither used nor disturbed.
+    // Sessions of their own, so that a cluster that already runs on this machine is neither used
+    // nor disturbed.
     ::setenv("XDG_RUNTIME_DIR", sessions_.c_str(), 1);
     ::unsetenv("STARLING_ADDRESS");
   }
@@ -58,20 +61,27 @@ class TrainerTest : public ::testing::Test {
     Outcome run;
     std::FILE* pipe = ::popen(("timeout -k 5 120 sh -c '" + command + "' 2>&1").c_str(), "r");
     std::array<char, 4096> buffer;
-    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) run.output.append(buffer.data(), count);
+    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+      run.output.append(buffer.data(), count);
     const int status = ::pclose(pipe);
     run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return run;
   }
 
   // `starling-rl train` on the toy task with a small toy model.
-  Outcome train(const std::string& arguments) const { return shell("exec " + train_command(arguments)); }
+  Outcome train(const std::string& arguments) const {
+    return shell("exec " + train_command(arguments));
+  }
 
   std::string train_command(const std::string& arguments) const {
-    return (STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
-                 "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
-                 "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
-                 arguments);
+    return (STARLING_BIN_DIR
+            "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 "
+            "data.train_batch_size=4 "
+            "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 "
+            "actor_rollout_ref.actor.optim.lr=1e-3 "
+            "actor_rollout_ref.model.path=" +
+            model() + " trainer.logger=[console,file] trainer.default_local_dir=" +
+            (folder_ / "run").string() + " " + arguments);
   }
 
   // A training that goes on beside the test and writes to folder_ / "output".
@@ -88,15 +98,18 @@ class TrainerTest : public ::testing::Test {
 
   // Until that step is in the metrics of `run`. False: the training of start() ended before.
   static bool wait_for_step(pid_t pid, const fs::path& run, int step) {
-    while (read(run / "metrics.jsonl").find("\"step\":" + std::to_string(step) + ",") == std::string::npos) {
+    while (read(run / "metrics.jsonl").find("\"step\":" + std::to_string(step) + ",") ==
+           std::string::npos) {
       if (::waitpid(pid, nullptr, WNOHANG) != 0) return false;
       ::usleep(2'000);
     }
     return true;
   }
 
-  // Ctrl-C (or another signal) once the third step is in the metrics of `run`; returns what the training said, which ends with its step saved.
-  std::string interrupt_behind_step_three(const std::string& command, const fs::path& run, int signal = SIGINT) {
+  // Ctrl-C (or another signal) once the third step is in the metrics of `run`; returns what the
+  // training said, which ends with its step saved.
+  std::string interrupt_behind_step_three(const std::string& command, const fs::path& run,
+                                          int signal = SIGINT) {
     const pid_t pid = start(command);
     int status = 0;
     if (!wait_for_step(pid, run, 3)) return "ended too early: " + read(folder_ / "output");
@@ -108,19 +121,28 @@ class TrainerTest : public ::testing::Test {
     ::waitpid(pid, &status, 0);
     const std::string told = read(folder_ / "output");
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
-    EXPECT_NE(told.find("interrupted: stopping after this step with a checkpoint; once more ends at once"), std::string::npos) << told;
+    EXPECT_NE(
+        told.find(
+            "interrupted: stopping after this step with a checkpoint; once more ends at once"),
+        std::string::npos)
+        << told;
     return told;
   }
 
-  // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment more. False: it had ended before.
-  bool killed_while_saving(const std::string& command, const fs::path& run_folder, std::chrono::microseconds moment) {
+  // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment
+  // more. False: it had ended before.
+  bool killed_while_saving(const std::string& command, const fs::path& run_folder,
+                           std::chrono::microseconds moment) {
     const pid_t pid = start(command);
     int status = 0;
     const auto is_saving = [&] {
       std::error_code error;
-      for (auto entry = fs::directory_iterator(run_folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      for (auto entry = fs::directory_iterator(run_folder, error);
+           !error && entry != fs::directory_iterator(); entry.increment(error)) {
         const std::string name = entry->path().filename().string();
-        if (name.starts_with(".global_step_") && name.find("." + std::to_string(pid) + ".") != std::string::npos) return true;
+        if (name.starts_with(".global_step_") &&
+            name.find("." + std::to_string(pid) + ".") != std::string::npos)
+          return true;
       }
       return false;
     };
@@ -136,13 +158,18 @@ class TrainerTest : public ::testing::Test {
     return WIFSIGNALED(status);
   }
 
-  // A training that is killed up to five times while it writes a checkpoint, and then comes to its end.
+  // A training that is killed up to five times while it writes a checkpoint, and then comes to its
+  // end.
   void kill_while_saving(const std::string& command, const fs::path& run_folder) {
     const unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     int kills = 0;
-    while (kills < 5 && killed_while_saving(command, run_folder, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 30'000)(random)))) ++kills;
+    while (kills < 5 &&
+           killed_while_saving(
+               command, run_folder,
+               std::chrono::microseconds(std::uniform_int_distribution<int>(0, 30'000)(random))))
+      ++kills;
     EXPECT_GE(kills, 2);
     const Outcome last = shell("exec " + command);
     ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
@@ -151,7 +178,8 @@ class TrainerTest : public ::testing::Test {
   std::string model() const {
     const fs::path path = folder_ / "model";
     if (!fs::exists(path)) {
-      EXPECT_TRUE(make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+      EXPECT_TRUE(
+          make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
     }
     return path.string();
   }
@@ -161,7 +189,9 @@ class TrainerTest : public ::testing::Test {
     std::string found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
-      if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(::getpid())) continue;
+      if (name.find_first_not_of("0123456789") != std::string::npos ||
+          name == std::to_string(::getpid()))
+        continue;
       if (read(entry.path() / "environ").find(sessions_.string()) == std::string::npos) continue;
       if (read(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
       std::string line = read(entry.path() / "cmdline");
@@ -171,13 +201,16 @@ class TrainerTest : public ::testing::Test {
     return found;
   }
 
-  // The worker of this test's clusters that took the most CPU time: a policy, once training is on its way.
+  // The worker of this test's clusters that took the most CPU time: a policy, once training is on
+  // its way.
   pid_t busiest_worker() const {
     pid_t busiest = 0;
     long most = -1;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string environment = read(entry.path() / "environ");
-      if (environment.find(sessions_.string()) == std::string::npos || environment.find("STARLING_WORKER=") == std::string::npos) continue;
+      if (environment.find(sessions_.string()) == std::string::npos ||
+          environment.find("STARLING_WORKER=") == std::string::npos)
+        continue;
       std::istringstream fields(read(entry.path() / "stat"));
       std::string skipped;
       for (int field = 1; field < 14; ++field) fields >> skipped;

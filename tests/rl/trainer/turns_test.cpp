@@ -1,4 +1,5 @@
-// Whole runs whose samples are conversations: with a tool that the model really calls, and with a user.
+// Whole runs whose samples are conversations: with a tool that the model really calls, and with a
+// user.
 #include <csignal>
 #include <cstdlib>
 
@@ -26,42 +27,65 @@ class TurnsTest : public TrainerTest {
     std::ofstream(tokenizer) << json.dump();
     tokenizer = fs::path(model()) / "tokenizer_config.json";
     json = nlohmann::ordered_json::parse(read(tokenizer));
-    json["chat_template"] = "{% for m in messages %}{{ ('<|assistant|>' if m.role == 'assistant' else '<|user|>') + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+    json["chat_template"] =
+        "{% for m in messages %}{{ ('<|assistant|>' if m.role == 'assistant' else '<|user|>') + "
+        "m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% "
+        "endif %}";
     std::ofstream(tokenizer) << json.dump();
-    std::ofstream(folder_ / "my_tools.py") << "from verl.tools.base_tool import BaseTool\n"
-                                              "from verl.tools.schemas import ToolResponse\n"
-                                              "class Bell(BaseTool):\n"
-                                              "    async def execute(self, instance_id, parameters, **kwargs):\n"
-                                              "        return ToolResponse(text=\"ding\"), 1.0, {}\n";
-    std::ofstream(folder_ / "tools.yaml") << "tools:\n  - class_name: my_tools.Bell\n    config: {type: native}\n    tool_schema:\n      type: function\n      function: {name: ring, description: rings}\n";
-    std::ofstream(folder_ / "my_users.py") << "from verl.interactions.base import BaseInteraction\n"
-                                              "class User(BaseInteraction):\n"
-                                              "    async def generate_response(self, instance_id, messages, **kwargs):\n"
-                                              "        answers = sum(m[\"role\"] == \"assistant\" for m in messages)\n"
-                                              "        return answers > 1, \"again\", float(answers), {}\n";
-    std::ofstream(folder_ / "users.yaml") << "interaction:\n  - name: user\n    class_name: my_users.User\n";
-    std::ofstream(folder_ / "reward.py") << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
-                                            "    return {\"score\": extra_info[\"num_turns\"] + len(solution_str) / 100, \"calls\": len(extra_info[\"tool_rewards\"]), \"said\": len(extra_info[\"turn_scores\"])}\n";
+    std::ofstream(folder_ / "my_tools.py")
+        << "from verl.tools.base_tool import BaseTool\n"
+           "from verl.tools.schemas import ToolResponse\n"
+           "class Bell(BaseTool):\n"
+           "    async def execute(self, instance_id, parameters, **kwargs):\n"
+           "        return ToolResponse(text=\"ding\"), 1.0, {}\n";
+    std::ofstream(folder_ / "tools.yaml")
+        << "tools:\n  - class_name: my_tools.Bell\n    config: {type: native}\n    tool_schema:\n  "
+           "    type: function\n      function: {name: ring, description: rings}\n";
+    std::ofstream(folder_ / "my_users.py")
+        << "from verl.interactions.base import BaseInteraction\n"
+           "class User(BaseInteraction):\n"
+           "    async def generate_response(self, instance_id, messages, **kwargs):\n"
+           "        answers = sum(m[\"role\"] == \"assistant\" for m in messages)\n"
+           "        return answers > 1, \"again\", float(answers), {}\n";
+    std::ofstream(folder_ / "users.yaml")
+        << "interaction:\n  - name: user\n    class_name: my_users.User\n";
+    std::ofstream(folder_ / "reward.py")
+        << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+           "    return {\"score\": extra_info[\"num_turns\"] + len(solution_str) / 100, \"calls\": "
+           "len(extra_info[\"tool_rewards\"]), \"said\": len(extra_info[\"turn_scores\"])}\n";
     const std::string section = "actor_rollout_ref.rollout.multi_turn.";
-    options_ = "data.max_response_length=24 custom_reward_function.path=" + (folder_ / "reward.py").string() + " reward.num_workers=1 " + section + "enable=true " + section + "num_tool_workers=2 ";
+    options_ = "data.max_response_length=24 custom_reward_function.path=" +
+               (folder_ / "reward.py").string() + " reward.num_workers=1 " + section +
+               "enable=true " + section + "num_tool_workers=2 ";
     tools_ = section + "tool_config_path=" + (folder_ / "tools.yaml").string() + " ";
     users_ = section + "interaction_config_path=" + (folder_ / "users.yaml").string() + " ";
   }
 
-  std::string run_folder(const std::string& name) const { return "trainer.default_local_dir=" + (folder_ / name).string() + " "; }
+  std::string run_folder(const std::string& name) const {
+    return "trainer.default_local_dir=" + (folder_ / name).string() + " ";
+  }
 
-  static nlohmann::json step(const fs::path& run, std::size_t index) { return nlohmann::json::parse(numbers(run).at(index))["data"]; }
+  static nlohmann::json step(const fs::path& run, std::size_t index) {
+    return nlohmann::json::parse(numbers(run).at(index))["data"];
+  }
 
-  static constexpr const char* kCall = R"(<tool_call>{"name": "ring", "arguments": {}}</tool_call>)";
+  static constexpr const char* kCall =
+      R"(<tool_call>{"name": "ring", "arguments": {}}</tool_call>)";
   std::string options_, tools_, users_;
 };
 
 TEST_F(TurnsTest, CallsAreMadeAndTheirAnswersAreNotLearned) {
-  const Outcome run = train(options_ + tools_ + run_folder("run") + "actor_rollout_ref.rollout.n=8 trainer.total_training_steps=2 trainer.rollout_data_dir=" + (folder_ / "dump").string());
+  const Outcome run = train(
+      options_ + tools_ + run_folder("run") +
+      "actor_rollout_ref.rollout.n=8 trainer.total_training_steps=2 trainer.rollout_data_dir=" +
+      (folder_ / "dump").string());
   ASSERT_EQ(run.code, 0) << run.output;
   const nlohmann::json first = step(folder_ / "run", 0);
   EXPECT_GT(first["tool/calls"].get<double>(), 0) << first.dump();
-  EXPECT_EQ(first["tool/errors"].get<double>() + first["tool/crashes"].get<double>() + first["tool/timeouts"].get<double>(), 0) << run.output;
+  EXPECT_EQ(first["tool/errors"].get<double>() + first["tool/crashes"].get<double>() +
+                first["tool/timeouts"].get<double>(),
+            0)
+      << run.output;
   EXPECT_GE(first["num_turns/max"].get<double>(), 4);
   EXPECT_EQ(first["num_turns/min"].get<double>(), 2);
   EXPECT_GT(first["reward/calls"].get<double>(), 0) << "the reward is told of calls";
@@ -85,41 +109,52 @@ TEST_F(TurnsTest, CallsAreMadeAndTheirAnswersAreNotLearned) {
 
 TEST_F(TurnsTest, TwoWorkersDrawTheSameConversations) {
   for (const char* workers : {"1", "2"}) {
-    const Outcome run = train(options_ + tools_ + users_ + run_folder(workers) + "trainer.total_training_steps=1 trainer.n_gpus_per_node=" + workers);
+    const Outcome run = train(options_ + tools_ + users_ + run_folder(workers) +
+                              "trainer.total_training_steps=1 trainer.n_gpus_per_node=" + workers);
     ASSERT_EQ(run.code, 0) << run.output;
   }
   const nlohmann::json one = step(folder_ / "1", 0), two = step(folder_ / "2", 0);
-  for (const char* name : {"critic/score/mean", "num_turns/mean", "response_length/mean", "tool/calls", "interaction/calls", "reward/said"}) EXPECT_EQ(one[name], two[name]) << name;
+  for (const char* name : {"critic/score/mean", "num_turns/mean", "response_length/mean",
+                           "tool/calls", "interaction/calls", "reward/said"})
+    EXPECT_EQ(one[name], two[name]) << name;
   EXPECT_GT(one["interaction/calls"].get<double>(), 0);
   EXPECT_NEAR(one["actor/pg_loss"].get<double>(), two["actor/pg_loss"].get<double>(), 1e-5);
   EXPECT_NEAR(one["actor/grad_norm"].get<double>(), two["actor/grad_norm"].get<double>(), 1e-4);
 }
 
 TEST_F(TurnsTest, ARunThatWasKilledGoesOnWithTheSameNumbers) {
-  const std::string options = options_ + tools_ + users_ + "actor_rollout_ref.actor.use_kl_loss=true algorithm.adv_estimator=gae trainer.save_freq=1 ";
+  const std::string options =
+      options_ + tools_ + users_ +
+      "actor_rollout_ref.actor.use_kl_loss=true algorithm.adv_estimator=gae trainer.save_freq=1 ";
   Outcome run = train(options + run_folder("whole") + "trainer.total_training_steps=4");
   ASSERT_EQ(run.code, 0) << run.output;
-  const std::string command = train_command(options + run_folder("killed") + "trainer.total_training_steps=4");
+  const std::string command =
+      train_command(options + run_folder("killed") + "trainer.total_training_steps=4");
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::execl("/bin/sh", "sh", "-c", ("exec " + command + " >" + (folder_ / "output").string() + " 2>&1").c_str(), nullptr);
+    ::execl("/bin/sh", "sh", "-c",
+            ("exec " + command + " >" + (folder_ / "output").string() + " 2>&1").c_str(), nullptr);
     ::_exit(127);
   }
   int status = 0;
-  while (!fs::exists(folder_ / "killed" / "global_step_2") && ::waitpid(pid, &status, WNOHANG) == 0) ::usleep(1000);
+  while (!fs::exists(folder_ / "killed" / "global_step_2") && ::waitpid(pid, &status, WNOHANG) == 0)
+    ::usleep(1000);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status)) << read(folder_ / "output");
   for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
   run = train(options + run_folder("killed") + "trainer.total_training_steps=4");
   ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_EQ(read(folder_ / "whole" / "global_step_4" / "actor/huggingface/model.safetensors"), read(folder_ / "killed" / "global_step_4" / "actor/huggingface/model.safetensors"));
-  EXPECT_EQ(step(folder_ / "whole", 3), step(folder_ / "killed", numbers(folder_ / "killed").size() - 1));
+  EXPECT_EQ(read(folder_ / "whole" / "global_step_4" / "actor/huggingface/model.safetensors"),
+            read(folder_ / "killed" / "global_step_4" / "actor/huggingface/model.safetensors"));
+  EXPECT_EQ(step(folder_ / "whole", 3),
+            step(folder_ / "killed", numbers(folder_ / "killed").size() - 1));
 }
 
 TEST_F(TurnsTest, ToolsThatCannotBeLoadedAreFoundBeforeTheFirstStep) {
   std::ofstream(folder_ / "my_tools.py") << "import nothing_of_the_kind\n";
-  const Outcome run = train(options_ + tools_ + run_folder("run") + "trainer.total_training_steps=1");
+  const Outcome run =
+      train(options_ + tools_ + run_folder("run") + "trainer.total_training_steps=1");
   EXPECT_NE(run.code, 0);
   EXPECT_NE(run.output.find("nothing_of_the_kind"), std::string::npos) << run.output;
   EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));

@@ -24,15 +24,24 @@ std::string read(const std::filesystem::path& path) {
 TEST(Metrics, DistributionHasMeanMaxAndMin) {
   Metrics metrics;
   add_distribution(metrics, "critic/score", {1, 2, 6});
-  EXPECT_EQ(metrics, (Metrics{{"critic/score/mean", 3}, {"critic/score/max", 6}, {"critic/score/min", 1}}));
+  EXPECT_EQ(metrics,
+            (Metrics{{"critic/score/mean", 3}, {"critic/score/max", 6}, {"critic/score/min", 1}}));
   add_distribution(metrics, "none", {});
   EXPECT_EQ(metrics.size(), 3u);
 }
 
 TEST(ConsoleSink, LineBeginsWithStepAndEpochAndKeepsAFixedOrder) {
-  const StepRecord record{3, 10, 1, {{"timing_s/step", 2.5}, {"critic/score/mean", 0.25}, {"actor/lr", 1e-6}, {"zzz/unwatched", 1}, {"val-core/acc", 0.5}}};
+  const StepRecord record{3,
+                          10,
+                          1,
+                          {{"timing_s/step", 2.5},
+                           {"critic/score/mean", 0.25},
+                           {"actor/lr", 1e-6},
+                           {"zzz/unwatched", 1},
+                           {"val-core/acc", 0.5}}};
   EXPECT_EQ(ConsoleSink::line(record),
-            "step:3/10 - epoch:1 - critic/score/mean:0.2500 - actor/lr:1.000e-06 - timing_s/step:2.5000 - val-core/acc:0.5000");
+            "step:3/10 - epoch:1 - critic/score/mean:0.2500 - actor/lr:1.000e-06 - "
+            "timing_s/step:2.5000 - val-core/acc:0.5000");
 }
 
 TEST(ConsoleSink, PrintsEveryIntervalAndTheLastStep) {
@@ -71,10 +80,13 @@ TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
   std::ofstream(path) << "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\nnonsense\n{\"step\":2";
   testing::internal::CaptureStdout();
   auto sink = JsonLinesSink::open(path, 2);
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("metrics.jsonl: 1 line(s) are no records of a step, and are left out"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+                "metrics.jsonl: 1 line(s) are no records of a step, and are left out"),
+            std::string::npos);
   ASSERT_TRUE(sink.ok());
   ASSERT_TRUE((*sink)->write({3, 4, 0, {}}).ok());
-  EXPECT_EQ(read(path), "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"total\":4,\"epoch\":0,\"data\":{}}\n");
+  EXPECT_EQ(read(path),
+            "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"total\":4,\"epoch\":0,\"data\":{}}\n");
 }
 
 TEST(JsonLinesSink, ARunThatBeginsAnewKeepsNothing) {

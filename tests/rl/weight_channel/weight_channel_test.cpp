@@ -35,10 +35,17 @@ class WeightChannel : public ::testing::Test {
   }
   void TearDown() override { rt_.reset(); }
 
-  runtime::Status publish(std::uint64_t version, std::uint64_t seed) { return rt_->get(learner_.call(&Learner::publish, version, seed), 20s); }
-  runtime::Status wait(std::uint64_t version, std::int64_t milliseconds = 20'000) { return rt_->get(generator_.call(&Generator::wait, version, milliseconds), 30s); }
-  Tokens generate(std::int64_t tokens, std::int64_t pause_after = -1, std::uint64_t version = 0, OnNewWeights policy = OnNewWeights::kContinue) {
-    const auto made = rt_->get(generator_.call(&Generator::generate, tokens, pause_after, version, static_cast<std::int32_t>(policy)), 30s);
+  runtime::Status publish(std::uint64_t version, std::uint64_t seed) {
+    return rt_->get(learner_.call(&Learner::publish, version, seed), 20s);
+  }
+  runtime::Status wait(std::uint64_t version, std::int64_t milliseconds = 20'000) {
+    return rt_->get(generator_.call(&Generator::wait, version, milliseconds), 30s);
+  }
+  Tokens generate(std::int64_t tokens, std::int64_t pause_after = -1, std::uint64_t version = 0,
+                  OnNewWeights policy = OnNewWeights::kContinue) {
+    const auto made = rt_->get(generator_.call(&Generator::generate, tokens, pause_after, version,
+                                               static_cast<std::int32_t>(policy)),
+                               30s);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.ok() ? *made : Tokens();
   }
@@ -94,7 +101,8 @@ TEST_F(WeightChannel, OrBeginsAgainIfThePolicySaysSo) {
 TEST_F(WeightChannel, ErrorsNameTheVersionAndTheModel) {
   const runtime::Status late = wait(5, /*milliseconds=*/50);
   EXPECT_EQ(late.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_NE(late.message().find("version 5 has not come; there is 0"), std::string::npos) << late.message();
+  EXPECT_NE(late.message().find("version 5 has not come; there is 0"), std::string::npos)
+      << late.message();
   ASSERT_TRUE(publish(5, 41).ok());
   EXPECT_EQ(publish(5, 42).code(), ErrorCode::kInvalidArgument) << "versions grow";
   ASSERT_TRUE(rt_->get(learner_.call(&Learner::publish_another_model, std::uint64_t{6}), 20s).ok());
@@ -110,7 +118,8 @@ TEST_F(WeightChannel, WhatWasPublishedOutlivesItsTrainer) {
   ASSERT_TRUE(rt_->kill(learner_).ok());
   const auto late = rt_->spawn<Generator>({});
   ASSERT_TRUE(late.ok());
-  EXPECT_TRUE(rt_->get(late->call(&Generator::wait, std::uint64_t{1}, std::int64_t{20'000}), 30s).ok());
+  EXPECT_TRUE(
+      rt_->get(late->call(&Generator::wait, std::uint64_t{1}, std::int64_t{20'000}), 30s).ok());
 }
 
 }  // namespace

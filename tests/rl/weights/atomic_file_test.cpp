@@ -1,7 +1,7 @@
 #include "rl/weights/atomic_file.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,24 +44,28 @@ TEST(AtomicFile, TwoWritersOfOnePathDoNotMix) {
 
 TEST(AtomicFile, ShortWriteIsResourceExhausted) {
   testing::TempFolder folder;
-  auto file = AtomicFile::create(folder.path() / "f");  // no expected size: the write itself must find out
+  auto file =
+      AtomicFile::create(folder.path() / "f");  // no expected size: the write itself must find out
   ASSERT_TRUE(file.ok());
   const support::FileSizeLimit limit(1000);
   const runtime::Status status = file->write(std::string(4096, 'x'));
   EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted);
 }
 
-// Past the page cache, where the folder's file system can: in blocks, with an end that fills none, whatever the pieces are.
+// Past the page cache, where the folder's file system can: in blocks, with an end that fills none,
+// whatever the pieces are.
 TEST(AtomicFile, LargeFilesHoldWhatWasWritten) {
   testing::TempFolder folder;
   const auto path = folder.path() / "f";
   std::string bytes((33U << 20) + 4097, 'x');
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 2654435761U) >> 24);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>((i * 2654435761U) >> 24);
   for (const std::size_t piece : {std::size_t{1'000'003}, bytes.size()}) {
     auto file = AtomicFile::create(path, bytes.size());
     ASSERT_TRUE(file.ok()) << file.status().to_string();
     AtomicFile moved = std::move(*file);
-    for (std::size_t begin = 0; begin < bytes.size(); begin += piece) ASSERT_TRUE(moved.write(std::string_view(bytes).substr(begin, piece)).ok());
+    for (std::size_t begin = 0; begin < bytes.size(); begin += piece)
+      ASSERT_TRUE(moved.write(std::string_view(bytes).substr(begin, piece)).ok());
     ASSERT_TRUE(moved.commit().ok());
     EXPECT_TRUE(testing::read_file(path) == bytes) << "in pieces of " << piece;
   }
@@ -69,7 +73,8 @@ TEST(AtomicFile, LargeFilesHoldWhatWasWritten) {
 
 TEST(AtomicFile, WhatIsNoRegularFileStaysWhatItIs) {
   const support::TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "file", link = folder.path() / "link", pipe = folder.path() / "pipe";
+  const std::filesystem::path file = folder.path() / "file", link = folder.path() / "link",
+                              pipe = folder.path() / "pipe";
   std::ofstream(file) << "old";
   std::filesystem::create_symlink("file", link);
   ASSERT_TRUE(write_file_atomically(link, "new").ok());

@@ -19,9 +19,9 @@ TEST(Convert, HalfCoversEveryKindOfNumber) {
   EXPECT_EQ(f16_to_f32(0x3c00), 1.0f);
   EXPECT_EQ(f16_to_f32(0xc000), -2.0f);
   EXPECT_EQ(f16_to_f32(0x7bff), 65504.0f);
-  EXPECT_EQ(f16_to_f32(0x0001), 0x1p-24f);   // smallest subnormal
+  EXPECT_EQ(f16_to_f32(0x0001), 0x1p-24f);         // smallest subnormal
   EXPECT_EQ(f16_to_f32(0x03ff), 1023 * 0x1p-24f);  // largest subnormal
-  EXPECT_EQ(f16_to_f32(0x0400), 0x1p-14f);   // smallest normal
+  EXPECT_EQ(f16_to_f32(0x0400), 0x1p-14f);         // smallest normal
   EXPECT_EQ(f16_to_f32(0xfc00), -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(f16_to_f32(0x7e01)));
 }
@@ -40,15 +40,15 @@ TEST(Convert, RoundingUndoesReading) {
 
 TEST(Convert, RoundsToNearestTiesToEven) {
   const auto f16 = [](float value) { return f16_to_f32(f32_to_f16(value)); };
-  EXPECT_EQ(f16(1.0F + 0x1p-11F), 1.0F);                         // a tie, to even
-  EXPECT_EQ(f16(1.0F + 3 * 0x1p-11F), 1.0F + 0x1p-9F);           // a tie, to even
-  EXPECT_EQ(f16(1.0F + 0x1.1p-11F), 1.0F + 0x1p-10F);            // above the tie
+  EXPECT_EQ(f16(1.0F + 0x1p-11F), 1.0F);                // a tie, to even
+  EXPECT_EQ(f16(1.0F + 3 * 0x1p-11F), 1.0F + 0x1p-9F);  // a tie, to even
+  EXPECT_EQ(f16(1.0F + 0x1.1p-11F), 1.0F + 0x1p-10F);   // above the tie
   EXPECT_EQ(f16(65519.0F), 65504.0F);
   EXPECT_EQ(f16(65520.0F), std::numeric_limits<float>::infinity());
   EXPECT_EQ(f16(-1e30F), -std::numeric_limits<float>::infinity());
-  EXPECT_EQ(f16(0x1p-25F), 0.0F);                                // a tie with zero
+  EXPECT_EQ(f16(0x1p-25F), 0.0F);  // a tie with zero
   EXPECT_EQ(f16(0x1.8p-25F), 0x1p-24F);
-  EXPECT_EQ(f16(3 * 0x1p-25F), 0x1p-23F);                        // a tie of subnormals, to even
+  EXPECT_EQ(f16(3 * 0x1p-25F), 0x1p-23F);  // a tie of subnormals, to even
   EXPECT_TRUE(std::signbit(f16(-0.0F)));
   const auto bf16 = [](float value) {
     std::byte bytes[2];
@@ -64,7 +64,8 @@ TEST(Convert, RoundsToNearestTiesToEven) {
   EXPECT_EQ(bf16(-std::numeric_limits<float>::infinity()), -std::numeric_limits<float>::infinity());
 }
 
-// The vector path of the CPU at hand and the portable one must agree on all 65,536 halves, at any alignment and length.
+// The vector path of the CPU at hand and the portable one must agree on all 65,536 halves, at any
+// alignment and length.
 TEST(Convert, HalfArraysEqualSingleHalves) {
   std::string bytes(1, 'x');
   for (int half = 0; half < 65536; ++half) bytes += testing::raw(static_cast<std::uint16_t>(half));
@@ -101,7 +102,8 @@ TEST(Convert, EveryPlainDtype) {
 
 // The reference was written by the gguf package's numpy code, over random blocks.
 TEST(Dequantize, EqualsTheReferenceInEveryBlockFormat) {
-  auto cases = nlohmann::json::parse(testing::read_file(STARLING_SOURCE_DIR "/tests/rl/weights/dequantize_reference.json"));
+  auto cases = nlohmann::json::parse(
+      testing::read_file(STARLING_SOURCE_DIR "/tests/rl/weights/dequantize_reference.json"));
   int compared = 0;
   for (int number = 0; number <= static_cast<int>(DType::kQ6_K); ++number) {
     const auto dtype = static_cast<DType>(number);
@@ -109,7 +111,8 @@ TEST(Dequantize, EqualsTheReferenceInEveryBlockFormat) {
       if (reference["dtype"].get<std::string>() != dtype_name(dtype)) continue;
       std::string bytes;
       const auto hex = reference["bytes"].get<std::string>();
-      for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+      for (std::size_t i = 0; i < hex.size(); i += 2)
+        bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
       const auto expected = reference["values"].get<std::vector<float>>();
       std::vector<float> out(expected.size());
       convert_to_f32(dtype, reinterpret_cast<const std::byte*>(bytes.data()), out);

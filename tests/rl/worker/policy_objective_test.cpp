@@ -36,7 +36,8 @@ Samples samples() {
     logprobs.push_back(-1.0F - 0.37F * static_cast<float>(i % 7));
     old.push_back(logprobs.back() + 0.5F * std::sin(static_cast<float>(3 * i)));
   }
-  Samples s{at::tensor(logprobs).view({4, kTokens}), at::tensor(old).view({4, kTokens}), {}, at::tensor(mask).view({4, kTokens}), at::tensor({0.0F, 1.0F, 1.0F, 0.0F}), {}};
+  Samples s{at::tensor(logprobs).view({4, kTokens}), at::tensor(old).view({4, kTokens}),   {},
+            at::tensor(mask).view({4, kTokens}),     at::tensor({0.0F, 1.0F, 1.0F, 0.0F}), {}};
   s.chosen_BT = at::zeros({4, kTokens});
   s.chosen_BT[0][1] = s.chosen_BT[2][3] = 1.0F;
   s.advantages_BT = at::tensor({1.0F, -0.5F, 2.0F, -1.5F}).unsqueeze(1) * s.mask_BT;
@@ -50,7 +51,8 @@ struct Outcome {
 };
 
 // Rows [first, last) with the totals of all, or of `totals`.
-Outcome run(const PolicyObjective& objective, const Samples& s, const at::Tensor& repeats_B, const MiniBatch& totals, std::int64_t first = 0, std::int64_t last = 4) {
+Outcome run(const PolicyObjective& objective, const Samples& s, const at::Tensor& repeats_B,
+            const MiniBatch& totals, std::int64_t first = 0, std::int64_t last = 4) {
   const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
   Outcome out;
@@ -76,9 +78,13 @@ const MiniBatch kTotals{0, 4, 15, 4, 8};
 
 std::vector<PolicyObjective> objectives() {
   std::vector<PolicyObjective> all;
-  for (const PolicyLossMode mode : {PolicyLossMode::kVanilla, PolicyLossMode::kGspo, PolicyLossMode::kCispo, PolicyLossMode::kGeoMean, PolicyLossMode::kClipCov, PolicyLossMode::kKlCov}) {
-    for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kTokenSum, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm,
-                                              AggregationMode::kSeqMeanTokenMean}) {
+  for (const PolicyLossMode mode :
+       {PolicyLossMode::kVanilla, PolicyLossMode::kGspo, PolicyLossMode::kCispo,
+        PolicyLossMode::kGeoMean, PolicyLossMode::kClipCov, PolicyLossMode::kKlCov}) {
+    for (const AggregationMode aggregation :
+         {AggregationMode::kTokenMean, AggregationMode::kTokenSum,
+          AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm,
+          AggregationMode::kSeqMeanTokenMean}) {
       PolicyObjective objective;
       objective.mode = mode;
       objective.clip = {.low = 0.1, .high = 0.3, .dual = 1.5};
@@ -98,7 +104,8 @@ TEST(PolicyObjective, HoweverABatchIsCutTheLossAndTheGradientAreThoseOfTheWhole)
   const Samples s = samples();
   for (const PolicyObjective& objective : objectives()) {
     const Outcome whole = run(objective, s, at::ones({4}), kTotals);
-    for (const std::vector<std::int64_t>& cuts : {std::vector<std::int64_t>{0, 1, 2, 3, 4}, {0, 3, 4}}) {
+    for (const std::vector<std::int64_t>& cuts :
+         {std::vector<std::int64_t>{0, 1, 2, 3, 4}, {0, 3, 4}}) {
       double loss = 0.0;
       std::vector<at::Tensor> gradients;
       for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -106,9 +113,13 @@ TEST(PolicyObjective, HoweverABatchIsCutTheLossAndTheGradientAreThoseOfTheWhole)
         loss += part.loss;
         gradients.push_back(part.gradient_BT);
       }
-      EXPECT_NEAR(loss, whole.loss, 1e-6 * std::max(0.1, std::abs(whole.loss))) << static_cast<int>(objective.mode) << to_string(objective.aggregation);
-      const double relative = ((at::cat(gradients) - whole.gradient_BT).norm() / whole.gradient_BT.norm()).item<double>();
-      EXPECT_LE(relative, 1e-6) << static_cast<int>(objective.mode) << to_string(objective.aggregation);
+      EXPECT_NEAR(loss, whole.loss, 1e-6 * std::max(0.1, std::abs(whole.loss)))
+          << static_cast<int>(objective.mode) << to_string(objective.aggregation);
+      const double relative =
+          ((at::cat(gradients) - whole.gradient_BT).norm() / whole.gradient_BT.norm())
+              .item<double>();
+      EXPECT_LE(relative, 1e-6) << static_cast<int>(objective.mode)
+                                << to_string(objective.aggregation);
     }
   }
 }
@@ -116,16 +127,19 @@ TEST(PolicyObjective, HoweverABatchIsCutTheLossAndTheGradientAreThoseOfTheWhole)
 // What PF-PPO's draws and overlong filtering rest on.
 TEST(PolicyObjective, ASampleThatCountsTwiceIsASampleThatStandsThereTwice) {
   const Samples s = samples();
-  const at::Tensor order = at::tensor({0, 0, 2, 3}, at::kLong);  // the first twice, the second not at all
+  const at::Tensor order =
+      at::tensor({0, 0, 2, 3}, at::kLong);  // the first twice, the second not at all
   const auto picked = [&](const at::Tensor& all) { return all.index_select(0, order); };
-  const Samples doubled{picked(s.logprobs_BT), picked(s.old_BT), picked(s.advantages_BT), picked(s.mask_BT), picked(s.positive_B), picked(s.chosen_BT)};
+  const Samples doubled{picked(s.logprobs_BT), picked(s.old_BT),     picked(s.advantages_BT),
+                        picked(s.mask_BT),     picked(s.positive_B), picked(s.chosen_BT)};
   const MiniBatch totals{0, 4, 17, 4, 5};
   for (const PolicyObjective& objective : objectives()) {
     const Outcome repeated = run(objective, s, at::tensor({2.0F, 0.0F, 1.0F, 1.0F}), totals);
     const Outcome written_out = run(objective, doubled, at::ones({4}), totals);
     EXPECT_NEAR(repeated.loss, written_out.loss, 1e-5 * std::abs(written_out.loss));
     EXPECT_TRUE(repeated.gradient_BT[1].equal(at::zeros({kTokens})));
-    for (const auto& [name, value] : written_out.metrics) EXPECT_NEAR(repeated.metrics.at(name), value, 1e-5) << name;
+    for (const auto& [name, value] : written_out.metrics)
+      EXPECT_NEAR(repeated.metrics.at(name), value, 1e-5) << name;
   }
 }
 
@@ -139,8 +153,8 @@ TEST(PolicyObjective, TheLossesDifferInWhatTheyHoldBack) {
   };
   const at::Tensor vanilla = gradient(PolicyLossMode::kVanilla);
   const at::Tensor inside = s.mask_BT > 0;
-  EXPECT_GT(((vanilla == 0) * inside).sum().item<int>(), 0);                                 // clipped tokens teach nothing
-  EXPECT_EQ(((gradient(PolicyLossMode::kCispo) == 0) * inside).sum().item<int>(), 0);        // CISPO's do
+  EXPECT_GT(((vanilla == 0) * inside).sum().item<int>(), 0);  // clipped tokens teach nothing
+  EXPECT_EQ(((gradient(PolicyLossMode::kCispo) == 0) * inside).sum().item<int>(), 0);  // CISPO's do
   const at::Tensor gspo = gradient(PolicyLossMode::kGspo);
   for (int row = 0; row < 4; ++row) {  // one ratio a sequence: all of its tokens, or none
     const at::Tensor tokens = gspo[row].masked_select(inside[row]);
@@ -166,8 +180,11 @@ TEST(PolicyObjective, PositiveExamplesAreLearntByHeart) {
 }
 
 // A loss of a program's own: the clipped surrogate, `test_scale` times.
-PolicyLoss scaled_surrogate(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor&, const PolicyLossOptions& options) {
-  PolicyLoss out = clipped_surrogate(importance_ratio(logprobs_BT, old_logprobs_BT), advantages_BT, options.clip);
+PolicyLoss scaled_surrogate(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
+                            const at::Tensor& advantages_BT, const at::Tensor&,
+                            const PolicyLossOptions& options) {
+  PolicyLoss out = clipped_surrogate(importance_ratio(logprobs_BT, old_logprobs_BT), advantages_BT,
+                                     options.clip);
   out.loss_BT = out.loss_BT * options.numbers.at("test_scale");
   out.clipped_lower_BT = at::Tensor();
   return out;
@@ -185,14 +202,16 @@ TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
   const std::string section = "actor_rollout_ref.actor.policy_loss.";
   const auto vanilla = PolicyObjective::from_config(config_of({}));
   auto scaled = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled"}));
-  auto set = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled", section + "test_scale=0.5"}));
+  auto set = PolicyObjective::from_config(
+      config_of({section + "loss_mode=test_scaled", section + "test_scale=0.5"}));
   ASSERT_TRUE(scaled.ok()) << scaled.status().to_string();
   ASSERT_TRUE(set.ok()) << set.status().to_string();
   EXPECT_EQ(scaled->mode, PolicyLossMode::kOwn);
   const Samples s = samples();
   const Outcome plain = run(*vanilla, s, at::ones({4}), kTotals);
   for (const auto& [objective, scale] : {std::pair{&*scaled, 3.0}, std::pair{&*set, 0.5}}) {
-    for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenMean}) {
+    for (const AggregationMode aggregation :
+         {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenMean}) {
       PolicyObjective reference = *vanilla;
       reference.aggregation = objective->aggregation = aggregation;
       const Outcome expected = run(reference, s, at::ones({4}), kTotals);
@@ -204,7 +223,8 @@ TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
     }
   }
   EXPECT_GT(plain.metrics.at("actor/pg_clipfrac"), 0.0);
-  const auto wrong = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled", section + "test_scale=much"}));
+  const auto wrong = PolicyObjective::from_config(
+      config_of({section + "loss_mode=test_scaled", section + "test_scale=much"}));
   EXPECT_NE(wrong.status().message().find("test_scale"), std::string::npos);
 }
 
@@ -212,17 +232,41 @@ TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
   const Samples s = samples();
   const at::Tensor leaf = s.logprobs_BT.clone().set_requires_grad(true);
   const auto told = [&](PolicyLossFunction function) {
-    return OwnPolicyLoss{"test_wrong", std::move(function), {}}.loss(leaf, s.old_BT, s.advantages_BT, s.mask_BT, {}).status().to_string();
+    return OwnPolicyLoss{"test_wrong", std::move(function), {}}
+        .loss(leaf, s.old_BT, s.advantages_BT, s.mask_BT, {})
+        .status()
+        .to_string();
   };
   using T = const at::Tensor&;
   using Options = const PolicyLossOptions&;
-  EXPECT_NE(told([](T, T, T, T, Options) { return PolicyLoss{}; }).find("policy loss \"test_wrong\": it gives no loss_BT"), std::string::npos);
-  EXPECT_NE(told([](T logprobs, T, T, T, Options) { return PolicyLoss{logprobs.sum(1), {}, {}}; }).find("another shape"), std::string::npos);
-  EXPECT_NE(told([](T, T old, T, T, Options) { return PolicyLoss{-old, {}, {}}; }).find("does not depend on logprobs_BT"), std::string::npos);
-  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("no such thing"), std::string::npos);
-  EXPECT_EQ(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("backtrace"), std::string::npos);
-  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss { throw 1; }).find("policy loss \"test_wrong\": it threw what is no std::exception"), std::string::npos);
-  EXPECT_NE(told([](T logprobs, T, T, T, Options options) { return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}}; }).find("test_wrong"), std::string::npos);
+  EXPECT_NE(told([](T, T, T, T, Options) {
+              return PolicyLoss{};
+            }).find("policy loss \"test_wrong\": it gives no loss_BT"),
+            std::string::npos);
+  EXPECT_NE(told([](T logprobs, T, T, T, Options) {
+              return PolicyLoss{logprobs.sum(1), {}, {}};
+            }).find("another shape"),
+            std::string::npos);
+  EXPECT_NE(told([](T, T old, T, T, Options) {
+              return PolicyLoss{-old, {}, {}};
+            }).find("does not depend on logprobs_BT"),
+            std::string::npos);
+  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss {
+              throw std::runtime_error("no such thing\nbacktrace");
+            }).find("no such thing"),
+            std::string::npos);
+  EXPECT_EQ(told([](T, T, T, T, Options) -> PolicyLoss {
+              throw std::runtime_error("no such thing\nbacktrace");
+            }).find("backtrace"),
+            std::string::npos);
+  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss {
+              throw 1;
+            }).find("policy loss \"test_wrong\": it threw what is no std::exception"),
+            std::string::npos);
+  EXPECT_NE(told([](T logprobs, T, T, T, Options options) {
+              return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}};
+            }).find("test_wrong"),
+            std::string::npos);
 }
 
 TEST(OwnPolicyLossDeathTest, NamesAreTakenOnce) {
@@ -242,13 +286,15 @@ TEST(OwnAdvantages, AreTheTrainersByTheirName) {
     return out;
   };
   register_advantage_estimator("test_negated", negated);
-  const Config config = config_of({"algorithm.adv_estimator=test_negated", "data.train_batch_size=4"});
+  const Config config =
+      config_of({"algorithm.adv_estimator=test_negated", "data.train_batch_size=4"});
   const auto options = TrainerOptions::from_config(config);
   ASSERT_TRUE(options.ok()) << options.status().to_string();
   EXPECT_EQ(options->estimator, AdvantageEstimator::kOwn);
   const std::vector<float> scores = {1.0F, 0.5F};
   const std::vector<std::int64_t> groups = {0, 0}, lengths = {3, 4};
-  EXPECT_EQ(*options->own_advantages.of(scores, groups, lengths), (std::vector<float>{-1.0F, -0.5F}));
+  EXPECT_EQ(*options->own_advantages.of(scores, groups, lengths),
+            (std::vector<float>{-1.0F, -0.5F}));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ class PolicyWorkerTest : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = fs::temp_directory_path() / ("starling-policy-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+    ASSERT_TRUE(
+        make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
 
@@ -49,16 +50,20 @@ class PolicyWorkerTest : public ::testing::Test {
     return options;
   }
 
-  static std::unique_ptr<PolicyWorker> make(const PolicyOptions& options, std::unique_ptr<Communicator> communicator = make_single_communicator()) {
+  static std::unique_ptr<PolicyWorker> make(
+      const PolicyOptions& options,
+      std::unique_ptr<Communicator> communicator = make_single_communicator()) {
     auto worker = PolicyWorker::create(options, std::move(communicator));
     EXPECT_TRUE(worker.ok()) << worker.status().to_string();
     return std::move(*worker);
   }
 
   // Prompts of the toy task with their tasks; prompt i's seed is i.
-  static PromptBatch prompts(std::span<const std::int64_t> rows, std::vector<RewardTask>* tasks = nullptr) {
+  static PromptBatch prompts(std::span<const std::int64_t> rows,
+                             std::vector<RewardTask>* tasks = nullptr) {
     static const Tokenizer tokenizer = *Tokenizer::load(folder_);
-    static const Dataset data = make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
+    static const Dataset data =
+        make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
     const auto builder = PromptBuilder::create(tokenizer, {});
     PromptBatch batch;
     for (const std::int64_t row : rows) {
@@ -66,16 +71,19 @@ class PolicyWorkerTest : public ::testing::Test {
       EXPECT_TRUE(ids.ok()) << ids.status().to_string();
       batch.ids.append(*ids);
       batch.seeds.push_back(static_cast<std::uint64_t>(row));
-      if (tasks != nullptr) tasks->push_back({"toy", data.row(row).ground_truth, data.row(row).where});
+      if (tasks != nullptr)
+        tasks->push_back({"toy", data.row(row).ground_truth, data.row(row).where});
     }
     return batch;
   }
 
   static RewardWorker reward() {
-    return *RewardWorker::create(*Config::load({std::nullopt, {"reward.rule=letters"}}), folder_, 1, {.threads = 1});
+    return *RewardWorker::create(*Config::load({std::nullopt, {"reward.rule=letters"}}), folder_, 1,
+                                 {.threads = 1});
   }
 
-  // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their weights' checksums and summed metrics.
+  // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their
+  // weights' checksums and summed metrics.
   struct StepResult {
     std::vector<std::uint64_t> checksums;
     std::vector<float> weights;
@@ -90,13 +98,15 @@ class PolicyWorkerTest : public ::testing::Test {
     std::vector<std::unique_ptr<PolicyWorker>> workers(static_cast<std::size_t>(ranks));
     const auto each = [&](const std::function<void(std::size_t)>& body) {
       std::vector<std::thread> threads;
-      for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, static_cast<std::size_t>(rank));
+      for (int rank = 0; rank < ranks; ++rank)
+        threads.emplace_back(body, static_cast<std::size_t>(rank));
       for (std::thread& thread : threads) thread.join();
     };
     std::vector<std::vector<float>> advantages(static_cast<std::size_t>(ranks));
     std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {
-      auto group = make_gloo_communicator(rendezvous, {.rank = static_cast<int>(rank), .size = ranks, .host = "127.0.0.1"});
+      auto group = make_gloo_communicator(
+          rendezvous, {.rank = static_cast<int>(rank), .size = ranks, .host = "127.0.0.1"});
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       workers[rank] = make(options, std::move(*group));
       std::vector<RewardTask> tasks;
@@ -106,7 +116,8 @@ class PolicyWorkerTest : public ::testing::Test {
       const auto scores = reward().score(batches[rank], tasks);
       ASSERT_TRUE(scores.ok());
       std::vector<float> values(scores->scores.begin(), scores->scores.end());
-      std::vector<std::int64_t> groups(batches[rank].prompt_of.begin(), batches[rank].prompt_of.end());
+      std::vector<std::int64_t> groups(batches[rank].prompt_of.begin(),
+                                       batches[rank].prompt_of.end());
       advantages[rank] = grpo_advantages(values, groups);
       lengths[rank] = summarize(batches[rank]).response_tokens;
     });
@@ -114,7 +125,8 @@ class PolicyWorkerTest : public ::testing::Test {
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {
-      const auto report = workers[rank]->update(batches[rank], {}, {advantages[rank], plan[rank], 1e-2});
+      const auto report =
+          workers[rank]->update(batches[rank], {}, {advantages[rank], plan[rank], 1e-2});
       ASSERT_TRUE(report.ok()) << report.status().to_string();
       metrics[rank] = *report;
       EXPECT_TRUE(workers[rank]->check_weights().ok());
@@ -122,12 +134,14 @@ class PolicyWorkerTest : public ::testing::Test {
     for (std::size_t rank = 0; rank < metrics.size(); ++rank) {
       for (const auto& [name, value] : metrics[rank]) result.metrics[name] += value;
       result.checksums.push_back(workers[rank]->weights_checksum());
-      result.responses.insert(result.responses.end(), batches[rank].responses.values.begin(), batches[rank].responses.values.end());
+      result.responses.insert(result.responses.end(), batches[rank].responses.values.begin(),
+                              batches[rank].responses.values.end());
     }
     const at::Tensor& arena = workers[0]->learner().model().parameters().arena();
     const std::span<const float> moments = workers[0]->learner().optimizer_state().front().values;
     result.moments.assign(moments.begin(), moments.end());
-    result.weights.assign(arena.const_data_ptr<float>(), arena.const_data_ptr<float>() + arena.numel());
+    result.weights.assign(arena.const_data_ptr<float>(),
+                          arena.const_data_ptr<float>() + arena.numel());
     return result;
   }
 
@@ -142,14 +156,17 @@ TEST_F(PolicyWorkerTest, LogprobsOfTheEngineAreTheTrainersToTheBit) {
   const auto logprobs = worker->logprobs(*batch);
   ASSERT_TRUE(logprobs.ok()) << logprobs.status().to_string();
   ASSERT_EQ(logprobs->size(), batch->logprobs.size());
-  EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)),
+            0);
 }
 
-// Angles that depend on a length go by what a sample might have reached, for the trainer and the reference too, though most stop earlier.
+// Angles that depend on a length go by what a sample might have reached, for the trainer and the
+// reference too, though most stop earlier.
 TEST_F(PolicyWorkerTest, TheBitsAreTheSameWhereAnglesDependOnTheLength) {
   const fs::path stretched = folder_ / "stretched";
   fs::create_directories(stretched);
-  ASSERT_TRUE(make_toy_model(stretched, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  ASSERT_TRUE(
+      make_toy_model(stretched, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
   nlohmann::json config;
   std::ifstream(stretched / "config.json") >> config;
   config["max_position_embeddings"] = 8;
@@ -163,7 +180,8 @@ TEST_F(PolicyWorkerTest, TheBitsAreTheSameWhereAnglesDependOnTheLength) {
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   EXPECT_GT(std::count(batch->stopped.begin(), batch->stopped.end(), 1), 0);
   EXPECT_EQ(*worker->logprobs(*batch), batch->logprobs);
-  const auto reference = ReferenceWorker::create({.model = stretched, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {}});
+  const auto reference = ReferenceWorker::create(
+      {.model = stretched, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {}});
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   EXPECT_EQ((*reference)->score(*batch)->logprobs, batch->logprobs);
   batch->lengths_max.clear();
@@ -189,20 +207,23 @@ TEST_F(PolicyWorkerTest, TellsOfEachResponseWhileOthersAreDrawn) {
   for (int round = 0; round < 2; ++round) {  // requests have other numbers the second time
     std::vector<std::vector<std::vector<std::int32_t>>> told(3);
     int calls = 0;
-    const auto batch = worker->generate(prompts(std::vector<std::int64_t>{3, 4, 5}), false, [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
-      ++calls;
-      ASSERT_EQ(static_cast<std::int64_t>(prompt_of.size()), responses.rows());
-      for (std::size_t i = 0; i < prompt_of.size(); ++i) {
-        const auto row = responses.row(static_cast<std::int64_t>(i));
-        told.at(static_cast<std::size_t>(prompt_of[i])).emplace_back(row.begin(), row.end());
-      }
-    });
+    const auto batch = worker->generate(
+        prompts(std::vector<std::int64_t>{3, 4, 5}), false,
+        [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
+          ++calls;
+          ASSERT_EQ(static_cast<std::int64_t>(prompt_of.size()), responses.rows());
+          for (std::size_t i = 0; i < prompt_of.size(); ++i) {
+            const auto row = responses.row(static_cast<std::int64_t>(i));
+            told.at(static_cast<std::size_t>(prompt_of[i])).emplace_back(row.begin(), row.end());
+          }
+        });
     ASSERT_TRUE(batch.ok()) << batch.status().to_string();
     EXPECT_GT(calls, 1) << "all at the end";
     std::vector<std::vector<std::vector<std::int32_t>>> drawn(3);
     for (std::int64_t sample = 0; sample < batch->samples(); ++sample) {
       const auto row = batch->responses.row(sample);
-      drawn[static_cast<std::size_t>(batch->prompt_of[static_cast<std::size_t>(sample)])].emplace_back(row.begin(), row.end());
+      drawn[static_cast<std::size_t>(batch->prompt_of[static_cast<std::size_t>(sample)])]
+          .emplace_back(row.begin(), row.end());
     }
     for (std::size_t prompt = 0; prompt < 3; ++prompt) {
       std::sort(drawn[prompt].begin(), drawn[prompt].end());
@@ -236,14 +257,17 @@ TEST_F(PolicyWorkerTest, ProbingTheVarianceDoesNotChangeTheStep) {
   const StepResult one = step(1, probing);
   const StepResult two = step(2, probing);
   EXPECT_EQ(one.checksums, step(1, options()).checksums);
-  for (const char* name : {"variance_proxy/expected_a_squared", "variance_proxy/expected_w", "variance_proxy/proxy2_total_power"}) {
+  for (const char* name : {"variance_proxy/expected_a_squared", "variance_proxy/expected_w",
+                           "variance_proxy/proxy2_total_power"}) {
     EXPECT_GT(one.metrics.at(name), 0.0) << name;
     EXPECT_NEAR(two.metrics.at(name), one.metrics.at(name), 1e-4 * one.metrics.at(name)) << name;
   }
   EXPECT_GT(one.metrics.at("perf/mfu/actor"), 0.0);
 }
 
-TEST_F(PolicyWorkerTest, TheSameRunGivesTheSameBits) { EXPECT_EQ(step(2, options()).checksums, step(2, options()).checksums); }
+TEST_F(PolicyWorkerTest, TheSameRunGivesTheSameBits) {
+  EXPECT_EQ(step(2, options()).checksums, step(2, options()).checksums);
+}
 
 TEST_F(PolicyWorkerTest, LayersComputedAgainGiveTheSameBits) {
   PolicyOptions recompute = options();
@@ -262,7 +286,8 @@ TEST_F(PolicyWorkerTest, InBf16AStepIsNearThatInFp32) {
   EXPECT_GT(rounded.metrics.at("training/rollout_probs_diff_mean"), 0.0);
   EXPECT_LT(rounded.metrics.at("training/rollout_probs_diff_mean"), 0.01);
   EXPECT_FALSE(exact.metrics.contains("training/rollout_probs_diff_mean"));
-  EXPECT_NEAR(rounded.metrics.at("actor/grad_norm"), exact.metrics.at("actor/grad_norm"), 0.05 * exact.metrics.at("actor/grad_norm"));
+  EXPECT_NEAR(rounded.metrics.at("actor/grad_norm"), exact.metrics.at("actor/grad_norm"),
+              0.05 * exact.metrics.at("actor/grad_norm"));
 }
 
 TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
@@ -273,17 +298,27 @@ TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
   const StepResult a = step(1, whole);
   const StepResult b = step(1, single);
   EXPECT_NEAR(a.metrics.at("actor/pg_loss"), b.metrics.at("actor/pg_loss"), 1e-6);
-  EXPECT_NEAR(a.metrics.at("actor/grad_norm"), b.metrics.at("actor/grad_norm"), 1e-4 * a.metrics.at("actor/grad_norm"));
+  EXPECT_NEAR(a.metrics.at("actor/grad_norm"), b.metrics.at("actor/grad_norm"),
+              1e-4 * a.metrics.at("actor/grad_norm"));
 }
 
 // The gradients of both mini-batches are in SGD's momentum, whatever the step was cut into.
 TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers) {
-  for (const auto& [loss, mode] : {std::pair(PolicyLossMode::kVanilla, AggregationMode::kTokenMean), {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSum},
-                                   {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSumNorm}, {PolicyLossMode::kGspo, AggregationMode::kSeqMeanTokenMean},
-                                   {PolicyLossMode::kCispo, AggregationMode::kTokenMean}, {PolicyLossMode::kGeoMean, AggregationMode::kTokenMean},
-                                   {PolicyLossMode::kClipCov, AggregationMode::kTokenMean}, {PolicyLossMode::kKlCov, AggregationMode::kTokenMean}}) {
+  for (const auto& [loss, mode] :
+       {std::pair(PolicyLossMode::kVanilla, AggregationMode::kTokenMean),
+        {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSum},
+        {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSumNorm},
+        {PolicyLossMode::kGspo, AggregationMode::kSeqMeanTokenMean},
+        {PolicyLossMode::kCispo, AggregationMode::kTokenMean},
+        {PolicyLossMode::kGeoMean, AggregationMode::kTokenMean},
+        {PolicyLossMode::kClipCov, AggregationMode::kTokenMean},
+        {PolicyLossMode::kKlCov, AggregationMode::kTokenMean}}) {
     PolicyOptions how = options();
-    how.objective.covariance = {.clip_ratio = 0.1, .clip_lower = 0.0, .clip_upper = 5.0, .kl_ratio = 0.1, .kl_coefficient = 1.0};
+    how.objective.covariance = {.clip_ratio = 0.1,
+                                .clip_lower = 0.0,
+                                .clip_upper = 5.0,
+                                .kl_ratio = 0.1,
+                                .kl_coefficient = 1.0};
     how.objective.mode = loss;
     how.learner.optimizer = OptimizerKind::kSgd;
     how.learner.sgd.momentum = 0.9F;
@@ -292,7 +327,8 @@ TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers)
     how.objective.entropy_coefficient = 0.01;
     how.micro_batch = {};
     const StepResult whole = step(1, how);
-    for (const auto& [ranks, samples_max] : {std::pair(1, 1), std::pair(1, 5), std::pair(2, 0), std::pair(2, 3)}) {
+    for (const auto& [ranks, samples_max] :
+         {std::pair(1, 1), std::pair(1, 5), std::pair(2, 0), std::pair(2, 3)}) {
       how.micro_batch.samples_max = samples_max;
       const StepResult cut = step(ranks, how);
       double difference = 0.0;
@@ -302,7 +338,8 @@ TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers)
         size += std::pow(double{whole.moments[i]}, 2);
       }
       EXPECT_GT(size, 0.0);
-      EXPECT_LE(std::sqrt(difference / size), 1e-6) << to_string(mode) << ": " << ranks << " workers, " << samples_max << " samples at once";
+      EXPECT_LE(std::sqrt(difference / size), 1e-6)
+          << to_string(mode) << ": " << ranks << " workers, " << samples_max << " samples at once";
     }
   }
 }
@@ -325,7 +362,8 @@ TEST_F(PolicyWorkerTest, KlToTheReferenceIsZeroAtTheStartAndGrows) {
   PolicyOptions with_kl = options();
   with_kl.objective.use_kl_loss = true;
   const auto worker = make(with_kl);
-  const auto reference = ReferenceWorker::create({.model = folder_, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {}});
+  const auto reference = ReferenceWorker::create(
+      {.model = folder_, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {}});
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   for (int round = 0; round < 2; ++round) {
     const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1}), false);
@@ -370,7 +408,8 @@ TEST_F(PolicyWorkerTest, SavedAndLoadedItContinuesWithTheSameBits) {
   EXPECT_EQ(through->weights_checksum(), resumed->weights_checksum());
 }
 
-// The second copy is taken in the memory of the first, while the worker has learned more; what is written is of when it was taken.
+// The second copy is taken in the memory of the first, while the worker has learned more; what is
+// written is of when it was taken.
 TEST_F(PolicyWorkerTest, WhatIsWrittenIsWhatWasTaken) {
   const auto worker = make(options());
   const auto train = [&](std::int64_t row) {
@@ -379,7 +418,8 @@ TEST_F(PolicyWorkerTest, WhatIsWrittenIsWhatWasTaken) {
     ASSERT_TRUE(worker->update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, tokens, 4}}, 1e-2}).ok());
   };
   SnapshotSlot slot;
-  EXPECT_EQ(slot.write(*worker, folder_ / "nothing").status().code(), runtime::ErrorCode::kInternal);
+  EXPECT_EQ(slot.write(*worker, folder_ / "nothing").status().code(),
+            runtime::ErrorCode::kInternal);
   for (const std::int64_t round : {0, 1, 2}) {
     train(2 * round);
     const std::uint64_t taken = worker->weights_checksum();
@@ -389,12 +429,19 @@ TEST_F(PolicyWorkerTest, WhatIsWrittenIsWhatWasTaken) {
     const fs::path folder = folder_ / ("taken" + std::to_string(round));
     const auto files = slot.write(*worker, folder);
     ASSERT_TRUE(files.ok()) << files.status().to_string();
-    EXPECT_EQ(slot.write(*worker, folder).status().code(), runtime::ErrorCode::kInternal) << "it was written";
+    EXPECT_EQ(slot.write(*worker, folder).status().code(), runtime::ErrorCode::kInternal)
+        << "it was written";
     const auto again = make(options());
     ASSERT_TRUE(again->load(folder).ok());
     EXPECT_EQ(again->weights_checksum(), taken);
     const auto batch = again->generate(prompts(std::vector<std::int64_t>{2 * round + 1}), false);
-    ASSERT_TRUE(again->update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, static_cast<std::int64_t>(batch->responses.values.size()), 4}}, 1e-2}).ok());
+    ASSERT_TRUE(
+        again
+            ->update(*batch, {},
+                     {{1, -1, 1, -1},
+                      {{0, 4, static_cast<std::int64_t>(batch->responses.values.size()), 4}},
+                      1e-2})
+            .ok());
     EXPECT_EQ(again->weights_checksum(), later) << "its optimizer's state is of then, too";
   }
 }
@@ -404,7 +451,8 @@ TEST_F(PolicyWorkerTest, ANonFiniteGradientIsSkipped) {
   const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
   const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
   const std::uint64_t before = worker->weights_checksum();
-  const auto metrics = worker->update(*batch, {}, {{std::nanf(""), 1, 1, 1}, {{0, 4, tokens, 4}}, 1e-2});
+  const auto metrics =
+      worker->update(*batch, {}, {{std::nanf(""), 1, 1, 1}, {{0, 4, tokens, 4}}, 1e-2});
   ASSERT_TRUE(metrics.ok());
   EXPECT_EQ(metrics->at("actor/skipped_updates"), 1.0);
   EXPECT_EQ(worker->weights_checksum(), before);
@@ -413,14 +461,18 @@ TEST_F(PolicyWorkerTest, ANonFiniteGradientIsSkipped) {
 TEST_F(PolicyWorkerTest, RefusesPlansThatDoNotFit) {
   const auto worker = make(options());
   const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
-  EXPECT_EQ(worker->update(*batch, {}, {{1, 1}, {{0, 2, 4, 2}}, 1e-2}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(worker->update(*batch, {}, {{1, 1, 1, 1}, {{0, 5, 4, 5}}, 1e-2}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(*batch, {}, {{1, 1}, {{0, 2, 4, 2}}, 1e-2}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(*batch, {}, {{1, 1, 1, 1}, {{0, 5, 4, 5}}, 1e-2}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
   PromptBatch unseeded = prompts(std::vector<std::int64_t>{0});
   unseeded.seeds.clear();
-  EXPECT_EQ(worker->generate(unseeded, false).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->generate(unseeded, false).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
 }
 
-// The value head's gradient reaches the backbone in the policy's own step: with no advantage to follow, the weights below the head move all the same.
+// The value head's gradient reaches the backbone in the policy's own step: with no advantage to
+// follow, the weights below the head move all the same.
 TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   PolicyOptions shared = options();
   shared.critic = SharedCriticOptions{};
@@ -431,7 +483,9 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
   const std::vector<double> scores{1, 0, 1, 0, 1, 0, 1, 0};
   const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
-  const auto embedding = [&] { return worker->learner().model().parameters().view("model.embed_tokens.weight").clone(); };
+  const auto embedding = [&] {
+    return worker->learner().model().parameters().view("model.embed_tokens.weight").clone();
+  };
   const auto logprobs_before = worker->logprobs(*batch);
   const at::Tensor before = embedding();
   double first = 0.0;
@@ -442,7 +496,8 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
     const EstimateSummary summary = summarize(*estimates);
     EXPECT_EQ(summary.values.count, static_cast<double>(tokens));
     std::fill(estimates->advantages.begin(), estimates->advantages.end(), 0.0F);
-    const auto metrics = worker->update(*batch, {}, {{}, {{0, 8, tokens, 8}}, 3e-3, {}, false}, *estimates);
+    const auto metrics =
+        worker->update(*batch, {}, {{}, {{0, 8, tokens, 8}}, 3e-3, {}, false}, *estimates);
     ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
     EXPECT_EQ(metrics->at("actor/pg_loss"), 0.0);
     if (round == 0) {
@@ -454,7 +509,8 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   EXPECT_LT(last, 0.5 * first);
   EXPECT_NE(*worker->logprobs(*batch), *logprobs_before);
 
-  EXPECT_FALSE(worker->update(*batch, {}, {{1, 1, 1, 1, 1, 1, 1, 1}, {{0, 8, tokens, 8}}, 1e-2}).ok());  // a critic's estimates are missing
+  EXPECT_FALSE(worker->update(*batch, {}, {{1, 1, 1, 1, 1, 1, 1, 1}, {{0, 8, tokens, 8}}, 1e-2})
+                   .ok());  // a critic's estimates are missing
   EXPECT_FALSE(make(options())->estimate(*batch, {}, {scores}).ok());
 }
 
@@ -467,7 +523,8 @@ TEST_F(PolicyWorkerTest, WhileTheCriticWarmsUpThePolicyHasNoLoss) {
   const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
   const auto estimates = worker->estimate(*batch, {}, {std::vector<double>{1, 0, 1, 0}});
   ASSERT_TRUE(estimates.ok());
-  const auto metrics = worker->update(*batch, {}, {{}, {{0, 4, tokens, 4}}, 1e-3, {}, true}, *estimates);
+  const auto metrics =
+      worker->update(*batch, {}, {{}, {{0, 4, tokens, 4}}, 1e-3, {}, true}, *estimates);
   ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
   EXPECT_FALSE(metrics->contains("actor/pg_loss"));
   EXPECT_GT(metrics->at("critic/vf_loss"), 0.0);
@@ -481,7 +538,8 @@ TEST_F(PolicyWorkerTest, AnAdapterIsTrainedInPlaceOfTheWeights) {
     ASSERT_TRUE(batch.ok()) << batch.status().to_string();
     const auto logprobs = worker.logprobs(*batch);  // through the adapter on both sides
     ASSERT_TRUE(logprobs.ok());
-    EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
+    EXPECT_EQ(
+        std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
     const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
     ASSERT_TRUE(worker.update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, tokens, 4}}, 1e-2}).ok());
   };

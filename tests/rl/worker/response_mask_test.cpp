@@ -1,4 +1,5 @@
-// Samples with tokens in between that a tool or a user wrote: they are read, and nothing of them is learned.
+// Samples with tokens in between that a tool or a user wrote: they are read, and nothing of them is
+// learned.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ class ResponseMaskTest : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = fs::temp_directory_path() / ("starling-mask-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+    ASSERT_TRUE(
+        make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
 
@@ -40,7 +42,8 @@ class ResponseMaskTest : public ::testing::Test {
     return std::move(*worker);
   }
 
-  // Two answers to one prompt: one in two turns with three tokens of a tool between them, one in a single turn.
+  // Two answers to one prompt: one in two turns with three tokens of a tool between them, one in a
+  // single turn.
   static RolloutBatch batch() {
     RolloutBatch batch;
     batch.prompts.append(std::vector<std::int32_t>{2, 7, 8, 9, 1, 3});
@@ -81,7 +84,8 @@ TEST_F(ResponseMaskTest, ATokenInBetweenIsReadByThoseBehindIt) {
   EXPECT_NE((*before)[3], (*after)[3]);
 }
 
-// PPO's loss by hand, as verl writes it over padded rows with a mask: ratio clipped, a mean over the tokens of the mask.
+// PPO's loss by hand, as verl writes it over padded rows with a mask: ratio clipped, a mean over
+// the tokens of the mask.
 TEST_F(ResponseMaskTest, TheLossIsVerlsOverTheMask) {
   PolicyOptions settings = options();
   settings.learner.adamw.weight_decay = 0.0F;
@@ -96,7 +100,8 @@ TEST_F(ResponseMaskTest, TheLossIsVerlsOverTheMask) {
     const double ratio = std::exp(double{(*now)[i]} - double{samples.logprobs[i]});
     const double low = 1 - settings.objective.clip.low, high = 1 + settings.objective.clip.high;
     double loss = std::max(-advantage * ratio, -advantage * std::clamp(ratio, low, high));
-    if (advantage < 0 && settings.objective.clip.dual) loss = std::min(loss, -advantage * *settings.objective.clip.dual);
+    if (advantage < 0 && settings.objective.clip.dual)
+      loss = std::min(loss, -advantage * *settings.objective.clip.dual);
     sum += loss;
   }
   const std::vector<std::vector<std::int64_t>> learned{summarize(samples).learned_tokens};
@@ -121,13 +126,19 @@ TEST_F(ResponseMaskTest, AMaskOfOnesIsNoMask) {
     const auto worker = make(options());
     const RolloutBatch& used = masked ? ones : samples;
     const std::vector<std::vector<std::int64_t>> learned{summarize(used).learned_tokens};
-    ASSERT_TRUE(worker->update(used, {}, {{1.0F, -1.0F}, plan_mini_batches(shard_prompts(1, 1, 1), 2, learned)[0], 1e-2}).ok());
+    ASSERT_TRUE(
+        worker
+            ->update(
+                used, {},
+                {{1.0F, -1.0F}, plan_mini_batches(shard_prompts(1, 1, 1), 2, learned)[0], 1e-2})
+            .ok());
     sums[masked ? 1 : 0] = worker->weights_checksum();
   }
   EXPECT_EQ(sums[0], sums[1]);
 }
 
-// verl's recursion skips what the mask leaves out: value and advantage of the learned token behind are carried over it.
+// verl's recursion skips what the mask leaves out: value and advantage of the learned token behind
+// are carried over it.
 TEST_F(ResponseMaskTest, AdvantagesPassOverTheTokensInBetween) {
   const RolloutBatch samples = batch();
   const std::vector<float> values{0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
@@ -136,7 +147,8 @@ TEST_F(ResponseMaskTest, AdvantagesPassOverTheTokensInBetween) {
   const auto estimates = estimate_tokens(samples, values, {}, {.scores = {2.0, -1.0}}, options);
   ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
   ASSERT_EQ(estimates->advantages.size(), 8U);
-  const auto verl = [&](std::vector<double> padded_values, std::vector<double> rewards, std::vector<int> mask) {
+  const auto verl = [&](std::vector<double> padded_values, std::vector<double> rewards,
+                        std::vector<int> mask) {
     double next = 0, last = 0;
     std::vector<double> reversed;
     for (std::size_t t = mask.size(); t-- > 0;) {
@@ -148,21 +160,29 @@ TEST_F(ResponseMaskTest, AdvantagesPassOverTheTokensInBetween) {
     }
     return std::vector<double>(reversed.rbegin(), reversed.rend());
   };
-  const std::vector<double> first = verl({0.1, 0.2, 0.3, 9, 9, 9, 0.4, 0.5}, {0, 0, 0, 0, 0, 0, 0, 2}, {1, 1, 1, 0, 0, 0, 1, 1});
+  const std::vector<double> first =
+      verl({0.1, 0.2, 0.3, 9, 9, 9, 0.4, 0.5}, {0, 0, 0, 0, 0, 0, 0, 2}, {1, 1, 1, 0, 0, 0, 1, 1});
   const std::vector<double> second = verl({0.6, 0.7, 0.8}, {0, 0, -1}, {1, 1, 1});
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(estimates->advantages[i], first[i], 1e-5) << i;
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(estimates->advantages[5 + i], second[i], 1e-5) << i;
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(estimates->advantages[5 + i], second[i], 1e-5) << i;
 }
 
 TEST_F(ResponseMaskTest, AReferencesPenaltyIsOverTheLearnedTokens) {
-  auto reference = ReferenceWorker::create({.model = folder_, .adapter = {}, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {.estimator = KlEstimator::kK1}});
+  auto reference = ReferenceWorker::create({.model = folder_,
+                                            .adapter = {},
+                                            .threads = 1,
+                                            .temperature = 1.0F,
+                                            .micro_batch = {},
+                                            .penalty = {.estimator = KlEstimator::kK1}});
   ASSERT_TRUE(reference.ok());
   const RolloutBatch samples = batch();
   const auto scores = (*reference)->score(samples);
   ASSERT_TRUE(scores.ok());
   ASSERT_EQ(scores->logprobs.size(), samples.logprobs.size());
   double sum = 0.0;
-  for (std::size_t i = 0; i < 5; ++i) sum += double{samples.logprobs[i]} - double{scores->logprobs[i]};
+  for (std::size_t i = 0; i < 5; ++i)
+    sum += double{samples.logprobs[i]} - double{scores->logprobs[i]};
   EXPECT_NEAR(scores->kl_penalties[0], sum, 1e-4);
 }
 

@@ -1,4 +1,5 @@
-// Reward models: transformers' numbers, whatever a conversation stands beside, and conversations written by the reward model's own template.
+// Reward models: transformers' numbers, whatever a conversation stands beside, and conversations
+// written by the reward model's own template.
 #include "rl/worker/reward_model.h"
 
 #include <gtest/gtest.h>
@@ -44,12 +45,15 @@ void write_classifier(const json& reference, const fs::path& folder) {
   const bool of_tokens = reference["task"] == "token";
   const fs::path base = testing::fixtures() / "models" / reference["model"].get<std::string>();
   const auto labels = static_cast<std::int64_t>(reference["weight"].size());
-  const ModelConfig config = with_task(*ModelConfig::load(base), of_tokens ? ModelTask::kTokenClassification : ModelTask::kSequenceClassification, labels);
+  const ModelConfig config = with_task(
+      *ModelConfig::load(base),
+      of_tokens ? ModelTask::kTokenClassification : ModelTask::kSequenceClassification, labels);
   const auto model = Transformer::load(config, base, /*head_seed=*/1);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   const auto fill = [&](const std::string& name, const json& values) {
     const std::vector<float> flat = flatten(values);
-    const at::Tensor view = (*model)->parameters().view(reference["head"].get<std::string>() + name);
+    const at::Tensor view =
+        (*model)->parameters().view(reference["head"].get<std::string>() + name);
     ASSERT_EQ(view.numel(), static_cast<std::int64_t>(flat.size()));
     std::copy(flat.begin(), flat.end(), view.mutable_data_ptr<float>());
   };
@@ -60,22 +64,31 @@ void write_classifier(const json& reference, const fs::path& folder) {
 }
 
 // A classifier of random weights over the toy vocabulary.
-void write_toy_classifier(const fs::path& folder, ModelTask task = ModelTask::kSequenceClassification) {
-  ASSERT_TRUE(make_toy_model(folder, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
-  const auto model = Transformer::load(with_task(*ModelConfig::load(folder), task), folder, /*head_seed=*/5);
+void write_toy_classifier(const fs::path& folder,
+                          ModelTask task = ModelTask::kSequenceClassification) {
+  ASSERT_TRUE(
+      make_toy_model(folder, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+  const auto model =
+      Transformer::load(with_task(*ModelConfig::load(folder), task), folder, /*head_seed=*/5);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   ASSERT_TRUE(save_model_folder((*model)->config(), (*model)->parameters(), folder).ok());
   write_tokenizer(folder);
 }
 
 ScoreRequest request(const json& prompt, const std::string& response) {
-  return {.data_source = "x", .response = response, .ground_truth = "", .extra_info = "", .where = "t:1", .prompt = prompt.dump()};
+  return {.data_source = "x",
+          .response = response,
+          .ground_truth = "",
+          .extra_info = "",
+          .where = "t:1",
+          .prompt = prompt.dump()};
 }
 
 TEST(RewardModel, GivesTransformersNumberWhateverItStandsBeside) {
   for (const char* name : {"llama_sequence", "qwen2_sequence", "gpt2_token"}) {
     SCOPED_TRACE(name);
-    const json reference = testing::read_json(fs::path(STARLING_SOURCE_DIR "/tests/fixtures/heads") / (std::string(name) + ".json"));
+    const json reference = testing::read_json(
+        fs::path(STARLING_SOURCE_DIR "/tests/fixtures/heads") / (std::string(name) + ".json"));
     ASSERT_TRUE(reference.is_object());
     support::TemporaryFolder folder;
     ASSERT_NO_FATAL_FAILURE(write_classifier(reference, folder.path()));
@@ -102,9 +115,15 @@ TEST(RewardModel, WritesChatsByItsOwnTemplate) {
   const json chat = {{{"role", "user"}, {"content", "ab"}}};
   const auto without = RewardModelText::load(folder.path());
   ASSERT_TRUE(without.ok()) << without.status().to_string();
-  EXPECT_NE(without->ids(request(chat, "c")).status().message().find("no chat template: put a chat_template.jinja"), std::string::npos);
+  EXPECT_NE(without->ids(request(chat, "c"))
+                .status()
+                .message()
+                .find("no chat template: put a chat_template.jinja"),
+            std::string::npos);
 
-  std::ofstream(folder.path() / "chat_template.jinja") << "{% for m in messages %}{{ m.content }}{{ ' ' if m.role == 'user' else eos_token }}{% endfor %}{% if add_generation_prompt %}z{% endif %}";
+  std::ofstream(folder.path() / "chat_template.jinja")
+      << "{% for m in messages %}{{ m.content }}{{ ' ' if m.role == 'user' else eos_token }}{% "
+         "endfor %}{% if add_generation_prompt %}z{% endif %}";
   const auto text = RewardModelText::load(folder.path());
   const Tokenizer tokenizer = *Tokenizer::load(folder.path());
   const auto written = text->ids(request(chat, "c"));
@@ -127,16 +146,20 @@ TEST(RewardModel, ReadsABeginningOnceWhetherTheTemplateWritesItOrTheTokenizer) {
     auto tokenizer = json::parse(toy_tokenizer_json());
     const std::string begin = tokenizer["added_tokens"][0]["content"];
     if (tokenizer_adds) {
-      tokenizer["post_processor"] = {{"type", "TemplateProcessing"},
-                                     {"single", {{{"SpecialToken", {{"id", begin}, {"type_id", 0}}}}, {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
-                                     {"pair", json::array()},
-                                     {"special_tokens", {{begin, {{"id", begin}, {"ids", {0}}, {"tokens", {begin}}}}}}};
+      tokenizer["post_processor"] = {
+          {"type", "TemplateProcessing"},
+          {"single",
+           {{{"SpecialToken", {{"id", begin}, {"type_id", 0}}}},
+            {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+          {"pair", json::array()},
+          {"special_tokens", {{begin, {{"id", begin}, {"ids", {0}}, {"tokens", {begin}}}}}}};
     }
     std::ofstream(folder.path() / "tokenizer.json") << tokenizer.dump();
     auto config = json::parse(toy_tokenizer_config_json());
     config["bos_token"] = begin;
     std::ofstream(folder.path() / "tokenizer_config.json") << config.dump();
-    std::ofstream(folder.path() / "chat_template.jinja") << "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
+    std::ofstream(folder.path() / "chat_template.jinja")
+        << "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
     const auto text = RewardModelText::load(folder.path());
     ASSERT_TRUE(text.ok()) << text.status().to_string();
     const auto ids = text->ids(request(chat, "c"));
@@ -151,19 +174,26 @@ TEST(RewardModel, WhatItCannotReadHasNoScore) {
   ASSERT_NO_FATAL_FAILURE(write_toy_classifier(folder.path(), ModelTask::kTokenClassification));
   const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, true);
   ASSERT_TRUE(scorer.ok()) << scorer.status().to_string();
-  const std::vector<ScoreRequest> requests{request("ab", std::string(100, 'a')), request("ab", "c"), request(json::array({{{"role", "user"}}}), "c")};
+  const std::vector<ScoreRequest> requests{request("ab", std::string(100, 'a')), request("ab", "c"),
+                                           request(json::array({{{"role", "user"}}}), "c")};
   const auto batch = (*scorer)->score(requests);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  EXPECT_NE(batch->scores[0].message.find("the conversation has 103 tokens, and the reward model reads from 1 to 64"), std::string::npos) << batch->scores[0].message;
+  EXPECT_NE(batch->scores[0].message.find(
+                "the conversation has 103 tokens, and the reward model reads from 1 to 64"),
+            std::string::npos)
+      << batch->scores[0].message;
   EXPECT_TRUE(batch->scores[1].ok());
   EXPECT_FALSE(batch->scores[2].ok());
   EXPECT_EQ(batch->counts.errors, 2);
-  EXPECT_EQ((*scorer)->score(std::vector<ScoreRequest>{requests[1]})->scores[0].value, batch->scores[1].value);
+  EXPECT_EQ((*scorer)->score(std::vector<ScoreRequest>{requests[1]})->scores[0].value,
+            batch->scores[1].value);
 }
 
 TEST(RewardModel, AModelWithoutAHeadIsNone) {
   support::TemporaryFolder folder;
-  ASSERT_TRUE(make_toy_model(folder.path(), {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+  ASSERT_TRUE(
+      make_toy_model(folder.path(), {.layers = 1, .hidden_size = 32, .intermediate_size = 32})
+          .ok());
   const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);
   ASSERT_FALSE(scorer.ok());
   EXPECT_NE(scorer.status().message().find("this is no reward model"), std::string::npos);
@@ -172,7 +202,11 @@ TEST(RewardModel, AModelWithoutAHeadIsNone) {
   const auto unstarted = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);
   ASSERT_TRUE(unstarted.ok()) << unstarted.status().to_string();
   EXPECT_TRUE((*unstarted)->check_row(request("ab", "")).ok());
-  EXPECT_NE((*unstarted)->check_row(request(json::array({{{"role", "user"}, {"content", "a"}}}), "")).message().find("chat_template.jinja"), std::string::npos);
+  EXPECT_NE((*unstarted)
+                ->check_row(request(json::array({{{"role", "user"}, {"content", "a"}}}), ""))
+                .message()
+                .find("chat_template.jinja"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class RewardWorkerTest : public ::testing::Test {
   }
 
   RewardWorker worker(const std::string& rule) const {
-    auto reward = RewardFunction::from_config(*Config::load({std::nullopt, {"reward.rule=" + rule}}), 1, true);
+    auto reward = RewardFunction::from_config(
+        *Config::load({std::nullopt, {"reward.rule=" + rule}}), 1, true);
     EXPECT_TRUE(reward.ok()) << reward.status().to_string();
     return RewardWorker(tokenizer_, std::move(*reward));
   }
@@ -47,8 +48,10 @@ TEST_F(RewardWorkerTest, ShowsTheFirstSamplesAsText) {
   ASSERT_TRUE(texts.ok());
   ASSERT_EQ(texts->size(), 1u);
   const SampleText& text = texts->front();
-  EXPECT_EQ(std::tie(text.prompt, text.response, text.ground_truth, text.score), std::make_tuple("sort ba", "ab", "ab", 1.0));
-  EXPECT_EQ(text.tokens, (std::vector<std::string>{"a", "b", ""})) << "the end of the sequence says nothing";
+  EXPECT_EQ(std::tie(text.prompt, text.response, text.ground_truth, text.score),
+            std::make_tuple("sort ba", "ab", "ab", 1.0));
+  EXPECT_EQ(text.tokens, (std::vector<std::string>{"a", "b", ""}))
+      << "the end of the sequence says nothing";
   EXPECT_EQ(text.logprobs.size(), text.tokens.size());
 }
 
@@ -64,7 +67,8 @@ TEST_F(RewardWorkerTest, RefusesTasksThatDoNotFit) {
   EXPECT_EQ(worker.score(batch({"ab"}), {}).status().code(), runtime::ErrorCode::kInvalidArgument);
   RolloutBatch broken = batch({"ab"});
   broken.prompt_of = {7};
-  EXPECT_EQ(worker.score(broken, {{"toy", "ab", "toy:1", ""}}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker.score(broken, {{"toy", "ab", "toy:1", ""}}).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

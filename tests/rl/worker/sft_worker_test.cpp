@@ -22,7 +22,8 @@ class SftWorkerTest : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = fs::temp_directory_path() / ("starling-sft-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+    ASSERT_TRUE(
+        make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
 
@@ -36,13 +37,16 @@ class SftWorkerTest : public ::testing::Test {
     return options;
   }
 
-  static std::unique_ptr<SftWorker> make(const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator = make_single_communicator()) {
+  static std::unique_ptr<SftWorker> make(
+      const SftWorkerOptions& options,
+      std::unique_ptr<Communicator> communicator = make_single_communicator()) {
     auto worker = SftWorker::create(options, std::move(communicator));
     EXPECT_TRUE(worker.ok()) << worker.status().to_string();
     return std::move(*worker);
   }
 
-  // Rows of different lengths with two learned stretches each, as two turns have; row i is the same in every batch.
+  // Rows of different lengths with two learned stretches each, as two turns have; row i is the same
+  // in every batch.
   static SupervisedBatch batch(std::int64_t first, std::int64_t last) {
     SupervisedBatch made;
     for (std::int64_t row = first; row < last; ++row) {
@@ -71,17 +75,21 @@ class SftWorkerTest : public ::testing::Test {
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         std::unique_ptr<Communicator> group = make_single_communicator();
-        if (ranks > 1) group = std::move(*make_gloo_communicator(rendezvous, {.rank = rank, .size = ranks, .host = "127.0.0.1"}));
+        if (ranks > 1)
+          group = std::move(*make_gloo_communicator(
+              rendezvous, {.rank = rank, .size = ranks, .host = "127.0.0.1"}));
         const auto worker = make(options, std::move(group));
         const at::Tensor before = worker->learner().model().parameters().arena().clone();
-        const auto report = worker->update(batch(rows * rank / ranks, rows * (rank + 1) / ranks), total, 1e-2);
+        const auto report =
+            worker->update(batch(rows * rank / ranks, rows * (rank + 1) / ranks), total, 1e-2);
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         metrics[static_cast<std::size_t>(rank)] = *report;
         if (rank != 0) return;
         const std::vector<OptimizerState> state = worker->learner().optimizer_state();
         result.gradient.assign(state.front().values.begin(), state.front().values.end());
         const at::Tensor moved = worker->learner().model().parameters().arena().sub(before);
-        result.moved.assign(moved.const_data_ptr<float>(), moved.const_data_ptr<float>() + moved.numel());
+        result.moved.assign(moved.const_data_ptr<float>(),
+                            moved.const_data_ptr<float>() + moved.numel());
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -107,23 +115,30 @@ class SftWorkerTest : public ::testing::Test {
 
 TEST_F(SftWorkerTest, TheGradientDependsOnNeitherMicroBatchesNorWorkers) {
   const StepResult whole = step(7, 1, options());
-  for (const auto& [ranks, limits] : {std::pair(1, MicroBatchLimits{.samples_max = 1}), {1, {.tokens_max = 20}}, {2, {}}, {3, {.samples_max = 2}}}) {
+  for (const auto& [ranks, limits] : {std::pair(1, MicroBatchLimits{.samples_max = 1}),
+                                      {1, {.tokens_max = 20}},
+                                      {2, {}},
+                                      {3, {.samples_max = 2}}}) {
     SftWorkerOptions cut = options();
     cut.micro_batch = limits;
     const StepResult other = step(7, ranks, cut);
-    EXPECT_LE(distance(whole.gradient, other.gradient), 1e-6) << ranks << " workers, " << limits.samples_max << " rows, " << limits.tokens_max << " tokens";
+    EXPECT_LE(distance(whole.gradient, other.gradient), 1e-6)
+        << ranks << " workers, " << limits.samples_max << " rows, " << limits.tokens_max
+        << " tokens";
     EXPECT_NEAR(whole.metrics.at("train/loss"), other.metrics.at("train/loss"), 1e-6);
     EXPECT_NEAR(whole.metrics.at("train/grad_norm"), other.metrics.at("train/grad_norm"), 1e-5);
   }
 }
 
-// What is clipped is the gradient of all workers' rows together, and what is told is its norm before.
+// What is clipped is the gradient of all workers' rows together, and what is told is its norm
+// before.
 TEST_F(SftWorkerTest, AGradientAboveTheLimitIsScaledDownToIt) {
   for (const int ranks : {1, 2}) {
     const StepResult whole = step(7, ranks, options());
     const double norm = whole.metrics.at("train/grad_norm");
     for (const double share : {0.25, 4.0}) {
-      SCOPED_TRACE(std::to_string(ranks) + " workers, a limit of " + std::to_string(share) + " norms");
+      SCOPED_TRACE(std::to_string(ranks) + " workers, a limit of " + std::to_string(share) +
+                   " norms");
       SftWorkerOptions limited = options();
       limited.learner.grad_norm_max = share * norm;
       const StepResult clipped = step(7, ranks, limited);
@@ -152,13 +167,15 @@ TEST_F(SftWorkerTest, PackedRowsDoNotSeeEachOther) {
   EXPECT_EQ(packed.targets.size(), 20u);
 }
 
-// Masking: what is not learned is read and not predicted. The sum over the stretches of two turns is that of each turn alone.
+// Masking: what is not learned is read and not predicted. The sum over the stretches of two turns
+// is that of each turn alone.
 TEST_F(SftWorkerTest, OnlyLearnedTokensCountAndTurnsAddUp) {
   const auto worker = make(options());
   const SupervisedBatch both = batch(3, 4);
   SupervisedBatch first = both;
   SupervisedBatch last = both;
-  for (std::size_t i = 0; i < both.learned.values.size(); ++i) (i < 5 ? last : first).learned.values[i] = 0;
+  for (std::size_t i = 0; i < both.learned.values.size(); ++i)
+    (i < 5 ? last : first).learned.values[i] = 0;
   const double sum = worker->evaluate(first)->loss + worker->evaluate(last)->loss;
   EXPECT_NEAR(worker->evaluate(both)->loss, sum, 1e-5);
   // The first turn does not know what follows it; the last one does know what came before.
@@ -174,17 +191,20 @@ TEST_F(SftWorkerTest, ARowWithNothingToLearnChangesNothing) {
   SupervisedBatch extended = batch(0, 2);
   SupervisedBatch idle = batch(2, 3);
   std::fill(idle.learned.values.begin(), idle.learned.values.end(), 0);
-  extended.append({.ids = {idle.ids.values.begin(), idle.ids.values.end()}, .learned = {idle.learned.values.begin(), idle.learned.values.end()}});
+  extended.append({.ids = {idle.ids.values.begin(), idle.ids.values.end()},
+                   .learned = {idle.learned.values.begin(), idle.learned.values.end()}});
   const auto worker = make(options());
   EXPECT_EQ(worker->evaluate(extended)->tokens, 8);
   SftWorkerOptions single = options();
   single.micro_batch.samples_max = 1;  // one pass has no target at all
   const auto learned = make(single)->update(extended, 8, 1e-2);
   ASSERT_TRUE(learned.ok()) << learned.status().to_string();
-  EXPECT_NEAR(learned->at("train/loss"), make(single)->update(batch(0, 2), 8, 1e-2)->at("train/loss"), 1e-6);
+  EXPECT_NEAR(learned->at("train/loss"),
+              make(single)->update(batch(0, 2), 8, 1e-2)->at("train/loss"), 1e-6);
 }
 
-// Distillation: with weight 0 it is the step without a teacher, and with the teacher's own weights there is nothing to learn from it.
+// Distillation: with weight 0 it is the step without a teacher, and with the teacher's own weights
+// there is nothing to learn from it.
 TEST_F(SftWorkerTest, ATeacherOfWeightZeroChangesNothing) {
   SftWorkerOptions distilled = options();
   distilled.teacher = TeacherOptions{.model = folder_, .loss = {.temperature = 2.0, .weight = 0.0}};
@@ -199,13 +219,17 @@ TEST_F(SftWorkerTest, ATeacherOfWeightZeroChangesNothing) {
 
 TEST_F(SftWorkerTest, TheDistilledGradientDependsOnNeitherMicroBatchesNorWorkers) {
   const fs::path teacher = folder_ / "teacher";
-  ASSERT_TRUE(make_toy_model(teacher, {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7}).ok());
+  ASSERT_TRUE(
+      make_toy_model(teacher, {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7})
+          .ok());
   for (const std::int64_t top_k : {0, 5}) {
     SftWorkerOptions distilled = options();
-    distilled.teacher = TeacherOptions{.model = teacher, .loss = {.temperature = 2.0, .weight = 0.7, .top_k = top_k}};
+    distilled.teacher = TeacherOptions{.model = teacher,
+                                       .loss = {.temperature = 2.0, .weight = 0.7, .top_k = top_k}};
     const StepResult whole = step(7, 1, distilled);
     EXPECT_GT(whole.metrics.at("train/kl"), 0.01);
-    EXPECT_NEAR(whole.metrics.at("train/loss"), 0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
+    EXPECT_NEAR(whole.metrics.at("train/loss"),
+                0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
     distilled.micro_batch.samples_max = 2;
     EXPECT_LE(distance(whole.gradient, step(7, 2, distilled).gradient), 1e-6) << top_k;
   }
@@ -219,7 +243,8 @@ TEST_F(SftWorkerTest, BatchesThatCannotBeAreRefused) {
   wrong = batch(0, 1);
   wrong.learned.values.pop_back();
   EXPECT_EQ(worker->evaluate(wrong).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(worker->update(batch(0, 1), 0, 1e-2).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(batch(0, 1), 0, 1e-2).status().code(),
+            runtime::ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Actors for the tests of a call's way: its limits of time, its order, what it is told of others' ends.
+// Actors for the tests of a call's way: its limits of time, its order, what it is told of others'
+// ends.
 #pragma once
 
 #include <mutex>
@@ -34,7 +35,9 @@ class Timed {
   }
 
  private:
-  static std::int64_t left_ms(const CallContext& call) { return std::chrono::duration_cast<std::chrono::milliseconds>(call.remaining()).count(); }
+  static std::int64_t left_ms(const CallContext& call) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(call.remaining()).count();
+  }
   Runtime& runtime_;
 };
 
@@ -58,7 +61,8 @@ class Sequence {
   std::vector<int> seen_;
 };
 
-/// Calls a Sequence twice, first with an argument that takes its time. Returns the order in which they ran.
+/// Calls a Sequence twice, first with an argument that takes its time. Returns the order in which
+/// they ran.
 class TwoCalls {
  public:
   explicit TwoCalls(Runtime& runtime) : runtime_(runtime) {}
@@ -89,9 +93,10 @@ class Sentry {
     if (!child.ok()) return child.status();
     watch_ = runtime_.watch(*child, [this](const ActorEvent& event) {
       std::lock_guard lock(mutex_);
-      seen_.push_back(event.kind == ActorEvent::Kind::kDead      ? "dead: " + event.death().message()
-                      : event.kind == ActorEvent::Kind::kAlive ? "alive"
-                                                               : "restarting: " + event.state.death.text);
+      seen_.push_back(event.kind == ActorEvent::Kind::kDead ? "dead: " + event.death().message()
+                      : event.kind == ActorEvent::Kind::kAlive
+                          ? "alive"
+                          : "restarting: " + event.state.death.text);
     });
     return *child;
   }
@@ -99,7 +104,9 @@ class Sentry {
     std::lock_guard lock(mutex_);
     return seen_;
   }
-  Result<ActorDeath> wait_for_end(ActorHandle<Patient> other) { return runtime_.get(runtime_.when_dead(other), std::chrono::seconds(20)); }
+  Result<ActorDeath> wait_for_end(ActorHandle<Patient> other) {
+    return runtime_.get(runtime_.when_dead(other), std::chrono::seconds(20));
+  }
 
  private:
   Runtime& runtime_;
@@ -109,7 +116,9 @@ class Sentry {
 };
 
 inline void register_call_actors(Runtime& rt) {
-  rt.register_actor<Timed>("Timed", method(&Timed::hurried, {.timeout = std::chrono::milliseconds(300)}), &Timed::calm, &Timed::inner, &Timed::hurry_named);
+  rt.register_actor<Timed>("Timed",
+                           method(&Timed::hurried, {.timeout = std::chrono::milliseconds(300)}),
+                           &Timed::calm, &Timed::inner, &Timed::hurry_named);
   rt.register_actor<Sleeper>("Sleeper", &Sleeper::awake);
   rt.register_actor<Sequence>("Sequence", &Sequence::add, &Sequence::seen, &Sequence::pause);
   rt.register_actor<TwoCalls>("TwoCalls", &TwoCalls::through, &TwoCalls::through_name);

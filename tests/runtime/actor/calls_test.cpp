@@ -18,7 +18,8 @@ TEST_F(CallsTest, AMethodsRegisteredTimeoutHoldsWhateverTheCallerSays) {
   EXPECT_GT(get(actor.call(&Timed::hurried, 0)), 0);
   EXPECT_GT(get(actor.call(&Timed::calm, 0)), 1'000'000) << "the other methods have their hour";
   const auto start = std::chrono::steady_clock::now();
-  expect_failure(rt_->get(actor.call(CallOptions{.timeout = 1h}, &Timed::hurried, 20'000)).status(), ErrorCode::kDeadlineExceeded, {"hurried", "300 ms"});
+  expect_failure(rt_->get(actor.call(CallOptions{.timeout = 1h}, &Timed::hurried, 20'000)).status(),
+                 ErrorCode::kDeadlineExceeded, {"hurried", "300 ms"});
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
 }
 
@@ -27,10 +28,13 @@ TEST_F(CallsTest, TheTightestLimitHolds) {
   options.method_timeouts = {{"calm", 200ms}, {"hurried", 10min}};
   auto actor = make<Timed>(options);
   EXPECT_LE(get(actor.call(&Timed::calm, 0)), 200);
-  EXPECT_LE(get(actor.call(&Timed::hurried, 0)), 300) << "the class's limit is tighter than the actor's";
+  EXPECT_LE(get(actor.call(&Timed::hurried, 0)), 300)
+      << "the class's limit is tighter than the actor's";
   EXPECT_LE(get(actor.call(CallOptions{.timeout = 100ms}, &Timed::calm, 0)), 100);
-  expect_failure(rt_->get(actor.call(CallOptions{.timeout = 50ms}, &Timed::calm, 20'000)).status(), ErrorCode::kDeadlineExceeded, {"calm", "50 ms"});
-  expect_failure(rt_->get(actor.call(&Timed::calm, 20'000)).status(), ErrorCode::kDeadlineExceeded, {"calm", "200 ms"});
+  expect_failure(rt_->get(actor.call(CallOptions{.timeout = 50ms}, &Timed::calm, 20'000)).status(),
+                 ErrorCode::kDeadlineExceeded, {"calm", "50 ms"});
+  expect_failure(rt_->get(actor.call(&Timed::calm, 20'000)).status(), ErrorCode::kDeadlineExceeded,
+                 {"calm", "200 ms"});
 }
 
 TEST_F(CallsTest, AnActorsLimitsHoldForCallersThatFindIt) {
@@ -38,8 +42,10 @@ TEST_F(CallsTest, AnActorsLimitsHoldForCallersThatFindIt) {
   options.method_timeouts = {{"calm", 200ms}};
   auto actor = make<Timed>(options);
   auto other = make<Timed>();
-  expect_failure(rt_->get(other.call(&Timed::hurry_named, "timed", 20'000)).status(), ErrorCode::kDeadlineExceeded, {"calm", "200 ms"});
-  EXPECT_LE(get(other.call(&Timed::inner, actor, false)), 200) << "and for those who are given a handle";
+  expect_failure(rt_->get(other.call(&Timed::hurry_named, "timed", 20'000)).status(),
+                 ErrorCode::kDeadlineExceeded, {"calm", "200 ms"});
+  EXPECT_LE(get(other.call(&Timed::inner, actor, false)), 200)
+      << "and for those who are given a handle";
 }
 
 TEST_F(CallsTest, ACallHandsItsTimeOnWhenAskedTo) {
@@ -50,15 +56,18 @@ TEST_F(CallsTest, ACallHandsItsTimeOnWhenAskedTo) {
   CallOptions past;
   for (const Deadline until : {std::chrono::steady_clock::now() - 1s, Deadline::min()}) {
     past.until = until;
-    expect_failure(rt_->get(inner.call(past, &Timed::calm, 0)).status(), ErrorCode::kDeadlineExceeded, {"calm"});
+    expect_failure(rt_->get(inner.call(past, &Timed::calm, 0)).status(),
+                   ErrorCode::kDeadlineExceeded, {"calm"});
   }
-  expect_failure(rt_->get(inner.call(CallOptions{.timeout = -5s}, &Timed::calm, 0)).status(), ErrorCode::kDeadlineExceeded, {"calm"});
+  expect_failure(rt_->get(inner.call(CallOptions{.timeout = -5s}, &Timed::calm, 0)).status(),
+                 ErrorCode::kDeadlineExceeded, {"calm"});
 }
 
 TEST_F(CallsTest, TimeoutsOfMethodsThatAreNoneAreRefused) {
   ActorOptions options;
   options.method_timeouts = {{"clam", 200ms}};
-  expect_failure(rt_->spawn<Timed>(options).status(), ErrorCode::kInvalidArgument, {"Timed", "clam"});
+  expect_failure(rt_->spawn<Timed>(options).status(), ErrorCode::kInvalidArgument,
+                 {"Timed", "clam"});
   options.method_timeouts = {{"calm", 0ms}};
   expect_failure(rt_->spawn<Timed>(options).status(), ErrorCode::kInvalidArgument, {"calm"});
 }
@@ -79,7 +88,9 @@ TEST_F(CallsTest, OutOfOrderACallWhoseArgumentsAreThereOvertakes) {
   auto first = target.call(&Sequence::add, late);
   std::vector<ObjectRef<int>> others;
   for (int i = 0; i < 100; ++i) others.push_back(target.call(&Sequence::add, i));
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(get(others[static_cast<std::size_t>(i)]), i + 1) << "among themselves they keep their order";
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(get(others[static_cast<std::size_t>(i)]), i + 1)
+        << "among themselves they keep their order";
   EXPECT_FALSE(first.is_ready());
   EXPECT_EQ(get(first), 101);
 }
@@ -101,7 +112,8 @@ TEST_F(CallsTest, OutOfOrderCallsThatWaitEndWithTheirTimeTheirCancellationAndThe
   auto timed = target.call(CallOptions{.timeout = 100ms}, &Sequence::add, late);
   auto cancelled = target.call(&Sequence::add, late);
   auto orphaned = target.call(&Sequence::add, late);
-  expect_failure(rt_->get(timed).status(), ErrorCode::kDeadlineExceeded, {"add", "100 ms", "argument"});
+  expect_failure(rt_->get(timed).status(), ErrorCode::kDeadlineExceeded,
+                 {"add", "100 ms", "argument"});
   ASSERT_TRUE(rt_->cancel(cancelled).ok());
   expect_failure(rt_->get(cancelled).status(), ErrorCode::kCancelled, {"before it was sent"});
   ASSERT_TRUE(rt_->kill(target).ok());
@@ -115,11 +127,14 @@ TEST_F(CallsTest, TerminateDoesNotOvertakeItsCallersCalls) {
     auto actor = make<Sequence>();
     const ActorHandle<Sequence> copy = actor;
     std::vector<ObjectRef<int>> calls;
-    for (int i = 0; i < 200; ++i) calls.push_back((i % 2 ? actor : copy).call(&Sequence::add, i));  // the connection is only being made
+    for (int i = 0; i < 200; ++i)
+      calls.push_back(
+          (i % 2 ? actor : copy).call(&Sequence::add, i));  // the connection is only being made
     const Status ended = rt_->terminate(actor);
     ASSERT_TRUE(ended.ok()) << ended.to_string();
     for (int i = 0; i < 200; ++i) ASSERT_EQ(get(calls[static_cast<std::size_t>(i)]), i + 1);
-    expect_failure(rt_->get(copy.call(&Sequence::add, 1)).status(), ErrorCode::kActorDied, {"terminated"});
+    expect_failure(rt_->get(copy.call(&Sequence::add, 1)).status(), ErrorCode::kActorDied,
+                   {"terminated"});
   }
 }
 
@@ -138,7 +153,8 @@ TEST_F(CallsTest, SeveralMayTerminateAnActorAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 4; ++i) ending.emplace_back([&] { EXPECT_TRUE(rt_->terminate(actor).ok()); });
   for (std::thread& thread : ending) thread.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "none of them waits for its own deadline";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s)
+      << "none of them waits for its own deadline";
   EXPECT_TRUE(rt_->get(paused).ok());
 }
 
@@ -162,7 +178,8 @@ TEST_F(CallsTest, AnActorWatchesItsChild) {
   const auto seen = [&] { return get(sentry.call(&Sentry::seen)); };
   ASSERT_EQ(::kill(get(child.call(&Patient::pid)), SIGKILL), 0);
   ASSERT_TRUE(eventually([&] { return seen().size() == 2; }));
-  auto second = get(sentry.call(&Sentry::raise, 0));  // replaces the watch: the first child is not told of any more
+  auto second = get(sentry.call(&Sentry::raise,
+                                0));  // replaces the watch: the first child is not told of any more
   ASSERT_TRUE(rt_->kill(child).ok());
   ASSERT_EQ(::kill(second.pid(), SIGKILL), 0);
   ASSERT_TRUE(eventually([&] { return seen().size() == 3; }));
@@ -183,7 +200,8 @@ TEST_F(CallsTest, AnEndCanBeAwaitedLikeAResult) {
   EXPECT_FALSE(end.is_ready()) << "it runs again";
   EXPECT_EQ(rt_->get(end, 10ms).status().code(), ErrorCode::kDeadlineExceeded);
   ASSERT_EQ(::kill(get(actor.call(&Patient::pid)), SIGKILL), 0);
-  for (const auto& death : {rt_->get(end, 20s), rt_->get(elsewhere, 20s), rt_->get(rt_->when_dead(actor), 20s)}) {
+  for (const auto& death :
+       {rt_->get(end, 20s), rt_->get(elsewhere, 20s), rt_->get(rt_->when_dead(actor), 20s)}) {
     ASSERT_TRUE(death.ok()) << death.status().to_string();
     expect_failure(death->status, ErrorCode::kActorDied, {"Patient", "SIGKILL"});
     EXPECT_EQ(death->signal, SIGKILL);
@@ -203,7 +221,8 @@ TEST_F(CallsTest, AForcedCancelRestartsTheActorByItsPolicy) {
   ASSERT_TRUE(rt_->cancel(stuck, CancelMode::kForce).ok());
   expect_failure(rt_->get(stuck, 20s).status(), ErrorCode::kCancelled, {"block", "force"});
   EXPECT_EQ(get(retried), 1) << "sent again to the next incarnation";
-  expect_failure(rt_->get(lost, 20s).status(), ErrorCode::kActorDied, {"block", "SIGKILL", "being restarted"});
+  expect_failure(rt_->get(lost, 20s).status(), ErrorCode::kActorDied,
+                 {"block", "SIGKILL", "being restarted"});
   EXPECT_NE(get(actor.call(&Patient::pid)), first);
 }
 

@@ -42,8 +42,12 @@ class ClusterTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.value_or(ActorHandle<T>());
   }
-  ActorHandle<Counter> counter(int start = 0, const ActorOptions& options = {}) { return make<Counter>(options, start); }
-  ActorHandle<Broker> broker(const std::string& name, const ActorOptions& options = {}) { return make<Broker>(options, name); }
+  ActorHandle<Counter> counter(int start = 0, const ActorOptions& options = {}) {
+    return make<Counter>(options, start);
+  }
+  ActorHandle<Broker> broker(const std::string& name, const ActorOptions& options = {}) {
+    return make<Broker>(options, name);
+  }
   template <class T>
   T get(const ObjectRef<T>& ref) {
     Result<T> value = rt_->get(ref, 20s);
@@ -70,9 +74,12 @@ class ClusterTest : public testing::Test {
   std::unique_ptr<Runtime> rt_;
 };
 
-inline void expect_failure(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
+inline void expect_failure(const Status& status, ErrorCode code,
+                           const std::vector<std::string>& parts) {
   EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const std::string& part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
+  for (const std::string& part : parts)
+    EXPECT_NE(status.message().find(part), std::string::npos)
+        << part << " in: " << status.message();
 }
 
 }  // namespace runtime::test

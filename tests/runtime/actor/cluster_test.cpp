@@ -26,22 +26,32 @@ TEST_F(ClusterTest, StructsContainersAndTextTravel) {
 
 TEST_F(ClusterTest, FailuresOfMethodsArriveWithTheirText) {
   auto actor = counter();
-  expect_failure(rt_->get(actor.call(&Counter::fail, "the reason")), ErrorCode::kTaskFailed, {"Counter", "fail", "the reason"});
+  expect_failure(rt_->get(actor.call(&Counter::fail, "the reason")), ErrorCode::kTaskFailed,
+                 {"Counter", "fail", "the reason"});
   expect_failure(rt_->get(actor.call(&Counter::fail_oddly)), ErrorCode::kTaskFailed, {"Counter"});
-  expect_failure(rt_->get(actor.call(&Counter::throw_text, true)), ErrorCode::kTaskFailed, {"threw: plain words"});
-  expect_failure(rt_->get(actor.call(&Counter::throw_text, false)), ErrorCode::kTaskFailed, {"threw: words in a string"});
-  expect_failure(rt_->get(actor.call(&Counter::throw_status, "no more")), ErrorCode::kResourceExhausted, {"throw_status", "no more"});
-  expect_failure(rt_->get(actor.call(&Counter::throw_silence)), ErrorCode::kTaskFailed, {"does not say what"});
-  expect_failure(rt_->get(actor.call(&Counter::refuse, "full")), ErrorCode::kResourceExhausted, {"full"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_text, true)), ErrorCode::kTaskFailed,
+                 {"threw: plain words"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_text, false)), ErrorCode::kTaskFailed,
+                 {"threw: words in a string"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_status, "no more")),
+                 ErrorCode::kResourceExhausted, {"throw_status", "no more"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_silence)), ErrorCode::kTaskFailed,
+                 {"does not say what"});
+  expect_failure(rt_->get(actor.call(&Counter::refuse, "full")), ErrorCode::kResourceExhausted,
+                 {"full"});
   EXPECT_EQ(get(actor.call(&Counter::add, 1)), 1) << "the actor goes on after a failed call";
 }
 
 TEST_F(ClusterTest, ConstructorsCanFail) {
   EXPECT_EQ(get(rt_->spawn<Picky>({}, 3)->call(&Picky::value)), 3);
-  expect_failure(rt_->spawn<Picky>({}, -1).status(), ErrorCode::kInvalidArgument, {"-1 is below zero"});
-  expect_failure(rt_->spawn<Picky>({}, 0).status(), ErrorCode::kTaskFailed, {"not even refused politely"});
-  expect_failure(rt_->spawn<Picky>({}, 13).status(), ErrorCode::kTaskFailed, {"Picky", "create() has returned a null pointer"});
-  expect_failure(rt_->spawn<NeverRegistered>({}).status(), ErrorCode::kInvalidArgument, {"NeverRegistered", "register_actor"});
+  expect_failure(rt_->spawn<Picky>({}, -1).status(), ErrorCode::kInvalidArgument,
+                 {"-1 is below zero"});
+  expect_failure(rt_->spawn<Picky>({}, 0).status(), ErrorCode::kTaskFailed,
+                 {"not even refused politely"});
+  expect_failure(rt_->spawn<Picky>({}, 13).status(), ErrorCode::kTaskFailed,
+                 {"Picky", "create() has returned a null pointer"});
+  expect_failure(rt_->spawn<NeverRegistered>({}).status(), ErrorCode::kInvalidArgument,
+                 {"NeverRegistered", "register_actor"});
 }
 
 TEST_F(ClusterTest, KilledWorkerGivesActorDiedWithinASecond) {
@@ -54,16 +64,20 @@ TEST_F(ClusterTest, KilledWorkerGivesActorDiedWithinASecond) {
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
   Status status = rt_->get(pending).status();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
-  expect_failure(status, ErrorCode::kActorDied, {"Counter", actor.id().short_hex(), "SIGKILL", std::to_string(actor.pid())});
+  expect_failure(status, ErrorCode::kActorDied,
+                 {"Counter", actor.id().short_hex(), "SIGKILL", std::to_string(actor.pid())});
   expect_failure(rt_->get(waiting).status(), ErrorCode::kActorDied, {"SIGKILL"});
-  expect_failure(rt_->get(actor.call(&Counter::total)).status(), ErrorCode::kActorDied, {"SIGKILL"});
+  expect_failure(rt_->get(actor.call(&Counter::total)).status(), ErrorCode::kActorDied,
+                 {"SIGKILL"});
 }
 
 TEST_F(ClusterTest, CrashesCarryABacktrace) {
   auto actor = counter();
-  expect_failure(rt_->get(actor.call(&Counter::crash_here)), ErrorCode::kActorDied, {"SIGSEGV", "crash_here"});
+  expect_failure(rt_->get(actor.call(&Counter::crash_here)), ErrorCode::kActorDied,
+                 {"SIGSEGV", "crash_here"});
   auto other = counter();
-  expect_failure(rt_->get(other.call(&Counter::abort_here)), ErrorCode::kActorDied, {"SIGABRT", "abort_here"});
+  expect_failure(rt_->get(other.call(&Counter::abort_here)), ErrorCode::kActorDied,
+                 {"SIGABRT", "abort_here"});
 }
 
 TEST_F(ClusterTest, CallsEndAtTheirDeadline) {
@@ -76,7 +90,8 @@ TEST_F(ClusterTest, CallsEndAtTheirDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 900ms);
   EXPECT_EQ(get(actor.call(&Counter::total)), 0) << "a call whose time is up in line does not run";
   auto fast = actor.call(&Counter::sleep_ms, 500);
-  EXPECT_EQ(rt_->get(fast, 50ms).status().code(), ErrorCode::kDeadlineExceeded) << "get has a deadline of its own";
+  EXPECT_EQ(rt_->get(fast, 50ms).status().code(), ErrorCode::kDeadlineExceeded)
+      << "get has a deadline of its own";
   EXPECT_EQ(get(fast), 500);
 }
 
@@ -85,9 +100,11 @@ TEST_F(ClusterTest, NamedActors) {
   auto found = rt_->get_actor<Counter>("the one");
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   EXPECT_EQ(get(found->call(&Counter::total)), 5);
-  expect_failure(rt_->get_actor<Broker>("the one").status(), ErrorCode::kInvalidArgument, {"the one", "Counter", "Broker"});
+  expect_failure(rt_->get_actor<Broker>("the one").status(), ErrorCode::kInvalidArgument,
+                 {"the one", "Counter", "Broker"});
   expect_failure(rt_->get_actor<Counter>("nobody", 1s).status(), ErrorCode::kNotFound, {"nobody"});
-  expect_failure(rt_->spawn<Counter>({.name = "the one"}).status(), ErrorCode::kInvalidArgument, {"the one"});
+  expect_failure(rt_->spawn<Counter>({.name = "the one"}).status(), ErrorCode::kInvalidArgument,
+                 {"the one"});
   expect_failure(rt_->spawn<Counter>({.cpus = -1}).status(), ErrorCode::kInvalidArgument, {"CPU"});
   ASSERT_TRUE(rt_->kill(*found).ok());
   EXPECT_TRUE(rt_->spawn<Counter>({.name = "the one"}).ok()) << "the name is free again";
@@ -125,15 +142,18 @@ TEST_F(ClusterTest, ACallWhoseTimeIsUpInLineLetsTheNextOnesGo) {
   expect_failure(rt_->get(expired).status(), ErrorCode::kDeadlineExceeded, {"add"});
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(get(waits), 300);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s) << "it waited for the argument of a call that has ended";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s)
+      << "it waited for the argument of a call that has ended";
 }
 
 TEST_F(ClusterTest, FailedArgumentsFailTheCallThatNeedsThem) {
   auto actor = counter();
   auto picky = rt_->spawn<Member>({}, 1, "m");
   auto failed = picky->call(&Member::fail_on, 1);
-  expect_failure(rt_->get(actor.call(&Counter::add, failed)).status(), ErrorCode::kInvalidArgument, {"argument", "not with me"});
-  expect_failure(rt_->get(actor.call(&Counter::add, ObjectRef<int>())).status(), ErrorCode::kInvalidArgument, {"refers to nothing"});
+  expect_failure(rt_->get(actor.call(&Counter::add, failed)).status(), ErrorCode::kInvalidArgument,
+                 {"argument", "not with me"});
+  expect_failure(rt_->get(actor.call(&Counter::add, ObjectRef<int>())).status(),
+                 ErrorCode::kInvalidArgument, {"refers to nothing"});
 }
 
 TEST_F(ClusterTest, LargeResultsAreReadInPlace) {
@@ -151,7 +171,8 @@ TEST_F(ClusterTest, LargeResultsAreReadInPlace) {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t start = 0, end = 0;
     char flags[5] = {};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &start, &end, flags) == 3) inside = start <= address && address < end;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &start, &end, flags) == 3)
+      inside = start <= address && address < end;
     if (inside && flags[3] == 's') shared = true;
   }
   EXPECT_TRUE(shared);
@@ -214,7 +235,9 @@ TEST_F(ClusterTest, StoreIsEmptyAgainAfterObjectsAreDropped) {
 TEST_F(ClusterTest, WaitReturnsWhatIsThere) {
   auto fast = counter();
   auto slow = counter();
-  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 2000), fast.call(&Counter::sleep_ms, 1), fast.call(&Counter::sleep_ms, 2)};
+  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 2000),
+                                   fast.call(&Counter::sleep_ms, 1),
+                                   fast.call(&Counter::sleep_ms, 2)};
   auto two = rt_->wait(refs, 2, 1s);
   EXPECT_EQ(two.ready.size(), 2u);
   ASSERT_EQ(two.pending.size(), 1u);
@@ -228,10 +251,13 @@ TEST_F(ClusterTest, GroupsAreCalledAsOne) {
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   EXPECT_EQ(*rt_->gather(group->call(&Member::who)), (std::vector<std::string>{"m0", "m1", "m2"}));
   EXPECT_EQ(*rt_->gather(group->call(&Member::times, 10)), (std::vector<int>{0, 10, 20}));
-  EXPECT_EQ(*rt_->gather(group->call(&Member::times, split(std::vector<int>{1, 2, 3}))), (std::vector<int>{0, 2, 6}));
+  EXPECT_EQ(*rt_->gather(group->call(&Member::times, split(std::vector<int>{1, 2, 3}))),
+            (std::vector<int>{0, 2, 6}));
   EXPECT_EQ(*rt_->gather(group->slice(1, 2).call(&Member::times, 1)), (std::vector<int>{1, 2}));
-  expect_failure(rt_->gather(group->call(&Member::times, split(std::vector<int>{1}))).status(), ErrorCode::kInvalidArgument, {"split", "3"});
-  expect_failure(rt_->gather(group->call(&Member::fail_on, 1)).status(), ErrorCode::kInvalidArgument, {"rank 1", "not with me"});
+  expect_failure(rt_->gather(group->call(&Member::times, split(std::vector<int>{1}))).status(),
+                 ErrorCode::kInvalidArgument, {"split", "3"});
+  expect_failure(rt_->gather(group->call(&Member::fail_on, 1)).status(),
+                 ErrorCode::kInvalidArgument, {"rank 1", "not with me"});
   auto second = rt_->get_actor<Member>("team-1");
   ASSERT_TRUE(second.ok()) << second.status().to_string();
   EXPECT_EQ(get(second->call(&Member::who)), "m1");
@@ -267,7 +293,8 @@ TEST_F(ClusterTest, OutputOfWorkersArrivesWithAPrefix) {
   testing::internal::CaptureStdout();
   auto actor = counter();
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello from afar")).ok());
-  std::string text = "(Counter pid=" + std::to_string(actor.pid()) + ", node=" + rt_->node_id().short_hex() + ") hello from afar\n";
+  std::string text = "(Counter pid=" + std::to_string(actor.pid()) +
+                     ", node=" + rt_->node_id().short_hex() + ") hello from afar\n";
   rt_->stop();
   EXPECT_NE(testing::internal::GetCapturedStdout().find(text), std::string::npos);
 }

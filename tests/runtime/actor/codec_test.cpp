@@ -81,7 +81,8 @@ TEST(Codec, RoundTripsNumbers) {
 TEST(Codec, RoundTripsTextShortAndLong) {
   expect_round_trip(std::string());
   expect_round_trip(std::string("with a \0 zero", 13));
-  for (std::size_t size : {1ul, 127ul, 128ul, kLargeArrayBytes - 1, kLargeArrayBytes, kLargeArrayBytes + 1}) {
+  for (std::size_t size :
+       {1ul, 127ul, 128ul, kLargeArrayBytes - 1, kLargeArrayBytes, kLargeArrayBytes + 1}) {
     expect_round_trip(std::string(size, 'q'));
   }
 }
@@ -120,12 +121,14 @@ TEST(Codec, AlignsLargeArraysTo64SoThatTheyCanBeUsedInPlace) {
   std::vector<float> values(kLargeArrayBytes / sizeof(float) + 3);
   std::iota(values.begin(), values.end(), 0.0F);
   Buffer bytes = encoded(std::tuple(std::string("shifts what follows"), values));
-  Result<std::tuple<std::string, ArrayView<float>>> back = decoded<std::tuple<std::string, ArrayView<float>>>(bytes);
+  Result<std::tuple<std::string, ArrayView<float>>> back =
+      decoded<std::tuple<std::string, ArrayView<float>>>(bytes);
   ASSERT_TRUE(back.ok()) << back.status().to_string();
   const auto& view = std::get<1>(*back);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data()) % 64, 0u);
   EXPECT_GE(reinterpret_cast<const std::byte*>(view.data()), bytes.data());
-  EXPECT_LE(reinterpret_cast<const std::byte*>(view.data() + view.size()), bytes.data() + bytes.size());
+  EXPECT_LE(reinterpret_cast<const std::byte*>(view.data() + view.size()),
+            bytes.data() + bytes.size());
   EXPECT_EQ(view.to_vector(), values);
 }
 
@@ -167,7 +170,8 @@ TEST(Codec, RefusesCountsThatTheBytesCannotHold) {
   array.write(std::uint64_t{1} << 61);  // times eight overflows 64 bits
   EXPECT_FALSE(decoded<std::vector<double>>(array.to_buffer()).ok());
   EXPECT_FALSE(decoded<bool>(Buffer::copy_of(std::string_view("\x02", 1))).ok());
-  EXPECT_FALSE((decoded<std::variant<int, bool>>(Buffer::copy_of(std::string_view("\x02\x00", 2))).ok()));
+  EXPECT_FALSE(
+      (decoded<std::variant<int, bool>>(Buffer::copy_of(std::string_view("\x02\x00", 2))).ok()));
 }
 
 TEST(Codec, RefusesTooDeepNesting) {
@@ -187,7 +191,8 @@ TEST(Codec, RefusesReferencesOutsideOfTheTable) {
   encoder.write_length(3);
   Result<ObjectRef<int>> back = decoded<ObjectRef<int>>(encoder.to_buffer());
   ASSERT_FALSE(back.ok());
-  EXPECT_NE(back.status().message().find("reference 3"), std::string::npos) << back.status().message();
+  EXPECT_NE(back.status().message().find("reference 3"), std::string::npos)
+      << back.status().message();
 }
 
 TEST(Codec, RefsTravelAsIndicesIntoATable) {
@@ -208,7 +213,9 @@ TEST(Codec, RandomBytesNeverCrash) {
     for (char& byte : bytes) byte = static_cast<char>(random() % 4 == 0 ? random() : random() % 4);
     (void)decoded<Sample>(Buffer::copy_of(bytes)).ok();
     (void)decoded<std::vector<Tree>>(Buffer::copy_of(bytes)).ok();
-    (void)decoded<std::map<std::string, std::variant<int, std::vector<bool>>>>(Buffer::copy_of(bytes)).ok();
+    (void)decoded<std::map<std::string, std::variant<int, std::vector<bool>>>>(
+        Buffer::copy_of(bytes))
+        .ok();
   }
 }
 

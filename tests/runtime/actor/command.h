@@ -19,11 +19,12 @@
 namespace runtime::test {
 
 struct CommandResult {
-  int exit_code = -1;   // -1: died of a signal
-  std::string output;   // stdout and stderr
+  int exit_code = -1;  // -1: died of a signal
+  std::string output;  // stdout and stderr
 };
 
-/// A program that runs beside the test, with its output in a file. Killed at the latest when this goes.
+/// A program that runs beside the test, with its output in a file. Killed at the latest when this
+/// goes.
 class Command {
  public:
   explicit Command(std::vector<std::string> argv) {

@@ -10,7 +10,8 @@ namespace runtime::test {
 /// Its members have no lock: it is touched by one thread at a time.
 class Router {
  public:
-  Router(Runtime& runtime, ActorHandle<Patient> backend) : runtime_(runtime), backend_(std::move(backend)) {}
+  Router(Runtime& runtime, ActorHandle<Patient> backend)
+      : runtime_(runtime), backend_(std::move(backend)) {}
 
   /// Asks the backend, which answers with what it is given after so long.
   asio::awaitable<Result<int>> ask(int ms) {
@@ -73,9 +74,10 @@ class Router {
 };
 
 void register_coroutine_actors(Runtime& rt) {
-  rt.register_actor<Router>("Router", &Router::ask, &Router::held, &Router::nap, &Router::fail, &Router::late, &Router::release,
-                            method(&Router::peak, {.concurrency_group = "control"}), method(&Router::running, {.concurrency_group = "control"}),
-                            &Router::threads);
+  rt.register_actor<Router>(
+      "Router", &Router::ask, &Router::held, &Router::nap, &Router::fail, &Router::late,
+      &Router::release, method(&Router::peak, {.concurrency_group = "control"}),
+      method(&Router::running, {.concurrency_group = "control"}), &Router::threads);
 }
 
 namespace {
@@ -146,7 +148,8 @@ TEST_F(CoroutineTest, PlainMethodsRunWhileCoroutinesWait) {
 
 TEST_F(CoroutineTest, FailuresTravel) {
   auto actor = router(2);
-  expect_failure(rt_->get(actor.call(&Router::fail, "out of luck"), 10s).status(), ErrorCode::kTaskFailed, {"Router", "out of luck"});
+  expect_failure(rt_->get(actor.call(&Router::fail, "out of luck"), 10s).status(),
+                 ErrorCode::kTaskFailed, {"Router", "out of luck"});
   EXPECT_NE(get(actor.call(&Router::late, 1000)).find("deadline exceeded"), std::string::npos);
 }
 

@@ -1,14 +1,14 @@
 // Actors for the tests of how calls are executed.
 #pragma once
 
+#include <sched.h>
+#include <unistd.h>
 #include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <sched.h>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "runtime/runtime.h"
 
@@ -82,7 +82,9 @@ class Patient {
     return ms;
   }
   Result<long> time_left_ms(const CallContext& call) {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline() - std::chrono::steady_clock::now()).count();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline() -
+                                                                 std::chrono::steady_clock::now())
+        .count();
   }
   int started() const { return started_; }
   int interrupted() const { return interrupted_; }
@@ -94,11 +96,13 @@ class Patient {
 
 inline void register_execution_actors(Runtime& rt) {
   rt.register_actor<Busy>("Busy", &Busy::meet, method(&Busy::io, {.concurrency_group = "io"}),
-                          method("compute", &Busy::compute, {.concurrency_group = "compute"}), &Busy::work, &Busy::peak, &Busy::add,
+                          method("compute", &Busy::compute, {.concurrency_group = "compute"}),
+                          &Busy::work, &Busy::peak, &Busy::add,
                           method(&Busy::total, {.concurrency_group = "io"}), &Busy::cores);
-  rt.register_actor<Patient>("Patient", &Patient::wait, &Patient::ignore, &Patient::block, &Patient::time_left_ms,
-                             method(&Patient::started, {.concurrency_group = "ask"}),
-                             method(&Patient::interrupted, {.concurrency_group = "ask"}), &Patient::pid);
+  rt.register_actor<Patient>(
+      "Patient", &Patient::wait, &Patient::ignore, &Patient::block, &Patient::time_left_ms,
+      method(&Patient::started, {.concurrency_group = "ask"}),
+      method(&Patient::interrupted, {.concurrency_group = "ask"}), &Patient::pid);
 }
 
 }  // namespace runtime::test

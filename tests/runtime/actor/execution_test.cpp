@@ -22,8 +22,11 @@ TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
 }
 
 class ConcurrencyTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
-INSTANTIATE_TEST_SUITE_P(Isolations, ConcurrencyTest, testing::Values(Isolation::kProcess, Isolation::kShared),
-                         [](const auto& info) { return info.param == Isolation::kShared ? "Shared" : "Process"; });
+INSTANTIATE_TEST_SUITE_P(Isolations, ConcurrencyTest,
+                         testing::Values(Isolation::kProcess, Isolation::kShared),
+                         [](const auto& info) {
+                           return info.param == Isolation::kShared ? "Shared" : "Process";
+                         });
 
 TEST_P(ConcurrencyTest, MaxConcurrencyRunsThatManyAtOnce) {
   ActorOptions options;
@@ -65,7 +68,9 @@ TEST_F(ExecutionTest, GroupsDoNotWaitForEachOther) {
 }
 
 TEST_F(ExecutionTest, WrongConcurrencyIsExplained) {
-  const auto refused = [&](const ActorOptions& options) { return rt_->spawn<Busy>(options).status(); };
+  const auto refused = [&](const ActorOptions& options) {
+    return rt_->spawn<Busy>(options).status();
+  };
   ActorOptions none;
   none.max_concurrency = 0;
   expect_failure(refused(none), ErrorCode::kInvalidArgument, {"max_concurrency", "0"});
@@ -98,7 +103,8 @@ TEST_F(ExecutionTest, ACancelledCallInLineNeverRuns) {
   auto third = actor.call(&Patient::block, 1);
   ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 1; }));
   ASSERT_TRUE(rt_->cancel(second).ok());
-  expect_failure(rt_->get(second, 10s).status(), ErrorCode::kCancelled, {"Patient", "block", "before it ran"});
+  expect_failure(rt_->get(second, 10s).status(), ErrorCode::kCancelled,
+                 {"Patient", "block", "before it ran"});
   EXPECT_FALSE(first.is_ready()) << "it is answered at once";
   EXPECT_EQ(get(third), 1);
   EXPECT_EQ(get(actor.call(&Patient::started)), 2);
@@ -139,7 +145,8 @@ TEST_F(ExecutionTest, ACallIsToldOfItsDeadlineAndOfItsEnd) {
   EXPECT_LE(left, 5000);
   auto late = actor.call(CallOptions{.timeout = 300ms}, &Patient::wait, 60'000);
   expect_failure(rt_->get(late).status(), ErrorCode::kDeadlineExceeded, {"wait"});
-  EXPECT_TRUE(eventually([&] { return get(actor.call(&Patient::interrupted)) == 1; })) << "the method was told";
+  EXPECT_TRUE(eventually([&] { return get(actor.call(&Patient::interrupted)) == 1; }))
+      << "the method was told";
 }
 
 TEST_F(ExecutionTest, AForcedCancellationEndsTheProcess) {

@@ -1,4 +1,5 @@
-// A cluster whose head is killed, with and without the node beside it, and nodes that the cluster has given up: real processes, kill -9 and SIGSTOP.
+// A cluster whose head is killed, with and without the node beside it, and nodes that the cluster
+// has given up: real processes, kill -9 and SIGSTOP.
 #include <algorithm>
 #include <atomic>
 #include <fstream>
@@ -38,10 +39,13 @@ class HeadDeathTest : public ClusterTest {
   }
 
   void start_head(const std::string& port) {
-    head_ = std::make_unique<Command>(std::vector<std::string>{kStarling, "start", "--head", "--port", port, "--journal", (root_ / "journal").string(), "--num-cpus", "4", "--resources", R"({"head": 1})", "--block"});
+    head_ = std::make_unique<Command>(std::vector<std::string>{
+        kStarling, "start", "--head", "--port", port, "--journal", (root_ / "journal").string(),
+        "--num-cpus", "4", "--resources", R"({"head": 1})", "--block"});
   }
   std::unique_ptr<Command> start_node() {
-    return std::make_unique<Command>(std::vector<std::string>{kStarling, "start", "--address", address_, "--num-cpus", "4", "--block"});
+    return std::make_unique<Command>(std::vector<std::string>{
+        kStarling, "start", "--address", address_, "--num-cpus", "4", "--block"});
   }
   void connect() {
     static char name[] = "test_runtime_actor";
@@ -75,7 +79,9 @@ class HeadDeathTest : public ClusterTest {
       std::ifstream file(entry.path() / "cmdline", std::ios::binary);
       const std::string line((std::istreambuf_iterator<char>(file)), {});
       const std::string sessions = (root_ / "s").string();
-      if (line.find(std::string("\0head\0", 6)) != std::string::npos && line.find(sessions) != std::string::npos) found.push_back(std::stoi(entry.path().filename()));
+      if (line.find(std::string("\0head\0", 6)) != std::string::npos &&
+          line.find(sessions) != std::string::npos)
+        found.push_back(std::stoi(entry.path().filename()));
     }
     return found;
   }
@@ -132,32 +138,37 @@ TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
   stop = true;
   writer.join();
   EXPECT_GT(written, 10);
-  for (int i = 0; i < written; ++i) ASSERT_EQ(rt_->kv_get("key-" + std::to_string(i), 5s).value_or("nothing"), std::to_string(i));
+  for (int i = 0; i < written; ++i)
+    ASSERT_EQ(rt_->kv_get("key-" + std::to_string(i), 5s).value_or("nothing"), std::to_string(i));
 }
 
 TEST_F(HeadDeathTest, AHeadStartedOnTheJournalGoesOnWithTheCluster) {
   auto here = counter(1, {.name = "here", .node = rt_->node_id()});
-  auto there = counter(2, {.name = "there", .max_restarts = 1, .max_task_retries = 1, .resources = {{"head", 1}}});
+  auto there = counter(
+      2, {.name = "there", .max_restarts = 1, .max_task_retries = 1, .resources = {{"head", 1}}});
   ASSERT_TRUE(rt_->kv_put("key", "value").ok());
   EXPECT_EQ(get(here.call(&Counter::add, 1)), 2);
   head_->signal(SIGKILL);
   head_->wait();
   ASSERT_TRUE(eventually([&] { return heads().empty(); }));
   EXPECT_EQ(get(here.call(&Counter::add, 1)), 3) << "with its node and the head's gone";
-  auto waiting = std::async(std::launch::async, [&] { return rt_->spawn<Counter>({.name = "waited"}, 7); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return rt_->spawn<Counter>({.name = "waited"}, 7); });
   start_head(address_.substr(address_.rfind(':') + 1));
   ASSERT_NE(address_in(*head_), "") << head_->output();
   auto waited = waiting.get();
   ASSERT_TRUE(waited.ok()) << waited.status().to_string();
   EXPECT_EQ(get(waited->call(&Counter::total)), 7);
   EXPECT_EQ(*rt_->kv_get("key"), "value");
-  EXPECT_EQ(get(rt_->get_actor<Counter>("here")->call(&Counter::add, 1)), 4) << "the same incarnation";
+  EXPECT_EQ(get(rt_->get_actor<Counter>("here")->call(&Counter::add, 1)), 4)
+      << "the same incarnation";
   EXPECT_EQ(get(there.call(&Counter::total)), 2) << "made again on the new node of that machine";
   EXPECT_EQ(nodes().size(), 2u);
 }
 
 TEST_F(HeadDeathTest, TwoHeadsOnOneJournalAreRefused) {
-  Command second({kStarling, "start", "--head", "--port", "0", "--journal", (root_ / "journal").string(), "--block"});
+  Command second({kStarling, "start", "--head", "--port", "0", "--journal",
+                  (root_ / "journal").string(), "--block"});
   const CommandResult result = second.wait();
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_NE(result.output.find("journal"), std::string::npos) << result.output;
@@ -169,7 +180,8 @@ TEST_F(HeadDeathTest, ANodeThatWasGivenUpComesBackAsANewOne) {
   auto other = start_node();
   ASSERT_TRUE(eventually([&] { return nodes().size() == 3; })) << other->output();
   const std::vector<NodeInfo> all = nodes();
-  auto found = std::find_if(all.begin(), all.end(), [&](const NodeInfo& node) { return node.pid == other->pid(); });
+  auto found = std::find_if(all.begin(), all.end(),
+                            [&](const NodeInfo& node) { return node.pid == other->pid(); });
   ASSERT_NE(found, all.end());
   const NodeId old = found->node;
   const std::string old_address = found->address;
@@ -178,13 +190,19 @@ TEST_F(HeadDeathTest, ANodeThatWasGivenUpComesBackAsANewOne) {
   EXPECT_EQ(get(stays.call(&Counter::add, 1)), 21);
   const pid_t worker = stays.pid();
   other->signal(SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return nodes().size() == 2; }) || eventually([&] { return nodes().size() == 2; })) << "its lease has ended";
+  ASSERT_TRUE(eventually([&] { return nodes().size() == 2; }) ||
+              eventually([&] { return nodes().size() == 2; }))
+      << "its lease has ended";
   other->signal(SIGCONT);
   ASSERT_TRUE(eventually([&] { return nodes().size() == 3; })) << other->output();
-  EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "what it ran when it was given up has ended";
+  EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }))
+      << "what it ran when it was given up has ended";
   const std::vector<NodeInfo> now = nodes();
-  EXPECT_EQ(std::count_if(now.begin(), now.end(), [&](const NodeInfo& node) { return node.node == old; }), 0);
-  auto again = std::find_if(now.begin(), now.end(), [&](const NodeInfo& node) { return node.pid == other->pid(); });
+  EXPECT_EQ(
+      std::count_if(now.begin(), now.end(), [&](const NodeInfo& node) { return node.node == old; }),
+      0);
+  auto again = std::find_if(now.begin(), now.end(),
+                            [&](const NodeInfo& node) { return node.pid == other->pid(); });
   ASSERT_NE(again, now.end()) << "the same process under another id";
   EXPECT_EQ(again->address, old_address);
   EXPECT_EQ(get(counter(3, {.node = again->node}).call(&Counter::total)), 3);

@@ -1,10 +1,10 @@
 // Actors for the tests of how actors begin, end and come back.
 #pragma once
 
+#include <unistd.h>
 #include <fstream>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "runtime/runtime.h"
 
@@ -41,7 +41,8 @@ class Parent {
  public:
   explicit Parent(Runtime& runtime) : runtime_(runtime) {}
   Result<ActorHandle<Phoenix>> bear(std::string diary, std::string name, bool detached) {
-    ActorOptions options{.name = std::move(name), .name_space = detached ? "family" : "", .detached = detached};
+    ActorOptions options{
+        .name = std::move(name), .name_space = detached ? "family" : "", .detached = detached};
     auto child = runtime_.spawn<Phoenix>(options, diary);
     if (child.ok()) child_ = *child;
     return child;
@@ -54,7 +55,8 @@ class Parent {
 };
 
 inline void register_lifecycle_actors(Runtime& rt) {
-  rt.register_actor<Phoenix>("Phoenix", &Phoenix::pid, &Phoenix::add, &Phoenix::die_once, &Phoenix::slow_note);
+  rt.register_actor<Phoenix>("Phoenix", &Phoenix::pid, &Phoenix::add, &Phoenix::die_once,
+                             &Phoenix::slow_note);
   rt.register_actor<Parent>("Parent", &Parent::bear, &Parent::pid);
 }
 

@@ -26,7 +26,8 @@ class LifecycleTest : public ClusterTest {
     return text;
   }
   static bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
-  /// Processes whose environment names this test's folder of sessions: nodes, workers, drivers, everything below them.
+  /// Processes whose environment names this test's folder of sessions: nodes, workers, drivers,
+  /// everything below them.
   std::vector<pid_t> processes(const std::string& session_root) const {
     std::vector<pid_t> found;
     std::error_code error;
@@ -35,7 +36,8 @@ class LifecycleTest : public ClusterTest {
       if (pid <= 0 || pid == ::getpid()) continue;
       std::ifstream file(entry.path() / "environ", std::ios::binary);
       std::string environment((std::istreambuf_iterator<char>(file)), {});
-      if (environment.find("STARLING_SESSION_ROOT=" + session_root) != std::string::npos) found.push_back(pid);
+      if (environment.find("STARLING_SESSION_ROOT=" + session_root) != std::string::npos)
+        found.push_back(pid);
     }
     return found;
   }
@@ -49,7 +51,8 @@ TEST_F(LifecycleTest, AKilledActorIsMadeAgainWithTheSameArguments) {
   std::this_thread::sleep_for(50ms);
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   expect_failure(rt_->get(lost), ErrorCode::kActorDied, {"SIGKILL", "being restarted"});
-  EXPECT_EQ(get(actor.call(&Phoenix::add, 1)), 1) << "a later call waits for the next incarnation, which begins anew";
+  EXPECT_EQ(get(actor.call(&Phoenix::add, 1)), 1)
+      << "a later call waits for the next incarnation, which begins anew";
   pid_t second = get(actor.call(&Phoenix::pid));
   EXPECT_NE(second, first);
   EXPECT_EQ(actor.pid(), second) << "the handle leads to the new process";
@@ -57,8 +60,12 @@ TEST_F(LifecycleTest, AKilledActorIsMadeAgainWithTheSameArguments) {
   ASSERT_EQ(::kill(second, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).ok(); }));
   ASSERT_EQ(::kill(get(actor.call(&Phoenix::pid)), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).status().message().find("being restarted") == std::string::npos; }));
-  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {"SIGKILL"});
+  EXPECT_TRUE(eventually([&] {
+    return rt_->get(actor.call(&Phoenix::add, 1)).status().message().find("being restarted") ==
+           std::string::npos;
+  }));
+  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied,
+                 {"SIGKILL"});
 }
 
 TEST_F(LifecycleTest, ARetriedCallRunsInTheNextIncarnationAndInOrder) {
@@ -74,21 +81,25 @@ TEST_F(LifecycleTest, ACallIsNotSentTwiceUnlessItMayBe) {
   auto actor = phoenix({.max_restarts = 1, .max_task_retries = 5});
   CallOptions once;
   once.max_task_retries = 0;
-  expect_failure(rt_->get(actor.call(once, &Phoenix::die_once, path("marker"))).status(), ErrorCode::kActorDied, {"die_once"});
-  EXPECT_EQ(get(actor.call(&Phoenix::die_once, path("marker"))), 1) << "it has not run in the second life before";
+  expect_failure(rt_->get(actor.call(once, &Phoenix::die_once, path("marker"))).status(),
+                 ErrorCode::kActorDied, {"die_once"});
+  EXPECT_EQ(get(actor.call(&Phoenix::die_once, path("marker"))), 1)
+      << "it has not run in the second life before";
 }
 
 TEST_F(LifecycleTest, CallsWaitForARestartWithinTheirDeadline) {
   ActorOptions options{.max_restarts = 1, .cpus = 4};
   auto actor = phoenix(options);
   ASSERT_EQ(get(actor.call(&Phoenix::add, 1)), 1);
-  ASSERT_EQ(::kill(actor.pid(), SIGSTOP), 0);  // its node cannot start another before this one is reaped
+  ASSERT_EQ(::kill(actor.pid(), SIGSTOP),
+            0);  // its node cannot start another before this one is reaped
   auto start = std::chrono::steady_clock::now();
   Status late = rt_->get(actor.call(CallOptions{.timeout = 300ms}, &Phoenix::add, 1)).status();
   EXPECT_EQ(late.code(), ErrorCode::kDeadlineExceeded) << late.to_string();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(CallOptions{.timeout = 5s}, &Phoenix::add, 1)).ok(); }));
+  EXPECT_TRUE(eventually(
+      [&] { return rt_->get(actor.call(CallOptions{.timeout = 5s}, &Phoenix::add, 1)).ok(); }));
 }
 
 TEST_F(LifecycleTest, HandlesElsewhereFindTheNextIncarnationToo) {
@@ -97,7 +108,8 @@ TEST_F(LifecycleTest, HandlesElsewhereFindTheNextIncarnationToo) {
   EXPECT_EQ(get(other.call(&Broker::add_through, counting, 1)), 1);
   ASSERT_EQ(::kill(counting.pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return rt_->get(counting.call(&Counter::add, 1)).ok(); }));
-  EXPECT_TRUE(eventually([&] { return rt_->get(other.call(&Broker::add_through, counting, 1)).ok(); }));
+  EXPECT_TRUE(
+      eventually([&] { return rt_->get(other.call(&Broker::add_through, counting, 1)).ok(); }));
 }
 
 TEST_F(LifecycleTest, KillMayAllowARestart) {
@@ -107,7 +119,8 @@ TEST_F(LifecycleTest, KillMayAllowARestart) {
   EXPECT_TRUE(is_gone(first));
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).ok(); }));
   ASSERT_TRUE(rt_->kill(actor).ok());
-  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {"killed on request"});
+  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied,
+                 {"killed on request"});
 }
 
 TEST_F(LifecycleTest, TerminateServesWhatWaitsAndDestroysTheActor) {
@@ -115,14 +128,16 @@ TEST_F(LifecycleTest, TerminateServesWhatWaitsAndDestroysTheActor) {
   pid_t pid = get(actor.call(&Phoenix::pid));  // connected: what follows is sent at once
   auto first = actor.call(&Phoenix::slow_note, 500, "one");
   auto second = actor.call(&Phoenix::slow_note, 1, "two");
-  std::this_thread::sleep_for(100ms);  // the request to end goes through the head, on other connections than the calls
+  std::this_thread::sleep_for(
+      100ms);  // the request to end goes through the head, on other connections than the calls
   Status ended = rt_->terminate(actor, 10s);
   ASSERT_TRUE(ended.ok()) << ended.to_string();
   EXPECT_TRUE(is_gone(pid));
   EXPECT_TRUE(rt_->get(first).ok());
   EXPECT_TRUE(rt_->get(second).ok());
   EXPECT_EQ(read("diary"), "made\none\ntwo\ndestroyed\n");
-  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied, {"terminated (exited with code 0)"});
+  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied,
+                 {"terminated (exited with code 0)"});
   EXPECT_TRUE(rt_->terminate(actor).ok()) << "of a dead actor is no error";
 }
 
@@ -159,7 +174,8 @@ TEST_F(LifecycleTest, ChildrenEndWithTheirParentUnlessDetached) {
   EXPECT_TRUE(eventually([&] { return is_gone(child_pid); }));
   EXPECT_TRUE(eventually([&] {
     Status status = rt_->get(child.call(&Phoenix::pid)).status();
-    return status.code() == ErrorCode::kActorDied && status.message().find("its owner") != std::string::npos;
+    return status.code() == ErrorCode::kActorDied &&
+           status.message().find("its owner") != std::string::npos;
   }));
   EXPECT_EQ(get(service.call(&Phoenix::add, 3)), 3);
   EXPECT_TRUE(rt_->kill(service).ok());
@@ -170,7 +186,9 @@ TEST_F(LifecycleTest, SpawnCanReturnTheActorThatIsThere) {
   auto second = counter(0, {.name = "one", .get_if_exists = true});
   EXPECT_EQ(second, first);
   EXPECT_EQ(get(second.call(&Counter::total)), 7);
-  expect_failure(rt_->spawn<Phoenix>({.name = "one", .get_if_exists = true}, path("diary")).status(), ErrorCode::kInvalidArgument, {"one", "Counter"});
+  expect_failure(
+      rt_->spawn<Phoenix>({.name = "one", .get_if_exists = true}, path("diary")).status(),
+      ErrorCode::kInvalidArgument, {"one", "Counter"});
 }
 
 TEST_F(LifecycleTest, ADetachedActorIsFoundByAnotherDriver) {
@@ -182,7 +200,8 @@ TEST_F(LifecycleTest, ADetachedActorIsFoundByAnotherDriver) {
   auto listed = run({kBin + "/starling", "list", "actors", "--address", address()});
   EXPECT_NE(listed.output.find("detached in namespace common"), std::string::npos) << listed.output;
   ASSERT_EQ(::kill(service->pid(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->get(service->call(&Phoenix::add, 2)).ok(); })) << "it is restarted though its driver has ended";
+  EXPECT_TRUE(eventually([&] { return rt_->get(service->call(&Phoenix::add, 2)).ok(); }))
+      << "it is restarted though its driver has ended";
   EXPECT_EQ(read("diary"), "made\nmade\n");
   ASSERT_TRUE(rt_->terminate(*service).ok());
   EXPECT_EQ(rt_->get_actor<Phoenix>("service", "common", 1s).status().code(), ErrorCode::kNotFound);
@@ -210,7 +229,8 @@ TEST_F(LifecycleTest, AWatchTellsOfDeathsAndRestarts) {
   EXPECT_EQ(events[2].kind, ActorEvent::Kind::kDead);
   expect_failure(events[2].death(), ErrorCode::kActorDied, {"Phoenix", "killed on request"});
   std::atomic<bool> told{false};
-  Watch late = rt_->watch(actor, [&](const ActorEvent& event) { told = event.kind == ActorEvent::Kind::kDead; });
+  Watch late = rt_->watch(
+      actor, [&](const ActorEvent& event) { told = event.kind == ActorEvent::Kind::kDead; });
   EXPECT_TRUE(eventually([&] { return told.load(); })) << "a death before the watch is told too";
 }
 
@@ -299,10 +319,14 @@ TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
   auto actor = counter(0, {.log_prefix = "left"});
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello")).ok());
   rt_->stop();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) + ", node=" + rt_->node_id().short_hex() + ") hello\n"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) +
+                                                        ", node=" + rt_->node_id().short_hex() +
+                                                        ") hello\n"),
+            std::string::npos);
 }
 
-// -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its child, a call that never returns, and a detached actor.
+// -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its
+// child, a call that never returns, and a detached actor.
 
 class OrphanTest : public LifecycleTest {
  protected:
@@ -310,14 +334,20 @@ class OrphanTest : public LifecycleTest {
     LifecycleTest::SetUp();
     family_root_ = path("family");
     ::setenv("STARLING_SESSION_ROOT", family_root_.c_str(), 1);
-    head_ = std::make_unique<Command>(std::vector<std::string>{kBin + "/starling", "start", "--head", "--port", "0", "--num-cpus", "4", "--block"});
-    ASSERT_TRUE(eventually([&] { return !address_in(head_->output()).empty(); })) << head_->output();
+    head_ = std::make_unique<Command>(std::vector<std::string>{
+        kBin + "/starling", "start", "--head", "--port", "0", "--num-cpus", "4", "--block"});
+    ASSERT_TRUE(eventually([&] { return !address_in(head_->output()).empty(); }))
+        << head_->output();
     address_ = address_in(head_->output());
-    ASSERT_TRUE(eventually([&] { return nodes() == 1; })) << head_->output();  // it logs its address before others can find it
-    node_ = std::make_unique<Command>(std::vector<std::string>{kBin + "/starling", "start", "--address", address_, "--num-cpus", "4", "--block"});
+    ASSERT_TRUE(eventually([&] { return nodes() == 1; }))
+        << head_->output();  // it logs its address before others can find it
+    node_ = std::make_unique<Command>(std::vector<std::string>{
+        kBin + "/starling", "start", "--address", address_, "--num-cpus", "4", "--block"});
     ASSERT_TRUE(eventually([&] { return nodes() == 2; })) << node_->output();
-    driver_ = std::make_unique<Command>(std::vector<std::string>{kSelf, "--family", path("diary"), "--address", address_});
-    ASSERT_TRUE(eventually([&] { return driver_->output().find("ready") != std::string::npos; })) << driver_->output();
+    driver_ = std::make_unique<Command>(
+        std::vector<std::string>{kSelf, "--family", path("diary"), "--address", address_});
+    ASSERT_TRUE(eventually([&] { return driver_->output().find("ready") != std::string::npos; }))
+        << driver_->output();
     std::istringstream text(driver_->output().substr(driver_->output().find("ready") + 5));
     text >> parent_ >> child_ >> keeper_;
     ASSERT_FALSE(is_gone(parent_));
@@ -335,7 +365,8 @@ class OrphanTest : public LifecycleTest {
   static std::string address_in(const std::string& text) {
     const std::string host = "127.0.0.1:";
     const std::size_t at = text.find(host);
-    const std::size_t end = at == std::string::npos ? at : text.find_first_not_of("0123456789", at + host.size());
+    const std::size_t end =
+        at == std::string::npos ? at : text.find_first_not_of("0123456789", at + host.size());
     return end == std::string::npos ? "" : text.substr(at, end - at);
   }
   std::ptrdiff_t nodes() const {
@@ -356,21 +387,25 @@ TEST_F(OrphanTest, OfAKilledDriver) {
   driver_->signal(SIGKILL);
   driver_->wait();
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "only the head, the two nodes and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; }))
+      << "only the head, the two nodes and the detached actor are left";
   EXPECT_FALSE(is_gone(keeper_));
 }
 
 TEST_F(OrphanTest, OfAKilledWorker) {
   ASSERT_EQ(::kill(parent_, SIGKILL), 0);
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 5; })) << "the head, the nodes, the driver and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 5; }))
+      << "the head, the nodes, the driver and the detached actor are left";
 }
 
 TEST_F(OrphanTest, OfAKilledNode) {
   node_->signal(SIGKILL);
   node_->wait();
-  EXPECT_TRUE(eventually([&] { return is_gone(parent_) && is_gone(child_); })) << "the parent was on that node, and owned the child on the other";
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "the head and its node, the driver and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return is_gone(parent_) && is_gone(child_); }))
+      << "the parent was on that node, and owned the child on the other";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; }))
+      << "the head and its node, the driver and the detached actor are left";
   EXPECT_FALSE(is_gone(keeper_));
 }
 

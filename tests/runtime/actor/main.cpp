@@ -1,4 +1,5 @@
-// The test program is also the program that its workers run, and with an argument another driver beside the test.
+// The test program is also the program that its workers run, and with an argument another driver
+// beside the test.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +17,8 @@ struct OldCounter {
 };
 
 bool is_older_program(int argc, char** argv) {
-  return (argc > 1 && std::strcmp(argv[1], "--older-program") == 0) || std::getenv("OLDER_PROGRAM") != nullptr;
+  return (argc > 1 && std::strcmp(argv[1], "--older-program") == 0) ||
+         std::getenv("OLDER_PROGRAM") != nullptr;
 }
 
 int run_older_program(int argc, char** argv) {
@@ -36,19 +38,23 @@ int run_older_program(int argc, char** argv) {
   });
 }
 
-bool is_program(int argc, char** argv, const char* name) { return argc > 2 && std::strcmp(argv[1], name) == 0; }
+bool is_program(int argc, char** argv, const char* name) {
+  return argc > 2 && std::strcmp(argv[1], name) == 0;
+}
 
 /// Leaves a detached actor behind; argv[2] is its diary.
 int run_detached_maker(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);
   runtime::test::register_test_actors(rt);
   return rt.run([](runtime::Runtime& driver) {
-    runtime::ActorOptions options{.name = "service", .name_space = "common", .detached = true, .max_restarts = -1};
+    runtime::ActorOptions options{
+        .name = "service", .name_space = "common", .detached = true, .max_restarts = -1};
     return driver.spawn<runtime::test::Phoenix>(options, driver.arguments()[2]).status();
   });
 }
 
-/// A parent on the node beside the driver's, its child on the driver's, a call at the child that does not end, and a detached actor on the driver's node.
+/// A parent on the node beside the driver's, its child on the driver's, a call at the child that
+/// does not end, and a detached actor on the driver's node.
 int run_family(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);
   runtime::test::register_test_actors(rt);
@@ -61,10 +67,12 @@ int run_family(int argc, char** argv) {
     }
     auto parent = driver.spawn<runtime::test::Parent>(beside);
     if (!parent.ok()) return parent.status();
-    auto child = driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
+    auto child =
+        driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
     if (!child.ok()) return child.status();
     auto endless = child->call(&runtime::test::Phoenix::slow_note, 600'000, "never");
-    runtime::ActorOptions lasting{.name = "keeper", .name_space = "family", .detached = true, .node = driver.node_id()};
+    runtime::ActorOptions lasting{
+        .name = "keeper", .name_space = "family", .detached = true, .node = driver.node_id()};
     auto keeper = driver.spawn<runtime::test::Phoenix>(lasting, driver.arguments()[2]);
     if (!keeper.ok()) return keeper.status();
     std::printf("ready %d %d %d\n", parent->pid(), child->pid(), keeper->pid());
@@ -78,8 +86,10 @@ int run_family(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (is_older_program(argc, argv)) return run_older_program(argc, argv);
-  if (!runtime::is_worker_process() && is_program(argc, argv, "--detached-maker")) return run_detached_maker(argc, argv);
-  if (!runtime::is_worker_process() && is_program(argc, argv, "--family")) return run_family(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--detached-maker"))
+    return run_detached_maker(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--family"))
+    return run_family(argc, argv);
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_test_actors(rt);

@@ -71,7 +71,8 @@ TEST_F(ObjectStateTest, AnActionMayUseTheState) {
 }
 
 TEST_F(ObjectStateTest, WaitsForSomeOfSeveral) {
-  std::vector<ObjectStatePtr> states{pending(), pending(), pending(), ObjectState::ready(process, value_of(4))};
+  std::vector<ObjectStatePtr> states{pending(), pending(), pending(),
+                                     ObjectState::ready(process, value_of(4))};
   process->wait(states, 1, Deadline::max());  // one is there
   std::thread other([&] {
     std::this_thread::sleep_for(20ms);

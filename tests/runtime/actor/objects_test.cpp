@@ -1,4 +1,5 @@
-// Objects of a real cluster: a store that is smaller than what is put into it, and what a view promises.
+// Objects of a real cluster: a store that is smaller than what is put into it, and what a view
+// promises.
 #include <fstream>
 
 #include "cluster_fixture.h"
@@ -11,12 +12,16 @@ constexpr std::size_t kFloats = 1 << 20;  // 4 MiB
 /// Its store holds 64 MiB.
 class SmallStore : public ClusterTest {
  protected:
-  void SetUp() override { start({"--object-store-memory", "67108864", "--spill-dir", (root_ / "spill").string(), "--spill-limit", "100000000"}); }
+  void SetUp() override {
+    start({"--object-store-memory", "67108864", "--spill-dir", (root_ / "spill").string(),
+           "--spill-limit", "100000000"});
+  }
   /// Bytes in the node's spill folder.
   std::uintmax_t spilled() const {
     std::uintmax_t bytes = 0;
     std::error_code error;
-    for (std::filesystem::recursive_directory_iterator at(root_ / "spill", error), end; !error && at != end; at.increment(error)) {
+    for (std::filesystem::recursive_directory_iterator at(root_ / "spill", error), end;
+         !error && at != end; at.increment(error)) {
       std::error_code ignored;
       if (at->is_regular_file(ignored)) bytes += at->file_size(ignored);
     }
@@ -92,29 +97,34 @@ TEST_F(FullStore, ArgumentsWaitForRoomAsLongAsTheirCallHas) {
   const std::vector<float> large(kFloats, 2);
   expect_soon([&] {
     auto call = reader.call(CallOptions{.timeout = 500ms}, &Broker::sum, large);
-    expect_failure(rt_->get(call, 20s).status(), ErrorCode::kResourceExhausted, {"arguments of sum", "is full"});
+    expect_failure(rt_->get(call, 20s).status(), ErrorCode::kResourceExhausted,
+                   {"arguments of sum", "is full"});
   });
   expect_soon([&] {
     auto task = rt_->task(TaskOptions{.timeout = 500ms}, &sum_floats, large);
-    expect_failure(rt_->get(task, 20s).status(), ErrorCode::kResourceExhausted, {"arguments of task", "is full"});
+    expect_failure(rt_->get(task, 20s).status(), ErrorCode::kResourceExhausted,
+                   {"arguments of task", "is full"});
   });
 }
 
 TEST_F(FullStore, AResultWaitsForRoomAsLongAsItsCallHasAndIsWanted) {
   auto maker = broker("maker");
   expect_soon([&] {
-    auto call = maker.call(CallOptions{.timeout = 500ms}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+    auto call =
+        maker.call(CallOptions{.timeout = 500ms}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
     EXPECT_FALSE(rt_->get(call, 20s).ok());
     EXPECT_EQ(get(maker.call(&Broker::name)), "maker") << "the actor goes on";
   });
   expect_soon([&] {
-    auto call = maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+    auto call =
+        maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
     std::this_thread::sleep_for(300ms);
     EXPECT_TRUE(rt_->cancel(call).ok());
     EXPECT_EQ(rt_->get(call, 20s).status().code(), ErrorCode::kCancelled);
     EXPECT_EQ(get(maker.call(&Broker::name)), "maker");
   });
-  auto call = maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+  auto call =
+      maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
   std::this_thread::sleep_for(300ms);
   held_.resize(held_.size() / 2);
   EXPECT_EQ(get(call).size(), kFloats) << "and gets it";
@@ -122,7 +132,8 @@ TEST_F(FullStore, AResultWaitsForRoomAsLongAsItsCallHasAndIsWanted) {
 
 TEST_F(ClusterTest, AResultThatComesTooLateIsLetGo) {
   auto maker = broker("maker");
-  auto late = maker.call(CallOptions{.timeout = 100ms}, &Broker::make_slowly, 400, std::uint64_t{kFloats}, 3.0F);
+  auto late = maker.call(CallOptions{.timeout = 100ms}, &Broker::make_slowly, 400,
+                         std::uint64_t{kFloats}, 3.0F);
   EXPECT_EQ(rt_->get(late, 20s).status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(get(maker.call(&Broker::name)), "maker") << "behind it";
   EXPECT_TRUE(eventually([&] {
@@ -160,7 +171,9 @@ TEST_F(ClusterTest, AViewIsAlignedReadOnlyAndOutlivesTheReference) {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     char text[5] = {};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, text) == 3 && begin <= at && at < end) permissions = text;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, text) == 3 && begin <= at &&
+        at < end)
+      permissions = text;
   }
   EXPECT_EQ(permissions, "r--s");
   ref = {};

@@ -19,8 +19,11 @@ class ObserveTest : public ClusterTest {
     arguments.insert(arguments.end(), {"--address", address()});
     return run(arguments);
   }
-  /// The beginning of the output is for people on stderr, perhaps; JSON begins with a brace or a bracket.
-  static Json json_of(const std::string& output) { return Json::parse(output.substr(output.find_first_of("[{")), nullptr, false); }
+  /// The beginning of the output is for people on stderr, perhaps; JSON begins with a brace or a
+  /// bracket.
+  static Json json_of(const std::string& output) {
+    return Json::parse(output.substr(output.find_first_of("[{")), nullptr, false);
+  }
 };
 
 /// The fields that the guide's table names: what there is of them always, and what there may be.
@@ -39,8 +42,10 @@ std::map<std::string, Documented> documented_fields() {
   std::ifstream guide(STARLING_SOURCE_DIR "/docs/guide/observe.md");
   bool in_table = false;
   for (std::string line; std::getline(guide, line);) {
-    if (line.starts_with("| of |")) in_table = true;
-    else if (in_table && !line.starts_with("|")) break;
+    if (line.starts_with("| of |"))
+      in_table = true;
+    else if (in_table && !line.starts_with("|"))
+      break;
     if (!in_table || line.starts_with("| of |") || line.starts_with("|--")) continue;
     std::vector<std::string> cells;
     std::istringstream row(line.substr(2));
@@ -49,7 +54,8 @@ std::map<std::string, Documented> documented_fields() {
       ADD_FAILURE() << line;
       continue;
     }
-    fields[cells[0].substr(0, cells[0].find_last_not_of(' ') + 1)] = {words(cells[1]), words(cells[2])};
+    fields[cells[0].substr(0, cells[0].find_last_not_of(' ') + 1)] = {words(cells[1]),
+                                                                      words(cells[2])};
   }
   return fields;
 }
@@ -66,7 +72,8 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   group.bundles = {{{"CPU", 0.1}}};
   ASSERT_TRUE(rt_->create_placement_group(group).ok());
   const std::string job = starling({"submit", "--detach", "--", "true"}).output;
-  Command second({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "1", "--block"});
+  Command second({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "1",
+                  "--block"});
   std::string drained;
   ASSERT_TRUE(eventually([&] {
     const auto state = rt_->cluster_state();
@@ -88,9 +95,12 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
     ASSERT_TRUE(printed.is_object()) << kind << ": " << printed;
     const Documented& documented = fields.at(kind);
     seen.insert(kind);
-    for (const std::string& field : documented.always) EXPECT_TRUE(printed.contains(field)) << "the guide names " << field << " of " << kind << ": " << printed;
+    for (const std::string& field : documented.always)
+      EXPECT_TRUE(printed.contains(field))
+          << "the guide names " << field << " of " << kind << ": " << printed;
     for (const auto& [field, value] : printed.items()) {
-      EXPECT_TRUE(documented.always.contains(field) || documented.sometimes.contains(field)) << "the guide does not name " << field << " of " << kind;
+      EXPECT_TRUE(documented.always.contains(field) || documented.sometimes.contains(field))
+          << "the guide does not name " << field << " of " << kind;
       if (documented.sometimes.contains(field)) seen.insert(kind + "." + field);
     }
   };
@@ -106,7 +116,8 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   const Json stack = print({"stack", "idle"});
   expect_documented("stack", stack);
   expect_each("threads", stack["threads"]);
-  Command drain({STARLING_BIN_DIR "/starling", "drain", drained, "--deadline", "50s", "--address", address()});
+  Command drain({STARLING_BIN_DIR "/starling", "drain", drained, "--deadline", "50s", "--address",
+                 address()});
   Json nodes;
   ASSERT_TRUE(eventually([&] {
     nodes = print({"list", "nodes", "--state", "draining"});
@@ -143,7 +154,9 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   // And nothing that is not there.
   for (const auto& [kind, documented] : fields) {
     EXPECT_TRUE(seen.contains(kind)) << kind << " was not printed";
-    for (const std::string& field : documented.sometimes) EXPECT_TRUE(seen.contains(kind + "." + field)) << field << " of " << kind << " was not printed";
+    for (const std::string& field : documented.sometimes)
+      EXPECT_TRUE(seen.contains(kind + "." + field))
+          << field << " of " << kind << " was not printed";
   }
 }
 
@@ -153,14 +166,16 @@ TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
   Json report;
   ASSERT_TRUE(eventually([&] {
     report = json_of(starling({"stack", "busy", "--json"}).output);
-    return report.is_object() && report["threads"].size() > 0 && report.dump().find("Counter.sleep_ms") != std::string::npos;
+    return report.is_object() && report["threads"].size() > 0 &&
+           report.dump().find("Counter.sleep_ms") != std::string::npos;
   })) << report.dump(2);
   bool found = false;
   for (const Json& thread : report["threads"]) {
     if (thread["running"] != "Counter.sleep_ms") continue;
     found = true;
     EXPECT_EQ(thread["actor"], busy.id().hex());
-    EXPECT_EQ(thread["tid"], busy.pid()) << "an actor in a process of its own runs on the main thread";
+    EXPECT_EQ(thread["tid"], busy.pid())
+        << "an actor in a process of its own runs on the main thread";
     EXPECT_GT(thread["running_ms"], 0);
     const std::string frames = thread["frames"].dump();
     EXPECT_NE(frames.find("Counter::sleep_ms(int)"), std::string::npos) << frames;
@@ -180,15 +195,21 @@ TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
 TEST_F(ObserveTest, AStoppedProcessGetsAClearAnswer) {
   auto stopped = counter(0, {.name = "stopped"});
   auto sleeping = stopped.call(&Counter::sleep_ms, 15'000);
-  ASSERT_TRUE(eventually([&] { return starling({"stack", "stopped"}).output.find("runs Counter.sleep_ms") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] {
+    return starling({"stack", "stopped"}).output.find("runs Counter.sleep_ms") != std::string::npos;
+  }));
   ::kill(stopped.pid(), SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return starling({"stack", "stopped"}).output.find(", stopped") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] {
+    return starling({"stack", "stopped"}).output.find(", stopped") != std::string::npos;
+  }));
   const auto shown = starling({"stack", "stopped"});
   ::kill(stopped.pid(), SIGCONT);
   EXPECT_EQ(shown.exit_code, 0) << shown.output;
   EXPECT_NE(shown.output.find("SIGSTOP"), std::string::npos) << shown.output;
-  EXPECT_NE(shown.output.find("kill -CONT " + std::to_string(stopped.pid())), std::string::npos) << shown.output;
-  EXPECT_NE(shown.output.find("runs Counter.sleep_ms"), std::string::npos) << "what it ran is known all the same: " << shown.output;
+  EXPECT_NE(shown.output.find("kill -CONT " + std::to_string(stopped.pid())), std::string::npos)
+      << shown.output;
+  EXPECT_NE(shown.output.find("runs Counter.sleep_ms"), std::string::npos)
+      << "what it ran is known all the same: " << shown.output;
   EXPECT_EQ(rt_->wait(std::vector{sleeping}, 1, 20s).ready.size(), 1u) << "it goes on";
 }
 
@@ -208,10 +229,14 @@ TEST_F(ObserveTest, SharedActorsShowWhatEachRuns) {
   auto second = counter(0, {.name = "second", .isolation = Isolation::kShared});
   ASSERT_EQ(first.pid(), second.pid());
   auto sleeping = second.call(&Counter::sleep_ms, 15'000);
-  ASSERT_TRUE(eventually([&] { return starling({"stack", "second"}).output.find("runs Counter.sleep_ms for") != std::string::npos; })) << starling({"stack", "second"}).output;
+  ASSERT_TRUE(eventually([&] {
+    return starling({"stack", "second"}).output.find("runs Counter.sleep_ms for") !=
+           std::string::npos;
+  })) << starling({"stack", "second"}).output;
   const std::string beside = starling({"stack", "first"}).output;
   EXPECT_NE(beside.find("it runs no method now"), std::string::npos) << beside;
-  EXPECT_NE(beside.find("of " + second.id().short_hex()), std::string::npos) << "its process runs another's: " << beside;
+  EXPECT_NE(beside.find("of " + second.id().short_hex()), std::string::npos)
+      << "its process runs another's: " << beside;
 }
 
 TEST_F(ObserveTest, TopShowsTheBusiestActors) {
@@ -224,7 +249,8 @@ TEST_F(ObserveTest, TopShowsTheBusiestActors) {
   CommandResult shown;
   const bool first = eventually([&] {
     shown = starling({"top", "--once"});
-    const std::size_t a = shown.output.find(busy.id().short_hex()), b = shown.output.find(idle.id().short_hex());
+    const std::size_t a = shown.output.find(busy.id().short_hex()),
+                      b = shown.output.find(idle.id().short_hex());
     return a != std::string::npos && b != std::string::npos && a < b;
   });
   over = true;
@@ -239,11 +265,13 @@ TEST_F(ObserveTest, ATimelineHasCallsWithTheirArrows) {
   auto callee = counter();
   get(callee.call(&Counter::add, 1));
   const std::string file = folder_.file("trace.json");
-  Command recording({STARLING_BIN_DIR "/starling", "timeline", "-o", file, "--seconds", "2", "--address", address()});
+  Command recording({STARLING_BIN_DIR "/starling", "timeline", "-o", file, "--seconds", "2",
+                     "--address", address()});
   while (true) {
     get(callee.call(&Counter::add, 1));
     int status = 0;
-    if (std::filesystem::exists(file) && ::waitpid(recording.pid(), &status, WNOHANG | WNOWAIT) == 0 && recording.output().empty()) {
+    if (std::filesystem::exists(file) &&
+        ::waitpid(recording.pid(), &status, WNOHANG | WNOWAIT) == 0 && recording.output().empty()) {
       std::this_thread::sleep_for(2ms);
       continue;
     }
@@ -259,7 +287,8 @@ TEST_F(ObserveTest, ATimelineHasCallsWithTheirArrows) {
   std::size_t slices = 0;
   std::set<std::string> processes;
   for (const Json& event : trace["traceEvents"]) {
-    for (const char* field : {"name", "ph", "pid", "tid"}) ASSERT_TRUE(event.contains(field)) << event.dump();
+    for (const char* field : {"name", "ph", "pid", "tid"})
+      ASSERT_TRUE(event.contains(field)) << event.dump();
     const std::string phase = event["ph"];
     if (phase == "M") {
       processes.insert(event["args"]["name"].get<std::string>());
@@ -298,7 +327,8 @@ TEST_F(ObserveTest, MetricsCountCallsByClass) {
     text = starling({"metrics"}).output;
     return text.find("starling_call_seconds_count{class=\"Counter\"} 21") != std::string::npos;
   })) << text;
-  EXPECT_NE(text.find("starling_call_failures_total{class=\"Counter\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("starling_call_failures_total{class=\"Counter\"} 1"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("starling_class_actors{class=\"Counter\"} 1"), std::string::npos) << text;
   EXPECT_EQ(text.find(counted.id().short_hex()), std::string::npos) << "no labels by actor";
   // What an ended process has done stays counted.
@@ -307,7 +337,8 @@ TEST_F(ObserveTest, MetricsCountCallsByClass) {
     text = starling({"metrics"}).output;
     return text.find("starling_class_actors{class=\"Counter\"} 0") != std::string::npos;
   })) << text;
-  EXPECT_NE(text.find("starling_call_seconds_count{class=\"Counter\"} 21"), std::string::npos) << text;
+  EXPECT_NE(text.find("starling_call_seconds_count{class=\"Counter\"} 21"), std::string::npos)
+      << text;
 }
 
 }  // namespace

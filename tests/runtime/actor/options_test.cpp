@@ -1,4 +1,5 @@
-// What ActorOptions say of an actor's place and surroundings, from spawn() to the process it runs in.
+// What ActorOptions say of an actor's place and surroundings, from spawn() to the process it runs
+// in.
 #include <cmath>
 
 #include "cluster_fixture.h"
@@ -8,7 +9,10 @@ namespace {
 
 class OptionsTest : public ClusterTest {
  protected:
-  void SetUp() override { start({"--num-cpus", "4", "--num-gpus", "1", "--resources", R"({"tape": 2})", "--label", "zone=a"}); }
+  void SetUp() override {
+    start({"--num-cpus", "4", "--num-gpus", "1", "--resources", R"({"tape": 2})", "--label",
+           "zone=a"});
+  }
 
   std::string variable(const ActorOptions& options, const std::string& name) {
     auto made = rt_->spawn<Counter>(options, 0);
@@ -21,7 +25,8 @@ class OptionsTest : public ClusterTest {
 };
 
 TEST_F(OptionsTest, ResourcesAreReservedForTheActorsLife) {
-  for (ActorOptions options : {ActorOptions{.resources = {{"tape", 2}}}, ActorOptions{.gpus = 1}, ActorOptions{.cpus = 3.5}}) {
+  for (ActorOptions options : {ActorOptions{.resources = {{"tape", 2}}}, ActorOptions{.gpus = 1},
+                               ActorOptions{.cpus = 3.5}}) {
     auto first = rt_->spawn<Counter>(options, 0);
     ASSERT_TRUE(first.ok()) << first.status().to_string();
     const std::string name = !options.resources.empty() ? "tape" : options.gpus > 0 ? "GPU" : "CPU";
@@ -37,7 +42,8 @@ TEST_F(OptionsTest, ResourcesAreReservedForTheActorsLife) {
 
 TEST_F(OptionsTest, WhatCannotBeMeantIsRefusedByName) {
   const auto refused = [&](const ActorOptions& options, const std::string& name) {
-    expect_failure(rt_->spawn<Counter>(options, 0).status(), ErrorCode::kInvalidArgument, {"Counter", name});
+    expect_failure(rt_->spawn<Counter>(options, 0).status(), ErrorCode::kInvalidArgument,
+                   {"Counter", name});
   };
   refused({.name = std::string(2000, 'x')}, "name has 2000 bytes");
   refused({.max_restarts = -2}, "max_restarts is -2");
@@ -54,13 +60,18 @@ TEST_F(OptionsTest, WhatCannotBeMeantIsRefusedByName) {
 }
 
 TEST_F(OptionsTest, AMissingLabelIsNamed) {
-  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "a"}, {"kind", "fast"}}, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted,
-                 {"needs a node with kind=fast, zone=a", "lacks the labels kind=fast"});
+  expect_failure(
+      rt_->spawn<Counter>({.labels = {{"zone", "a"}, {"kind", "fast"}}, .create_timeout = 300ms}, 0)
+          .status(),
+      ErrorCode::kResourceExhausted,
+      {"needs a node with kind=fast, zone=a", "lacks the labels kind=fast"});
 }
 
 TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
-  Command other({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "4", "--label", "zone=b", "--block"});
-  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << other.output();
+  Command other({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "4",
+                 "--label", "zone=b", "--block"});
+  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; }))
+      << other.output();
   NodeId there;
   const auto state = rt_->cluster_state();
   ASSERT_TRUE(state.ok());
@@ -72,7 +83,9 @@ TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
     EXPECT_EQ(counter(0, {.labels = {{"zone", "b"}}}).node(), there);
     EXPECT_EQ(counter(0, {.node = there}).node(), there);
   }
-  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "c"}}, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted, {"labels"});
+  expect_failure(
+      rt_->spawn<Counter>({.labels = {{"zone", "c"}}, .create_timeout = 300ms}, 0).status(),
+      ErrorCode::kResourceExhausted, {"labels"});
 }
 
 TEST_F(OptionsTest, AnActorStandsInItsBundle) {
@@ -99,18 +112,21 @@ TEST_F(OptionsTest, ThreadsAndEnvironmentReachTheProcess) {
   }
   EXPECT_EQ(variable({.env = {{"COLOUR", "green"}}}, "COLOUR"), "green");
   EXPECT_EQ(variable({}, "COLOUR"), "") << "of that actor alone";
-  EXPECT_EQ(variable({.env = {{"OMP_NUM_THREADS", "7"}}}, "OMP_NUM_THREADS"), "7") << "what is said is said";
+  EXPECT_EQ(variable({.env = {{"OMP_NUM_THREADS", "7"}}}, "OMP_NUM_THREADS"), "7")
+      << "what is said is said";
 }
 
 TEST_F(OptionsTest, TheCallTimeoutIsTheHandles) {
   auto actor = counter(0, {.call_timeout = 200ms});
-  expect_failure(rt_->get(actor.call(&Counter::sleep_ms, 5000)).status(), ErrorCode::kDeadlineExceeded, {"sleep_ms", "200 ms"});
+  expect_failure(rt_->get(actor.call(&Counter::sleep_ms, 5000)).status(),
+                 ErrorCode::kDeadlineExceeded, {"sleep_ms", "200 ms"});
   EXPECT_TRUE(rt_->kill(actor).ok());
 }
 
 TEST_F(OptionsTest, AConstructorHasItsTime) {
   const auto start = std::chrono::steady_clock::now();
-  expect_failure(rt_->spawn<Sleeper>({.create_timeout = 400ms}, 30'000).status(), ErrorCode::kDeadlineExceeded, {"Sleeper"});
+  expect_failure(rt_->spawn<Sleeper>({.create_timeout = 400ms}, 30'000).status(),
+                 ErrorCode::kDeadlineExceeded, {"Sleeper"});
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
 }
 

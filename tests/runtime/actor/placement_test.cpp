@@ -56,23 +56,32 @@ TEST_F(PlacementTest, GroupsHaveNames) {
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->spec.group, made->spec.group);
   EXPECT_TRUE(rt_->wait_placement_group(made->spec.group).ok());
-  expect_failure(rt_->create_placement_group(spec).status(), ErrorCode::kInvalidArgument, {"pair", "taken"});
-  expect_failure(rt_->placement_group("pairs").status(), ErrorCode::kNotFound, {"did you mean 'pair'"});
+  expect_failure(rt_->create_placement_group(spec).status(), ErrorCode::kInvalidArgument,
+                 {"pair", "taken"});
+  expect_failure(rt_->placement_group("pairs").status(), ErrorCode::kNotFound,
+                 {"did you mean 'pair'"});
   expect_failure(rt_->wait_placement_group({}).status(), ErrorCode::kInvalidArgument, {"none"});
 }
 
 TEST_F(PlacementTest, WhatDoesNotFitFailsAtItsDeadlineWithTheReason) {
-  expect_failure(rt_->create_placement_group(group(1, 9), 300ms).status(), ErrorCode::kResourceExhausted, {"CPU 9 (has 4)", "even when idle", "could ever hold it"});
-  expect_failure(rt_->begin_placement_group(group(5), 300ms).get().status(), ErrorCode::kResourceExhausted, {"4 of them find a place", "not even idle"});
-  expect_failure(rt_->create_placement_group(group(1, -1)).status(), ErrorCode::kInvalidArgument, {"CPU"});
-  expect_failure(rt_->spawn<Counter>({.gpus = 2, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted, {"GPU 2 (has 0)", "start one with GPU 2"});
-  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "in("}}}, 0).status(), ErrorCode::kInvalidArgument, {"zone"});
+  expect_failure(rt_->create_placement_group(group(1, 9), 300ms).status(),
+                 ErrorCode::kResourceExhausted,
+                 {"CPU 9 (has 4)", "even when idle", "could ever hold it"});
+  expect_failure(rt_->begin_placement_group(group(5), 300ms).get().status(),
+                 ErrorCode::kResourceExhausted, {"4 of them find a place", "not even idle"});
+  expect_failure(rt_->create_placement_group(group(1, -1)).status(), ErrorCode::kInvalidArgument,
+                 {"CPU"});
+  expect_failure(rt_->spawn<Counter>({.gpus = 2, .create_timeout = 300ms}, 0).status(),
+                 ErrorCode::kResourceExhausted, {"GPU 2 (has 0)", "start one with GPU 2"});
+  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "in("}}}, 0).status(),
+                 ErrorCode::kInvalidArgument, {"zone"});
 }
 
 TEST_F(PlacementTest, APreferredNodeThatIsNotThereIsNoHindrance) {
   auto made = rt_->spawn<Counter>({.node = NodeId::random(), .node_is_preferred = true}, 1);
   EXPECT_TRUE(made.ok()) << made.status().to_string();
-  EXPECT_EQ(rt_->spawn<Counter>({.node = NodeId::random()}, 1).status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(rt_->spawn<Counter>({.node = NodeId::random()}, 1).status().code(),
+            ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Several programs and several nodes: the examples, older programs, programs that are killed, objects between nodes.
+// Several programs and several nodes: the examples, older programs, programs that are killed,
+// objects between nodes.
 #include <fstream>
 #include <numeric>
 
@@ -13,8 +14,8 @@ class ProgramsTest : public ClusterTest {
  protected:
   /// Adds a node to the cluster and waits until it is there.
   std::unique_ptr<Command> add_node(NodeId* id) {
-    auto node = std::make_unique<Command>(
-        std::vector<std::string>{kBin + "/starling", "start", "--address", address(), "--num-cpus", "2", "--block"});
+    auto node = std::make_unique<Command>(std::vector<std::string>{
+        kBin + "/starling", "start", "--address", address(), "--num-cpus", "2", "--block"});
     bool joined = eventually([&] {
       auto state = rt_->cluster_state();
       if (!state.ok()) return false;
@@ -34,13 +35,15 @@ TEST_F(ProgramsTest, CounterStartsAClusterForItself) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_NE(result.output.find("total: 55\n"), std::string::npos) << result.output;
   for (const auto& entry : std::filesystem::directory_iterator(root_)) {
-    EXPECT_EQ(entry.path().filename().string().find("empty"), std::string::npos) << "left behind: " << entry.path();
+    EXPECT_EQ(entry.path().filename().string().find("empty"), std::string::npos)
+        << "left behind: " << entry.path();
   }
 }
 
 TEST_F(ProgramsTest, CounterRunsInACluster) {
   for (auto argv : {std::vector{kBin + "/counter", std::string("--address"), address()},
-                    std::vector{kBin + "/starling", std::string("submit"), std::string("--address"), address(), std::string("--"), kBin + "/counter"}}) {
+                    std::vector{kBin + "/starling", std::string("submit"), std::string("--address"),
+                                address(), std::string("--"), kBin + "/counter"}}) {
     auto result = run(argv);
     EXPECT_EQ(result.exit_code, 0) << result.output;
     EXPECT_NE(result.output.find("total: 55\n"), std::string::npos) << result.output;
@@ -65,30 +68,39 @@ TEST_F(ProgramsTest, UnreachableAndUnknownClustersAreExplained) {
 }
 
 TEST_F(ProgramsTest, AnOlderProgramsActorRefusesAChangedMethod) {
-  Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program", "--address", address()});
-  ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; })) << older.output();
+  Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program",
+                 "--address", address()});
+  ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; }))
+      << older.output();
   auto actor = rt_->get_actor<Counter>("old", "shared");
   ASSERT_TRUE(actor.ok()) << actor.status().to_string();
-  expect_failure(rt_->get(actor->call(&Counter::add, 1)).status(), ErrorCode::kInvalidArgument, {"Counter", "add", "no method"});
-  expect_failure(rt_->get(actor->call(&Counter::total)).status(), ErrorCode::kInvalidArgument, {"total"});
+  expect_failure(rt_->get(actor->call(&Counter::add, 1)).status(), ErrorCode::kInvalidArgument,
+                 {"Counter", "add", "no method"});
+  expect_failure(rt_->get(actor->call(&Counter::total)).status(), ErrorCode::kInvalidArgument,
+                 {"total"});
 }
 
 TEST_F(ProgramsTest, AKilledDriversActorsEnd) {
-  Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program", "--address", address()});
-  ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; })) << older.output();
+  Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program",
+                 "--address", address()});
+  ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; }))
+      << older.output();
   auto actor = rt_->get_actor<Counter>("old", "shared");
   ASSERT_TRUE(actor.ok()) << actor.status().to_string();
   pid_t pid = actor->pid();
   older.signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }));
-  EXPECT_TRUE(eventually([&] { return rt_->get_actor<Counter>("old", "shared", 1s).status().code() == ErrorCode::kNotFound; }));
+  EXPECT_TRUE(eventually([&] {
+    return rt_->get_actor<Counter>("old", "shared", 1s).status().code() == ErrorCode::kNotFound;
+  }));
 }
 
 /// The processes that this one started.
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
     std::ifstream file(thread.path() / "children");
     for (pid_t child = 0; file >> child;) children.push_back(child);
   }
@@ -98,14 +110,16 @@ std::vector<pid_t> children_of(pid_t pid) {
 TEST_F(ProgramsTest, AKilledDriversOwnClusterEnds) {
   ::setenv("STARLING_SESSION_ROOT", (root_ / "killed").c_str(), 1);
   Command driver({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program"});
-  ASSERT_TRUE(eventually([&] { return driver.output().find("ready") != std::string::npos; })) << driver.output();
+  ASSERT_TRUE(eventually([&] { return driver.output().find("ready") != std::string::npos; }))
+      << driver.output();
   auto nodes = children_of(driver.pid());
   ASSERT_EQ(nodes.size(), 1u);
   auto workers = children_of(nodes[0]);
   EXPECT_FALSE(workers.empty());
   driver.signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return ::kill(nodes[0], 0) != 0; })) << "the node goes on";
-  for (pid_t worker : workers) EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "a worker goes on";
+  for (pid_t worker : workers)
+    EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "a worker goes on";
 }
 
 TEST_F(ProgramsTest, ActorsOnAnotherNodeAreCalledOverTcp) {
@@ -115,8 +129,10 @@ TEST_F(ProgramsTest, ActorsOnAnotherNodeAreCalledOverTcp) {
   EXPECT_EQ(far.node(), second);
   EXPECT_EQ(get(far.call(&Counter::add, 1)), 8);
   auto near = broker("near");
-  EXPECT_EQ(get(near.call(&Broker::add_through, far, 2)), 10) << "a handle leads there from every process";
-  expect_failure(rt_->get(far.call(&Counter::crash_here)), ErrorCode::kActorDied, {"SIGSEGV", "crash_here"});
+  EXPECT_EQ(get(near.call(&Broker::add_through, far, 2)), 10)
+      << "a handle leads there from every process";
+  expect_failure(rt_->get(far.call(&Counter::crash_here)), ErrorCode::kActorDied,
+                 {"SIGSEGV", "crash_here"});
 }
 
 TEST_F(ProgramsTest, ObjectsMoveBetweenNodes) {
@@ -126,11 +142,13 @@ TEST_F(ProgramsTest, ObjectsMoveBetweenNodes) {
   auto near = broker("near");
   constexpr std::uint64_t kCount = 2'500'000;  // 10 MB: several chunks
   auto made = far.call(&Broker::make, kCount, 2.0F);
-  EXPECT_EQ(get(near.call(&Broker::sum_ref, made)), 2.0 * kCount) << "read from another node by a third process";
+  EXPECT_EQ(get(near.call(&Broker::sum_ref, made)), 2.0 * kCount)
+      << "read from another node by a third process";
   auto view = rt_->get_view(made);
   ASSERT_TRUE(view.ok()) << view.status().to_string();
   EXPECT_EQ(std::accumulate(view->begin(), view->end(), 0.0), 2.0 * kCount);
-  EXPECT_EQ(get(far.call(&Broker::sum, std::vector<float>(kCount, 3.0F))), 3.0 * kCount) << "a large argument";
+  EXPECT_EQ(get(far.call(&Broker::sum, std::vector<float>(kCount, 3.0F))), 3.0 * kCount)
+      << "a large argument";
   auto put = rt_->put(std::vector<float>(kCount, 4.0F));
   ASSERT_TRUE(put.ok());
   EXPECT_EQ(get(far.call(&Broker::sum_view, *put)), 4.0 * kCount) << "a reference into this node";
@@ -147,7 +165,8 @@ TEST_F(ProgramsTest, ALostNodesActorsAreLost) {
   auto start = std::chrono::steady_clock::now();
   Status status = rt_->get(pending, 30s).status();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
-  EXPECT_TRUE(status.code() == ErrorCode::kActorDied || status.code() == ErrorCode::kUnavailable) << status.to_string();
+  EXPECT_TRUE(status.code() == ErrorCode::kActorDied || status.code() == ErrorCode::kUnavailable)
+      << status.to_string();
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ class RecoveryTest : public ClusterTest {
   std::unique_ptr<Command> add_node() {
     auto state = rt_->cluster_state();
     const std::size_t before = state.ok() ? state->nodes.size() : 0;
-    auto node = std::make_unique<Command>(std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "2",
-                                                                   "--resources", R"({"far": 4})", "--block"});
+    auto node = std::make_unique<Command>(
+        std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(),
+                                 "--num-cpus", "2", "--resources", R"({"far": 4})", "--block"});
     EXPECT_TRUE(eventually([&] { return nodes() == before + 1; })) << node->output();
     return node;
   }
@@ -119,7 +120,8 @@ TEST_F(RecoveryTest, ATaskThatMayNotRunAgainLosesItsResultAndSaysSo) {
   const std::string id = numbers.state()->value().stored->location().id.short_hex();
   const std::string node = numbers.state()->value().stored->location().node.short_hex();
   replace_far();
-  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {id, "task make_noted", node, "max_retries"});
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost,
+                 {id, "task make_noted", node, "max_retries"});
   EXPECT_EQ(lines(runs), 1u);
 }
 
@@ -131,7 +133,8 @@ TEST_F(RecoveryTest, AttemptsAreBounded) {
   auto second = rt_->task(far(), &sum_floats, numbers);  // brings it back without a copy here
   EXPECT_EQ(rt_->get(second, 30s).value_or(0), 0.5 * kCount);
   replace_far();
-  expect_failure(rt_->get(rt_->task(far(), &sum_floats, numbers), 30s).status(), ErrorCode::kObjectLost, {"sum_floats"});
+  expect_failure(rt_->get(rt_->task(far(), &sum_floats, numbers), 30s).status(),
+                 ErrorCode::kObjectLost, {"sum_floats"});
   expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"max_retries"});
   EXPECT_EQ(lines(runs), 2u);
 }
@@ -142,7 +145,8 @@ TEST_F(RecoveryTest, ABorrowerHasItMadeAgainByTheProcessThatRanTheTask) {
   settled(numbers);
   auto first = broker("first"), second = broker("second");
   ASSERT_TRUE(rt_->get(first.call(&Broker::keep, numbers)).ok());
-  ASSERT_TRUE(rt_->get(second.call(&Broker::keep, get(first.call(&Broker::kept)))).ok());  // by way of two others
+  ASSERT_TRUE(rt_->get(second.call(&Broker::keep, get(first.call(&Broker::kept))))
+                  .ok());  // by way of two others
   replace_far();
   EXPECT_EQ(get(first.call(&Broker::sum_kept)), 0.5 * kCount);
   EXPECT_EQ(get(second.call(&Broker::sum_kept)), 0.5 * kCount);
@@ -193,7 +197,8 @@ TEST_F(RecoveryTest, WithoutTheProcessThatRanTheTaskItIsLostAndSaysWhy) {
   ASSERT_EQ(::kill(worker, SIGKILL), 0);
   ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
   std::this_thread::sleep_for(300ms);
-  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"task make_noted", "it is not made again: the process that had its task run"});
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost,
+                 {"task make_noted", "it is not made again: the process that had its task run"});
   EXPECT_EQ(lines(runs), 1u);
 }
 
@@ -204,7 +209,8 @@ TEST_F(RecoveryTest, AnActorsResultIsLostWithItsMakersName) {
   settled(numbers);
   const std::string node = numbers.state()->value().stored->location().node.short_hex();
   replace_far();
-  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"Broker " + maker.id().short_hex() + ": make", node, "actor's state"});
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost,
+                 {"Broker " + maker.id().short_hex() + ": make", node, "actor's state"});
 }
 
 }  // namespace

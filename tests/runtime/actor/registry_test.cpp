@@ -43,8 +43,10 @@ ActorClass& register_machine(Registry& registry) {
 
 /// Calls a method as an actor's process does.
 template <class M, class... Args>
-Status invoke(const ActorClass& known, Machine& machine, M pointer, InvokeOutput& output, const Args&... args) {
-  Buffer bytes = with_arguments<typename MethodTraits<M>::Params>([](Encoder& encoder) { return encoder.to_buffer(); }, args...);
+Status invoke(const ActorClass& known, Machine& machine, M pointer, InvokeOutput& output,
+              const Args&... args) {
+  Buffer bytes = with_arguments<typename MethodTraits<M>::Params>(
+      [](Encoder& encoder) { return encoder.to_buffer(); }, args...);
   const MethodEntry* entry = known.find(MethodKey::of(pointer));
   CHECK(entry != nullptr);
   Decoder decoder(std::move(bytes));
@@ -90,7 +92,8 @@ TEST(Registry, IdsDoNotDependOnTheOrderOfRegistration) {
   first.seal();
   second.seal();
   EXPECT_EQ(one.find(MethodKey::of(&Machine::add))->id, two.find(MethodKey::of(&Machine::add))->id);
-  EXPECT_NE(one.find(MethodKey::of(&Machine::add))->id, one.find(MethodKey::of(&Machine::add_twice))->id);
+  EXPECT_NE(one.find(MethodKey::of(&Machine::add))->id,
+            one.find(MethodKey::of(&Machine::add_twice))->id);
 }
 
 TEST(Registry, IdsDifferWithTheSignature) {
@@ -110,7 +113,8 @@ TEST(Registry, SaysWhichClassesThereAre) {
   registry.seal();
   auto missing = registry.find("Gadget");
   ASSERT_FALSE(missing.ok());
-  EXPECT_NE(missing.status().message().find("it has Machine"), std::string::npos) << missing.status().message();
+  EXPECT_NE(missing.status().message().find("it has Machine"), std::string::npos)
+      << missing.status().message();
   auto unregistered = registry.find(typeid(OldMachine));
   ASSERT_FALSE(unregistered.ok());
   EXPECT_NE(unregistered.status().message().find("register_actor"), std::string::npos);
@@ -147,7 +151,8 @@ TEST(Invoke, RefusesMalformedArguments) {
   registry.seal();
   Machine machine;
   const MethodEntry* entry = known.find(MethodKey::of(&Machine::add));
-  for (std::string bytes : {std::string(), std::string("\x00\x01", 2), std::string("\x09\x01\x00\x00\x00", 5), std::string("\x01\x00", 2)}) {
+  for (std::string bytes : {std::string(), std::string("\x00\x01", 2),
+                            std::string("\x09\x01\x00\x00\x00", 5), std::string("\x01\x00", 2)}) {
     Decoder decoder(Buffer::copy_of(bytes));
     InvokeOutput output;
     CallContext context;
@@ -169,7 +174,8 @@ TEST(Symbol, NamesAnAddressInsideOfAFunction) {
 }
 
 TEST(Symbol, NamesSeveralAtOnce) {
-  std::vector<std::uintptr_t> addresses{8, reinterpret_cast<std::uintptr_t>(&starling_test_landmark)};
+  std::vector<std::uintptr_t> addresses{8,
+                                        reinterpret_cast<std::uintptr_t>(&starling_test_landmark)};
   EXPECT_EQ(function_names(addresses), (std::vector<std::string>{"", "starling_test_landmark"}));
 }
 

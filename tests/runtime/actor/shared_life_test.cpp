@@ -38,8 +38,10 @@ TEST_F(SharedLifeTest, ACrashRestartsEachByItsOwnOptions) {
   auto lost = cat.call(&Phoenix::slow_note, 60'000, "never");
   auto retried = patient.call(&Phoenix::die_once, path("marker"));  // takes the process with it
   EXPECT_EQ(get(retried), 1);
-  expect_failure(rt_->get(lost), ErrorCode::kActorDied, {cat.id().short_hex(), "SIGKILL", "being restarted"});
-  expect_failure(rt_->get(mortal.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {mortal.id().short_hex(), "SIGKILL", "3 shared actors"});
+  expect_failure(rt_->get(lost), ErrorCode::kActorDied,
+                 {cat.id().short_hex(), "SIGKILL", "being restarted"});
+  expect_failure(rt_->get(mortal.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied,
+                 {mortal.id().short_hex(), "SIGKILL", "3 shared actors"});
   EXPECT_EQ(get(cat.call(&Phoenix::add, 1)), 1) << "made anew";
   const pid_t second = get(cat.call(&Phoenix::pid));
   EXPECT_NE(second, process);
@@ -60,7 +62,8 @@ TEST_F(SharedLifeTest, TerminateServesTheLineOfOneAndLeavesTheOthers) {
   EXPECT_TRUE(rt_->get(first).ok());
   EXPECT_TRUE(rt_->get(second).ok());
   EXPECT_EQ(read("diary"), "made\none\ntwo\ndestroyed\n");
-  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied, {"terminated"});
+  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied,
+                 {"terminated"});
   EXPECT_EQ(get(other.call(&Phoenix::pid)), process) << "the process goes on";
 }
 
@@ -73,7 +76,8 @@ TEST_F(SharedLifeTest, TerminateKeepsItsDeadline) {
   std::this_thread::sleep_for(100ms);
   Status ended = rt_->terminate(actor, 300ms);
   EXPECT_TRUE(ended.ok()) << ended.to_string();
-  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied, {"not served its calls in time"});
+  expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied,
+                 {"not served its calls in time"});
   EXPECT_TRUE(rt_->get(running).ok()) << "a call that runs ends by itself";
   EXPECT_EQ(rt_->get(behind).code(), ErrorCode::kActorDied);
   EXPECT_GT(get(other.call(&Phoenix::pid)), 0);
@@ -88,7 +92,8 @@ TEST_F(SharedLifeTest, KillMayAllowARestart) {
   EXPECT_EQ(read("diary"), "made\ndestroyed\nmade\n");
   EXPECT_EQ(read("other"), "made\n");
   ASSERT_TRUE(rt_->kill(actor).ok());
-  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {"killed on request"});
+  expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied,
+                 {"killed on request"});
 }
 
 TEST_F(SharedLifeTest, ARestartWaitsForTheEndOfItsEarlierSelf) {
@@ -116,9 +121,12 @@ TEST_F(SharedLifeTest, AWatchTellsOfARestartAndOfTheEnd) {
   auto actor = phoenix({.max_restarts = 1});
   std::atomic<int> restarting{0}, alive{0}, dead{0};
   Watch watch = rt_->watch(actor, [&](const ActorEvent& event) {
-    if (event.kind == ActorEvent::Kind::kRestarting) ++restarting;
-    else if (event.kind == ActorEvent::Kind::kAlive) ++alive;
-    else ++dead;
+    if (event.kind == ActorEvent::Kind::kRestarting)
+      ++restarting;
+    else if (event.kind == ActorEvent::Kind::kAlive)
+      ++alive;
+    else
+      ++dead;
   });
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return alive >= 1; }));
@@ -133,8 +141,11 @@ TEST_F(SharedLifeTest, WhatASharedActorSpawnsEndsWithIt) {
   auto first = get((*parents)[0].call(&Parent::bear, path("first"), "", false));
   auto second = get((*parents)[1].call(&Parent::bear, path("second"), "", false));
   ASSERT_TRUE(rt_->kill((*parents)[0]).ok());
-  EXPECT_TRUE(eventually([&] { return rt_->get(first.call(&Phoenix::pid)).status().code() == ErrorCode::kActorDied; }));
-  expect_failure(rt_->get(first.call(&Phoenix::pid)).status(), ErrorCode::kActorDied, {"its owner"});
+  EXPECT_TRUE(eventually([&] {
+    return rt_->get(first.call(&Phoenix::pid)).status().code() == ErrorCode::kActorDied;
+  }));
+  expect_failure(rt_->get(first.call(&Phoenix::pid)).status(), ErrorCode::kActorDied,
+                 {"its owner"});
   EXPECT_GT(get(second.call(&Phoenix::pid)), 0) << "the other parent's child lives";
 }
 
@@ -142,7 +153,8 @@ TEST_F(SharedLifeTest, NamesAreFreeAgainAfterACrash) {
   ActorOptions named{.name = "one"};
   auto actor = phoenix(named);
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->get_actor<Phoenix>("one").status().code() == ErrorCode::kNotFound; }));
+  EXPECT_TRUE(eventually(
+      [&] { return rt_->get_actor<Phoenix>("one").status().code() == ErrorCode::kNotFound; }));
   ActorOptions again = named;
   again.get_if_exists = true;
   auto next = phoenix(again);
@@ -155,10 +167,12 @@ TEST_F(SharedLifeTest, ForceIsForActorsWithAProcessOfTheirOwn) {
   ASSERT_TRUE(made.ok());
   auto running = made->call(&Patient::wait, 60'000);
   ASSERT_TRUE(eventually([&] { return get(made->call(&Patient::started)) == 1; }));
-  expect_failure(rt_->cancel(running, CancelMode::kForce), ErrorCode::kInvalidArgument, {made->id().short_hex(), "Isolation::kProcess"});
+  expect_failure(rt_->cancel(running, CancelMode::kForce), ErrorCode::kInvalidArgument,
+                 {made->id().short_hex(), "Isolation::kProcess"});
   expect_failure(rt_->get(running, 20s).status(), ErrorCode::kCancelled, {"wait"});
   EXPECT_EQ(get(made->call(&Patient::interrupted)), 1) << "it was asked to end";
-  expect_failure(rt_->spawn<Phoenix>(shared({.cpu_affinity = {0}}), path("pinned")).status(), ErrorCode::kInvalidArgument, {"Isolation::kProcess"});
+  expect_failure(rt_->spawn<Phoenix>(shared({.cpu_affinity = {0}}), path("pinned")).status(),
+                 ErrorCode::kInvalidArgument, {"Isolation::kProcess"});
 }
 
 TEST_F(SharedLifeTest, AProcessWithoutActorsEnds) {
@@ -171,7 +185,8 @@ TEST_F(SharedLifeTest, AProcessWithoutActorsEnds) {
 }
 
 TEST_F(SharedLifeTest, ADetachedOneOutlivesItsJobInAProcessOfThose) {
-  ActorOptions options{.name = "service", .name_space = "common", .detached = true, .max_restarts = 1};
+  ActorOptions options{
+      .name = "service", .name_space = "common", .detached = true, .max_restarts = 1};
   auto detached = phoenix(options, "detached");
   auto ordinary = phoenix();
   EXPECT_NE(detached.pid(), ordinary.pid());
@@ -189,7 +204,9 @@ TEST_F(SharedLifeTest, ADetachedOneOutlivesItsJobInAProcessOfThose) {
   auto found = second.get_actor<Phoenix>("service", "common");
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   ASSERT_EQ(::kill(service, SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return second.get(found->call(&Phoenix::pid)).value_or(service) != service; })) << "it is made again";
+  EXPECT_TRUE(eventually([&] {
+    return second.get(found->call(&Phoenix::pid)).value_or(service) != service;
+  })) << "it is made again";
   EXPECT_GT(get(ordinary.call(&Phoenix::pid)), 0);
   ASSERT_TRUE(second.kill(*found).ok());
   second.stop();
@@ -208,7 +225,8 @@ TEST_F(SharedLifeTest, ThousandsDieTogetherWithoutADelay) {
   for (std::size_t rank = 0; rank < kSize; ++rank) {
     Status status = rt_->get(waiting[rank], 60s).status();
     ASSERT_EQ(status.code(), ErrorCode::kActorDied) << rank << " " << status.to_string();
-    ASSERT_NE(status.message().find("SIGKILL"), std::string::npos) << rank << " " << status.message();
+    ASSERT_NE(status.message().find("SIGKILL"), std::string::npos)
+        << rank << " " << status.message();
   }
   EXPECT_EQ(get(watcher.call(&Counter::add, 1)), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);

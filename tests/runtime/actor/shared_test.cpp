@@ -1,4 +1,5 @@
-// Shared actors: many in one worker process, each with its own line of calls, its own end and its own error.
+// Shared actors: many in one worker process, each with its own line of calls, its own end and its
+// own error.
 #include <set>
 
 #include "cluster_fixture.h"
@@ -25,12 +26,16 @@ TEST_F(SharedTest, ManyActorsLiveInOneProcessWithStateOfTheirOwn) {
   std::vector<ObjectRef<int>> refs;
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
     pids.insert(group[rank].pid());
-    for (int i = 0; i < 20; ++i) refs.push_back(group[rank].call(&Counter::add, static_cast<int>(rank)));
+    for (int i = 0; i < 20; ++i)
+      refs.push_back(group[rank].call(&Counter::add, static_cast<int>(rank)));
   }
   EXPECT_EQ(pids.size(), 1u);
-  EXPECT_FALSE(pids.contains(own.pid())) << "an actor with a process of its own shares it with nobody";
+  EXPECT_FALSE(pids.contains(own.pid()))
+      << "an actor with a process of its own shares it with nobody";
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
-    for (int i = 0; i < 20; ++i) ASSERT_EQ(get(refs[rank * 20 + static_cast<std::size_t>(i)]), 7 + (i + 1) * static_cast<int>(rank));
+    for (int i = 0; i < 20; ++i)
+      ASSERT_EQ(get(refs[rank * 20 + static_cast<std::size_t>(i)]),
+                7 + (i + 1) * static_cast<int>(rank));
   }
 }
 
@@ -41,7 +46,9 @@ TEST_F(SharedTest, ADriverHasOneConnectionToAProcess) {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
-      count += std::filesystem::read_symlink(entry.path(), error).string().starts_with("socket:") ? 1 : 0;
+      count += std::filesystem::read_symlink(entry.path(), error).string().starts_with("socket:")
+                   ? 1
+                   : 0;
     }
     return count;
   };
@@ -58,10 +65,12 @@ TEST_F(SharedTest, ACrashTellsEachCallerOfItsOwnActor) {
   std::this_thread::sleep_for(100ms);
   ASSERT_EQ(::kill(group[0].pid(), SIGKILL), 0);
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
-    expect_failure(rt_->get(waiting[rank], 20s).status(), ErrorCode::kActorDied,
-                   {"Counter", group[rank].id().short_hex(), "SIGKILL", std::to_string(group[rank].pid())});
+    expect_failure(
+        rt_->get(waiting[rank], 20s).status(), ErrorCode::kActorDied,
+        {"Counter", group[rank].id().short_hex(), "SIGKILL", std::to_string(group[rank].pid())});
   }
-  expect_failure(rt_->get(group[3].call(&Counter::total)).status(), ErrorCode::kActorDied, {group[3].id().short_hex()});
+  expect_failure(rt_->get(group[3].call(&Counter::total)).status(), ErrorCode::kActorDied,
+                 {group[3].id().short_hex()});
   auto next = rt_->spawn<Counter>(kShared, 5);
   ASSERT_TRUE(next.ok()) << next.status().to_string();
   EXPECT_NE(next->pid(), group[0].pid());
@@ -73,7 +82,8 @@ TEST_F(SharedTest, KillEndsOneAndLeavesTheOthers) {
   ASSERT_EQ(group.size(), 3u);
   ASSERT_EQ(get(group[1].call(&Counter::add, 1)), 1);
   ASSERT_TRUE(rt_->kill(group[1]).ok());
-  expect_failure(rt_->get(group[1].call(&Counter::total)).status(), ErrorCode::kActorDied, {group[1].id().short_hex(), "killed on request"});
+  expect_failure(rt_->get(group[1].call(&Counter::total)).status(), ErrorCode::kActorDied,
+                 {group[1].id().short_hex(), "killed on request"});
   EXPECT_EQ(get(group[0].call(&Counter::add, 2)), 2);
   EXPECT_EQ(get(group[2].call(&Counter::add, 3)), 3);
 }
@@ -86,19 +96,23 @@ TEST_F(SharedTest, CallsInLineOfAKilledActorFail) {
   std::this_thread::sleep_for(50ms);
   ASSERT_TRUE(rt_->kill(*actor).ok());
   expect_failure(rt_->get(behind).status(), ErrorCode::kActorDied, {"killed on request"});
-  EXPECT_EQ(get(running), 300) << "what runs in a shared process cannot be interrupted; it ends by itself";
+  EXPECT_EQ(get(running), 300)
+      << "what runs in a shared process cannot be interrupted; it ends by itself";
 }
 
 TEST_F(SharedTest, AFailedConstructorIsItsSpawnersErrorAlone) {
   auto good = rt_->spawn<Picky>(kShared, 3);
   ASSERT_TRUE(good.ok()) << good.status().to_string();
-  expect_failure(rt_->spawn<Picky>(kShared, -1).status(), ErrorCode::kInvalidArgument, {"-1 is below zero"});
-  expect_failure(rt_->spawn<Picky>(kShared, 0).status(), ErrorCode::kTaskFailed, {"not even refused politely"});
+  expect_failure(rt_->spawn<Picky>(kShared, -1).status(), ErrorCode::kInvalidArgument,
+                 {"-1 is below zero"});
+  expect_failure(rt_->spawn<Picky>(kShared, 0).status(), ErrorCode::kTaskFailed,
+                 {"not even refused politely"});
   EXPECT_EQ(get(good->call(&Picky::value)), 3);
 }
 
 TEST_F(SharedTest, ActorsThatWaitForEachOtherDoNotStarve) {
-  // Far more methods wait for another shared actor of the same process than it has threads to run actors on.
+  // Far more methods wait for another shared actor of the same process than it has threads to run
+  // actors on.
   constexpr std::size_t kPairs = 40;
   auto counters = shared_counters(kPairs);
   auto brokers = rt_->spawn_group<Broker>(kPairs, kShared, "broker");

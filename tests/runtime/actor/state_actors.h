@@ -94,8 +94,8 @@ class Hoarder {
 };
 
 inline void register_state_actors(Runtime& rt) {
-  rt.register_actor<Tally>("Tally", &Tally::add, &Tally::total, &Tally::restored, &Tally::pid, &Tally::inflate, &Tally::grow_and_save,
-                           &Tally::consistent_total);
+  rt.register_actor<Tally>("Tally", &Tally::add, &Tally::total, &Tally::restored, &Tally::pid,
+                           &Tally::inflate, &Tally::grow_and_save, &Tally::consistent_total);
   rt.register_actor<Thrower>("Thrower", &Thrower::value);
   rt.register_actor<Forgetful>("Forgetful", &Forgetful::refuse);
   rt.register_actor<Hoarder>("Hoarder", &Hoarder::keep);

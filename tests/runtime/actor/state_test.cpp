@@ -23,9 +23,11 @@ TEST_F(StateTest, WhatWasSavedIsBackAfterAKill) {
   EXPECT_EQ(get(actor.call(&Tally::add, 100)), 115) << "not saved";
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 15; }));
-  EXPECT_EQ(get(actor.call(&Tally::restored)), 1) << "the constructor ran again, then restore_state()";
+  EXPECT_EQ(get(actor.call(&Tally::restored)), 1)
+      << "the constructor ran again, then restore_state()";
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 15; })) << "and in every later life";
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 15; }))
+      << "and in every later life";
 }
 
 TEST_F(StateTest, WithoutASavedStateARestartBeginsAnew) {
@@ -75,7 +77,8 @@ TEST_F(StateTest, TooLargeAStateIsRefusedAndTheOneBeforeStays) {
   ASSERT_TRUE(rt_->save_state(actor).ok());
   ASSERT_TRUE(rt_->get(actor.call(&Tally::inflate, std::uint64_t{1} << 20)).ok());
   EXPECT_EQ(get(actor.call(&Tally::add, 1)), 4);
-  expect_failure(rt_->save_state(actor), ErrorCode::kResourceExhausted, {"save_state", "8388", std::to_string(kActorStateBytesMax)});
+  expect_failure(rt_->save_state(actor), ErrorCode::kResourceExhausted,
+                 {"save_state", "8388", std::to_string(kActorStateBytesMax)});
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 3; }));
 }
@@ -89,7 +92,8 @@ TEST_F(StateTest, FailuresOfTheHooksAreTold) {
   ASSERT_EQ(::kill(forgetful->pid(), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] {
     const Status status = rt_->get(forgetful->call(&Forgetful::refuse));
-    return status.code() == ErrorCode::kActorDied && status.message().find("it means nothing to me") != std::string::npos;
+    return status.code() == ErrorCode::kActorDied &&
+           status.message().find("it means nothing to me") != std::string::npos;
   })) << "a state that is not taken back ends the actor with that reason";
 
   auto hoarder = rt_->spawn<Hoarder>({});
@@ -157,8 +161,11 @@ TEST_F(StateTest, CallsOfACallerThatIsJustConnectingSurviveARestartOnRequest) {
 }
 
 class RestartTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
-INSTANTIATE_TEST_SUITE_P(Isolations, RestartTest, testing::Values(Isolation::kProcess, Isolation::kShared),
-                         [](const auto& info) { return info.param == Isolation::kShared ? "Shared" : "Process"; });
+INSTANTIATE_TEST_SUITE_P(Isolations, RestartTest,
+                         testing::Values(Isolation::kProcess, Isolation::kShared),
+                         [](const auto& info) {
+                           return info.param == Isolation::kShared ? "Shared" : "Process";
+                         });
 
 TEST_P(RestartTest, SeveralAtOnceLoseNoCallAndLeaveALivingActor) {
   for (int round = 0; round < 6; ++round) {

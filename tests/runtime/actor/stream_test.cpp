@@ -25,7 +25,8 @@ class Feed {
     return call.cancelled() ? call.status() : resource_exhausted("no more of them");
   }
   void arrays(StreamWriter<std::vector<float>>& out, int count, std::uint64_t size) {
-    for (int i = 0; i < count; ++i) (void)out.write(std::vector<float>(size, static_cast<float>(i)));
+    for (int i = 0; i < count; ++i)
+      (void)out.write(std::vector<float>(size, static_cast<float>(i)));
   }
   Status refs(StreamWriter<ObjectRef<std::vector<float>>>& out, int count) {
     for (int i = 0; i < count; ++i) {
@@ -62,8 +63,10 @@ class Feed {
 };
 
 void register_stream_actors(Runtime& rt) {
-  rt.register_actor<Feed>("Feed", &Feed::numbers, &Feed::numbers_then_fail, &Feed::arrays, &Feed::refs, &Feed::trickle,
-                          method(&Feed::written, {.concurrency_group = "ask"}), method(&Feed::ended, {.concurrency_group = "ask"}));
+  rt.register_actor<Feed>("Feed", &Feed::numbers, &Feed::numbers_then_fail, &Feed::arrays,
+                          &Feed::refs, &Feed::trickle,
+                          method(&Feed::written, {.concurrency_group = "ask"}),
+                          method(&Feed::ended, {.concurrency_group = "ask"}));
 }
 
 namespace {
@@ -130,7 +133,8 @@ TEST_F(StreamTest, DroppingTheStreamStopsTheProducer) {
     Stream<int> numbers = actor.call(CallOptions{.stream_window = 4}, &Feed::numbers, 1'000'000);
     ASSERT_EQ(**numbers.next(5s), 0);
   }
-  ASSERT_TRUE(eventually([&] { return get(actor.call(&Feed::ended)).find("cancelled") != std::string::npos; }));
+  ASSERT_TRUE(eventually(
+      [&] { return get(actor.call(&Feed::ended)).find("cancelled") != std::string::npos; }));
   EXPECT_LT(get(actor.call(&Feed::written)), 20);
   Stream<int> again = actor.call(&Feed::numbers, 5);
   int sum = 0;
@@ -170,7 +174,8 @@ TEST_F(StreamTest, TheProducersDeathEndsTheStream) {
 TEST_F(StreamTest, LargeValuesAndReferencesTravel) {
   auto actor = feed();
   // 80 x 8 MB would not fit at once in a store of half a gigabyte.
-  Stream<std::vector<float>> arrays = actor.call(CallOptions{.stream_window = 4}, &Feed::arrays, 80, std::uint64_t{2'000'000});
+  Stream<std::vector<float>> arrays =
+      actor.call(CallOptions{.stream_window = 4}, &Feed::arrays, 80, std::uint64_t{2'000'000});
   float expected = 0;
   for (const auto& values : arrays) {
     ASSERT_EQ(values.size(), 2'000'000u);
@@ -181,7 +186,8 @@ TEST_F(StreamTest, LargeValuesAndReferencesTravel) {
   std::vector<ObjectRef<std::vector<float>>> kept;
   for (const auto& ref : refs) kept.push_back(ref);
   ASSERT_EQ(kept.size(), 5u) << refs.status().to_string();
-  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(get(kept[i]).back(), static_cast<float>(i));
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(get(kept[i]).back(), static_cast<float>(i));
 }
 
 TEST_F(StreamTest, AStreamOfNoCallFails) {
@@ -206,13 +212,15 @@ TEST_F(FullStoreStream, AValueWaitsForRoomAsLongAsItsCallHas) {
     held.push_back(*ref);
   }
   const auto start = std::chrono::steady_clock::now();
-  Stream<std::vector<float>> late = actor.call(CallOptions{.timeout = 500ms}, &Feed::arrays, 1, std::uint64_t{1 << 20});
+  Stream<std::vector<float>> late =
+      actor.call(CallOptions{.timeout = 500ms}, &Feed::arrays, 1, std::uint64_t{1 << 20});
   auto none = late.next();
   EXPECT_FALSE(none.ok() && none->has_value());
   Stream<std::vector<float>> small = actor.call(&Feed::arrays, 1, std::uint64_t{10});
   auto some = small.next();
   EXPECT_TRUE(some.ok() && some->has_value()) << "the actor goes on";
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "far less than what somebody waits who does not look at the call's own time";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s)
+      << "far less than what somebody waits who does not look at the call's own time";
 }
 
 }  // namespace

@@ -14,14 +14,17 @@ class TaskLineageTest : public testing::Test {
   TaskLineageTest() { function_.name = "resize"; }
 
   /// Of a task with so many bytes of arguments.
-  std::shared_ptr<TaskLineage> lineage(std::size_t bytes, std::uint32_t runs = 3, std::vector<ObjectStatePtr> refs = {}) {
+  std::shared_ptr<TaskLineage> lineage(std::size_t bytes, std::uint32_t runs = 3,
+                                       std::vector<ObjectStatePtr> refs = {}) {
     TaskSource source{&function_, {}, runs};
     source.arguments.bytes = Buffer::copy_of(std::string(bytes, 'x'));
     source.arguments.refs = std::move(refs);
-    return std::make_shared<TaskLineage>(source, "127.0.0.1:1", [this](ObjectValue arguments, std::shared_ptr<TaskLineage>) -> Result<ObjectStatePtr> {
-      submitted_.push_back(std::move(arguments));
-      return std::make_shared<ObjectState>(nullptr);
-    });
+    return std::make_shared<TaskLineage>(
+        source, "127.0.0.1:1",
+        [this](ObjectValue arguments, std::shared_ptr<TaskLineage>) -> Result<ObjectStatePtr> {
+          submitted_.push_back(std::move(arguments));
+          return std::make_shared<ObjectState>(nullptr);
+        });
   }
 
   MethodEntry function_;
@@ -56,7 +59,8 @@ TEST_F(TaskLineageTest, TheOldestIsForgottenWhenThereIsTooMuch) {
   EXPECT_EQ(table->bytes(), second->bytes() + third->bytes());
   const Status forgotten = oldest->run_again().status();
   EXPECT_EQ(forgotten.code(), ErrorCode::kObjectLost);
-  EXPECT_NE(forgotten.message().find("lineage_bytes_max"), std::string::npos) << forgotten.message();
+  EXPECT_NE(forgotten.message().find("lineage_bytes_max"), std::string::npos)
+      << forgotten.message();
   EXPECT_TRUE(second->run_again().ok());
 }
 

@@ -46,10 +46,12 @@ TEST_F(TaskTest, LongTasksSpreadOverTheCpus) {
 
 TEST_F(TaskTest, FailuresOfFunctionsAreResultsAndNotTriedAgain) {
   const std::string file = (root_ / "runs").string();
-  expect_failure(rt_->get(rt_->task(&note_and_fail, file)).status(), ErrorCode::kInvalidArgument, {"note_and_fail", "not today"});
+  expect_failure(rt_->get(rt_->task(&note_and_fail, file)).status(), ErrorCode::kInvalidArgument,
+                 {"note_and_fail", "not today"});
   std::ifstream in(file);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "x");
-  expect_failure(rt_->get(rt_->task(&throw_text, "the reason")), ErrorCode::kTaskFailed, {"throw_text", "the reason"});
+  expect_failure(rt_->get(rt_->task(&throw_text, "the reason")), ErrorCode::kTaskFailed,
+                 {"throw_text", "the reason"});
 }
 
 TEST_F(TaskTest, ATaskWhoseWorkerDiesRunsOnAnother) {
@@ -59,8 +61,10 @@ TEST_F(TaskTest, ATaskWhoseWorkerDiesRunsOnAnother) {
 
 TEST_F(TaskTest, ATaskThatKillsEveryWorkerFailsInTheEnd) {
   const std::string file = (root_ / "runs").string();
-  expect_failure(rt_->get(rt_->task(TaskOptions{.max_retries = 1}, &die_unless_noted, file, 100), 30s).status(), ErrorCode::kActorDied,
-                 {"SIGKILL", "2 workers"});
+  expect_failure(
+      rt_->get(rt_->task(TaskOptions{.max_retries = 1}, &die_unless_noted, file, 100), 30s)
+          .status(),
+      ErrorCode::kActorDied, {"SIGKILL", "2 workers"});
   std::ifstream in(file);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "xx");
   EXPECT_EQ(get(rt_->task(&twice, 1)), 2) << "others go on";
@@ -74,18 +78,24 @@ TEST_F(TaskTest, ArgumentsMayBeResultsOfOthers) {
 }
 
 TEST_F(TaskTest, WhatCannotBeHadSaysWhatIsMissing) {
-  const Status status = rt_->get(rt_->task(TaskOptions{.gpus = 64, .timeout = 400ms}, &twice, 1), 20s).status();
-  EXPECT_TRUE(status.code() == ErrorCode::kResourceExhausted || status.code() == ErrorCode::kDeadlineExceeded) << status.to_string();
+  const Status status =
+      rt_->get(rt_->task(TaskOptions{.gpus = 64, .timeout = 400ms}, &twice, 1), 20s).status();
+  EXPECT_TRUE(status.code() == ErrorCode::kResourceExhausted ||
+              status.code() == ErrorCode::kDeadlineExceeded)
+      << status.to_string();
   EXPECT_NE(status.message().find("GPU"), std::string::npos) << status.message();
 }
 
 TEST_F(TaskTest, AmountsThatCannotBeMeantAreRefused) {
-  expect_failure(rt_->get(rt_->task(TaskOptions{.cpus = std::nan("")}, &twice, 1)).status(), ErrorCode::kInvalidArgument, {"twice", "cpus", "nan"});
-  expect_failure(rt_->get(rt_->task(TaskOptions{.resources = {{"disk", -1}}}, &twice, 1)).status(), ErrorCode::kInvalidArgument, {"disk", "-1"});
+  expect_failure(rt_->get(rt_->task(TaskOptions{.cpus = std::nan("")}, &twice, 1)).status(),
+                 ErrorCode::kInvalidArgument, {"twice", "cpus", "nan"});
+  expect_failure(rt_->get(rt_->task(TaskOptions{.resources = {{"disk", -1}}}, &twice, 1)).status(),
+                 ErrorCode::kInvalidArgument, {"disk", "-1"});
 }
 
 TEST_F(TaskTest, UnregisteredFunctionsAreExplained) {
-  expect_failure(rt_->get(rt_->task(&never_registered, 1)).status(), ErrorCode::kInvalidArgument, {"register_function"});
+  expect_failure(rt_->get(rt_->task(&never_registered, 1)).status(), ErrorCode::kInvalidArgument,
+                 {"register_function"});
 }
 
 TEST_F(TaskTest, FailuresAreTriedAgainWhenAskedFor) {
@@ -95,7 +105,8 @@ TEST_F(TaskTest, FailuresAreTriedAgainWhenAskedFor) {
   EXPECT_EQ(get(rt_->task(options, &fail_unless_noted, file, 3)), 3);
   options.max_retries = 1;
   const std::string other = path("others");
-  expect_failure(rt_->get(rt_->task(options, &fail_unless_noted, other, 3)).status(), ErrorCode::kUnavailable, {"only 1 have run"});
+  expect_failure(rt_->get(rt_->task(options, &fail_unless_noted, other, 3)).status(),
+                 ErrorCode::kUnavailable, {"only 1 have run"});
   EXPECT_EQ(notes(other).size(), 2u);
 }
 

@@ -1,20 +1,20 @@
 // Actors for the tests that run a real cluster. The test program is its own driver and worker.
 #pragma once
 
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "call_actors.h"
 #include "execution_actors.h"
 #include "lifecycle_actors.h"
-#include "state_actors.h"
 #include "runtime/runtime.h"
+#include "state_actors.h"
 
 namespace runtime::test {
 
@@ -78,10 +78,14 @@ class Broker {
     return report;
   }
 
-  Result<int> add_through(ActorHandle<Counter> counter, int n) { return runtime_.get(counter.call(&Counter::add, n)); }
+  Result<int> add_through(ActorHandle<Counter> counter, int n) {
+    return runtime_.get(counter.call(&Counter::add, n));
+  }
   ActorHandle<Counter> pass_on(ActorHandle<Counter> counter) { return counter; }
 
-  std::vector<float> make(std::uint64_t count, float value) { return std::vector<float>(count, value); }
+  std::vector<float> make(std::uint64_t count, float value) {
+    return std::vector<float>(count, value);
+  }
   std::vector<float> make_slowly(int ms, std::uint64_t count, float value) {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return make(count, value);
@@ -102,8 +106,10 @@ class Broker {
     const auto address = reinterpret_cast<std::uintptr_t>(values.data());
     for (std::string line; std::getline(maps, line);) {
       unsigned long start = 0, end = 0, offset = 0, inode = 0;
-      if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %lu", &start, &end, &offset, &inode) != 4) continue;
-      if (start <= address && address < end && inode != 0) return std::to_string(inode) + ":" + std::to_string(offset + address - start);
+      if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %lu", &start, &end, &offset, &inode) != 4)
+        continue;
+      if (start <= address && address < end && inode != 0)
+        return std::to_string(inode) + ":" + std::to_string(offset + address - start);
     }
     return "private memory of " + std::to_string(::getpid());
   }
@@ -190,15 +196,19 @@ inline void register_test_actors(Runtime& rt) {
   register_lifecycle_actors(rt);
   register_state_actors(rt);
   register_call_actors(rt);
-  rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
+  rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total,
+                             &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::throw_text, &Counter::throw_status, &Counter::throw_silence,
-                             &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
-                             &Counter::variable);
-  rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::make_slowly, &Broker::sum,
-                            &Broker::sum_view, &Broker::where, &Broker::sum_ref, &Broker::keep, &Broker::kept, &Broker::sum_kept, &Broker::forget,
-                            &Broker::put, &Broker::spawn_and_add, &Broker::meet);
+                             &Counter::sleep_ms, &Counter::pid, &Counter::print,
+                             &Counter::crash_here, &Counter::abort_here, &Counter::variable);
+  rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through,
+                            &Broker::pass_on, &Broker::make, &Broker::make_slowly, &Broker::sum,
+                            &Broker::sum_view, &Broker::where, &Broker::sum_ref, &Broker::keep,
+                            &Broker::kept, &Broker::sum_kept, &Broker::forget, &Broker::put,
+                            &Broker::spawn_and_add, &Broker::meet);
   rt.register_actor<Picky>("Picky", &Picky::value);
-  rt.register_actor<Member>("Member", &Member::who, &Member::times, &Member::scale, &Member::fail_on);
+  rt.register_actor<Member>("Member", &Member::who, &Member::times, &Member::scale,
+                            &Member::fail_on);
 }
 
 }  // namespace runtime::test

@@ -1,6 +1,7 @@
 // Functions for the tests of tasks.
 #pragma once
 
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -8,7 +9,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "runtime/runtime.h"
@@ -45,12 +45,15 @@ inline int die_unless_noted(const std::string& file, int times) {
 }
 
 /// Each run leaves a line with its process in the file.
-inline void note_run(const std::string& file) { std::ofstream(file, std::ios::app) << ::getpid() << "\n" << std::flush; }
+inline void note_run(const std::string& file) {
+  std::ofstream(file, std::ios::app) << ::getpid() << "\n" << std::flush;
+}
 inline std::vector<float> make_noted(const std::string& file, std::uint64_t count, float value) {
   note_run(file);
   return std::vector<float>(count, value);
 }
-inline std::vector<float> scale_noted(const std::string& file, std::vector<float> values, float factor) {
+inline std::vector<float> scale_noted(const std::string& file, std::vector<float> values,
+                                      float factor) {
   note_run(file);
   for (float& value : values) value *= factor;
   return values;

@@ -1,4 +1,5 @@
-// How callers wait for several results: as_completed, when_all, gather and its kin, and groups called as one.
+// How callers wait for several results: as_completed, when_all, gather and its kin, and groups
+// called as one.
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,21 +14,25 @@ using WaitingTest = ClusterTest;
 TEST_F(WaitingTest, AsCompletedYieldsResultsInTheOrderInWhichTheyCome) {
   auto slow = counter();
   auto fast = counter();
-  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 600), fast.call(&Counter::sleep_ms, 1), ObjectRef<int>(),
+  std::vector<ObjectRef<int>> refs{slow.call(&Counter::sleep_ms, 600),
+                                   fast.call(&Counter::sleep_ms, 1), ObjectRef<int>(),
                                    fast.call(&Counter::sleep_ms, 200)};
   std::vector<std::size_t> order;
   for (const auto& [index, ref] : rt_->as_completed(refs, 20s)) {
     order.push_back(index);
     EXPECT_EQ(ref, refs[index]);
-    if (index == 2) expect_failure(rt_->get(ref).status(), ErrorCode::kInvalidArgument, {"refers to nothing"});
-    else EXPECT_TRUE(ref.is_ready());
+    if (index == 2)
+      expect_failure(rt_->get(ref).status(), ErrorCode::kInvalidArgument, {"refers to nothing"});
+    else
+      EXPECT_TRUE(ref.is_ready());
   }
   EXPECT_EQ(order, (std::vector<std::size_t>{2, 1, 3, 0}));
 }
 
 TEST_F(WaitingTest, AsCompletedEndsAtItsDeadlineAndMayBeAbandoned) {
   auto actor = counter();
-  std::vector<ObjectRef<int>> refs{actor.call(&Counter::sleep_ms, 1), actor.call(&Counter::sleep_ms, 2000)};
+  std::vector<ObjectRef<int>> refs{actor.call(&Counter::sleep_ms, 1),
+                                   actor.call(&Counter::sleep_ms, 2000)};
   auto completions = rt_->as_completed(refs, 300ms);
   EXPECT_EQ(completions.next()->index, 0u);
   EXPECT_FALSE(completions.next().has_value());
@@ -72,7 +77,8 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
   auto slow = counter();
   auto fast = counter();
   auto name = broker("n");
-  auto all = rt_->when_all(std::vector{slow.call(&Counter::sleep_ms, 200), fast.call(&Counter::add, 1)});
+  auto all =
+      rt_->when_all(std::vector{slow.call(&Counter::sleep_ms, 200), fast.call(&Counter::add, 1)});
   EXPECT_FALSE(all.is_ready());
   EXPECT_TRUE(rt_->get(all, 10s).ok());
   auto late = slow.call(&Counter::sleep_ms, 3000);
@@ -80,7 +86,8 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
   expect_failure(rt_->get(mixed, 10s), ErrorCode::kResourceExhausted, {"rank 2", "full"});
   EXPECT_FALSE(late.is_ready()) << "a failure ends the wait";
   EXPECT_TRUE(rt_->get(rt_->when_all(std::vector<ObjectRef<int>>{})).ok());
-  expect_failure(rt_->get(rt_->when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument, {"refers to nothing"});
+  expect_failure(rt_->get(rt_->when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument,
+                 {"refers to nothing"});
 }
 
 TEST_F(WaitingTest, WhenAllNestsAsDeepAsOneLikes) {
@@ -96,7 +103,8 @@ TEST_F(WaitingTest, WhenAllNestsAsDeepAsOneLikes) {
 TEST_F(WaitingTest, WhenAllAsAnArgumentHoldsACallBack) {
   auto slow = counter();
   auto actor = counter();
-  auto done = rt_->when_all(std::vector{slow.call(&Counter::add, 1), slow.call(&Counter::sleep_ms, 200)});
+  auto done =
+      rt_->when_all(std::vector{slow.call(&Counter::add, 1), slow.call(&Counter::sleep_ms, 200)});
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(get(actor.call(&Counter::add_after, done, 3)), 3);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);
@@ -106,11 +114,14 @@ TEST_F(WaitingTest, GatherReturnsAtTheFirstFailure) {
   auto slow = counter();
   auto fast = counter();
   auto late = slow.call(&Counter::sleep_ms, 3000);
-  std::vector<ObjectRef<void>> refs{ObjectRef<void>(late.state()), fast.call(&Counter::refuse, "full")};
+  std::vector<ObjectRef<void>> refs{ObjectRef<void>(late.state()),
+                                    fast.call(&Counter::refuse, "full")};
   expect_failure(rt_->gather(refs, 20s), ErrorCode::kResourceExhausted, {"rank 1", "full"});
   EXPECT_FALSE(late.is_ready());
-  expect_failure(rt_->gather(std::vector{late, ObjectRef<int>()}).status(), ErrorCode::kInvalidArgument, {"rank 1"});
-  expect_failure(rt_->gather(std::vector{fast.call(&Counter::add, 1), late}, 50ms).status(), ErrorCode::kDeadlineExceeded, {"rank 1"});
+  expect_failure(rt_->gather(std::vector{late, ObjectRef<int>()}).status(),
+                 ErrorCode::kInvalidArgument, {"rank 1"});
+  expect_failure(rt_->gather(std::vector{fast.call(&Counter::add, 1), late}, 50ms).status(),
+                 ErrorCode::kDeadlineExceeded, {"rank 1"});
 }
 
 TEST_F(WaitingTest, GatherEachSaysWhatBecameOfEach) {
@@ -122,21 +133,29 @@ TEST_F(WaitingTest, GatherEachSaysWhatBecameOfEach) {
   expect_failure(results[1].status(), ErrorCode::kInvalidArgument, {"not with me"});
   EXPECT_EQ(*results[2], 2);
   auto actor = counter();
-  auto statuses = rt_->gather_each(std::vector{actor.call(&Counter::refuse, "a"), actor.call(&Counter::print, "b")}, 20s);
+  auto statuses = rt_->gather_each(
+      std::vector{actor.call(&Counter::refuse, "a"), actor.call(&Counter::print, "b")}, 20s);
   EXPECT_EQ(statuses[0].code(), ErrorCode::kResourceExhausted);
   EXPECT_TRUE(statuses[1].ok());
 }
 
 TEST_F(WaitingTest, GroupsTakeDispatchAndCollectFunctions) {
-  auto group = rt_->spawn_group<Member>(3, {}, by_rank([](std::size_t rank) { return static_cast<int>(rank) + 1; }), "m");
+  auto group = rt_->spawn_group<Member>(
+      3, {}, by_rank([](std::size_t rank) { return static_cast<int>(rank) + 1; }), "m");
   ASSERT_TRUE(group.ok()) << group.status().to_string();
-  auto sum = [](const std::vector<int>& values) { return std::accumulate(values.begin(), values.end(), 0); };
+  auto sum = [](const std::vector<int>& values) {
+    return std::accumulate(values.begin(), values.end(), 0);
+  };
   // Members multiply by 1, 2, 3.
-  auto refs = group->call(&Member::times, by_rank([](std::size_t rank) { return static_cast<int>(rank) * 100; }));
+  auto refs = group->call(&Member::times,
+                          by_rank([](std::size_t rank) { return static_cast<int>(rank) * 100; }));
   EXPECT_EQ(*rt_->collect(refs, sum, 20s), 0 + 200 + 600);
-  auto refuse = [](const std::vector<int>&) -> Result<std::string> { return not_found("nothing to merge"); };
+  auto refuse = [](const std::vector<int>&) -> Result<std::string> {
+    return not_found("nothing to merge");
+  };
   expect_failure(rt_->collect(refs, refuse).status(), ErrorCode::kNotFound, {"nothing to merge"});
-  expect_failure(rt_->collect(group->call(&Member::fail_on, 2), sum).status(), ErrorCode::kInvalidArgument, {"rank 1"});
+  expect_failure(rt_->collect(group->call(&Member::fail_on, 2), sum).status(),
+                 ErrorCode::kInvalidArgument, {"rank 1"});
   // An even split and its reverse.
   std::vector<int> batch(10);
   std::iota(batch.begin(), batch.end(), 0);
@@ -156,7 +175,8 @@ TEST_F(WaitingTest, AGroupStoresItsLargeArgumentsOnce) {
   auto refs = group->call(&Broker::where, values);
   auto seen = rt_->gather(refs, 60s);
   ASSERT_TRUE(seen.ok()) << seen.status().to_string();
-  EXPECT_EQ(std::set<std::string>(seen->begin(), seen->end()).size(), 1u) << "all members read the same bytes of the store";
+  EXPECT_EQ(std::set<std::string>(seen->begin(), seen->end()).size(), 1u)
+      << "all members read the same bytes of the store";
 }
 
 TEST_F(WaitingTest, AGroupHasOneDeadline) {
@@ -165,7 +185,8 @@ TEST_F(WaitingTest, AGroupHasOneDeadline) {
   auto start = std::chrono::steady_clock::now();
   auto refs = group->call(CallOptions{.timeout = 200ms}, &Counter::sleep_ms, 2000);
   expect_failure(rt_->gather(refs).status(), ErrorCode::kDeadlineExceeded, {"rank 0", "sleep_ms"});
-  for (const auto& result : rt_->gather_each(refs)) EXPECT_EQ(result.status().code(), ErrorCode::kDeadlineExceeded);
+  for (const auto& result : rt_->gather_each(refs))
+    EXPECT_EQ(result.status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 1800ms);
 }
 

@@ -1,4 +1,5 @@
-// Real processes that are killed, stopped and cut off while calls are under way. What each caller was told is held against what ran.
+// Real processes that are killed, stopped and cut off while calls are under way. What each caller
+// was told is held against what ran.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -33,7 +34,9 @@ std::int64_t resident_kib(pid_t pid) {
 std::size_t open_files(pid_t pid) {
   std::error_code error;
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) ++count;
+  for ([[maybe_unused]] const auto& entry :
+       fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error))
+    ++count;
   return count;
 }
 
@@ -44,9 +47,7 @@ class ChaosTest : public testing::Test {
     const Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
-  void TearDown() override {
-    rt_.reset();
-  }
+  void TearDown() override { rt_.reset(); }
 
   std::string address() {
     const auto state = rt_->cluster_state();
@@ -56,7 +57,9 @@ class ChaosTest : public testing::Test {
     return "";
   }
   std::string entries() const { return (root_ / "entries").string(); }
-  std::string acknowledged(int caller) const { return (root_ / ("acknowledged-" + std::to_string(caller))).string(); }
+  std::string acknowledged(int caller) const {
+    return (root_ / ("acknowledged-" + std::to_string(caller))).string();
+  }
 
   ActorHandle<Ledger> ledger(ActorOptions options = {}) {
     options.name = "ledger";
@@ -67,21 +70,24 @@ class ChaosTest : public testing::Test {
   }
 
   std::unique_ptr<Command> caller(int id, int count) {
-    return std::make_unique<Command>(std::vector<std::string>{fs::read_symlink("/proc/self/exe").string(), "--caller", "ledger", std::to_string(id),
-                                                              std::to_string(count), acknowledged(id), "--address", address()});
+    return std::make_unique<Command>(std::vector<std::string>{
+        fs::read_symlink("/proc/self/exe").string(), "--caller", "ledger", std::to_string(id),
+        std::to_string(count), acknowledged(id), "--address", address()});
   }
 
-  /// One that asks for 8,000 replies of 50,000 bytes (below the size that goes through shared memory: 400 MB in all) and does not read them until it is
-  /// continued.
+  /// One that asks for 8,000 replies of 50,000 bytes (below the size that goes through shared
+  /// memory: 400 MB in all) and does not read them until it is continued.
   static constexpr std::uint64_t kDeafBytes = 50'000;
   std::unique_ptr<Command> deaf_caller(std::chrono::milliseconds timeout) {
-    return std::make_unique<Command>(std::vector<std::string>{fs::read_symlink("/proc/self/exe").string(), "--deaf", "ledger", "8000", std::to_string(kDeafBytes),
-                                                              std::to_string(timeout.count()), "--address", address()});
+    return std::make_unique<Command>(std::vector<std::string>{
+        fs::read_symlink("/proc/self/exe").string(), "--deaf", "ledger", "8000",
+        std::to_string(kDeafBytes), std::to_string(timeout.count()), "--address", address()});
   }
 
   std::int64_t recorded(int caller) const {
     const auto all = EntryFile::read(entries());
-    return std::count_if(all.begin(), all.end(), [&](const LedgerEntry& entry) { return entry.caller == caller; });
+    return std::count_if(all.begin(), all.end(),
+                         [&](const LedgerEntry& entry) { return entry.caller == caller; });
   }
 
   template <class Condition>
@@ -93,19 +99,25 @@ class ChaosTest : public testing::Test {
     return false;
   }
 
-  /// Every call ran at most once, each caller's in its order, and what was acknowledged ran. `whole`: none is missing either.
+  /// Every call ran at most once, each caller's in its order, and what was acknowledged ran.
+  /// `whole`: none is missing either.
   void expect_honest(const std::vector<int>& callers, bool whole) const {
     std::map<int, std::vector<int>> ran;
-    for (const LedgerEntry& entry : EntryFile::read(entries())) ran[entry.caller].push_back(entry.sequence);
+    for (const LedgerEntry& entry : EntryFile::read(entries()))
+      ran[entry.caller].push_back(entry.sequence);
     for (int caller : callers) {
       const std::vector<int>& sequences = ran[caller];
       for (std::size_t i = 1; i < sequences.size(); ++i) {
-        ASSERT_LT(sequences[i - 1], sequences[i]) << "caller " << caller << ": twice, or out of order";
-        if (whole) { ASSERT_EQ(sequences[i - 1] + 1, sequences[i]) << "caller " << caller << ": left out"; }
+        ASSERT_LT(sequences[i - 1], sequences[i])
+            << "caller " << caller << ": twice, or out of order";
+        if (whole) {
+          ASSERT_EQ(sequences[i - 1] + 1, sequences[i]) << "caller " << caller << ": left out";
+        }
       }
       const std::set<int> known(sequences.begin(), sequences.end());
       for (const LedgerEntry& entry : EntryFile::read(acknowledged(caller))) {
-        ASSERT_TRUE(known.contains(entry.sequence)) << "caller " << caller << " was told of " << entry.sequence << ", which never ran";
+        ASSERT_TRUE(known.contains(entry.sequence))
+            << "caller " << caller << " was told of " << entry.sequence << ", which never ran";
       }
     }
   }
@@ -132,7 +144,8 @@ TEST_F(ChaosTest, AKilledActorEndsEveryCallOfItsCallers) {
   auto actor = ledger();
   std::vector<std::unique_ptr<Command>> callers;
   for (int id = 0; id < 3; ++id) callers.push_back(caller(id, 10'000'000));
-  ASSERT_TRUE(eventually([&] { return recorded(0) > 500 && recorded(1) > 500 && recorded(2) > 500; }));
+  ASSERT_TRUE(
+      eventually([&] { return recorded(0) > 500 && recorded(1) > 500 && recorded(2) > 500; }));
   ::kill(actor.pid(), SIGKILL);
   for (auto& command : callers) EXPECT_EQ(command->wait().exit_code, 3);
   expect_honest({0, 1, 2}, /*whole=*/true);
@@ -147,7 +160,8 @@ TEST_F(ChaosTest, AStoppedActorKeepsDeadlinesAndOrder) {
   auto patient = actor.call(&Ledger::record, 0, 3);
   EXPECT_EQ(rt_->get(hurried).status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
-  EXPECT_EQ(rt_->get(patient, 100ms).status().code(), ErrorCode::kDeadlineExceeded) << "get's own deadline";
+  EXPECT_EQ(rt_->get(patient, 100ms).status().code(), ErrorCode::kDeadlineExceeded)
+      << "get's own deadline";
   ::kill(actor.pid(), SIGCONT);
   EXPECT_EQ(rt_->get(patient, 20s).value_or(0), 3);
   expect_honest({0}, /*whole=*/false);
@@ -162,7 +176,8 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
   const pid_t node = state->nodes.at(0).pid;
   ::kill(node, SIGSTOP);
   bool done = true;
-  for (int i = 1; i <= 200 && done; ++i) done = rt_->get(actor.call(&Ledger::record, 0, i), 5s).ok();
+  for (int i = 1; i <= 200 && done; ++i)
+    done = rt_->get(actor.call(&Ledger::record, 0, i), 5s).ok();
   ::kill(node, SIGCONT);
   EXPECT_TRUE(done);
   EXPECT_EQ(far->wait().exit_code, 0);
@@ -174,13 +189,17 @@ TEST_F(ChaosTest, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
   ASSERT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1)).ok());
   const auto state = rt_->cluster_state();
   ASSERT_TRUE(state.ok());
-  ::kill(state->nodes.at(0).pid, SIGKILL);  // the head, and the only node: nobody is left to say what became of the actor
+  ::kill(state->nodes.at(0).pid,
+         SIGKILL);  // the head, and the only node: nobody is left to say what became of the actor
   ::kill(actor.pid(), SIGKILL);
   const std::clock_t before = std::clock();
-  const auto result = rt_->get(actor.call(CallOptions{.timeout = 3s, .max_task_retries = -1}, &Ledger::record, 0, 2));
+  const auto result = rt_->get(
+      actor.call(CallOptions{.timeout = 3s, .max_task_retries = -1}, &Ledger::record, 0, 2));
   const double cpu_seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   const ErrorCode code = result.status().code();
-  EXPECT_TRUE(code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kUnavailable || code == ErrorCode::kActorDied) << result.status().to_string();
+  EXPECT_TRUE(code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kUnavailable ||
+              code == ErrorCode::kActorDied)
+      << result.status().to_string();
   EXPECT_LT(cpu_seconds, 1.0) << "of 3 s, in vain: " << result.status().to_string();
 }
 
@@ -189,8 +208,9 @@ TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {
   const auto port = static_cast<std::uint16_t>(20'000 + ::getpid() % 20'000);
   CuttingForwarder forwarder("127.0.0.3", "127.0.0.2", port, 20'000, 1);
   if (!forwarder.listens()) GTEST_SKIP() << "port " << port << " is taken";
-  Command node({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--bind", "127.0.0.2", "--advertise", "127.0.0.3", "--port",
-                std::to_string(port), "--num-cpus", "2", "--block"});
+  Command node({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--bind",
+                "127.0.0.2", "--advertise", "127.0.0.3", "--port", std::to_string(port),
+                "--num-cpus", "2", "--block"});
   NodeId second;
   ASSERT_TRUE(eventually([&] {
     const auto state = rt_->cluster_state();
@@ -201,7 +221,8 @@ TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {
   })) << node.output();
   auto actor = ledger({.node = second});
   auto far = caller(1, 20'000);
-  EXPECT_TRUE(eventually([&] { return forwarder.cuts() >= 10; })) << forwarder.cuts() << " cuts; " << far->output();
+  EXPECT_TRUE(eventually([&] { return forwarder.cuts() >= 10; }))
+      << forwarder.cuts() << " cuts; " << far->output();
   // What is no call either: the values of a stream, and how far its reader is.
   const int cuts_before = forwarder.cuts();
   Stream<int> numbers = actor.call(&Ledger::count_to, 20'000);
@@ -218,8 +239,11 @@ TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   expect_honest({1}, /*whole=*/true);
   EXPECT_EQ(recorded(1), 20'000);
-  EXPECT_EQ(EntryFile::read(acknowledged(1)).size(), 20'000u) << "no call failed: a cut costs time only";
-  EXPECT_EQ(rt_->get(actor.call(&Ledger::measure, std::string(1 << 20, 'y')), 20s).value_or(0), 1u << 20) << "healed";
+  EXPECT_EQ(EntryFile::read(acknowledged(1)).size(), 20'000u)
+      << "no call failed: a cut costs time only";
+  EXPECT_EQ(rt_->get(actor.call(&Ledger::measure, std::string(1 << 20, 'y')), 20s).value_or(0),
+            1u << 20)
+      << "healed";
 }
 
 TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
@@ -227,7 +251,8 @@ TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
   ASSERT_TRUE(rt_->get(actor.call(&Ledger::text, kDeafBytes)).ok());
   const std::int64_t before = resident_kib(actor.pid());
   auto deaf = deaf_caller(10min);
-  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; }))
+      << deaf->output();
   std::int64_t most = 0;
   for (int i = 0; i < 100; ++i) {
     most = std::max(most, resident_kib(actor.pid()));
@@ -236,7 +261,8 @@ TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what is freed
   EXPECT_LT(most - before, 100 << 10) << "KiB of replies are held for a caller that does not read";
 #endif
-  EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok()) << "the others are served meanwhile";
+  EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok())
+      << "the others are served meanwhile";
   deaf->signal(SIGCONT);
   EXPECT_EQ(deaf->wait().exit_code, 0) << "and it gets them all in the end: " << deaf->output();
 }
@@ -244,8 +270,10 @@ TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
 TEST_F(ChaosTest, CallsThatWaitForTheirCallerToReadKeepTheirDeadlines) {
   auto actor = ledger();
   auto deaf = deaf_caller(2s);
-  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
-  std::this_thread::sleep_for(2500ms);  // while it is stopped: most calls wait at the actor, and their time goes by
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; }))
+      << deaf->output();
+  std::this_thread::sleep_for(
+      2500ms);  // while it is stopped: most calls wait at the actor, and their time goes by
   deaf->signal(SIGCONT);
   EXPECT_EQ(deaf->wait().exit_code, 5) << deaf->output();
   EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok());
@@ -254,11 +282,13 @@ TEST_F(ChaosTest, CallsThatWaitForTheirCallerToReadKeepTheirDeadlines) {
 TEST_F(ChaosTest, AnActorEndsThoughACallerDoesNotRead) {
   auto actor = ledger();
   auto deaf = deaf_caller(10min);
-  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; }))
+      << deaf->output();
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(rt_->kill(actor).ok());
   deaf->signal(SIGCONT);
-  EXPECT_EQ(deaf->wait().exit_code, 4) << "the calls that were not answered fail: " << deaf->output();
+  EXPECT_EQ(deaf->wait().exit_code, 4)
+      << "the calls that were not answered fail: " << deaf->output();
 }
 
 TEST_F(ChaosTest, CyclesLeaveNothingBehind) {
@@ -273,7 +303,9 @@ TEST_F(ChaosTest, CyclesLeaveNothingBehind) {
       if (i % 10 == 0) {
         const auto put = rt_->put(large);
         ASSERT_TRUE(put.ok()) << put.status().to_string();
-        if (i % 100 == 0) { ASSERT_EQ(rt_->get(actor.call(&Ledger::measure, *put)).value_or(0), large.size()); }
+        if (i % 100 == 0) {
+          ASSERT_EQ(rt_->get(actor.call(&Ledger::measure, *put)).value_or(0), large.size());
+        }
       }
     }
     for (int i = 0; i < actors; ++i) {
@@ -289,7 +321,7 @@ TEST_F(ChaosTest, CyclesLeaveNothingBehind) {
     std::int64_t driver_kib, node_kib, actor_kib;
   };
   const auto measure = [&] {
-    return Footprint{open_files(::getpid()), open_files(node),         open_files(actor.pid()),
+    return Footprint{open_files(::getpid()),   open_files(node),   open_files(actor.pid()),
                      resident_kib(::getpid()), resident_kib(node), resident_kib(actor.pid())};
   };
   const Footprint before = measure();
@@ -297,9 +329,12 @@ TEST_F(ChaosTest, CyclesLeaveNothingBehind) {
   Footprint after{};
   EXPECT_TRUE(eventually([&] {
     after = measure();
-    return after.driver_files <= before.driver_files && after.node_files <= before.node_files && after.actor_files <= before.actor_files;
-  })) << "open files: driver " << before.driver_files << " to " << after.driver_files << ", node " << before.node_files << " to " << after.node_files
-      << ", actor " << before.actor_files << " to " << after.actor_files;
+    return after.driver_files <= before.driver_files && after.node_files <= before.node_files &&
+           after.actor_files <= before.actor_files;
+  })) << "open files: driver "
+      << before.driver_files << " to " << after.driver_files << ", node " << before.node_files
+      << " to " << after.node_files << ", actor " << before.actor_files << " to "
+      << after.actor_files;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(after.driver_kib - before.driver_kib, 8 << 10);
   EXPECT_LT(after.node_kib - before.node_kib, 8 << 10);

@@ -1,4 +1,5 @@
-// CuttingForwarder: passes TCP connections on and cuts each after a number of bytes, wherever in a frame that falls.
+// CuttingForwarder: passes TCP connections on and cuts each after a number of bytes, wherever in a
+// frame that falls.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,13 @@
 
 namespace runtime::test {
 
-/// Listens at `host` (a loopback address, 127.x.y.z) and forwards to another one at the same port. Each connection is cut once a random
-/// number of bytes up to `bytes_max` has passed, in both directions together; from heal() on none is.
+/// Listens at `host` (a loopback address, 127.x.y.z) and forwards to another one at the same port.
+/// Each connection is cut once a random number of bytes up to `bytes_max` has passed, in both
+/// directions together; from heal() on none is.
 class CuttingForwarder {
  public:
-  CuttingForwarder(const std::string& host, const std::string& target_host, std::uint16_t port, std::uint64_t bytes_max, unsigned seed);
+  CuttingForwarder(const std::string& host, const std::string& target_host, std::uint16_t port,
+                   std::uint64_t bytes_max, unsigned seed);
   CuttingForwarder(const CuttingForwarder&) = delete;
   CuttingForwarder& operator=(const CuttingForwarder&) = delete;
   ~CuttingForwarder();

@@ -1,4 +1,5 @@
-// An actor that writes down what it runs, and a caller of it in a process of its own: what was acknowledged can be held against what ran.
+// An actor that writes down what it runs, and a caller of it in a process of its own: what was
+// acknowledged can be held against what ran.
 #pragma once
 
 #include <fcntl.h>
@@ -23,16 +24,21 @@ struct LedgerEntry {
   std::int32_t sequence = 0;
 };
 
-/// Appends entries to a file; an entry is whole or absent whenever the process is killed, and outlives it.
+/// Appends entries to a file; an entry is whole or absent whenever the process is killed, and
+/// outlives it.
 class EntryFile {
  public:
-  explicit EntryFile(const std::string& path) : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {}
-  bool append(LedgerEntry entry) { return ::write(file_.get(), &entry, sizeof entry) == sizeof entry; }
+  explicit EntryFile(const std::string& path)
+      : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {}
+  bool append(LedgerEntry entry) {
+    return ::write(file_.get(), &entry, sizeof entry) == sizeof entry;
+  }
 
   static std::vector<LedgerEntry> read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::vector<LedgerEntry> entries;
-    for (LedgerEntry entry; file.read(reinterpret_cast<char*>(&entry), sizeof entry);) entries.push_back(entry);
+    for (LedgerEntry entry; file.read(reinterpret_cast<char*>(&entry), sizeof entry);)
+      entries.push_back(entry);
     return entries;
   }
 
@@ -58,10 +64,16 @@ class Ledger {
   EntryFile file_;
 };
 
-inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, method(&Ledger::count_to, {.concurrency_group = "stream"}), &Ledger::measure); }
+inline void register_ledger(Runtime& rt) {
+  rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text,
+                            method(&Ledger::count_to, {.concurrency_group = "stream"}),
+                            &Ledger::measure);
+}
 
-/// A driver in the test's process on a cluster of its own, whose files are in `root`; not started yet.
-inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root, std::vector<std::string> start_arguments) {
+/// A driver in the test's process on a cluster of its own, whose files are in `root`; not started
+/// yet.
+inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root,
+                                            std::vector<std::string> start_arguments) {
   ::unsetenv("STARLING_ADDRESS");
   ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
   ::setenv("STARLING_SESSION_ROOT", (root / "s").c_str(), 1);
@@ -74,11 +86,13 @@ inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root, s
   return driver;
 }
 
-/// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
-/// what came back. Exit code 0: all did; 3: the ledger died.
+/// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on
+/// the ledger of that name, many at a time, and notes what came back. Exit code 0: all did; 3: the
+/// ledger died.
 int run_caller(int argc, char** argv);
-/// `program --deaf NAME COUNT BYTES TIMEOUT_MS --address A`: asks for COUNT texts of BYTES and stops (SIGSTOP) instead of reading them; once it goes on it
-/// reads them all. Exit code 0: all came; 5: the time of some was up, and no more than that was wrong.
+/// `program --deaf NAME COUNT BYTES TIMEOUT_MS --address A`: asks for COUNT texts of BYTES and
+/// stops (SIGSTOP) instead of reading them; once it goes on it reads them all. Exit code 0: all
+/// came; 5: the time of some was up, and no more than that was wrong.
 int run_deaf_caller(int argc, char** argv);
 
 }  // namespace runtime::test

@@ -1,4 +1,5 @@
-// The test program is also the program that its workers run, and with an argument one of the callers.
+// The test program is also the program that its workers run, and with an argument one of the
+// callers.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -60,8 +61,10 @@ int run_deaf_caller(int argc, char** argv) {
     int late = 0;
     for (const auto& text : texts) {
       const Result<std::string> got = driver.get(text);
-      if (got.status().code() == ErrorCode::kDeadlineExceeded) ++late;
-      else if (!got.ok() || got->size() != bytes) return 4;
+      if (got.status().code() == ErrorCode::kDeadlineExceeded)
+        ++late;
+      else if (!got.ok() || got->size() != bytes)
+        return 4;
     }
     return late > 0 ? 5 : 0;
   });

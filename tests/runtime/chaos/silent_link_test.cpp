@@ -24,10 +24,12 @@ class SilentLinkTest : public testing::Test {
     const Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
     const std::string head = rt_->cluster_state()->nodes.at(0).address;
-    far_ = std::make_unique<Command>(std::vector<std::string>{"ip", "netns", "exec", link_->name_of_far_side(), STARLING_BIN_DIR "/starling", "start", "--address", head,
-                                                              "--num-cpus", "4", "--block"});
+    far_ = std::make_unique<Command>(std::vector<std::string>{
+        "ip", "netns", "exec", link_->name_of_far_side(), STARLING_BIN_DIR "/starling", "start",
+        "--address", head, "--num-cpus", "4", "--block"});
     const auto end = std::chrono::steady_clock::now() + 20s;
-    while (nodes().size() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(20ms);
+    while (nodes().size() < 2 && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(20ms);
     ASSERT_EQ(nodes().size(), 2u) << far_->output();
     ActorOptions there;
     there.concurrency_groups = {{"stream", 1}};
@@ -74,19 +76,26 @@ TEST_F(SilentLinkTest, ACutOfEightSecondsCostsTimeOnly) {
   }
   cut.join();
   const auto healed = std::chrono::steady_clock::now();
-  EXPECT_EQ(rt_->get(ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 1, 1), 60s).value_or(0), 1);
-  EXPECT_LT(std::chrono::steady_clock::now() - healed, 6s) << "TCP itself would wait about as long again as the cut took";
+  EXPECT_EQ(
+      rt_->get(ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 1, 1), 60s).value_or(0),
+      1);
+  EXPECT_LT(std::chrono::steady_clock::now() - healed, 6s)
+      << "TCP itself would wait about as long again as the cut took";
   for (int i = 2; i <= kCalls; ++i) {
     const Result<int> result = rt_->get(calls[static_cast<std::size_t>(i - 2)], 60s);
     ASSERT_TRUE(result.ok()) << i << ": " << result.status().to_string();
     ASSERT_EQ(*result, i);
   }
   int expected = 1;
-  for (auto value = stream.next(); value.ok() && *value; value = stream.next()) ASSERT_EQ(**value, ++expected);
+  for (auto value = stream.next(); value.ok() && *value; value = stream.next())
+    ASSERT_EQ(**value, ++expected);
   EXPECT_TRUE(stream.status().ok()) << stream.status().to_string();
   EXPECT_EQ(expected, 100'000);
   const auto ran = EntryFile::read((root_ / "entries").string());
-  EXPECT_EQ(std::count_if(ran.begin(), ran.end(), [](const LedgerEntry& entry) { return entry.caller == 0; }), kCalls) << "each once";
+  EXPECT_EQ(std::count_if(ran.begin(), ran.end(),
+                          [](const LedgerEntry& entry) { return entry.caller == 0; }),
+            kCalls)
+      << "each once";
   EXPECT_EQ(nodes().size(), 2u) << "the node is no less a member";
 }
 
@@ -100,7 +109,8 @@ TEST_F(SilentLinkTest, WhatWaitsForAMachineThatIsGoneIsTold) {
   auto call = ledger_.call(CallOptions{.timeout = 10min}, &Ledger::record, 0, 2);
   std::thread reader([&] {
     const Status lost = rt_->get(far_object, 10min).status();
-    EXPECT_TRUE(lost.code() == ErrorCode::kObjectLost || lost.code() == ErrorCode::kUnavailable) << lost.to_string();
+    EXPECT_TRUE(lost.code() == ErrorCode::kObjectLost || lost.code() == ErrorCode::kUnavailable)
+        << lost.to_string();
   });
   std::thread listener([&] {
     auto value = stream.next();

@@ -1,4 +1,5 @@
-// A second network on this machine that can be unplugged without either side noticing: packets vanish, and both devices stay up.
+// A second network on this machine that can be unplugged without either side noticing: packets
+// vanish, and both devices stay up.
 #pragma once
 
 #include <unistd.h>
@@ -16,11 +17,13 @@ class SwitchedLink {
   static std::unique_ptr<SwitchedLink> create() {
     std::unique_ptr<SwitchedLink> link(new SwitchedLink);
     const std::string &far = link->name_, bridge = far + "s", port = far + "p", device = far + "d";
-    const bool made = ip("netns add " + far) && ip("link add " + bridge + " type bridge") && ip("addr add " + link->near() + "/30 dev " + bridge) &&
-                      ip("link set " + bridge + " up") && ip("link add " + port + " type veth peer name " + device + " netns " + far) &&
-                      ip("link set " + port + " master " + bridge) && ip("link set " + port + " up") &&
-                      ip("-n " + far + " addr add " + link->far() + "/30 dev " + device) && ip("-n " + far + " link set " + device + " up") &&
-                      ip("-n " + far + " link set lo up");
+    const bool made =
+        ip("netns add " + far) && ip("link add " + bridge + " type bridge") &&
+        ip("addr add " + link->near() + "/30 dev " + bridge) && ip("link set " + bridge + " up") &&
+        ip("link add " + port + " type veth peer name " + device + " netns " + far) &&
+        ip("link set " + port + " master " + bridge) && ip("link set " + port + " up") &&
+        ip("-n " + far + " addr add " + link->far() + "/30 dev " + device) &&
+        ip("-n " + far + " link set " + device + " up") && ip("-n " + far + " link set lo up");
     return made ? std::move(link) : nullptr;
   }
   SwitchedLink(const SwitchedLink&) = delete;
@@ -40,9 +43,12 @@ class SwitchedLink {
 
  private:
   SwitchedLink() = default;
-  static bool ip(const std::string& arguments) { return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0; }
+  static bool ip(const std::string& arguments) {
+    return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0;
+  }
 
-  const std::string name_ = "slc" + std::to_string(::getpid());  // devices' names have at most 15 characters
+  const std::string name_ =
+      "slc" + std::to_string(::getpid());  // devices' names have at most 15 characters
   // Four addresses for each process, so that several can run at once.
   const std::string prefix_ = "10.214." + std::to_string(::getpid() / 64 % 256) + ".";
   const int base_ = ::getpid() % 64 * 4;

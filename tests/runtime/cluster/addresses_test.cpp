@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 class AddressesTest : public NetworkTest {
  protected:
   void expect_one_port_each(int machines) {
-    for (int i = 0; i < machines; ++i) EXPECT_EQ(network_->machine(i).listening_ports(), std::vector<int>{6500}) << "machine " << i;
+    for (int i = 0; i < machines; ++i)
+      EXPECT_EQ(network_->machine(i).listening_ports(), std::vector<int>{6500}) << "machine " << i;
   }
   /// Processes in the machine's namespace, with what they run.
   std::string processes_on(int machine) const {
@@ -25,14 +26,17 @@ class AddressesTest : public NetworkTest {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
       struct stat info {};
-      if (name.find_first_not_of("0123456789") != std::string::npos || ::stat((entry.path() / "ns/net").c_str(), &info) != 0 || info.st_ino != own.st_ino) continue;
+      if (name.find_first_not_of("0123456789") != std::string::npos ||
+          ::stat((entry.path() / "ns/net").c_str(), &info) != 0 || info.st_ino != own.st_ino)
+        continue;
       found += name;
       for (const std::string& word : command_line_of(std::stoi(name))) found += " " + word;
       found += "\n";
     }
     return found;
   }
-  /// Lines of tables of open TCP and UDP sockets in the machine's namespace, but those of connections whose both ends have closed.
+  /// Lines of tables of open TCP and UDP sockets in the machine's namespace, but those of
+  /// connections whose both ends have closed.
   std::string sockets_on(int machine) const {
     std::string found;
     for (const Machine::Socket& socket : network_->machine(machine).sockets()) {
@@ -57,9 +61,13 @@ TEST_F(AddressesTest, AClusterOfIpv6NeedsOnePortPerNode) {
   start({.machines = 4, .ipv6 = true, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   for (int machine : {1, 2}) begin_load(machine, {.per_second = 10});
-  ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100 && count_ok(history(), Op::kCreate, 0, INT64_MAX) > 4; }));
+  ASSERT_TRUE(eventually(40s, [&] {
+    return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100 &&
+           count_ok(history(), Op::kCreate, 0, INT64_MAX) > 4;
+  }));
   expect_one_port_each(4);
-  for (const Json& node : cluster_->list(3, "nodes")) EXPECT_TRUE(node.at("address").get<std::string>().starts_with("[fd77::")) << node;
+  for (const Json& node : cluster_->list(3, "nodes"))
+    EXPECT_TRUE(node.at("address").get<std::string>().starts_with("[fd77::")) << node;
   end_loads();
   expect_promises_kept(3);
 }
@@ -72,10 +80,12 @@ TEST_F(AddressesTest, ANodeOnAllAddressesIsReachedAtTheOneItAdvertises) {
   expect_one_port_each(3);
   std::set<std::string> addresses;
   for (const Json& node : cluster_->list(1, "nodes")) addresses.insert(node.at("address"));
-  EXPECT_EQ(addresses, (std::set<std::string>{cluster_->address(0), cluster_->address(1), cluster_->address(2)}));
+  EXPECT_EQ(addresses, (std::set<std::string>{cluster_->address(0), cluster_->address(1),
+                                              cluster_->address(2)}));
   // The other family leads to the same node.
-  const Finished other = cluster_->run(1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "list", "nodes", "--address",
-                                           "[" + network_->machine(0).ipv6() + "]:6500"});
+  const Finished other = cluster_->run(
+      1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "list",
+          "nodes", "--address", "[" + network_->machine(0).ipv6() + "]:6500"});
   EXPECT_EQ(other.code, 0) << other.output;
   end_loads();
   expect_promises_kept(1);
@@ -89,7 +99,8 @@ TEST_F(AddressesTest, StopLeavesNothing) {
   cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), ClusterOptions{.machines = 3});
   // As daemons, as people start them.
   const auto start_daemon = [&](int machine, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"start", "--bind", network_->machine(machine).ipv4(), "--port", "6500", "--num-cpus", "4"});
+    arguments.insert(arguments.begin(), {"start", "--bind", network_->machine(machine).ipv4(),
+                                         "--port", "6500", "--num-cpus", "4"});
     const Finished started = cluster_->starling(machine, arguments);
     ASSERT_EQ(started.code, 0) << started.output;
   };
@@ -100,15 +111,21 @@ TEST_F(AddressesTest, StopLeavesNothing) {
   for (int machine : {1, 2}) start_daemon(machine, {"--address", cluster_->address(0)});
   ASSERT_TRUE(cluster_->wait_for_members(3, 5s, 1));
   Program& client = begin_load(1, {.per_second = 20});
-  ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kPublish, 0, INT64_MAX) > 5 && count_ok(history(), Op::kCreate, 0, INT64_MAX) > 1; }));
+  ASSERT_TRUE(eventually(40s, [&] {
+    return count_ok(history(), Op::kPublish, 0, INT64_MAX) > 5 &&
+           count_ok(history(), Op::kCreate, 0, INT64_MAX) > 1;
+  }));
   const Finished stopped = cluster_->starling(0, {"stop"});
   EXPECT_EQ(stopped.code, 0) << stopped.output;
   EXPECT_TRUE(client.wait(15s)) << "the driver does not notice that its cluster is gone";
   for (int machine = 0; machine < 3; ++machine) {
-    EXPECT_TRUE(eventually(5s, [&] { return processes_on(machine).empty(); })) << processes_on(machine);
+    EXPECT_TRUE(eventually(5s, [&] { return processes_on(machine).empty(); }))
+        << processes_on(machine);
     EXPECT_TRUE(eventually(3s, [&] { return sockets_on(machine).empty(); })) << sockets_on(machine);
-    for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / ("s" + std::to_string(machine)))) {
-      const bool log = entry.is_directory() || entry.path().extension() == ".log" || entry.path().filename() == "last";
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder_.path() / ("s" + std::to_string(machine)))) {
+      const bool log = entry.is_directory() || entry.path().extension() == ".log" ||
+                       entry.path().filename() == "last";
       EXPECT_TRUE(log) << entry.path() << " was left behind";
       EXPECT_NE(entry.path().filename().string().substr(0, 6), "spill-");
       EXPECT_NE(entry.path().filename(), "journal");

@@ -24,12 +24,15 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-/// From now on, programs that this process starts have clocks that are ahead. In the child of a fork.
+/// From now on, programs that this process starts have clocks that are ahead. In the child of a
+/// fork.
 bool enter_time_name_space(std::chrono::seconds ahead) {
   if (::unshare(CLONE_NEWTIME) != 0) return false;
-  const std::string offsets = "monotonic " + std::to_string(ahead.count()) + " 0\nboottime " + std::to_string(ahead.count()) + " 0\n";
+  const std::string offsets = "monotonic " + std::to_string(ahead.count()) + " 0\nboottime " +
+                              std::to_string(ahead.count()) + " 0\n";
   FileDescriptor file(::open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC));
-  return file && ::write(file.get(), offsets.data(), offsets.size()) == static_cast<ssize_t>(offsets.size());
+  return file && ::write(file.get(), offsets.data(), offsets.size()) ==
+                     static_cast<ssize_t>(offsets.size());
 }
 
 }  // namespace
@@ -44,7 +47,9 @@ Program::Program(const Machine& machine, const Spec& spec) : output_(spec.output
   pid_ = ::fork();
   if (pid_ != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent || (!machine.is_here() && ::setns(machine.name_space(), CLONE_NEWNET) != 0)) ::_exit(126);
+  if (::getppid() != parent ||
+      (!machine.is_here() && ::setns(machine.name_space(), CLONE_NEWNET) != 0))
+    ::_exit(126);
   if (spec.clock_ahead.count() != 0 && !enter_time_name_space(spec.clock_ahead)) ::_exit(125);
   for (const std::string& variable : spec.environment) {
     const std::size_t equals = variable.find('=');
@@ -83,11 +88,12 @@ std::optional<int> Program::wait(std::chrono::milliseconds patience) {
 std::string Program::output() const { return text_of(output_); }
 
 Cluster::Cluster(Network& network, fs::path folder, ClusterOptions options)
-    : network_(network), folder_(std::move(folder)), options_(std::move(options)), nodes_(static_cast<std::size_t>(options_.machines)) {}
+    : network_(network),
+      folder_(std::move(folder)),
+      options_(std::move(options)),
+      nodes_(static_cast<std::size_t>(options_.machines)) {}
 
-Cluster::~Cluster() {
-  nodes_.clear();
-}
+Cluster::~Cluster() { nodes_.clear(); }
 
 std::string Cluster::address(int machine) const {
   const Machine& at = network_.machine(machine);
@@ -95,8 +101,9 @@ std::string Cluster::address(int machine) const {
 }
 
 std::vector<std::string> Cluster::environment(int machine) const {
-  std::vector<std::string> variables = {"STARLING_SESSION_ROOT=" + (folder_ / ("s" + std::to_string(machine))).string(), "STARLING_CACHE=" + (folder_ / "cache").string(),
-                                        "STARLING_PROGRAM=" + starling_program()};
+  std::vector<std::string> variables = {
+      "STARLING_SESSION_ROOT=" + (folder_ / ("s" + std::to_string(machine))).string(),
+      "STARLING_CACHE=" + (folder_ / "cache").string(), "STARLING_PROGRAM=" + starling_program()};
   if (machine != 0) variables.push_back("STARLING_TOKEN_FILE=" + token_file().string());
   if (options_.environment) {
     for (std::string& more : options_.environment(machine)) variables.push_back(std::move(more));
@@ -114,8 +121,16 @@ Status Cluster::start() {
 Status Cluster::start_node(int machine) {
   const Machine& at = network_.machine(machine);
   const std::string host = options_.ipv6 ? at.ipv6() : at.ipv4();
-  std::vector<std::string> argv = {starling_program(), "start", "--block", "--bind", options_.everywhere ? "::" : host, "--port", std::to_string(options_.port)};
-  const auto append = [&argv](const std::vector<std::string>& more) { argv.insert(argv.end(), more.begin(), more.end()); };
+  std::vector<std::string> argv = {starling_program(),
+                                   "start",
+                                   "--block",
+                                   "--bind",
+                                   options_.everywhere ? "::" : host,
+                                   "--port",
+                                   std::to_string(options_.port)};
+  const auto append = [&argv](const std::vector<std::string>& more) {
+    argv.insert(argv.end(), more.begin(), more.end());
+  };
   if (options_.everywhere) append({"--advertise", host});
   append(options_.arguments);
   if (machine == 0) {
@@ -137,8 +152,11 @@ Status Cluster::start_node(int machine) {
     const std::string text = node->output();
     return text.ends_with(address(machine) + "\n");
   };
-  if (!eventually(40s, [&] { return announced() || !node->runs(); }, 5ms) || !announced()) {
-    return unavailable("the node of machine " + std::to_string(machine) + " did not start: " + node->output());
+  if (!eventually(
+          40s, [&] { return announced() || !node->runs(); }, 5ms) ||
+      !announced()) {
+    return unavailable("the node of machine " + std::to_string(machine) +
+                       " did not start: " + node->output());
   }
   if (machine != 0 || fs::exists(token_file())) return {};
   for (const auto& entry : fs::recursive_directory_iterator(folder_ / "s0")) {
@@ -181,7 +199,8 @@ void Cluster::kill_node(int machine) {
   node->wait(10s);
 }
 
-std::unique_ptr<Program> Cluster::launch(int machine, std::vector<std::string> argv, std::vector<std::string> environment) {
+std::unique_ptr<Program> Cluster::launch(int machine, std::vector<std::string> argv,
+                                         std::vector<std::string> environment) {
   Program::Spec spec;
   spec.argv = std::move(argv);
   spec.environment = this->environment(machine);
@@ -191,7 +210,8 @@ std::unique_ptr<Program> Cluster::launch(int machine, std::vector<std::string> a
   return std::make_unique<Program>(network_.machine(machine), spec);
 }
 
-Finished Cluster::run(int machine, std::vector<std::string> argv, std::chrono::milliseconds patience) {
+Finished Cluster::run(int machine, std::vector<std::string> argv,
+                      std::chrono::milliseconds patience) {
   auto program = launch(machine, std::move(argv));
   const auto code = program->wait(patience);
   return {code.value_or(-1), program->output()};
@@ -204,7 +224,8 @@ Finished Cluster::starling(int machine, std::vector<std::string> arguments) {
 
 Json Cluster::list(int machine, const std::string& kind) {
   const Finished listed = starling(machine, {"list", kind, "--json"});
-  return listed.code == 0 ? Json::parse(listed.output, nullptr, /*allow_exceptions=*/false) : Json();
+  return listed.code == 0 ? Json::parse(listed.output, nullptr, /*allow_exceptions=*/false)
+                          : Json();
 }
 
 int Cluster::members(int machine) {
@@ -216,7 +237,8 @@ int Cluster::members(int machine) {
 }
 
 bool Cluster::wait_for_members(int count, std::chrono::milliseconds patience, int asked) {
-  return eventually(patience, [&] { return members(asked) == count; }, 50ms);
+  return eventually(
+      patience, [&] { return members(asked) == count; }, 50ms);
 }
 
 std::string Cluster::logs(std::size_t lines) const {
@@ -224,13 +246,16 @@ std::string Cluster::logs(std::size_t lines) const {
   std::error_code ignored;
   for (const auto& entry : fs::recursive_directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file(ignored) || (!name.starts_with("node") && !name.starts_with("out") && entry.path().extension() != ".log")) continue;
+    if (!entry.is_regular_file(ignored) || (!name.starts_with("node") && !name.starts_with("out") &&
+                                            entry.path().extension() != ".log"))
+      continue;
     std::vector<std::string> all;
     std::istringstream in(text_of(entry.path()));
     for (std::string line; std::getline(in, line);) all.push_back(line);
     if (all.empty()) continue;
     text += "-- " + entry.path().string() + "\n";
-    for (std::size_t i = all.size() > lines ? all.size() - lines : 0; i < all.size(); ++i) text += all[i] + "\n";
+    for (std::size_t i = all.size() > lines ? all.size() - lines : 0; i < all.size(); ++i)
+      text += all[i] + "\n";
   }
   return text;
 }
@@ -249,7 +274,8 @@ std::string starling_program() {
   return std::string(folder ? folder : STARLING_BIN_DIR) + "/starling";
 }
 
-// Read before main(): under a chroot, /proc says another path once a thread has been in other namespaces.
+// Read before main(): under a chroot, /proc says another path once a thread has been in other
+// namespaces.
 static const std::string kOwnProgram = fs::read_symlink("/proc/self/exe").string();
 std::string own_program() { return kOwnProgram; }
 
@@ -257,7 +283,8 @@ std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> found;
   if (parent <= 0) return found;
   std::error_code error;
-  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(parent) + "/task", error)) {
+  for (const auto& task :
+       fs::directory_iterator("/proc/" + std::to_string(parent) + "/task", error)) {
     std::istringstream children(text_of(task.path() / "children"));
     for (pid_t child = 0; children >> child;) found.push_back(child);
   }
@@ -286,7 +313,8 @@ void fill_disk(const fs::path& folder) {
   }
 }
 
-bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition, std::chrono::milliseconds pause) {
+bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition,
+                std::chrono::milliseconds pause) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;

@@ -22,14 +22,15 @@ namespace runtime::test {
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-/// A process on a machine, killed at the latest when this goes. Start it from the thread that lives as long as it is to.
+/// A process on a machine, killed at the latest when this goes. Start it from the thread that lives
+/// as long as it is to.
 class Program {
  public:
   struct Spec {
     std::vector<std::string> argv{};
-    std::vector<std::string> environment{};     // KEY=VALUE on top of this process's
-    std::filesystem::path output{};             // stdout and stderr, appended
-    std::chrono::seconds clock_ahead{0};        // of its monotonic and boot-time clocks: a time namespace
+    std::vector<std::string> environment{};  // KEY=VALUE on top of this process's
+    std::filesystem::path output{};          // stdout and stderr, appended
+    std::chrono::seconds clock_ahead{0};  // of its monotonic and boot-time clocks: a time namespace
   };
   Program(const Machine& machine, const Spec& spec);
   Program(const Program&) = delete;
@@ -57,10 +58,10 @@ struct Finished {
 struct ClusterOptions {
   int machines = 4;
   bool ipv6 = false;
-  bool everywhere = false;                // bind to all addresses, and advertise the machine's
+  bool everywhere = false;  // bind to all addresses, and advertise the machine's
   int port = 6500;
-  bool durable = true;                    // --journal: the cluster goes on after the death of the head's node
-  std::vector<std::string> arguments{};   // of every node
+  bool durable = true;  // --journal: the cluster goes on after the death of the head's node
+  std::vector<std::string> arguments{};  // of every node
   std::vector<std::string> head_arguments{};
   std::function<std::vector<std::string>(int machine)> environment{};  // more of it
   std::function<std::chrono::seconds(int machine)> clock_ahead{};
@@ -92,8 +93,10 @@ class Cluster {
   std::vector<pid_t> workers(int machine) const;
   void kill_node(int machine);
 
-  std::unique_ptr<Program> launch(int machine, std::vector<std::string> argv, std::vector<std::string> environment = {});
-  Finished run(int machine, std::vector<std::string> argv, std::chrono::milliseconds patience = 30s);
+  std::unique_ptr<Program> launch(int machine, std::vector<std::string> argv,
+                                  std::vector<std::string> environment = {});
+  Finished run(int machine, std::vector<std::string> argv,
+               std::chrono::milliseconds patience = 30s);
   Finished starling(int machine, std::vector<std::string> arguments);
   /// `starling list KIND --json`; null if it failed.
   Json list(int machine, const std::string& kind);
@@ -123,6 +126,7 @@ long resident_kib(pid_t pid);
 /// Takes all that is free on a disk, by a file "filler" in the folder.
 void fill_disk(const std::filesystem::path& folder);
 /// Tries until it holds.
-bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition, std::chrono::milliseconds pause = 20ms);
+bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition,
+                std::chrono::milliseconds pause = 20ms);
 
 }  // namespace runtime::test

@@ -30,13 +30,19 @@ FileDescriptor open_tap(const Machine& machine, const std::string& device) {
 
 }  // namespace
 
-Result<std::unique_ptr<DelayingLink>> DelayingLink::create(const Machine& a, const std::string& device_a, const Machine& b, const std::string& device_b, unsigned seed) {
+Result<std::unique_ptr<DelayingLink>> DelayingLink::create(const Machine& a,
+                                                           const std::string& device_a,
+                                                           const Machine& b,
+                                                           const std::string& device_b,
+                                                           unsigned seed) {
   FileDescriptor first = open_tap(a, device_a), second = open_tap(b, device_b);
-  if (!first || !second) return unavailable("no TAP devices can be made here (it takes root and /dev/net/tun)");
+  if (!first || !second)
+    return unavailable("no TAP devices can be made here (it takes root and /dev/net/tun)");
   return std::unique_ptr<DelayingLink>(new DelayingLink(std::move(first), std::move(second), seed));
 }
 
-DelayingLink::DelayingLink(FileDescriptor a, FileDescriptor b, unsigned seed) : ends_{std::move(a), std::move(b)}, random_(seed) {
+DelayingLink::DelayingLink(FileDescriptor a, FileDescriptor b, unsigned seed)
+    : ends_{std::move(a), std::move(b)}, random_(seed) {
   thread_ = std::thread([this] { carry(); });
 }
 
@@ -54,7 +60,10 @@ void DelayingLink::carry() {
   while (!stopping_) {
     const auto now = Clock::now();
     auto patience = std::chrono::microseconds(20'000);
-    if (!waiting_.empty()) patience = std::clamp(std::chrono::duration_cast<std::chrono::microseconds>(waiting_.top().due - now), std::chrono::microseconds(0), patience);
+    if (!waiting_.empty())
+      patience = std::clamp(
+          std::chrono::duration_cast<std::chrono::microseconds>(waiting_.top().due - now),
+          std::chrono::microseconds(0), patience);
     pollfd fds[2] = {{ends_[0].get(), POLLIN, 0}, {ends_[1].get(), POLLIN, 0}};
     const timespec wait{0, patience.count() * 1000};
     ::ppoll(fds, 2, &wait, nullptr);
@@ -68,10 +77,15 @@ void DelayingLink::carry() {
 void DelayingLink::take(int from) {
   std::lock_guard lock(mutex_);
   char block[kPacketBytesMax];
-  for (ssize_t got = ::read(ends_[from].get(), block, sizeof block); got > 0; got = ::read(ends_[from].get(), block, sizeof block)) {
-    if (waiting_.size() >= kWaitingMax || std::uniform_real_distribution<>(0, 1)(random_) < quality_.loss) continue;
-    const auto more = std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, quality_.jitter.count())(random_));
-    waiting_.push({Clock::now() + quality_.delay + more, next_++, 1 - from, std::vector<char>(block, block + got)});
+  for (ssize_t got = ::read(ends_[from].get(), block, sizeof block); got > 0;
+       got = ::read(ends_[from].get(), block, sizeof block)) {
+    if (waiting_.size() >= kWaitingMax ||
+        std::uniform_real_distribution<>(0, 1)(random_) < quality_.loss)
+      continue;
+    const auto more = std::chrono::microseconds(
+        std::uniform_int_distribution<std::int64_t>(0, quality_.jitter.count())(random_));
+    waiting_.push({Clock::now() + quality_.delay + more, next_++, 1 - from,
+                   std::vector<char>(block, block + got)});
   }
 }
 

@@ -1,4 +1,5 @@
-// DelayingLink: a cable between two namespaces that holds packets up, lets them overtake one another and loses some.
+// DelayingLink: a cable between two namespaces that holds packets up, lets them overtake one
+// another and loses some.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,9 @@ namespace runtime::test {
 class DelayingLink {
  public:
   /// Makes a TAP device of each name in each machine. Errors: kUnavailable.
-  static Result<std::unique_ptr<DelayingLink>> create(const Machine& a, const std::string& device_a, const Machine& b, const std::string& device_b, unsigned seed);
+  static Result<std::unique_ptr<DelayingLink>> create(const Machine& a, const std::string& device_a,
+                                                      const Machine& b, const std::string& device_b,
+                                                      unsigned seed);
   DelayingLink(const DelayingLink&) = delete;
   DelayingLink& operator=(const DelayingLink&) = delete;
   ~DelayingLink();
@@ -32,7 +35,9 @@ class DelayingLink {
     std::uint64_t number = 0;
     int to = 0;  // which end
     std::vector<char> bytes;
-    bool operator>(const Packet& other) const { return due != other.due ? due > other.due : number > other.number; }
+    bool operator>(const Packet& other) const {
+      return due != other.due ? due > other.due : number > other.number;
+    }
   };
 
   DelayingLink(FileDescriptor a, FileDescriptor b, unsigned seed);

@@ -15,7 +15,8 @@ class DisksTest : public NetworkTest {
   bool mount_small(const std::filesystem::path& where, const std::string& size) {
     std::filesystem::create_directories(where);
     mounted_ = where;
-    return ::mount("tmpfs", where.c_str(), "tmpfs", 0, ("size=" + size + ",mode=0700").c_str()) == 0;
+    return ::mount("tmpfs", where.c_str(), "tmpfs", 0, ("size=" + size + ",mode=0700").c_str()) ==
+           0;
   }
   void TearDown() override {
     NetworkTest::TearDown();

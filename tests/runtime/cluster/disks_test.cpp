@@ -9,7 +9,10 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   make_network(3);
   if (IsSkipped()) return;
   if (!mount_small(disk, "12m")) GTEST_SKIP() << "nothing can be mounted here";
-  const ClusterOptions options{.machines = 3, .durable = false, .arguments = {"--num-cpus", "4"}, .head_arguments = {"--journal", (disk / "journal").string()}};
+  const ClusterOptions options{.machines = 3,
+                               .durable = false,
+                               .arguments = {"--num-cpus", "4"},
+                               .head_arguments = {"--journal", (disk / "journal").string()}};
   cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), options);
   ASSERT_TRUE(cluster_->start().ok());
   begin_load(1, {.tallies = 2, .per_second = 20});
@@ -20,7 +23,8 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   // What still fits between two blocks is written; then no more.
   ASSERT_TRUE(eventually(40s, [&] {
     for (const Event& event : history().events) {
-      if (event.op == Op::kPut && event.begin > full && event.code == ErrorCode::kResourceExhausted) return true;
+      if (event.op == Op::kPut && event.begin > full && event.code == ErrorCode::kResourceExhausted)
+        return true;
     }
     return false;
   })) << history().excerpt(INT64_MAX - 1, 30);
@@ -30,8 +34,10 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   std::this_thread::sleep_for(3s);
   const std::int64_t freed = now_us();
   std::filesystem::remove(disk / "filler");
-  ASSERT_TRUE(eventually(40s, [&] { return first_ok(history(), Op::kPut, freed) > 0 && first_ok(history(), Op::kCreate, freed) > 0 && first_ok(history(), Op::kAdd, freed) > 0; }))
-      << history().excerpt(INT64_MAX - 1, 30);
+  ASSERT_TRUE(eventually(40s, [&] {
+    return first_ok(history(), Op::kPut, freed) > 0 &&
+           first_ok(history(), Op::kCreate, freed) > 0 && first_ok(history(), Op::kAdd, freed) > 0;
+  })) << history().excerpt(INT64_MAX - 1, 30);
   end_loads();
   const History asked = history();
   for (const Event& event : asked.events) {
@@ -42,7 +48,8 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
       EXPECT_NE(event.text.find("journal"), std::string::npos) << event.text;
     }
   }
-  EXPECT_GT(count_ok(asked, Op::kEcho, refused, freed), 100) << "calls between actors need no journal";
+  EXPECT_GT(count_ok(asked, Op::kEcho, refused, freed), 100)
+      << "calls between actors need no journal";
   EXPECT_EQ(cluster_->members(2), 3);
   expect_promises_kept(2);
 }

@@ -1,4 +1,5 @@
-// What `starling doctor --cluster` says of connections that packets do not pass, and how long it takes to say so.
+// What `starling doctor --cluster` says of connections that packets do not pass, and how long it
+// takes to say so.
 #include "fixture.h"
 
 namespace runtime::test {
@@ -23,7 +24,8 @@ class DoctorTest : public NetworkTest {
   Report examine(int machine) {
     Report report;
     const std::int64_t begin = now_us();
-    const Finished finished = cluster_->run(machine, {starling_program(), "doctor", "--cluster", "--json", "--bytes", "1MiB"}, 200s);
+    const Finished finished = cluster_->run(
+        machine, {starling_program(), "doctor", "--cluster", "--json", "--bytes", "1MiB"}, 200s);
     report.took = std::chrono::milliseconds((now_us() - begin) / 1000);
     report.code = finished.code;
     const Json json = Json::parse(finished.output, nullptr, /*allow_exceptions=*/false);
@@ -31,7 +33,9 @@ class DoctorTest : public NetworkTest {
     if (json.is_object()) report.findings = json["findings"];
     return report;
   }
-  std::string pair(int from, int to) const { return cluster_->address(from) + " -> " + cluster_->address(to); }
+  std::string pair(int from, int to) const {
+    return cluster_->address(from) + " -> " + cluster_->address(to);
+  }
 };
 
 TEST_F(DoctorTest, NamesTheBrokenPairAndEndsInTime) {
@@ -39,14 +43,19 @@ TEST_F(DoctorTest, NamesTheBrokenPairAndEndsInTime) {
   if (IsSkipped()) return;
   const Report whole = examine(0);
   EXPECT_EQ(whole.in_state("connection", "failure").size(), 0u) << whole.findings.dump(1);
-  EXPECT_EQ(whole.in_state("connection", "ok").size() + whole.in_state("connection", "warning").size(), 12u) << whole.findings.dump(1);
+  EXPECT_EQ(
+      whole.in_state("connection", "ok").size() + whole.in_state("connection", "warning").size(),
+      12u)
+      << whole.findings.dump(1);
 
   network_->cut(1, 2);
   const Report cut = examine(0);
-  std::printf("the whole cluster took %lld ms, with a broken pair %lld ms\n", static_cast<long long>(whole.took.count()), static_cast<long long>(cut.took.count()));
+  std::printf("the whole cluster took %lld ms, with a broken pair %lld ms\n",
+              static_cast<long long>(whole.took.count()), static_cast<long long>(cut.took.count()));
   EXPECT_EQ(cut.code, 1);
   const auto broken = cut.in_state("connection", "failure");
-  ASSERT_EQ(broken.size(), 2u) << cut.findings.dump(1);  // nothing is answered over a connection that one way is missing from
+  ASSERT_EQ(broken.size(), 2u) << cut.findings.dump(
+      1);  // nothing is answered over a connection that one way is missing from
   const std::string names = broken[0].value("what", "") + "\n" + broken[1].value("what", "");
   EXPECT_NE(names.find(pair(1, 2) + ": "), std::string::npos) << names;
   EXPECT_NE(names.find(pair(2, 1) + ": "), std::string::npos) << names;
@@ -67,9 +76,11 @@ TEST_F(DoctorTest, NamesTheBrokenPairAndEndsInTime) {
 TEST_F(DoctorTest, ANodeThatHasBecomeDeafDoesNotTakeTheTimeOfEachOfItsPairs) {
   start({.machines = 6, .arguments = {"--num-cpus", "1"}});
   if (IsSkipped()) return;
-  for (int other = 1; other < 5; ++other) network_->cut(other, 5);  // but not from the head: it stays a member
+  for (int other = 1; other < 5; ++other)
+    network_->cut(other, 5);  // but not from the head: it stays a member
   const Report report = examine(0);
-  std::printf("with a node that hears only the head: %lld ms\n", static_cast<long long>(report.took.count()));
+  std::printf("with a node that hears only the head: %lld ms\n",
+              static_cast<long long>(report.took.count()));
   EXPECT_EQ(report.in_state("connection", "failure").size(), 8u) << report.findings.dump(1);
   EXPECT_LT(report.took, 30s);
 }

@@ -4,7 +4,9 @@
 namespace runtime::test {
 namespace {
 
-TEST_F(FaultsTest, NoPromiseIsBroken) { run_faults(setting("FAULTS_SEED", 1), 5, std::chrono::seconds(setting("FAULTS_SECONDS", 10))); }
+TEST_F(FaultsTest, NoPromiseIsBroken) {
+  run_faults(setting("FAULTS_SEED", 1), 5, std::chrono::seconds(setting("FAULTS_SECONDS", 10)));
+}
 
 }  // namespace
 }  // namespace runtime::test

@@ -69,7 +69,9 @@ class NetworkTest : public testing::Test {
     if (options.client == 0) options.client = ++last_client_;
     clients_.push_back(cluster_->launch(machine, load_command(options), std::move(environment)));
     Program& client = *clients_.back();
-    EXPECT_TRUE(eventually(40s, [&] { return client.output().find("begun") != std::string::npos || !client.runs(); })) << client.output();
+    EXPECT_TRUE(eventually(40s, [&] {
+      return client.output().find("begun") != std::string::npos || !client.runs();
+    })) << client.output();
     return client;
   }
   /// Ends the loads, each in order.
@@ -82,7 +84,8 @@ class NetworkTest : public testing::Test {
   /// How many operations of a kind were answered well between two moments.
   static int count_ok(const History& history, Op op, std::int64_t from, std::int64_t to) {
     int count = 0;
-    for (const Event& event : history.events) count += event.op == op && event.ok() && event.begin >= from && event.end <= to ? 1 : 0;
+    for (const Event& event : history.events)
+      count += event.op == op && event.ok() && event.begin >= from && event.end <= to ? 1 : 0;
     return count;
   }
   /// When the first operation of the kind that began after `from` had gone well; -1: none has.
@@ -95,12 +98,14 @@ class NetworkTest : public testing::Test {
   /// What is there in the end, as asked from a machine, against the history.
   void expect_promises_kept(int machine, const std::string& note = {}) {
     const std::string outcome_file = folder_.file("outcome");
-    const Finished verified = cluster_->run(machine, {own_program(), "--verify", history_file(), outcome_file}, 150s);
+    const Finished verified =
+        cluster_->run(machine, {own_program(), "--verify", history_file(), outcome_file}, 150s);
     ASSERT_EQ(verified.code, 0) << note << verified.output;
     auto outcome = read_outcome(outcome_file);
     ASSERT_TRUE(outcome.ok()) << note << outcome.status().to_string();
     const History asked = history();
-    for (const std::string& violation : violations(asked, *outcome)) ADD_FAILURE() << note << violation;
+    for (const std::string& violation : violations(asked, *outcome))
+      ADD_FAILURE() << note << violation;
   }
 
   support::TemporaryFolder folder_;

@@ -24,10 +24,12 @@ TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
   const History asked = history();
   for (std::int64_t kill : kills) {
     const std::int64_t created = first_ok(asked, Op::kCreate, kill);
-    ASSERT_GT(created, 0) << "nothing was created after the head's death\n" << asked.excerpt(kill, 40);
+    ASSERT_GT(created, 0) << "nothing was created after the head's death\n"
+                          << asked.excerpt(kill, 40);
     EXPECT_LT(created - kill, 3'000'000) << asked.excerpt(kill, 40);
     RecordProperty("created_after_ms", static_cast<int>((created - kill) / 1000));
-    std::printf("creation works again after %lld ms\n", static_cast<long long>((created - kill) / 1000));
+    std::printf("creation works again after %lld ms\n",
+                static_cast<long long>((created - kill) / 1000));
   }
   // Calls between living actors did not notice: none failed, none waited.
   std::int64_t slowest = 0;
@@ -38,7 +40,8 @@ TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
   }
   std::printf("slowest call between actors: %lld ms\n", static_cast<long long>(slowest / 1000));
   EXPECT_LT(slowest, 1'000'000);
-  for (int client = 1; client <= 2; ++client) EXPECT_GT(count_ok(asked, Op::kEcho, kills[0], kills[1]), 200);
+  for (int client = 1; client <= 2; ++client)
+    EXPECT_GT(count_ok(asked, Op::kEcho, kills[0], kills[1]), 200);
   EXPECT_EQ(cluster_->members(3), 4);
   expect_promises_kept(3);
 }
@@ -46,7 +49,8 @@ TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
 class HeadAwayTest : public NetworkTest {
  protected:
   /// What a command says that cannot be answered, within that time.
-  std::string refusal(int machine, std::vector<std::string> arguments, std::chrono::milliseconds patience) {
+  std::string refusal(int machine, std::vector<std::string> arguments,
+                      std::chrono::milliseconds patience) {
     const std::string name = arguments[0] + " " + (arguments.size() > 1 ? arguments[1] : "");
     const std::int64_t begin = now_us();
     const Finished finished = cluster_->starling(machine, std::move(arguments));
@@ -56,7 +60,9 @@ class HeadAwayTest : public NetworkTest {
     return name + ": " + finished.output;
   }
   void expect_explained(const std::string& text, const std::string& cure) const {
-    EXPECT_NE(text.find("the head at " + cluster_->address(0) + " has not answered since 20"), std::string::npos) << text;
+    EXPECT_NE(text.find("the head at " + cluster_->address(0) + " has not answered since 20"),
+              std::string::npos)
+        << text;
     EXPECT_NE(text.find("meanwhile what runs goes on"), std::string::npos) << text;
     EXPECT_NE(text.find(cure), std::string::npos) << text;
   }
@@ -72,14 +78,23 @@ TEST_F(HeadAwayTest, CommandsOnOtherNodesSayWhatGoesOn) {
   start({.machines = 3, .arguments = {"--num-cpus", "2"}});
   if (IsSkipped()) return;
   kill_head_node();
-  const std::vector<std::vector<std::string>> commands{{"status"},      {"list", "nodes"}, {"list", "actors"}, {"list", "workers"}, {"list", "objects", "--json"},
-                                                       {"why", "abcd"}, {"job", "list"},   {"stack", "abcd"},  {"top", "--once"},   {"drain", cluster_->address(2)}};
+  const std::vector<std::vector<std::string>> commands{{"status"},
+                                                       {"list", "nodes"},
+                                                       {"list", "actors"},
+                                                       {"list", "workers"},
+                                                       {"list", "objects", "--json"},
+                                                       {"why", "abcd"},
+                                                       {"job", "list"},
+                                                       {"stack", "abcd"},
+                                                       {"top", "--once"},
+                                                       {"drain", cluster_->address(2)}};
   for (const auto& command : commands) {
     const std::string text = refusal(1, command, 4s);
     expect_explained(text, "starling start --head --journal");
     EXPECT_NE(text.find("this node waits another"), std::string::npos) << text;
   }
-  EXPECT_NE(cluster_->starling(1, {"metrics"}).output.find("starling_head_up 0"), std::string::npos) << "what the node itself knows, it tells";
+  EXPECT_NE(cluster_->starling(1, {"metrics"}).output.find("starling_head_up 0"), std::string::npos)
+      << "what the node itself knows, it tells";
   expect_started(0);
   EXPECT_TRUE(eventually(20s, [&] { return cluster_->starling(1, {"status"}).code == 0; }));
 }

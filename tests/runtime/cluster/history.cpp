@@ -23,7 +23,8 @@ std::string one_line(std::string text) {
 
 class Checker {
  public:
-  Checker(const History& history, const Outcome& outcome, const Rules& rules) : history_(history), outcome_(outcome), rules_(rules) {}
+  Checker(const History& history, const Outcome& outcome, const Rules& rules)
+      : history_(history), outcome_(outcome), rules_(rules) {}
 
   std::vector<std::string> run() {
     answers_come_in_time();
@@ -47,14 +48,18 @@ class Checker {
     for (const Event& event : history_.events) {
       if (event.end == 0) continue;  // its client was killed, or ended
       const std::int64_t late = event.end - event.begin - event.patience - event.stalled;
-      if (late > rules_.grace_us) add("answered " + std::to_string(late / 1000) + " ms past its deadline: " + event.to_string());
+      if (late > rules_.grace_us)
+        add("answered " + std::to_string(late / 1000) +
+            " ms past its deadline: " + event.to_string());
     }
   }
 
-  /// kInternal is also how a client says that what it was answered cannot be: another call's answer, a gang on two places.
+  /// kInternal is also how a client says that what it was answered cannot be: another call's
+  /// answer, a gang on two places.
   void answers_are_right() {
     for (const Event& event : history_.events) {
-      if (event.code == ErrorCode::kInternal && event.op != Op::kGet) add("a wrong answer: " + event.to_string());
+      if (event.code == ErrorCode::kInternal && event.op != Op::kGet)
+        add("a wrong answer: " + event.to_string());
     }
   }
 
@@ -70,37 +75,45 @@ class Checker {
         continue;
       }
       auto bits = tally->second.find(event.client);
-      if (bits == tally->second.end() || !has_bit(bits->second, event.value)) add("an acknowledged mark is lost: " + event.to_string());
+      if (bits == tally->second.end() || !has_bit(bits->second, event.value))
+        add("an acknowledged mark is lost: " + event.to_string());
     }
     for (const auto& [name, clients] : outcome_.tallies) {
       for (const auto& [client, bits] : clients) {
         if (client < 0) {
-          if (!bits.empty() && bits[0] != 0) add(name + ": " + std::to_string(bits[0]) + " marks were made twice, though no call is to be retried");
+          if (!bits.empty() && bits[0] != 0)
+            add(name + ": " + std::to_string(bits[0]) +
+                " marks were made twice, though no call is to be retried");
           continue;
         }
         const auto& wanted = asked[{name, client}];
         for (std::int64_t at = 0; at < static_cast<std::int64_t>(64 * bits.size()); ++at) {
-          if (has_bit(bits, at) && !has_bit(wanted, at)) add(name + ": mark " + std::to_string(at) + " of client " + std::to_string(client) + " was never asked for");
+          if (has_bit(bits, at) && !has_bit(wanted, at))
+            add(name + ": mark " + std::to_string(at) + " of client " + std::to_string(client) +
+                " was never asked for");
         }
       }
     }
   }
 
-  // A mark is saved at the head, which takes nothing from an incarnation that it has replaced: whoever asks after a newer one has answered anybody hears from
-  // that one or its successors.
+  // A mark is saved at the head, which takes nothing from an incarnation that it has replaced:
+  // whoever asks after a newer one has answered anybody hears from that one or its successors.
   void incarnations_only_grow() {
     std::map<std::string, std::vector<const Event*>> answers;  // in the order of their ends
     std::map<std::pair<std::string, std::int32_t>, std::uint64_t> seen;
     for (const Event& event : history_.events) {
       if (!event.ok() || event.op != Op::kAdd) continue;
       auto& newest = seen[{event.key, event.client}];
-      if (event.incarnation < newest) add("a client that had seen incarnation " + std::to_string(newest) + " was answered by an older one: " + event.to_string());
+      if (event.incarnation < newest)
+        add("a client that had seen incarnation " + std::to_string(newest) +
+            " was answered by an older one: " + event.to_string());
       newest = std::max(newest, event.incarnation);
       answers[event.key].push_back(&event);
     }
     for (auto& [name, events] : answers) {
       std::vector<const Event*> by_begin = events;
-      std::stable_sort(by_begin.begin(), by_begin.end(), [](const Event* a, const Event* b) { return a->begin < b->begin; });
+      std::stable_sort(by_begin.begin(), by_begin.end(),
+                       [](const Event* a, const Event* b) { return a->begin < b->begin; });
       const Event* newest = nullptr;
       auto ended = events.begin();
       for (const Event* event : by_begin) {
@@ -108,7 +121,8 @@ class Checker {
           if (!newest || (*ended)->incarnation > newest->incarnation) newest = *ended;
         }
         if (newest && event->incarnation < newest->incarnation) {
-          add("two incarnations of " + name + " at once: " + event->to_string() + "\n    although before it began: " + newest->to_string());
+          add("two incarnations of " + name + " at once: " + event->to_string() +
+              "\n    although before it began: " + newest->to_string());
         }
       }
     }
@@ -119,7 +133,8 @@ class Checker {
     for (const Life& life : history_.lives) {
       auto [at, is_new] = begun.emplace(std::pair(life.key, life.incarnation), life.pid);
       if (!is_new) {
-        add("incarnation " + std::to_string(life.incarnation) + " of " + life.key + " began twice: as process " + std::to_string(at->second) + " and as " +
+        add("incarnation " + std::to_string(life.incarnation) + " of " + life.key +
+            " began twice: as process " + std::to_string(at->second) + " and as " +
             std::to_string(life.pid));
       }
     }
@@ -129,13 +144,16 @@ class Checker {
   void pairs_are_there() {
     std::map<std::tuple<std::int32_t, std::string, std::int64_t>, const Event*> written;
     for (const Event& event : history_.events) {
-      if (event.op == Op::kPut && event.ok()) written[{event.client, event.key, event.value}] = &event;
+      if (event.op == Op::kPut && event.ok())
+        written[{event.client, event.key, event.value}] = &event;
     }
     for (const Event& event : history_.events) {
       if (event.op != Op::kGet || event.end == 0) continue;
       const bool was_written = written.contains({event.client, event.key, event.value});
-      if (was_written && event.code == ErrorCode::kNotFound) add("an acknowledged pair is lost: " + event.to_string());
-      if (event.code == ErrorCode::kInternal) add("a pair has another value than the one that was acknowledged: " + event.to_string());
+      if (was_written && event.code == ErrorCode::kNotFound)
+        add("an acknowledged pair is lost: " + event.to_string());
+      if (event.code == ErrorCode::kInternal)
+        add("a pair has another value than the one that was acknowledged: " + event.to_string());
     }
   }
 
@@ -143,14 +161,19 @@ class Checker {
     struct Sum {
       std::int64_t last = 0, asked = 0;
     };
-    std::map<std::int32_t, Sum> sums;  // each client has its own number, and asks again only after an answer
+    std::map<std::int32_t, Sum>
+        sums;  // each client has its own number, and asks again only after an answer
     for (const Event& event : history_.events) {
       if (event.op != Op::kSum || event.end == 0) continue;
       Sum& sum = sums[event.client];
       ++sum.asked;
       if (!event.ok()) continue;
-      if (event.value <= sum.last) add("an acknowledged addition is lost (the sum was " + std::to_string(sum.last) + " before): " + event.to_string());
-      if (event.value > sum.asked) add("something was added more often than it was asked for (" + std::to_string(sum.asked) + "): " + event.to_string());
+      if (event.value <= sum.last)
+        add("an acknowledged addition is lost (the sum was " + std::to_string(sum.last) +
+            " before): " + event.to_string());
+      if (event.value > sum.asked)
+        add("something was added more often than it was asked for (" + std::to_string(sum.asked) +
+            "): " + event.to_string());
       sum.last = event.value;
     }
   }
@@ -168,7 +191,9 @@ class Checker {
     for (const auto& [name, event] : acknowledged) {
       auto latest = outcome_.published.find(name);
       if (latest == outcome_.published.end() || latest->second < event->value) {
-        add("a published version is lost (the latest is " + (latest == outcome_.published.end() ? "none" : std::to_string(latest->second)) + "): " + event->to_string());
+        add("a published version is lost (the latest is " +
+            (latest == outcome_.published.end() ? "none" : std::to_string(latest->second)) +
+            "): " + event->to_string());
       } else if (latest->second > asked[name]) {
         add(name + ": version " + std::to_string(latest->second) + " was never published");
       }
@@ -182,8 +207,13 @@ class Checker {
       auto [at, is_new] = bearers.emplace(event.key, &event);
       const std::int64_t from = at->second->end - rules_.unsettled_us;
       const bool may_have_died =
-          !is_new && std::any_of(history_.unsettled.begin(), history_.unsettled.end(), [&event, from](std::int64_t when) { return when > from && when < event.end; });
-      if (!is_new && !may_have_died) add("a name was given twice: " + event.to_string() + "\n    and: " + at->second->to_string());
+          !is_new && std::any_of(history_.unsettled.begin(), history_.unsettled.end(),
+                                 [&event, from](std::int64_t when) {
+                                   return when > from && when < event.end;
+                                 });
+      if (!is_new && !may_have_died)
+        add("a name was given twice: " + event.to_string() +
+            "\n    and: " + at->second->to_string());
     }
   }
 
@@ -203,7 +233,8 @@ std::int64_t now_us() {
 
 std::string Event::to_string() const {
   std::ostringstream out;
-  out << "client " << client << ' ' << static_cast<char>(op) << ' ' << key << ' ' << value << " from " << begin / 1000 << " ms ";
+  out << "client " << client << ' ' << static_cast<char>(op) << ' ' << key << ' ' << value
+      << " from " << begin / 1000 << " ms ";
   if (end == 0) {
     out << "without an answer";
   } else {
@@ -213,26 +244,33 @@ std::string Event::to_string() const {
   return out.str();
 }
 
-HistoryFile::HistoryFile(const std::filesystem::path& file) : file_(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {}
+HistoryFile::HistoryFile(const std::filesystem::path& file)
+    : file_(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {}
 
 void HistoryFile::write(char kind, const Event& event) {
   std::ostringstream out;
-  out << kind << ' ' << event.client << ' ' << static_cast<char>(event.op) << ' ' << event.key << ' ' << event.value << ' ' << event.begin << ' ' << event.end << ' '
-      << event.patience << ' ' << event.stalled << ' ' << static_cast<int>(event.code) << ' ' << event.incarnation << ' ' << one_line(event.text) << '\n';
+  out << kind << ' ' << event.client << ' ' << static_cast<char>(event.op) << ' ' << event.key
+      << ' ' << event.value << ' ' << event.begin << ' ' << event.end << ' ' << event.patience
+      << ' ' << event.stalled << ' ' << static_cast<int>(event.code) << ' ' << event.incarnation
+      << ' ' << one_line(event.text) << '\n';
   const std::string line = out.str();
-  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::abort();
+  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    ::abort();
 }
 
 void HistoryFile::life(const Life& life) {
   std::ostringstream out;
-  out << "L " << life.key << ' ' << life.incarnation << ' ' << life.pid << ' ' << life.begin << '\n';
+  out << "L " << life.key << ' ' << life.incarnation << ' ' << life.pid << ' ' << life.begin
+      << '\n';
   const std::string line = out.str();
-  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::abort();
+  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    ::abort();
 }
 
 void HistoryFile::unsettled(std::int64_t when) {
   const std::string line = "D " + std::to_string(when) + "\n";
-  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::abort();
+  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    ::abort();
 }
 
 History History::read(const std::filesystem::path& file) {
@@ -256,12 +294,14 @@ History History::read(const std::filesystem::path& file) {
     Event event;
     char op = 0;
     int code = 0;
-    words >> event.client >> op >> event.key >> event.value >> event.begin >> event.end >> event.patience >> event.stalled >> code >> event.incarnation;
+    words >> event.client >> op >> event.key >> event.value >> event.begin >> event.end >>
+        event.patience >> event.stalled >> code >> event.incarnation;
     std::getline(words >> std::ws, event.text);
     event.op = static_cast<Op>(op);
     event.code = static_cast<ErrorCode>(code);
     // The number that an addition comes to is known at its end only.
-    const auto key = std::tuple(event.client, op, event.key, event.op == Op::kSum ? 0 : event.value, event.begin);
+    const auto key = std::tuple(event.client, op, event.key, event.op == Op::kSum ? 0 : event.value,
+                                event.begin);
     if (kind == 'B') {
       open[key] = std::move(event);
     } else {
@@ -269,19 +309,29 @@ History History::read(const std::filesystem::path& file) {
       history.events.push_back(std::move(event));
     }
   }
-  std::stable_sort(history.events.begin(), history.events.end(), [](const Event& a, const Event& b) { return a.end < b.end; });
+  std::stable_sort(history.events.begin(), history.events.end(),
+                   [](const Event& a, const Event& b) { return a.end < b.end; });
   for (auto& [key, event] : open) history.events.push_back(std::move(event));
   return history;
 }
 
 std::string History::excerpt(std::int64_t around, std::size_t lines) const {
-  const auto middle = std::find_if(events.begin(), events.end(), [&](const Event& event) { return event.end == 0 || event.end >= around; }) - events.begin();
-  const std::ptrdiff_t half = static_cast<std::ptrdiff_t>(lines / 2), count = static_cast<std::ptrdiff_t>(events.size());
+  const auto middle =
+      std::find_if(events.begin(), events.end(),
+                   [&](const Event& event) { return event.end == 0 || event.end >= around; }) -
+      events.begin();
+  const std::ptrdiff_t half = static_cast<std::ptrdiff_t>(lines / 2),
+                       count = static_cast<std::ptrdiff_t>(events.size());
   std::string text;
-  for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, middle - half); i < std::min(count, middle + half); ++i) text += events[static_cast<std::size_t>(i)].to_string() + "\n";
+  for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, middle - half);
+       i < std::min(count, middle + half); ++i)
+    text += events[static_cast<std::size_t>(i)].to_string() + "\n";
   return text;
 }
 
-std::vector<std::string> violations(const History& history, const Outcome& outcome, const Rules& rules) { return Checker(history, outcome, rules).run(); }
+std::vector<std::string> violations(const History& history, const Outcome& outcome,
+                                    const Rules& rules) {
+  return Checker(history, outcome, rules).run();
+}
 
 }  // namespace runtime::test

@@ -1,4 +1,5 @@
-// History: what clients of a cluster asked for and were told, in a file that many processes append to, and what must be true of it.
+// History: what clients of a cluster asked for and were told, in a file that many processes append
+// to, and what must be true of it.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,17 @@ namespace runtime::test {
 std::int64_t now_us();
 
 enum class Op : char {
-  kAdd = 'a',      // Tally::add: marks `value` as done by the client and saves the actor's state. key: the actor's name
-  kEcho = 'e',     // a call from actor to actor. key: who calls
+  kAdd = 'a',   // Tally::add: marks `value` as done by the client and saves the actor's state. key:
+                // the actor's name
+  kEcho = 'e',  // a call from actor to actor. key: who calls
   kCreate = 'c',   // an anonymous actor is made, called and killed
   kPut = 'p',      // a pair is written. key, value
   kGet = 'g',      // a pair is read
   kSum = 's',      // kv_add of 1; value: the sum
   kPublish = 'v',  // value: the version
-  kGang = 'w',     // the cluster's account of the client's placement group and its actors. key: the group
-  kName = 'n',     // an actor is made under a name that others want too. key: the name
+  kGang =
+      'w',  // the cluster's account of the client's placement group and its actors. key: the group
+  kName = 'n',  // an actor is made under a name that others want too. key: the name
 };
 
 /// What a client asked for, and, once `end` is not 0, what it was told.
@@ -56,14 +59,16 @@ struct Life {
 
 /// What is there in the end.
 struct Outcome {
-  std::map<std::string, std::map<std::int32_t, std::vector<std::uint64_t>>> tallies;  // by actor and client, bits; client -1: how many were done twice
-  std::map<std::string, std::int64_t> published;                                      // latest versions
+  std::map<std::string, std::map<std::int32_t, std::vector<std::uint64_t>>>
+      tallies;  // by actor and client, bits; client -1: how many were done twice
+  std::map<std::string, std::int64_t> published;  // latest versions
 };
 
 struct History {
   std::vector<Event> events;  // in the order of their ends; those without one last
   std::vector<Life> lives;
-  std::vector<std::int64_t> unsettled;  // when something happened, or ended, that may take an actor's life
+  std::vector<std::int64_t>
+      unsettled;  // when something happened, or ended, that may take an actor's life
 
   static History read(const std::filesystem::path& file);
   /// The last events before a moment and the first behind it, for people.
@@ -87,12 +92,15 @@ class HistoryFile {
 struct Rules {
   /// An answer may come so much after its deadline: processes wait for a processor too.
   std::int64_t grace_us = 3'000'000;
-  /// So long after something that may take an actor's life its name may go to another: the head may learn of it late.
+  /// So long after something that may take an actor's life its name may go to another: the head may
+  /// learn of it late.
   std::int64_t unsettled_us = 15'000'000;
 };
 
-/// What is wrong with a history; empty if nothing is. Each says what was promised, and by which events it was broken.
-std::vector<std::string> violations(const History& history, const Outcome& outcome, const Rules& rules = {});
+/// What is wrong with a history; empty if nothing is. Each says what was promised, and by which
+/// events it was broken.
+std::vector<std::string> violations(const History& history, const Outcome& outcome,
+                                    const Rules& rules = {});
 
 inline bool has_bit(const std::vector<std::uint64_t>& bits, std::int64_t at) {
   const auto word = static_cast<std::size_t>(at / 64);

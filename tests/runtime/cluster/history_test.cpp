@@ -8,8 +8,16 @@
 namespace runtime::test {
 namespace {
 
-Event event(Op op, std::string key, std::int64_t value, std::int64_t begin, std::int64_t end, std::uint64_t incarnation = 1) {
-  return {.client = 1, .op = op, .key = std::move(key), .value = value, .begin = begin, .end = end, .patience = 5'000'000, .incarnation = incarnation};
+Event event(Op op, std::string key, std::int64_t value, std::int64_t begin, std::int64_t end,
+            std::uint64_t incarnation = 1) {
+  return {.client = 1,
+          .op = op,
+          .key = std::move(key),
+          .value = value,
+          .begin = begin,
+          .end = end,
+          .patience = 5'000'000,
+          .incarnation = incarnation};
 }
 Event failed(Event event, ErrorCode code) {
   event.code = code;
@@ -31,8 +39,10 @@ struct Case {
 /// Two marks, a pair, two additions, a version and a name, all acknowledged and all there.
 Case whole() {
   Case made;
-  made.history.events = {event(Op::kAdd, "t", 1, 10, 20),   event(Op::kPut, "k", 7, 30, 40),       event(Op::kGet, "k", 7, 41, 42),    event(Op::kSum, "sum", 1, 43, 44),
-                         event(Op::kAdd, "t", 2, 50, 60, 2), event(Op::kPublish, "w", 3, 61, 62), event(Op::kSum, "sum", 2, 63, 64), event(Op::kName, "n", 0, 65, 66)};
+  made.history.events = {event(Op::kAdd, "t", 1, 10, 20),    event(Op::kPut, "k", 7, 30, 40),
+                         event(Op::kGet, "k", 7, 41, 42),    event(Op::kSum, "sum", 1, 43, 44),
+                         event(Op::kAdd, "t", 2, 50, 60, 2), event(Op::kPublish, "w", 3, 61, 62),
+                         event(Op::kSum, "sum", 2, 63, 64),  event(Op::kName, "n", 0, 65, 66)};
   made.history.lives = {{"t", 1, 100, 5}, {"t", 2, 101, 45}};
   made.outcome.tallies["t"][1] = {0b110};
   made.outcome.published["w"] = 3;
@@ -46,9 +56,11 @@ TEST(HistoryChecker, HasNothingAgainstWhatIsRight) {
 
 TEST(HistoryChecker, LeavesOpenWhatWasNotAcknowledged) {
   Case made = whole();
-  made.history.events.push_back(failed(event(Op::kAdd, "t", 3, 70, 80), ErrorCode::kDeadlineExceeded));
+  made.history.events.push_back(
+      failed(event(Op::kAdd, "t", 3, 70, 80), ErrorCode::kDeadlineExceeded));
   made.history.events.push_back(event(Op::kAdd, "t", 4, 81, 0));
-  made.history.events.push_back(failed(event(Op::kPublish, "w", 4, 81, 82), ErrorCode::kUnavailable));
+  made.history.events.push_back(
+      failed(event(Op::kPublish, "w", 4, 81, 82), ErrorCode::kUnavailable));
   EXPECT_EQ(violations(made.history, made.outcome), std::vector<std::string>());
   set_bit(made.outcome.tallies["t"][1], 3);
   set_bit(made.outcome.tallies["t"][1], 4);
@@ -80,7 +92,8 @@ TEST(HistoryChecker, FindsAMarkMadeTwiceAndOneThatNobodyAskedFor) {
 
 TEST(HistoryChecker, FindsAnAnswerPastItsDeadline) {
   Case made = whole();
-  made.history.events.push_back(failed(event(Op::kEcho, "r", 0, 100, 9'000'000), ErrorCode::kDeadlineExceeded));
+  made.history.events.push_back(
+      failed(event(Op::kEcho, "r", 0, 100, 9'000'000), ErrorCode::kDeadlineExceeded));
   made.expect_found("past its deadline");
   made.history.events.back().stalled = 2'000'000;  // its own process was stopped
   EXPECT_TRUE(violations(made.history, made.outcome).empty());
@@ -147,7 +160,8 @@ TEST(HistoryFile, KeepsWhatIsWritten) {
   support::TemporaryFolder folder;
   const std::string path = folder.file("history");
   HistoryFile file(path);
-  const Event first = failed(event(Op::kAdd, "t", 1, 10, 20), ErrorCode::kUnavailable), open = event(Op::kPut, "k", 2, 30, 0);
+  const Event first = failed(event(Op::kAdd, "t", 1, 10, 20), ErrorCode::kUnavailable),
+              open = event(Op::kPut, "k", 2, 30, 0);
   Event begun = first;
   begun.end = 0;
   file.begin(begun);

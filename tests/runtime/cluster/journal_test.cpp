@@ -21,18 +21,24 @@ class JournalTest : public NetworkTest {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  void write(const fs::path& path, const std::string& bytes) const { std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size())); }
+  void write(const fs::path& path, const std::string& bytes) const {
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
   fs::path database() const { return cluster_->journal() / "journal.db"; }
   /// `starling start --head` on the journal, which has to fail; what it says.
   std::string refusal() {
-    const Finished started = cluster_->starling(0, {"start", "--head", "--port", std::to_string(free_port()), "--journal", cluster_->journal().string()});
+    const Finished started =
+        cluster_->starling(0, {"start", "--head", "--port", std::to_string(free_port()),
+                               "--journal", cluster_->journal().string()});
     EXPECT_EQ(started.code, 1) << started.output;
     if (started.code == 0) cluster_->starling(0, {"stop"});
     return started.output;
   }
   void expect_refused(const std::vector<std::string>& parts) {
     const std::string text = refusal();
-    for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+    for (const std::string& part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   }
 };
 
@@ -76,14 +82,16 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   const std::int64_t killed = now_us();
   cluster_->kill_node(0);
   ASSERT_TRUE(eventually(5s, [&] { return fs::exists(database().string() + "-wal"); }));
-  // The last thing that a machine without power wrote was a part of a transaction that nobody had been told of.
+  // The last thing that a machine without power wrote was a part of a transaction that nobody had
+  // been told of.
   const fs::path log = database().string() + "-wal";
   std::string bytes = read(log);
   ASSERT_GT(bytes.size(), 32u + 4120u);
   write(log, bytes + bytes.substr(bytes.size() - 4120, 3000));
   expect_started(0);
   begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
-  ASSERT_TRUE(eventually(40s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; })) << history().excerpt(INT64_MAX - 1, 20);
+  ASSERT_TRUE(eventually(40s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; }))
+      << history().excerpt(INT64_MAX - 1, 20);
   end_loads();
   expect_promises_kept(0);
 }

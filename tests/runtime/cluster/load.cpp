@@ -77,14 +77,17 @@ class Stalls {
 
 class Load {
  public:
-  Load(Runtime& runtime, const LoadOptions& options) : rt_(runtime), options_(options), file_(options.history) {
-    end_ = options_.seconds > 0 ? now_us() + static_cast<std::int64_t>(options_.seconds * 1e6) : INT64_MAX;
+  Load(Runtime& runtime, const LoadOptions& options)
+      : rt_(runtime), options_(options), file_(options.history) {
+    end_ = options_.seconds > 0 ? now_us() + static_cast<std::int64_t>(options_.seconds * 1e6)
+                                : INT64_MAX;
   }
 
   int run() {
     std::vector<std::thread> threads;
     const auto start = [&](char kind, void (Load::*work)()) {
-      if (options_.kinds.find(kind) != std::string::npos) threads.emplace_back([this, work] { (this->*work)(); });
+      if (options_.kinds.find(kind) != std::string::npos)
+        threads.emplace_back([this, work] { (this->*work)(); });
     };
     start('a', &Load::add_marks);
     start('e', &Load::echo);
@@ -106,13 +109,19 @@ class Load {
     for (std::int64_t round = 1; !over(); ++round) {
       work(round);
       next = std::max(next + pause, now_us() - pause);
-      while (!over() && now_us() < next) ::usleep(static_cast<useconds_t>(std::min<std::int64_t>(next - now_us(), 20'000)));
+      while (!over() && now_us() < next)
+        ::usleep(static_cast<useconds_t>(std::min<std::int64_t>(next - now_us(), 20'000)));
     }
   }
   bool over() const { return lost_ || terminated || now_us() >= end_; }
 
   Event begin(Op op, std::string key, std::int64_t value, std::chrono::milliseconds patience) {
-    Event event{.client = options_.client, .op = op, .key = std::move(key), .value = value, .begin = now_us(), .patience = patience.count() * 1000};
+    Event event{.client = options_.client,
+                .op = op,
+                .key = std::move(key),
+                .value = value,
+                .begin = now_us(),
+                .patience = patience.count() * 1000};
     event.stalled = stalls_.total();
     file_.begin(event);
     return event;
@@ -146,7 +155,8 @@ class Load {
       if (!handle) return;
       constexpr auto kPatience = 6s;
       Event event = begin(Op::kAdd, name, round, kPatience);
-      auto answered = rt_.get(handle->call(CallOptions{.timeout = kPatience}, &Tally::add, options_.client, round));
+      auto answered = rt_.get(
+          handle->call(CallOptions{.timeout = kPatience}, &Tally::add, options_.client, round));
       if (answered.ok()) event.incarnation = *answered;
       end(event, answered.status());
     });
@@ -171,7 +181,8 @@ class Load {
       }
       constexpr auto kPatience = 6s;
       Event event = begin(Op::kEcho, key, round, kPatience);
-      auto answered = rt_.get(relay->call(CallOptions{.timeout = kPatience}, &Relay::ask, *echo, round));
+      auto answered =
+          rt_.get(relay->call(CallOptions{.timeout = kPatience}, &Relay::ask, *echo, round));
       const bool right = !answered.ok() || *answered == round;
       end(event, right ? answered.status() : Status(ErrorCode::kInternal, "another call's answer"));
     });
@@ -201,7 +212,9 @@ class Load {
     std::vector<std::int64_t> there;
     std::minstd_rand random(static_cast<unsigned>(options_.client));
     repeat(options_.per_second, [&](std::int64_t round) {
-      const auto key = [this](std::int64_t at) { return "pair-" + std::to_string(options_.client) + "-" + std::to_string(at); };
+      const auto key = [this](std::int64_t at) {
+        return "pair-" + std::to_string(options_.client) + "-" + std::to_string(at);
+      };
       Event event = begin(Op::kPut, key(round), round, 6s);
       const Status put = rt_.kv_put(key(round), std::to_string(round * 7), 6s);
       end(event, put);
@@ -241,7 +254,8 @@ class Load {
     std::int64_t last = 0;
     std::optional<ActorHandle<Echo>> taken;
     repeat(4, [&](std::int64_t) {
-      const std::int64_t number = now_us() / 2'000'000;  // all clients want the same at the same time
+      const std::int64_t number =
+          now_us() / 2'000'000;  // all clients want the same at the same time
       if (number == last) return;
       last = number;
       ActorOptions options;
@@ -264,7 +278,10 @@ class Load {
     const std::string key = "gang-" + std::to_string(options_.client);
     repeat(std::min(options_.per_second, 5.0), [&](std::int64_t round) {
       if (members.empty()) {
-        spec = {GroupId::random(), "", GroupStrategy::kStrictSpread, {{{"CPU", 0.25}}, {{"CPU", 0.25}}}};
+        spec = {GroupId::random(),
+                "",
+                GroupStrategy::kStrictSpread,
+                {{{"CPU", 0.25}}, {{"CPU", 0.25}}}};
         if (!rt_.create_placement_group(spec, 30s).ok()) return;
         for (std::uint32_t bundle = 0; bundle < spec.bundles.size(); ++bundle) {
           ActorOptions options;
@@ -283,17 +300,26 @@ class Load {
     });
   }
   /// What the cluster says of a gang that must not be; empty: nothing.
-  static std::string what_is_torn(const ClusterState& state, GroupId id, const std::vector<ActorId>& members) {
-    const auto group = std::find_if(state.groups.begin(), state.groups.end(), [id](const GroupState& other) { return other.spec.group == id; });
+  static std::string what_is_torn(const ClusterState& state, GroupId id,
+                                  const std::vector<ActorId>& members) {
+    const auto group =
+        std::find_if(state.groups.begin(), state.groups.end(),
+                     [id](const GroupState& other) { return other.spec.group == id; });
     if (group == state.groups.end()) return "the group is gone";
     if (!group->placed) return "";
-    if (group->nodes.size() != members.size()) return "only " + std::to_string(group->nodes.size()) + " of its bundles are placed";
-    if (group->nodes[0] == group->nodes[1]) return "both of its bundles are on node " + group->nodes[0].short_hex();
+    if (group->nodes.size() != members.size())
+      return "only " + std::to_string(group->nodes.size()) + " of its bundles are placed";
+    if (group->nodes[0] == group->nodes[1])
+      return "both of its bundles are on node " + group->nodes[0].short_hex();
     for (const ActorState& actor : state.actors) {
       const auto member = std::find(members.begin(), members.end(), actor.actor);
-      if (member == members.end() || actor.phase == ActorPhase::kPending || actor.phase == ActorPhase::kDead) continue;
+      if (member == members.end() || actor.phase == ActorPhase::kPending ||
+          actor.phase == ActorPhase::kDead)
+        continue;
       const NodeId place = group->nodes[static_cast<std::size_t>(member - members.begin())];
-      if (actor.node != place) return "actor " + actor.actor.short_hex() + " is on node " + actor.node.short_hex() + ", and its bundle on " + place.short_hex();
+      if (actor.node != place)
+        return "actor " + actor.actor.short_hex() + " is on node " + actor.node.short_hex() +
+               ", and its bundle on " + place.short_hex();
     }
     return "";
   }
@@ -327,7 +353,8 @@ Result<std::uint64_t> Tally::add(const CallContext& call, std::int32_t client, s
 
 std::int32_t Tally::pid() const { return ::getpid(); }
 
-Result<std::int64_t> Relay::ask(const CallContext& call, const ActorHandle<Echo>& echo, std::int64_t value) const {
+Result<std::int64_t> Relay::ask(const CallContext& call, const ActorHandle<Echo>& echo,
+                                std::int64_t value) const {
   return runtime_.get(echo.call(CallOptions{.until = call.deadline()}, &Echo::say, value));
 }
 
@@ -338,8 +365,14 @@ void register_load(Runtime& runtime) {
 }
 
 std::vector<std::string> load_command(const LoadOptions& options) {
-  return {own_program(), "--load", options.history, std::to_string(options.client), std::to_string(options.tallies),
-          std::to_string(options.seconds), std::to_string(options.per_second), options.kinds};
+  return {own_program(),
+          "--load",
+          options.history,
+          std::to_string(options.client),
+          std::to_string(options.tallies),
+          std::to_string(options.seconds),
+          std::to_string(options.per_second),
+          options.kinds};
 }
 
 int run_load(int argc, char** argv) {
@@ -398,7 +431,9 @@ int run_verify(int argc, char** argv) {
       auto value = driver.get(latest->ref, 20s);
       if (!value.ok()) return value.status();
       const auto version = static_cast<std::int64_t>(latest->version);
-      if (*value != std::vector<std::int64_t>(16, version)) return Status(ErrorCode::kInternal, name + ": version " + std::to_string(version) + " has another value");
+      if (*value != std::vector<std::int64_t>(16, version))
+        return Status(ErrorCode::kInternal,
+                      name + ": version " + std::to_string(version) + " has another value");
       out << "P " << name << ' ' << version << '\n';
     }
     out << "end\n";
@@ -413,19 +448,27 @@ int run_fill(int argc, char** argv) {
   register_load(rt);
   return rt.run([](Runtime& driver) {
     const int count = std::stoi(driver.arguments().at(2));
-    const std::size_t words = std::stoul(driver.arguments().at(3)) * (1 << 20) / sizeof(std::int64_t);
+    const std::size_t words =
+        std::stoul(driver.arguments().at(3)) * (1 << 20) / sizeof(std::int64_t);
     std::map<int, ObjectRef<std::vector<std::int64_t>>> held;
     int refused = 0;
     for (int i = 0; i < count; ++i) {
       const std::int64_t begin = now_us();
       auto made = driver.put(std::vector<std::int64_t>(words, i), 1s);
-      if (made.ok()) held.emplace(i, *made);
-      else if (made.status().code() == ErrorCode::kResourceExhausted && now_us() - begin < 5'000'000) ++refused;
-      else return std::printf("object %d: %s\n", i, made.status().to_string().c_str()), 1;
+      if (made.ok())
+        held.emplace(i, *made);
+      else if (made.status().code() == ErrorCode::kResourceExhausted &&
+               now_us() - begin < 5'000'000)
+        ++refused;
+      else
+        return std::printf("object %d: %s\n", i, made.status().to_string().c_str()), 1;
     }
     for (const auto& [i, object] : held) {
       auto value = driver.get(object, 30s);
-      if (!value.ok() || *value != std::vector<std::int64_t>(words, i)) return std::printf("object %d is not what it was: %s\n", i, value.status().to_string().c_str()), 2;
+      if (!value.ok() || *value != std::vector<std::int64_t>(words, i))
+        return std::printf("object %d is not what it was: %s\n", i,
+                           value.status().to_string().c_str()),
+               2;
     }
     std::printf("%zu objects held, %d refused\n", held.size(), refused);
     return held.empty() || refused == 0 ? 3 : 0;
@@ -449,7 +492,9 @@ Result<Outcome> read_outcome(const std::string& file) {
     }
     if (kind == "P") words >> outcome.published[name];
   }
-  return whole ? Result<Outcome>(std::move(outcome)) : Result<Outcome>(not_found("what is there in the end is not known: " + file + " is not whole"));
+  return whole ? Result<Outcome>(std::move(outcome))
+               : Result<Outcome>(
+                     not_found("what is there in the end is not known: " + file + " is not whole"));
 }
 
 }  // namespace runtime::test

@@ -1,4 +1,5 @@
-// The load: actors whose every acknowledged change is accounted for, and a driver that works with them and writes down what it asked and was told.
+// The load: actors whose every acknowledged change is accounted for, and a driver that works with
+// them and writes down what it asked and was told.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ class Echo {
 class Relay {
  public:
   explicit Relay(Runtime& runtime) : runtime_(runtime) {}
-  Result<std::int64_t> ask(const CallContext& call, const ActorHandle<Echo>& echo, std::int64_t value) const;
+  Result<std::int64_t> ask(const CallContext& call, const ActorHandle<Echo>& echo,
+                           std::int64_t value) const;
 
  private:
   Runtime& runtime_;
@@ -54,20 +56,23 @@ void register_load(Runtime& runtime);
 struct LoadOptions {
   std::string history{};
   std::int32_t client = 0;
-  int tallies = 3;           // named tally-0 to tally-N; made if they are not there
-  double seconds = 0;        // 0: until SIGTERM
-  double per_second = 20;    // of each kind of operation, at most
+  int tallies = 3;                 // named tally-0 to tally-N; made if they are not there
+  double seconds = 0;              // 0: until SIGTERM
+  double per_second = 20;          // of each kind of operation, at most
   std::string kinds = "aecpsvnw";  // Op's letters
 };
 
-/// `program --load OPTIONS` on a machine with a node. Exit code 0: the time was up; 9: its node, or the cluster, has ended.
+/// `program --load OPTIONS` on a machine with a node. Exit code 0: the time was up; 9: its node, or
+/// the cluster, has ended.
 std::vector<std::string> load_command(const LoadOptions& options);
 int run_load(int argc, char** argv);
 
-/// `program --verify HISTORY OUTCOME`: asks the cluster what is there in the end, about all that the history names, and writes it to OUTCOME.
+/// `program --verify HISTORY OUTCOME`: asks the cluster what is there in the end, about all that
+/// the history names, and writes it to OUTCOME.
 int run_verify(int argc, char** argv);
-/// `program --fill COUNT MIB`: puts so many objects and holds them; reads again what it could put. Exit code 0: each was there as it was put, or refused in
-/// time for want of room, and some were each.
+/// `program --fill COUNT MIB`: puts so many objects and holds them; reads again what it could put.
+/// Exit code 0: each was there as it was put, or refused in time for want of room, and some were
+/// each.
 int run_fill(int argc, char** argv);
 Result<Outcome> read_outcome(const std::string& file);
 

@@ -1,4 +1,5 @@
-// The test program is also the program that its workers run, and with an argument the load on a cluster, or who looks at what is left.
+// The test program is also the program that its workers run, and with an argument the load on a
+// cluster, or who looks at what is left.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -21,12 +22,16 @@ int main(int argc, char** argv) {
     return rt.run([](runtime::Runtime&) { return 0; });
   }
   testing::InitGoogleTest(&argc, argv);
-  // What tests mount goes with this process, however it ends. Where that is not allowed, nor are mounts, and those tests say so.
-  const bool may_mount = ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  // What tests mount goes with this process, however it ends. Where that is not allowed, nor are
+  // mounts, and those tests say so.
+  const bool may_mount = ::unshare(CLONE_NEWNS) == 0 &&
+                         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   const support::TemporaryFolder folder;
-  // Their own files lie in memory: how long a sync takes on a disk that others write to (seconds were seen beside a compiler) is not what is tested here.
-  // Full and failing disks have tests of their own, which make them.
-  const bool in_memory = may_mount && ::mount("starling-tests", folder.path().c_str(), "tmpfs", 0, "mode=1777") == 0;
+  // Their own files lie in memory: how long a sync takes on a disk that others write to (seconds
+  // were seen beside a compiler) is not what is tested here. Full and failing disks have tests of
+  // their own, which make them.
+  const bool in_memory =
+      may_mount && ::mount("starling-tests", folder.path().c_str(), "tmpfs", 0, "mode=1777") == 0;
   if (in_memory) ::setenv("TMPDIR", folder.path().c_str(), 1);
   const int code = RUN_ALL_TESTS();
   if (in_memory) ::umount2(folder.path().c_str(), MNT_DETACH);

@@ -13,9 +13,12 @@ TEST_F(MembershipTest, TheDeathOfAProcessIsSeenWithinTwoSeconds) {
   ASSERT_EQ(lives.size(), 1u);
   const std::int64_t killed = now_us();
   ::kill(lives[0].pid, SIGKILL);
-  ASSERT_TRUE(eventually(40s, [&] { return history().lives.size() == 2; }, 5ms)) << "the actor was not started again";
+  ASSERT_TRUE(eventually(
+      40s, [&] { return history().lives.size() == 2; }, 5ms))
+      << "the actor was not started again";
   const std::int64_t took = history().lives[1].begin - killed;
-  std::printf("an actor runs again %lld ms after the death of its process\n", static_cast<long long>(took / 1000));
+  std::printf("an actor runs again %lld ms after the death of its process\n",
+              static_cast<long long>(took / 1000));
   EXPECT_LT(took, 2'000'000);
 
   cluster_->kill_node(3);
@@ -34,7 +37,9 @@ TEST_F(MembershipTest, ANodeThatComesBackAfterItsLeaseIsFenced) {
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 4, .per_second = 10, .kinds = "aep"});
   begin_load(3, {.tallies = 4, .per_second = 10, .kinds = "ae"});
-  ASSERT_TRUE(eventually(40s, [&] { return history().lives.size() == 4 && count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20; }));
+  ASSERT_TRUE(eventually(40s, [&] {
+    return history().lives.size() == 4 && count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20;
+  }));
   const std::vector<pid_t> old_workers = cluster_->workers(3);
   network_->isolate(3);
   const int seen = time_until_members(3, 20s, 1);

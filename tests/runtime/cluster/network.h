@@ -1,6 +1,8 @@
-// Network: machines that are network namespaces of this one, joined by a bridge, whose links lose, hold up and swallow packets on request.
+// Network: machines that are network namespaces of this one, joined by a bridge, whose links lose,
+// hold up and swallow packets on request.
 //
-// The namespaces have no names: they and all that is in them end with the processes that are inside, whatever ends those.
+// The namespaces have no names: they and all that is in them end with the processes that are
+// inside, whatever ends those.
 #pragma once
 
 #include <sys/types.h>
@@ -20,27 +22,33 @@ namespace runtime::test {
 
 class DelayingLink;
 
-/// What a machine's link does to the packets that pass, each on its own: so they overtake one another when `jitter` is above zero.
+/// What a machine's link does to the packets that pass, each on its own: so they overtake one
+/// another when `jitter` is above zero.
 struct LinkQuality {
   std::chrono::microseconds delay{0};
   std::chrono::microseconds jitter{0};  // up to so much more, at random
   double loss = 0;                      // share
 };
 
-/// A namespace with an IPv4 and an IPv6 address of its own; without a namespace: a loopback address here.
+/// A namespace with an IPv4 and an IPv6 address of its own; without a namespace: a loopback address
+/// here.
 class Machine {
  public:
-  Machine(int index, FileDescriptor name_space) : index_(index), name_space_(std::move(name_space)) {}
+  Machine(int index, FileDescriptor name_space)
+      : index_(index), name_space_(std::move(name_space)) {}
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   int index() const { return index_; }
   bool is_here() const { return !name_space_; }
-  std::string ipv4() const { return (is_here() ? "127.0.0." : "10.77.0.") + std::to_string(index_ + 1); }
+  std::string ipv4() const {
+    return (is_here() ? "127.0.0." : "10.77.0.") + std::to_string(index_ + 1);
+  }
   std::string ipv6() const { return "fd77::" + std::to_string(index_ + 1); }
   int name_space() const { return name_space_.get(); }
 
-  /// Runs `work` on a thread that is in the namespace, and waits for it. Sockets made there stay there.
+  /// Runs `work` on a thread that is in the namespace, and waits for it. Sockets made there stay
+  /// there.
   void inside(const std::function<void()>& work) const;
   /// A line of the kernel's tables of sockets.
   struct Socket {
@@ -61,10 +69,12 @@ class Machine {
 
 class Network {
  public:
-  /// Machines 0 to `count` - 1. `delaying`: those whose link is a pair of TAP devices and a thread between them, so that set_quality() works. Errors:
-  /// kUnavailable with what is missing here (root, `ip`, `nft`).
+  /// Machines 0 to `count` - 1. `delaying`: those whose link is a pair of TAP devices and a thread
+  /// between them, so that set_quality() works. Errors: kUnavailable with what is missing here
+  /// (root, `ip`, `nft`).
   static Result<std::unique_ptr<Network>> create(int count, const std::vector<int>& delaying = {});
-  /// Machines that are addresses of this one's loopback device, for what needs neither faults nor root.
+  /// Machines that are addresses of this one's loopback device, for what needs neither faults nor
+  /// root.
   static std::unique_ptr<Network> on_loopback(int count);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;

@@ -24,7 +24,8 @@ std::vector<FileDescriptor> knock(const std::string& host, int port, int count) 
   std::vector<FileDescriptor> sockets;
   for (int i = 0; i < count; ++i) {
     sockets.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    (void)::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    (void)::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&address),
+                    sizeof address);
   }
   return sockets;
 }
@@ -44,16 +45,23 @@ Schedule::Schedule(Cluster& cluster, Network& network, std::string history, Sche
 
 void Schedule::note(const std::string& what) {
   char line[512];
-  std::snprintf(line, sizeof line, "%8.2f s (%lld ms)  %s\n", std::chrono::duration<double>(Clock::now() - begun_).count(), static_cast<long long>(now_us() / 1000), what.c_str());
+  std::snprintf(line, sizeof line, "%8.2f s (%lld ms)  %s\n",
+                std::chrono::duration<double>(Clock::now() - begun_).count(),
+                static_cast<long long>(now_us() / 1000), what.c_str());
   trace_ += line;
-  if (what.find("the head") == std::string::npos && what.find("clock") == std::string::npos && what.find("disk") == std::string::npos) file_.unsettled(now_us());
+  if (what.find("the head") == std::string::npos && what.find("clock") == std::string::npos &&
+      what.find("disk") == std::string::npos)
+    file_.unsettled(now_us());
 }
 
-std::chrono::milliseconds Schedule::between(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
-  return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(shortest.count(), longest.count())(random_));
+std::chrono::milliseconds Schedule::between(std::chrono::milliseconds shortest,
+                                            std::chrono::milliseconds longest) {
+  return std::chrono::milliseconds(
+      std::uniform_int_distribution<std::int64_t>(shortest.count(), longest.count())(random_));
 }
 
-void Schedule::last(std::chrono::milliseconds shortest, std::chrono::milliseconds longest, const std::string& name, std::function<void()> end) {
+void Schedule::last(std::chrono::milliseconds shortest, std::chrono::milliseconds longest,
+                    const std::string& name, std::function<void()> end) {
   const auto time = between(shortest, longest);
   note(name + " for " + std::to_string(time.count()) + " ms");
   lasting_.push_back({Clock::now() + time, name, std::move(end)});
@@ -68,20 +76,24 @@ void Schedule::kill(pid_t pid, const std::string& what) {
 void Schedule::stop(pid_t pid, std::chrono::milliseconds longest, const std::string& what) {
   if (pid <= 0) return;
   ::kill(pid, SIGSTOP);
-  last(200ms, longest, "stop " + what + " (pid " + std::to_string(pid) + ")", [pid] { ::kill(pid, SIGCONT); });
+  last(200ms, longest, "stop " + what + " (pid " + std::to_string(pid) + ")",
+       [pid] { ::kill(pid, SIGCONT); });
 }
 
 pid_t Schedule::any_worker() {
   const auto workers = cluster_.workers(any(network_.size()));
-  return workers.empty() ? 0 : workers[static_cast<std::size_t>(any(static_cast<int>(workers.size())))];
+  return workers.empty() ? 0
+                         : workers[static_cast<std::size_t>(any(static_cast<int>(workers.size())))];
 }
 
 void Schedule::inject() {
   ++faults_;
-  const int machines = network_.size(), machine = any(machines), other = (machine + 1 + any(machines - 1)) % machines;
+  const int machines = network_.size(), machine = any(machines),
+            other = (machine + 1 + any(machines - 1)) % machines;
   const std::string name = "machine " + std::to_string(machine);
   // Rules of the network are undone together, so one at a time.
-  const auto disturb = [&](std::chrono::milliseconds shortest, std::chrono::milliseconds longest, const std::string& what, const std::function<void()>& begin) {
+  const auto disturb = [&](std::chrono::milliseconds shortest, std::chrono::milliseconds longest,
+                           const std::string& what, const std::function<void()>& begin) {
     if (std::exchange(network_is_faulty_, true)) return;
     begin();
     last(shortest, longest, what, [this] {
@@ -90,7 +102,8 @@ void Schedule::inject() {
     });
   };
   switch (any(15)) {
-    case 0: case 1: return kill(cluster_.head(), "the head");
+    case 0:
+    case 1: return kill(cluster_.head(), "the head");
     case 2: return stop(cluster_.head(), 6s, "the head");
     case 3: return kill(cluster_.node(machine), "the node of " + name);
     case 4: return stop(cluster_.node(machine), 14s, "the node of " + name);
@@ -99,31 +112,45 @@ void Schedule::inject() {
     case 7: {
       Client& client = clients_[static_cast<std::size_t>(any(static_cast<int>(clients_.size())))];
       if (!client.program || !client.program->runs()) return;
-      return any(2) == 0 ? kill(client.program->pid(), "a client") : stop(client.program->pid(), 5s, "a client");
+      return any(2) == 0 ? kill(client.program->pid(), "a client")
+                         : stop(client.program->pid(), 5s, "a client");
     }
     case 8: return disturb(2s, 6s, name + " loses 5 %", [&] { network_.lose(machine, 0.05); });
-    case 9: return disturb(1s, 12s, name + " is not heard by machine " + std::to_string(other), [&] { network_.cut(machine, other); });
+    case 9:
+      return disturb(1s, 12s, name + " is not heard by machine " + std::to_string(other),
+                     [&] { network_.cut(machine, other); });
     case 10: return disturb(1s, 14s, name + " is cut off", [&] { network_.isolate(machine); });
     case 11: {
       if (options_.delaying.empty()) return;
-      const int slow = options_.delaying[static_cast<std::size_t>(any(static_cast<int>(options_.delaying.size())))];
-      const LinkQuality quality{.delay = between(1ms, 80ms), .jitter = between(1ms, 40ms), .loss = any(2) * 0.02};
-      return disturb(2s, 8s, "packets of machine " + std::to_string(slow) + " come late and in another order", [&] { network_.set_quality(slow, quality); });
+      const int slow =
+          options_
+              .delaying[static_cast<std::size_t>(any(static_cast<int>(options_.delaying.size())))];
+      const LinkQuality quality{
+          .delay = between(1ms, 80ms), .jitter = between(1ms, 40ms), .loss = any(2) * 0.02};
+      return disturb(
+          2s, 8s, "packets of machine " + std::to_string(slow) + " come late and in another order",
+          [&] { network_.set_quality(slow, quality); });
     }
     case 12: {
       const std::filesystem::path filler = options_.journal_disk / "filler";
       if (options_.journal_disk.empty() || std::filesystem::exists(filler)) return;
       fill_disk(options_.journal_disk);
-      return last(500ms, 4s, "the journal's disk is full", [filler] { std::filesystem::remove(filler); });
+      return last(500ms, 4s, "the journal's disk is full",
+                  [filler] { std::filesystem::remove(filler); });
     }
     case 13: {
       auto held = std::make_shared<std::vector<FileDescriptor>>();
-      network_.machine(other).inside([&] { *held = knock(network_.machine(machine).ipv4(), cluster_.port(), 500); });
-      return last(500ms, 4s, "strangers on machine " + std::to_string(other) + " open 500 connections to " + name, [held] { held->clear(); });
+      network_.machine(other).inside(
+          [&] { *held = knock(network_.machine(machine).ipv4(), cluster_.port(), 500); });
+      return last(
+          500ms, 4s,
+          "strangers on machine " + std::to_string(other) + " open 500 connections to " + name,
+          [held] { held->clear(); });
     }
     default: {
       if (!options_.set_wall_clock) return;
-      const std::int64_t seconds = std::uniform_int_distribution<std::int64_t>(-86400 * 400, 86400 * 400)(random_);
+      const std::int64_t seconds =
+          std::uniform_int_distribution<std::int64_t>(-86400 * 400, 86400 * 400)(random_);
       note("the wall clock jumps to " + std::to_string(seconds) + " s from where it belongs");
       return options_.set_wall_clock(seconds);
     }
@@ -151,14 +178,16 @@ void Schedule::look_after() {
       again = now + between(200ms, 1500ms);
     } else if (now >= again) {
       const Status status = cluster_.start_node(machine);
-      note("the node of machine " + std::to_string(machine) + (status.ok() ? " is started again" : " cannot be started: " + status.message()));
+      note("the node of machine " + std::to_string(machine) +
+           (status.ok() ? " is started again" : " cannot be started: " + status.message()));
       again = status.ok() ? Clock::time_point{} : Clock::now() + 1s;
     }
   }
   for (Client& client : clients_) {
     if (client.program && client.program->runs()) continue;
     if (client.program) {
-      note("a client on machine " + std::to_string(client.machine) + " has ended with code " + std::to_string(*client.program->wait(0ms)));
+      note("a client on machine " + std::to_string(client.machine) + " has ended with code " +
+           std::to_string(*client.program->wait(0ms)));
       client.program = nullptr;
       client.again = now + 300ms;
     }
@@ -187,18 +216,25 @@ Status Schedule::run() {
   network_.heal();
   if (options_.set_wall_clock) options_.set_wall_clock(0);
   note("no more faults");
-  const bool whole = eventually(60s, [this] {
-    look_after();
-    return cluster_.members(1) == network_.size();
-  }, 200ms);
-  if (!whole) return unavailable("a minute after the last fault there are " + std::to_string(cluster_.members(1)) + " members instead of " + std::to_string(network_.size()));
+  const bool whole = eventually(
+      60s,
+      [this] {
+        look_after();
+        return cluster_.members(1) == network_.size();
+      },
+      200ms);
+  if (!whole)
+    return unavailable("a minute after the last fault there are " +
+                       std::to_string(cluster_.members(1)) + " members instead of " +
+                       std::to_string(network_.size()));
   note("every node is a member");
   std::this_thread::sleep_for(2s);  // with a load and without faults
   for (Client& client : clients_) {
     if (client.program) client.program->signal(SIGTERM);
   }
   for (Client& client : clients_) {
-    if (client.program && !client.program->wait(60s)) return deadline_exceeded("a client does not end: " + client.program->output());
+    if (client.program && !client.program->wait(60s))
+      return deadline_exceeded("a client does not end: " + client.program->output());
   }
   return {};
 }

@@ -16,18 +16,19 @@ namespace runtime::test {
 struct ScheduleOptions {
   std::uint64_t seed = 1;
   std::chrono::seconds duration{20};
-  std::vector<int> clients_on{1, 2};        // machines with a load
-  LoadOptions load{};                       // of each; client and history are filled in
-  std::vector<int> delaying{};              // machines whose link can hold packets up
-  std::filesystem::path journal_disk{};     // a small file system of which the journal is a part; empty: none
+  std::vector<int> clients_on{1, 2};  // machines with a load
+  LoadOptions load{};                 // of each; client and history are filled in
+  std::vector<int> delaying{};        // machines whose link can hold packets up
+  std::filesystem::path
+      journal_disk{};  // a small file system of which the journal is a part; empty: none
   std::function<void(std::int64_t)> set_wall_clock{};  // seconds; none: it does not jump
 };
 
 class Schedule {
  public:
   Schedule(Cluster& cluster, Network& network, std::string history, ScheduleOptions options);
-  /// Runs the load with faults, then ends all faults, and waits until every node is a member again and every client has ended. What is wrong, if that
-  /// does not come to pass.
+  /// Runs the load with faults, then ends all faults, and waits until every node is a member again
+  /// and every client has ended. What is wrong, if that does not come to pass.
   Status run();
   /// What was done, with times.
   std::string trace() const { return trace_; }
@@ -48,13 +49,16 @@ class Schedule {
   };
 
   void inject();
-  /// Restarts what has ended, as whoever watches over a machine would; ends what has lasted long enough.
+  /// Restarts what has ended, as whoever watches over a machine would; ends what has lasted long
+  /// enough.
   void look_after();
-  void last(std::chrono::milliseconds shortest, std::chrono::milliseconds longest, const std::string& name, std::function<void()> end);
+  void last(std::chrono::milliseconds shortest, std::chrono::milliseconds longest,
+            const std::string& name, std::function<void()> end);
   void kill(pid_t pid, const std::string& what);
   void stop(pid_t pid, std::chrono::milliseconds longest, const std::string& what);
   void note(const std::string& what);
-  std::chrono::milliseconds between(std::chrono::milliseconds shortest, std::chrono::milliseconds longest);
+  std::chrono::milliseconds between(std::chrono::milliseconds shortest,
+                                    std::chrono::milliseconds longest);
   int any(int count) { return std::uniform_int_distribution<>(0, count - 1)(random_); }
   pid_t any_worker();
 

@@ -1,4 +1,5 @@
-// Clocks that differ between machines, and clocks that jump: no decision of the cluster's is of a kind that notices.
+// Clocks that differ between machines, and clocks that jump: no decision of the cluster's is of a
+// kind that notices.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,10 +13,13 @@ namespace {
 class ClocksTest : public NetworkTest {};
 
 TEST_F(ClocksTest, MachinesHaveMonotonicClocksOfTheirOwn) {
-  const auto ahead = [](int machine) { return std::chrono::seconds(machine == 2 ? 3600 : machine == 3 ? 40 * 86400 : 0); };
+  const auto ahead = [](int machine) {
+    return std::chrono::seconds(machine == 2 ? 3600 : machine == 3 ? 40 * 86400 : 0);
+  };
   start({.machines = 4, .arguments = {"--num-cpus", "4"}, .clock_ahead = ahead});
   if (IsSkipped()) return;
-  const double here = std::stod(cluster_->run(0, {"cat", "/proc/uptime"}).output), there = std::stod(cluster_->run(2, {"cat", "/proc/uptime"}).output);
+  const double here = std::stod(cluster_->run(0, {"cat", "/proc/uptime"}).output),
+               there = std::stod(cluster_->run(2, {"cat", "/proc/uptime"}).output);
   if (there - here < 3000) GTEST_SKIP() << "no time namespaces here";
   begin_load(0, {.tallies = 4, .per_second = 10});
   begin_load(1, {.tallies = 4, .per_second = 10});
@@ -30,19 +34,25 @@ TEST_F(ClocksTest, MachinesHaveMonotonicClocksOfTheirOwn) {
   end_loads();
   int failed = 0;
   const History asked = history();
-  for (const Event& event : asked.events) failed += event.code == ErrorCode::kDeadlineExceeded ? 1 : 0;
+  for (const Event& event : asked.events)
+    failed += event.code == ErrorCode::kDeadlineExceeded ? 1 : 0;
   EXPECT_EQ(failed, 0) << asked.excerpt(INT64_MAX - 1, 40);
   expect_promises_kept(0);
 }
 
 TEST_F(ClocksTest, TheWallClockJumpsUnnoticed) {
-  const std::string file = folder_.file("clock"), library = std::filesystem::path(own_program()).parent_path() / "wall_clock.so";
+  const std::string file = folder_.file("clock"),
+                    library = std::filesystem::path(own_program()).parent_path() / "wall_clock.so";
   const auto set_clock = [&](std::int64_t seconds) {
     FileDescriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    ASSERT_EQ(::pwrite(opened.get(), &seconds, sizeof seconds, 0), static_cast<ssize_t>(sizeof seconds));
+    ASSERT_EQ(::pwrite(opened.get(), &seconds, sizeof seconds, 0),
+              static_cast<ssize_t>(sizeof seconds));
   };
   set_clock(0);
-  const auto environment = [library, file](int) { return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + file, "ASAN_OPTIONS=verify_asan_link_order=0"}; };
+  const auto environment = [library, file](int) {
+    return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + file,
+                                    "ASAN_OPTIONS=verify_asan_link_order=0"};
+  };
   start({.machines = 3, .arguments = {"--num-cpus", "4"}, .environment = environment});
   if (IsSkipped()) return;
   set_clock(40LL * 365 * 86400);

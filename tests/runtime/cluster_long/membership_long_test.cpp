@@ -60,7 +60,8 @@ TEST_F(MembershipTest, AOneWayCutIsAPartition) {
 TEST_F(MembershipTest, LossDelayAndReorderingCostTimeOnly) {
   make_network(4, {3});
   if (IsSkipped()) return;
-  cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), ClusterOptions{.machines = 4, .arguments = {"--num-cpus", "4"}});
+  cluster_ = std::make_unique<Cluster>(
+      *network_, folder_.path(), ClusterOptions{.machines = 4, .arguments = {"--num-cpus", "4"}});
   ASSERT_TRUE(cluster_->start().ok());
   network_->set_quality(3, {.delay = 20ms, .jitter = 20ms, .loss = 0.01});
   for (int machine : {0, 1, 2}) network_->lose(machine, 0.05);
@@ -71,7 +72,8 @@ TEST_F(MembershipTest, LossDelayAndReorderingCostTimeOnly) {
   EXPECT_GT(network_->reordered(3), 100u) << "the link does not do what it is for";
   end_loads();
   const History asked = history();
-  for (const Event& event : asked.events) EXPECT_TRUE(event.ok() || event.op == Op::kName) << event.to_string();
+  for (const Event& event : asked.events)
+    EXPECT_TRUE(event.ok() || event.op == Op::kName) << event.to_string();
   EXPECT_GT(asked.events.size(), 500u);
   EXPECT_EQ(asked.lives.size(), 4u);
   network_->heal();

@@ -1,4 +1,5 @@
-// A quarter of an hour of all faults at random, and ten minutes of a machine that is busy with other things.
+// A quarter of an hour of all faults at random, and ten minutes of a machine that is busy with
+// other things.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,7 +11,10 @@
 namespace runtime::test {
 namespace {
 
-TEST_F(FaultsTest, AQuarterOfAnHour) { run_faults(setting("FAULTS_SEED", static_cast<std::uint64_t>(now_us())), 6, std::chrono::seconds(setting("FAULTS_SECONDS", 900))); }
+TEST_F(FaultsTest, AQuarterOfAnHour) {
+  run_faults(setting("FAULTS_SEED", static_cast<std::uint64_t>(now_us())), 6,
+             std::chrono::seconds(setting("FAULTS_SECONDS", 900)));
+}
 
 /// Processes that take every cycle they get, two for each core, as long as this lives.
 class Burners {
@@ -50,12 +54,15 @@ TEST_F(FaultsTest, ABusyMachineIsNotADeadOne) {
   const auto end = std::chrono::steady_clock::now() + duration;
   while (std::chrono::steady_clock::now() < end && !HasFailure()) {
     const int members = cluster_->members(3);
-    EXPECT_TRUE(members == 4 || members == -1) << members << " members: a busy node was taken for dead";  // -1: the question itself was late
+    EXPECT_TRUE(members == 4 || members == -1)
+        << members
+        << " members: a busy node was taken for dead";  // -1: the question itself was late
     std::this_thread::sleep_for(2s);
   }
   EXPECT_EQ(cluster_->members(3), 4);
   end_loads();
-  EXPECT_EQ(history().lives.size(), 4u) << "an actor was started again though nothing had happened to it";
+  EXPECT_EQ(history().lives.size(), 4u)
+      << "an actor was started again though nothing had happened to it";
   expect_promises_kept(3);
 }
 

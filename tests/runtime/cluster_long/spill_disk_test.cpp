@@ -9,7 +9,9 @@ TEST_F(DisksTest, AFullDiskUnderTheSpillFolderIsATypedError) {
   make_network(3);
   if (IsSkipped()) return;
   if (!mount_small(disk, "48m")) GTEST_SKIP() << "nothing can be mounted here";
-  start({.machines = 3, .arguments = {"--num-cpus", "4", "--object-store-memory", "32MiB", "--spill-dir", disk.string(), "--spill-limit", "1GiB"}});
+  start({.machines = 3,
+         .arguments = {"--num-cpus", "4", "--object-store-memory", "32MiB", "--spill-dir",
+                       disk.string(), "--spill-limit", "1GiB"}});
   begin_load(1, {.tallies = 2, .per_second = 20, .kinds = "aep"});
   const Finished filled = cluster_->run(2, {own_program(), "--fill", "40", "4"}, 100s);
   std::printf("%s", filled.output.c_str());

@@ -51,7 +51,10 @@ DriverInfo full_driver() {
 
 DeathCause full_cause() { return {"killed by SIGSEGV", 42, -1, 11, "frame 0\nframe 1"}; }
 
-NodeDrain full_drain() { return {"preemption", std::chrono::milliseconds(30'000), std::chrono::milliseconds(1'700'000'030'000), 5, "1 actor"}; }
+NodeDrain full_drain() {
+  return {"preemption", std::chrono::milliseconds(30'000),
+          std::chrono::milliseconds(1'700'000'030'000), 5, "1 actor"};
+}
 
 std::vector<ControlRequest::Body> all_bodies() {
   NodeInfo node;
@@ -66,56 +69,92 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.alive = false;
   node.joined_as = 4;
   node.drain = full_drain();
-  GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}, {{}, {{"zone", "in(a, b)"}}}, "lab", true};
-  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false, true, "alice", 1'700'000'000'000, 1'700'000'001'000, JobOutcome::kStopped, full_cause(), GroupId::random()};
+  GroupSpec group{GroupId::random(),
+                  "gang",
+                  GroupStrategy::kStrictSpread,
+                  {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}},
+                  {{}, {{"zone", "in(a, b)"}}},
+                  "lab",
+                  true};
+  JobInfo job{JobId::random(),
+              NodeId::random(),
+              "./driver x",
+              9,
+              false,
+              true,
+              "alice",
+              1'700'000'000'000,
+              1'700'000'001'000,
+              JobOutcome::kStopped,
+              full_cause(),
+              GroupId::random()};
   const JobFile file{"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
-  return {control::Heartbeat{},
-          control::RegisterDriver{full_driver()},
-          control::CreateActor{full_spec()},
-          control::ResolveActor{ActorId::random(), "name", "team"},
-          control::QueryActor{ActorId::random(), 4},
-          control::KillActor{ActorId::random(), true},
-          control::KvPut{"key", std::string("\0value", 6)},
-          control::KvGet{"key", true},
-          control::KvAdd{"key", -5},
-          control::KvDelete{"key"},
-          control::QueryCluster{},
-          control::CreateGroup{group},
-          control::RemoveGroup{GroupId::random()},
-          control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
-          control::SubmitJob{{"./driver"}, "", {}, true, {file, {"link", JobFile::Kind::kLink, false, 0, "", "sub/run"}, {"sub", JobFile::Kind::kFolder, false, 0, "", ""}}, file},
-          control::SubmitJob{{"./driver"}, "", {}, true, {}, {}, JobId::random(), GroupId::random()},
-          control::QueueJob{JobId::random(), GroupId::random(), {"./driver", "a b"}, {{"CPU", 2}, {"x", 0.5}}, {{"zone", "in(a, b)"}}},
-          control::QueryJob{JobId::random()},
-          control::OfferFiles{1 << 20, 3, {std::string(64, 'a'), "b"}},
-          control::StoreFile{std::string(64, 'a'), 12, 4, std::string("\0data", 5)},
-          control::DriverDone{-3},
-          control::CancelJob{JobId::random()},
-          control::ReadLog{"worker-1.log", 1 << 20, 77},
-          control::StopNode{},
-          control::RegisterNode{node, false, NodeId::random(), {}, {}}, control::RegisterNode{node, true, {}, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
-          control::StartJob{job, full_driver()},
-          control::EndJob{JobId::random(), JobOutcome::kSucceeded, full_cause(), 1'700'000'000'000, true, true},
-          control::ActorExited{ActorId::random(), 7, full_cause()},
-          control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1", {0, 3}},
-          control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true, "its owner ended"},
-          control::BuildActor{full_spec(), 10},
-          control::FetchFile{"abc", 4 << 20},
-          control::TerminateActor{ActorId::random(), true},
-          control::WatchActor{ActorId::random(), 6},
-          control::WatchNodes{7},
-          control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
-          control::DrainActor{ActorId::random(), 9},
-          control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
-          control::ParkActor{ActorId::random()},
-          control::DrainNode{NodeId::random(), std::chrono::seconds(30), "preemption"},
-          control::TakeOver{NodeId::random()},
-          control::Leave{"it was drained"},
-          ObjectControl{control::ListObjects{}},
-          control::QueryGroup{GroupId::random(), "gang", "lab", true},
-          control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}},
-          control::QueryDemand{},
-          ObserveControl{control::ReadClock{}}};
+  return {
+      control::Heartbeat{},
+      control::RegisterDriver{full_driver()},
+      control::CreateActor{full_spec()},
+      control::ResolveActor{ActorId::random(), "name", "team"},
+      control::QueryActor{ActorId::random(), 4},
+      control::KillActor{ActorId::random(), true},
+      control::KvPut{"key", std::string("\0value", 6)},
+      control::KvGet{"key", true},
+      control::KvAdd{"key", -5},
+      control::KvDelete{"key"},
+      control::QueryCluster{},
+      control::CreateGroup{group},
+      control::RemoveGroup{GroupId::random()},
+      control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
+      control::SubmitJob{{"./driver"},
+                         "",
+                         {},
+                         true,
+                         {file,
+                          {"link", JobFile::Kind::kLink, false, 0, "", "sub/run"},
+                          {"sub", JobFile::Kind::kFolder, false, 0, "", ""}},
+                         file},
+      control::SubmitJob{{"./driver"}, "", {}, true, {}, {}, JobId::random(), GroupId::random()},
+      control::QueueJob{JobId::random(),
+                        GroupId::random(),
+                        {"./driver", "a b"},
+                        {{"CPU", 2}, {"x", 0.5}},
+                        {{"zone", "in(a, b)"}}},
+      control::QueryJob{JobId::random()},
+      control::OfferFiles{1 << 20, 3, {std::string(64, 'a'), "b"}},
+      control::StoreFile{std::string(64, 'a'), 12, 4, std::string("\0data", 5)},
+      control::DriverDone{-3},
+      control::CancelJob{JobId::random()},
+      control::ReadLog{"worker-1.log", 1 << 20, 77},
+      control::StopNode{},
+      control::RegisterNode{node, false, NodeId::random(), {}, {}},
+      control::RegisterNode{
+          node, true, {}, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
+      control::StartJob{job, full_driver()},
+      control::EndJob{JobId::random(), JobOutcome::kSucceeded, full_cause(), 1'700'000'000'000,
+                      true, true},
+      control::ActorExited{ActorId::random(), 7, full_cause()},
+      control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1", {0, 3}},
+      control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true,
+                         "its owner ended"},
+      control::BuildActor{full_spec(), 10},
+      control::FetchFile{"abc", 4 << 20},
+      control::TerminateActor{ActorId::random(), true},
+      control::WatchActor{ActorId::random(), 6},
+      control::WatchNodes{7},
+      control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
+      control::DrainActor{ActorId::random(), 9},
+      control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
+      control::ParkActor{ActorId::random()},
+      control::DrainNode{NodeId::random(), std::chrono::seconds(30), "preemption"},
+      control::TakeOver{NodeId::random()},
+      control::Leave{"it was drained"},
+      ObjectControl{control::ListObjects{}},
+      control::QueryGroup{GroupId::random(), "gang", "lab", true},
+      control::Reserve{true,
+                       {GroupId::random()},
+                       {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}},
+                       {GroupId::random(), GroupId::random()}},
+      control::QueryDemand{},
+      ObserveControl{control::ReadClock{}}};
 }
 
 Demand full_demand() {
@@ -133,9 +172,16 @@ Demand full_demand() {
 }
 
 std::vector<ObserveControl> all_observe_requests() {
-  return {control::ListActors{{{"state", "alive"}, {"class", ""}}, ActorId::random(), 12}, control::ReadHead{}, control::ReadLoad{7}, control::ListWorkers{},
-          control::ReadStack{ActorId::random()}, control::ReadMetrics{}, control::Trace{std::chrono::milliseconds(1500), true}, control::ReadClock{},
-          control::MeasurePeer{"10.0.0.1:6399", 1 << 20}, control::Sink{std::string("\0bytes", 6)}};
+  return {control::ListActors{{{"state", "alive"}, {"class", ""}}, ActorId::random(), 12},
+          control::ReadHead{},
+          control::ReadLoad{7},
+          control::ListWorkers{},
+          control::ReadStack{ActorId::random()},
+          control::ReadMetrics{},
+          control::Trace{std::chrono::milliseconds(1500), true},
+          control::ReadClock{},
+          control::MeasurePeer{"10.0.0.1:6399", 1 << 20},
+          control::Sink{std::string("\0bytes", 6)}};
 }
 
 std::vector<ObserveAnswer> all_observe_answers() {
@@ -144,10 +190,28 @@ std::vector<ObserveAnswer> all_observe_answers() {
   state.class_name = "Counter";
   ClassLoad load{"Counter", 10, 2, 12345, {1, 2, 7}, 3, 4};
   ActorLoad actor{ActorId::random(), "Counter", 77, 10, 2, 999, 3, "add", 55};
-  WorkerInfo worker{WorkerId::random(), NodeId::random(), JobId::random(), 5, "actor", ActorId::random(), "Counter", 1, 1 << 20, 1.5, 4, "sleeping", std::chrono::milliseconds(1500)};
-  ThreadStack thread{9, "actor", "sleeping", "futex_wait", ActorId::random(), "add", 17, {"inner", "outer"}};
+  WorkerInfo worker{WorkerId::random(),
+                    NodeId::random(),
+                    JobId::random(),
+                    5,
+                    "actor",
+                    ActorId::random(),
+                    "Counter",
+                    1,
+                    1 << 20,
+                    1.5,
+                    4,
+                    "sleeping",
+                    std::chrono::milliseconds(1500)};
+  ThreadStack thread{9,     "actor", "sleeping",        "futex_wait", ActorId::random(),
+                     "add", 17,      {"inner", "outer"}};
   return {ActorPage{{state, {}}, ActorId::random()},
-          NodeLoad{NodeId::random(), 1234, {{"cpus", 4}, {"memory_used_bytes", 0.5}}, {load, {}}, {actor, {}}, 6},
+          NodeLoad{NodeId::random(),
+                   1234,
+                   {{"cpus", 4}, {"memory_used_bytes", 0.5}},
+                   {load, {}},
+                   {actor, {}},
+                   6},
           WorkerList{worker, {}},
           StackReport{5, "Counter", "stopped", "SIGCONT lets it go on", {thread, {}}},
           std::string("text\0\xff", 6),
@@ -155,7 +219,9 @@ std::vector<ObserveAnswer> all_observe_answers() {
           Numbers{{"steady_ns", 1e15}, {"wall_s", -0.25}}};
 }
 
-ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
+ObjectLocation some_location() {
+  return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789};
+}
 
 std::vector<ObjectControl> all_object_requests() {
   return {control::Publish{"team", "weights", 7, 2, 3, std::string("\0bytes", 6)},
@@ -185,7 +251,10 @@ ObjectList full_list() {
   object.borrowers = {{NodeId::random(), 13, 6, "driver"}};
   object.published = {"team/weights@7"};
   object.copies = {NodeId::random()};
-  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true, {"a node is silent"}};
+  return {{object, {}},
+          {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+          true,
+          {"a node is silent"}};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
@@ -203,18 +272,21 @@ TEST(ControlCodec, EveryRequestComesBackEqual) {
 
 TEST(ControlCodec, EveryObjectRequestAndAnswerComesBackEqual) {
   auto requests = all_object_requests();
-  requests.push_back(control::Publish{"", "w", 1, 1, 1, std::vector<ObjectLocation>{some_location()}});
+  requests.push_back(
+      control::Publish{"", "w", 1, 1, 1, std::vector<ObjectLocation>{some_location()}});
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (i < std::variant_size_v<ObjectControl>) {
-      EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+      EXPECT_TRUE(std::any_of(requests.begin(), requests.end(),
+                              [&](const auto& request) { return request.index() == i; }));
     }
     ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), requests[i]};
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
     EXPECT_EQ(*decoded, request) << i;
   }
-  for (const ObjectControlAnswer& objects : {ObjectControlAnswer(PublishedObject{"w", 3, std::vector<ObjectLocation>{some_location()}}),
-                                             ObjectControlAnswer(some_location()), ObjectControlAnswer(full_list())}) {
+  for (const ObjectControlAnswer& objects :
+       {ObjectControlAnswer(PublishedObject{"w", 3, std::vector<ObjectLocation>{some_location()}}),
+        ObjectControlAnswer(some_location()), ObjectControlAnswer(full_list())}) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(ControlAnswer(objects))));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
     EXPECT_EQ(*decoded, ControlAnswer(objects)) << objects.index();
@@ -257,7 +329,15 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   state.detached = true;
   state.version = 9;
   state.gpus = {2, 5};
-  ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12, std::string("\0options", 8)};
+  ActorAddress address{ActorId::random(),
+                       WorkerId::random(),
+                       NodeId::random(),
+                       "Counter",
+                       "/tmp/w.sock",
+                       "h:1",
+                       77,
+                       12,
+                       std::string("\0options", 8)};
   GroupState group;
   group.spec = {GroupId::random(), "g", GroupStrategy::kSpread, {{{"CPU", 1}}}};
   group.placed = true;
@@ -267,16 +347,29 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   ClusterState cluster;
   cluster.cluster = ClusterId::random();
   cluster.nodes.resize(2);
-  cluster.nodes[1].drain = NodeDrain{"preemption", std::chrono::milliseconds(5000), std::chrono::milliseconds(1'700'000'000'000), 4, "2 actors"};
+  cluster.nodes[1].drain = NodeDrain{"preemption", std::chrono::milliseconds(5000),
+                                     std::chrono::milliseconds(1'700'000'000'000), 4, "2 actors"};
   cluster.actors = {state};
   cluster.groups = {group};
   cluster.jobs.resize(1);
-  std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
-                                     cluster, group, control::LogChunk{"text\xff", 99, 7, 1ull << 40},
-                                     control::NodeList{3, cluster.nodes, {{cluster.nodes[1], "it was drained", true, 5}}}, ObjectControlAnswer(full_list()),
-                                     control::Refusals{{{GroupId::random(), "it is stopping"}}},
-                                     JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}},
-                                     full_demand(), ObserveAnswer(all_observe_answers().back())};
+  std::vector<ControlAnswer> answers{
+      std::monostate{},
+      JobId::random(),
+      address,
+      state,
+      std::string("a\0b", 3),
+      std::int64_t{-3},
+      cluster,
+      group,
+      control::LogChunk{"text\xff", 99, 7, 1ull << 40},
+      control::NodeList{3, cluster.nodes, {{cluster.nodes[1], "it was drained", true, 5}}},
+      ObjectControlAnswer(full_list()),
+      control::Refusals{{{GroupId::random(), "it is stopping"}}},
+      JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2,
+              JobOutcome::kFailed, full_cause()},
+      control::FilesWanted{{1, 5}},
+      full_demand(),
+      ObserveAnswer(all_observe_answers().back())};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));
@@ -291,12 +384,17 @@ TEST(ControlCodec, AFailureTravelsAsItself) {
 }
 
 TEST(ControlCodec, EveryEventComesBackEqual) {
-  LogLines lines{JobId::random(), WorkerId::random(), NodeId::random(), "Counter", 5, true, {"one", ""}};
+  LogLines lines{JobId::random(), WorkerId::random(), NodeId::random(), "Counter", 5, true,
+                 {"one", ""}};
   ActorState state;
   state.actor = ActorId::random();
-  std::vector<ControlEvent> events{lines, control::JobOutput{JobId::random(), true, "bytes\0"}, control::JobExited{JobId::random(), full_cause()},
-                                   control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}}, control::Shutdown{unavailable("bye"), "a machine"},
-                                   control::NodeDrains{NodeId::random(), full_drain()}};
+  std::vector<ControlEvent> events{
+      lines,
+      control::JobOutput{JobId::random(), true, "bytes\0"},
+      control::JobExited{JobId::random(), full_cause()},
+      control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}},
+      control::Shutdown{unavailable("bye"), "a machine"},
+      control::NodeDrains{NodeId::random(), full_drain()}};
   ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
   for (const ControlEvent& event : events) {
     auto decoded = decode_control_event(encode(event));
@@ -307,7 +405,8 @@ TEST(ControlCodec, EveryEventComesBackEqual) {
 
 TEST(ControlCodec, RefusesAMissingDeadline) {
   // A message of zeros is a well-formed request without one.
-  auto decoded = decode_control_request(Buffer::adopt(std::vector<std::uint64_t>{0x0000000100000000, 0}));
+  auto decoded =
+      decode_control_request(Buffer::adopt(std::vector<std::uint64_t>{0x0000000100000000, 0}));
   ASSERT_FALSE(decoded.ok());
   EXPECT_EQ(decoded.status().code(), ErrorCode::kInvalidArgument);
 }
@@ -322,11 +421,13 @@ TEST(ControlCodec, DamagedBytesNeverCrash) {
     std::vector<std::uint64_t> words(good.size() / 8);
     for (int round = 0; round < 300; ++round) {
       std::memcpy(words.data(), good.data(), good.size());
-      for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) words[random() % words.size()] ^= 1ull << (random() % 64);
+      for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips)
+        words[random() % words.size()] ^= 1ull << (random() % 64);
       words.resize(1 + random() % words.size());
       auto decoded = decode_control_request(Buffer::adopt(words));
       if (!decoded.ok()) {
-        EXPECT_TRUE(decoded.status().code() == ErrorCode::kInvalidArgument || decoded.status().code() == ErrorCode::kUnimplemented);
+        EXPECT_TRUE(decoded.status().code() == ErrorCode::kInvalidArgument ||
+                    decoded.status().code() == ErrorCode::kUnimplemented);
       }
       words.resize(good.size() / 8);
     }

@@ -16,12 +16,17 @@ ObjectInfo object(ObjectId id, const std::string& owner, bool borrowed) {
 }
 
 TEST(ObjectList, OnlyWhatLacksAnOwnerTwiceHasLostIt) {
-  const ObjectId lost = ObjectId::random(), fresh = ObjectId::random(), released = ObjectId::random(), copy = ObjectId::random(), whole = ObjectId::random();
+  const ObjectId lost = ObjectId::random(), fresh = ObjectId::random(),
+                 released = ObjectId::random(), copy = ObjectId::random(),
+                 whole = ObjectId::random();
   ObjectList before, now;
-  before.objects = {object(lost, "", true), object(released, "Counter 1", true), object(whole, "", true)};
-  now.objects = {object(lost, "", true), object(fresh, "", true), object(released, "", true), object(copy, "", false), object(whole, "Counter 2", true)};
+  before.objects = {object(lost, "", true), object(released, "Counter 1", true),
+                    object(whole, "", true)};
+  now.objects = {object(lost, "", true), object(fresh, "", true), object(released, "", true),
+                 object(copy, "", false), object(whole, "Counter 2", true)};
   settle_owners(now, before);
-  ASSERT_EQ(now.objects.size(), 4u) << "what is new may have been made after its owner had answered";
+  ASSERT_EQ(now.objects.size(), 4u)
+      << "what is new may have been made after its owner had answered";
   EXPECT_EQ(now.objects[0].id, lost);
   EXPECT_TRUE(lacks_owner(now.objects[0]));
   EXPECT_EQ(now.objects[1].id, released);

@@ -17,11 +17,14 @@ TEST(Id, RoundTripsHexAndBytes) {
   auto raw = ActorId::from_bytes(id.bytes);
   ASSERT_TRUE(raw.ok());
   EXPECT_EQ(*raw, id);
-  EXPECT_EQ(*ActorId::from_hex("00112233445566778899AABBCCDDEEFF"), *ActorId::from_hex("00112233445566778899aabbccddeeff"));
+  EXPECT_EQ(*ActorId::from_hex("00112233445566778899AABBCCDDEEFF"),
+            *ActorId::from_hex("00112233445566778899aabbccddeeff"));
 }
 
 TEST(Id, RefusesOtherText) {
-  for (const char* text : {"", "0", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0", "0123456789abcdef0123456789abcdeg"}) {
+  for (const char* text :
+       {"", "0", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0",
+        "0123456789abcdef0123456789abcdeg"}) {
     EXPECT_EQ(NodeId::from_hex(text).status().code(), ErrorCode::kInvalidArgument) << text;
   }
   std::array<std::uint8_t, 15> short_bytes{};

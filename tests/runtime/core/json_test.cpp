@@ -7,7 +7,10 @@
 namespace runtime {
 namespace {
 
-std::string nested(int depth) { return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']'); }
+std::string nested(int depth) {
+  return std::string(static_cast<std::size_t>(depth), '[') +
+         std::string(static_cast<std::size_t>(depth), ']');
+}
 
 TEST(Json, IsParsedWithinADepth) {
   EXPECT_TRUE(parse_json(nested(kJsonDepthMax)).is_array());

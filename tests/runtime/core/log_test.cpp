@@ -23,7 +23,8 @@ TEST(Log, NamesTheRoleInEveryLine) {
   constexpr std::size_t kStampChars = 23;
   ASSERT_GT(text.size(), kStampChars) << text;
   EXPECT_EQ(text.substr(kStampChars), " I node 7f3a 100%: joined 5\n");
-  EXPECT_EQ(text.substr(0, kStampChars).find_first_not_of("0123456789-:. "), std::string::npos) << text;
+  EXPECT_EQ(text.substr(0, kStampChars).find_first_not_of("0123456789-:. "), std::string::npos)
+      << text;
 }
 
 TEST(Log, WritesJsonWhenAskedTo) {

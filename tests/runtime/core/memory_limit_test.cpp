@@ -26,7 +26,8 @@ class MemoryLimit : public testing::Test {
 };
 
 TEST_F(MemoryLimit, IsTheMachinesWithoutCgroups) {
-  EXPECT_EQ(memory_limit_bytes(root_), static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE)));
+  EXPECT_EQ(memory_limit_bytes(root_), static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                           static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE)));
 }
 
 TEST_F(MemoryLimit, IsTheLeastOfTheGroupsAroundTheProcess) {

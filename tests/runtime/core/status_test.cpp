@@ -56,7 +56,8 @@ TEST(Status, HasItsNumbersForAllTime) {
 }
 
 TEST(Status, TranslatesErrno) {
-  EXPECT_EQ(errno_status(ENOENT, "model.json").to_string(), "not found: model.json: No such file or directory");
+  EXPECT_EQ(errno_status(ENOENT, "model.json").to_string(),
+            "not found: model.json: No such file or directory");
   EXPECT_EQ(errno_status(ENOSPC, "x").code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(errno_status(ECONNREFUSED, "x").code(), ErrorCode::kUnavailable);
   EXPECT_EQ(errno_status(ETIMEDOUT, "x").code(), ErrorCode::kDeadlineExceeded);
@@ -66,7 +67,8 @@ TEST(Status, TranslatesErrno) {
 TEST(Status, TranslatesAsioErrors) {
   EXPECT_TRUE(from_asio({}, "x").ok());
   EXPECT_EQ(from_asio(asio::error::operation_aborted, "x").code(), ErrorCode::kCancelled);
-  EXPECT_EQ(from_asio(asio::error::eof, "x").to_string(), "unavailable: x: peer closed the connection");
+  EXPECT_EQ(from_asio(asio::error::eof, "x").to_string(),
+            "unavailable: x: peer closed the connection");
   EXPECT_EQ(from_asio(asio::error::connection_reset, "x").code(), ErrorCode::kUnavailable);
 }
 

@@ -27,7 +27,9 @@ class Keeper {
   State save_state() const { return state_; }
   void restore_state(State saved) { state_ = std::move(saved); }
   void on_drain(const DrainNotice& notice) {
-    const auto left = std::chrono::ceil<std::chrono::seconds>(notice.deadline - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(notice.deadline - std::chrono::steady_clock::now())
+            .count();
     state_.drains.push_back(notice.reason + " " + std::to_string(left));
   }
 
@@ -37,8 +39,12 @@ class Keeper {
   int pid() const { return ::getpid(); }
   std::string node() const { return runtime_.node_id().hex(); }
   /// Large enough for the store.
-  std::vector<float> make(std::uint64_t count, float value) const { return std::vector<float>(count, value); }
-  Result<ObjectRef<std::vector<float>>> put(std::uint64_t count, float value) { return runtime_.put(std::vector<float>(count, value)); }
+  std::vector<float> make(std::uint64_t count, float value) const {
+    return std::vector<float>(count, value);
+  }
+  Result<ObjectRef<std::vector<float>>> put(std::uint64_t count, float value) {
+    return runtime_.put(std::vector<float>(count, value));
+  }
   /// Keeps a reference that somebody else made.
   void hold(ObjectRef<std::vector<float>> numbers) { held_ = std::move(numbers); }
   Result<float> first_of_held() {
@@ -77,7 +83,8 @@ class Mortal {
 /// Is made with a reference, each time that it is started.
 class Reader {
  public:
-  Reader(Runtime& runtime, ObjectRef<std::vector<float>> numbers) : runtime_(runtime), numbers_(std::move(numbers)) {}
+  Reader(Runtime& runtime, ObjectRef<std::vector<float>> numbers)
+      : runtime_(runtime), numbers_(std::move(numbers)) {}
   Result<float> first() {
     auto numbers = runtime_.get(numbers_, std::chrono::seconds(20));
     if (!numbers.ok()) return numbers.status();
@@ -101,7 +108,8 @@ inline int slow_task(std::string file, int ms) {
 }
 
 inline void register_drain_actors(Runtime& rt) {
-  rt.register_actor<Keeper>("Keeper", &Keeper::add, &Keeper::total, &Keeper::drains, &Keeper::pid, &Keeper::node, &Keeper::make, &Keeper::put, &Keeper::hold,
+  rt.register_actor<Keeper>("Keeper", &Keeper::add, &Keeper::total, &Keeper::drains, &Keeper::pid,
+                            &Keeper::node, &Keeper::make, &Keeper::put, &Keeper::hold,
                             &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::sleep);
   rt.register_actor<Mortal>("Mortal", &Mortal::add, &Mortal::heard);
   rt.register_actor<Reader>("Reader", &Reader::first);

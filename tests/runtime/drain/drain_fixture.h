@@ -22,7 +22,8 @@ inline const std::string kStarling = STARLING_BIN_DIR "/starling";
 inline constexpr std::uint64_t kLarge = 100'000;  // floats: in a store
 
 /// Tries until it holds.
-inline bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds patience = 15s) {
+inline bool eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds patience = 15s) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < end) {
     if (condition()) return true;
@@ -42,8 +43,10 @@ class DrainTest : public testing::Test {
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");
     ::setenv("STARLING_SESSION_ROOT", (folder_.path() / "s").c_str(), 1);
-    head_ = std::make_unique<Command>(std::vector<std::string>{kStarling, "start", "--head", "--port", "0", "--num-cpus", "2", "--block"});
-    ASSERT_TRUE(eventually([&] { return head_->output().find("127.0.0.1:") != std::string::npos; })) << head_->output();
+    head_ = std::make_unique<Command>(std::vector<std::string>{
+        kStarling, "start", "--head", "--port", "0", "--num-cpus", "2", "--block"});
+    ASSERT_TRUE(eventually([&] { return head_->output().find("127.0.0.1:") != std::string::npos; }))
+        << head_->output();
     const std::string said = head_->output();
     const std::size_t at = said.rfind("127.0.0.1:");
     address_ = said.substr(at, said.find_first_not_of("0123456789.:", at) - at);
@@ -77,7 +80,10 @@ class DrainTest : public testing::Test {
   [[nodiscard]] TestNode add_node(int far = 4, std::vector<std::string> more = {}) {
     std::vector<NodeId> before;
     for (const NodeInfo& info : nodes()) before.push_back(info.node);
-    std::vector<std::string> arguments{kStarling, "start", "--address", address_, "--num-cpus", "2", "--resources", "{\"far\": " + std::to_string(far) + "}", "--block"};
+    std::vector<std::string> arguments{
+        kStarling,    "start", "--address",   address_,
+        "--num-cpus", "2",     "--resources", "{\"far\": " + std::to_string(far) + "}",
+        "--block"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     TestNode added{std::make_unique<Command>(arguments), {}, ""};
     EXPECT_TRUE(eventually([&] {
@@ -90,8 +96,10 @@ class DrainTest : public testing::Test {
     })) << added.process->output();
     return added;
   }
-  CommandResult drain(const TestNode& node, const std::string& deadline = "20s", std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments{kStarling, "drain", node.id.hex(), "--address", address_, "--deadline", deadline, "--reason", "preemption"};
+  CommandResult drain(const TestNode& node, const std::string& deadline = "20s",
+                      std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{kStarling,    "drain",  node.id.hex(), "--address", address_,
+                                       "--deadline", deadline, "--reason",    "preemption"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
   }
@@ -132,7 +140,8 @@ class DrainTest : public testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       std::ifstream line(entry.path() / "cmdline");
       const std::string words((std::istreambuf_iterator<char>(line)), {});
-      const bool is_head = words.find("--socket") != std::string::npos && words.find(folder_.path().string()) != std::string::npos;
+      const bool is_head = words.find("--socket") != std::string::npos &&
+                           words.find(folder_.path().string()) != std::string::npos;
       if (is_head) return std::stoi(entry.path().filename().string());
     }
     return 0;

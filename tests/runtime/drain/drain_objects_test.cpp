@@ -13,7 +13,8 @@ TEST_F(DrainTest, ResultsOfActorsAndTasksStayReadable) {
   TaskOptions options{.cpus = 0, .max_retries = 0};
   options.resources["far"] = 1;
   auto of_task = rt_->task(options, &note_and_fill, runs, kLarge, 3.5f);
-  for (const auto& ref : {of_actor, of_task}) ASSERT_EQ(rt_->wait(std::vector{ref}, 1, 20s).ready.size(), 1u);
+  for (const auto& ref : {of_actor, of_task})
+    ASSERT_EQ(rt_->wait(std::vector{ref}, 1, 20s).ready.size(), 1u);
   const TestNode other = add_node();
   ASSERT_EQ(drain(leaving).exit_code, 0);
   EXPECT_TRUE(has_left(leaving)) << leaving.process->output();

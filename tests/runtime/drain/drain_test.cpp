@@ -52,7 +52,8 @@ TEST_F(DrainTest, CountersMoveUnderLoadAndLoseNoAcknowledgedIncrement) {
     // The one restart that it may have is still there.
     ASSERT_TRUE(rt_->kill(counters[i], Restarts::kAllowed).ok());
     // A call may still go to the process that was killed, and is not retried.
-    EXPECT_TRUE(eventually([&] { return rt_->get(counters[i].call(&Keeper::total), 20s).ok(); })) << state_of(counters[i]).death.text;
+    EXPECT_TRUE(eventually([&] { return rt_->get(counters[i].call(&Keeper::total), 20s).ok(); }))
+        << state_of(counters[i]).death.text;
   }
   EXPECT_EQ(leaving.process->wait().exit_code, 0);
 }
@@ -62,12 +63,16 @@ TEST_F(DrainTest, WhatFitsNowhereStaysWithItsReasonAndMovesOnceItFits) {
   auto keeper = make<Keeper>(far(-1));
   get(keeper.call(&Keeper::add, 5));
   ASSERT_EQ(drain(leaving, "60s").exit_code, 0);
-  EXPECT_TRUE(eventually([&] { return state_of(keeper).pending_reason.find("far") != std::string::npos; })) << state_of(keeper).pending_reason;
+  EXPECT_TRUE(eventually([&] {
+    return state_of(keeper).pending_reason.find("far") != std::string::npos;
+  })) << state_of(keeper).pending_reason;
   EXPECT_EQ(get(keeper.call(&Keeper::add, 1)), 6) << "it goes on where it is";
   const CommandResult status = run({kStarling, "status", "--address", address_});
-  for (const char* part : {"draining (preemption)", "1 actor (Keeper", "far"}) EXPECT_NE(status.output.find(part), std::string::npos) << status.output;
+  for (const char* part : {"draining (preemption)", "1 actor (Keeper", "far"})
+    EXPECT_NE(status.output.find(part), std::string::npos) << status.output;
   const CommandResult list = run({kStarling, "list", "nodes", "--json", "--address", address_});
-  for (const char* part : {"\"state\": \"draining\"", "\"reason\": \"preemption\"", "\"left_ms\""}) EXPECT_NE(list.output.find(part), std::string::npos) << list.output;
+  for (const char* part : {"\"state\": \"draining\"", "\"reason\": \"preemption\"", "\"left_ms\""})
+    EXPECT_NE(list.output.find(part), std::string::npos) << list.output;
   const TestNode other = add_node();
   EXPECT_TRUE(has_left(leaving)) << leaving.process->output();
   EXPECT_EQ(get(keeper.call(&Keeper::total)), 6);
@@ -81,7 +86,8 @@ TEST_F(DrainTest, WhatCannotComeBackGoesOnToTheDeadlineAndDiesOfTheDrain) {
   ASSERT_EQ(drain(leaving, "3s").exit_code, 0);
   EXPECT_TRUE(eventually([&] { return get(mortal.call(&Mortal::heard)) == "preemption"; }));
   EXPECT_EQ(get(mortal.call(&Mortal::add, 2)), 2);
-  EXPECT_NE(state_of(mortal).pending_reason.find("max_restarts"), std::string::npos) << state_of(mortal).pending_reason;
+  EXPECT_NE(state_of(mortal).pending_reason.find("max_restarts"), std::string::npos)
+      << state_of(mortal).pending_reason;
   EXPECT_TRUE(has_left(leaving, 10s));
   const Status end = rt_->get(mortal.call(&Mortal::add, 1), 10s).status();
   EXPECT_EQ(end.code(), ErrorCode::kActorDied);
@@ -102,7 +108,8 @@ TEST_F(DrainTest, ARunningMethodLearnsOfTheDrainAndTheActorMovesAfterIt) {
 
 TEST_F(DrainTest, AGangMovesAsAWholeWithItsStates) {
   TestNode leaving = add_node(1), staying = add_node(1);
-  GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"far", 1.0}}, {{"far", 1.0}}}};
+  GroupSpec group{
+      GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"far", 1.0}}, {{"far", 1.0}}}};
   ASSERT_TRUE(rt_->create_placement_group(group, 20s).ok());
   std::vector<ActorHandle<Keeper>> gang;
   for (std::uint32_t bundle = 0; bundle < 2; ++bundle) {
@@ -114,11 +121,13 @@ TEST_F(DrainTest, AGangMovesAsAWholeWithItsStates) {
   ASSERT_EQ(drain(leaving, "60s").exit_code, 0);
   EXPECT_TRUE(eventually([&] {
     for (const ActorHandle<Keeper>& keeper : gang) {
-      if (state_of(keeper).pending_reason.find("placement group 'gang'") != std::string::npos) return true;
+      if (state_of(keeper).pending_reason.find("placement group 'gang'") != std::string::npos)
+        return true;
     }
     return false;
   }));
-  EXPECT_EQ(get(gang[0].call(&Keeper::add, 1)), 8) << "it stays whole where it is until there is a place for all of it";
+  EXPECT_EQ(get(gang[0].call(&Keeper::add, 1)), 8)
+      << "it stays whole where it is until there is a place for all of it";
   EXPECT_EQ(get(gang[1].call(&Keeper::add, 1)), 8);
   const TestNode other = add_node(1);
   EXPECT_TRUE(has_left(leaving)) << leaving.process->output();
@@ -139,10 +148,13 @@ TEST_F(DrainTest, NothingNewIsPlacedThere) {
   hurried.create_timeout = 500ms;
   const auto refused = rt_->spawn<Mortal>(hurried);
   EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
-  EXPECT_NE(refused.status().message().find("is being drained"), std::string::npos) << refused.status().message();
+  EXPECT_NE(refused.status().message().find("is being drained"), std::string::npos)
+      << refused.status().message();
   GroupSpec group{GroupId::random(), "", GroupStrategy::kPack, {{{"far", 1.0}}}};
-  EXPECT_NE(rt_->create_placement_group(group, 500ms).status().message().find("is being drained"), std::string::npos);
-  // One that waits for a place when the drain begins, and one that comes later, go to the next node.
+  EXPECT_NE(rt_->create_placement_group(group, 500ms).status().message().find("is being drained"),
+            std::string::npos);
+  // One that waits for a place when the drain begins, and one that comes later, go to the next
+  // node.
   ActorOptions patient = far();
   auto placed = std::async(std::launch::async, [&] { return rt_->spawn<Keeper>(patient); });
   std::this_thread::sleep_for(200ms);
@@ -157,11 +169,14 @@ TEST_F(DrainTest, TheHeadsNodeAndUnknownOnesAreRefused) {
   const CommandResult head = run({kStarling, "drain", address_, "--address", address_});
   EXPECT_EQ(head.exit_code, 1);
   EXPECT_NE(head.output.find("hosts the head"), std::string::npos) << head.output;
-  const CommandResult unknown = run({kStarling, "drain", other.address.substr(0, other.address.size() - 1), "--address", address_});
+  const CommandResult unknown =
+      run({kStarling, "drain", other.address.substr(0, other.address.size() - 1), "--address",
+           address_});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_NE(unknown.output.find(other.address), std::string::npos) << unknown.output;
   for (const char* deadline : {"0", "-3s", "soon", "30h", "1e99h"}) {
-    const CommandResult bad = run({kStarling, "drain", other.id.hex(), "--address", address_, "--deadline", deadline});
+    const CommandResult bad =
+        run({kStarling, "drain", other.id.hex(), "--address", address_, "--deadline", deadline});
     EXPECT_EQ(bad.exit_code, 1) << deadline;
     EXPECT_NE(bad.output.find("--deadline"), std::string::npos) << bad.output;
   }
@@ -172,15 +187,22 @@ TEST_F(DrainTest, WhatItWaitsForIsSaidAndOneThatHasLeftIsNotOfferedAnother) {
   TestNode leaving = add_node();
   const CommandResult drained = drain(leaving);
   EXPECT_EQ(drained.exit_code, 0);
-  const std::set<std::string> may_be{"now it waits for its objects to be taken over", "now it waits for the end of its process", "had nothing to keep it, and has left"};
-  const bool is_one = std::any_of(may_be.begin(), may_be.end(), [&](const std::string& text) { return drained.output.find(text) != std::string::npos; });
+  const std::set<std::string> may_be{"now it waits for its objects to be taken over",
+                                     "now it waits for the end of its process",
+                                     "had nothing to keep it, and has left"};
+  const bool is_one = std::any_of(may_be.begin(), may_be.end(), [&](const std::string& text) {
+    return drained.output.find(text) != std::string::npos;
+  });
   EXPECT_TRUE(is_one) << drained.output;
   ASSERT_TRUE(has_left(leaving));
   const std::string address = leaving.address;
   for (const std::string& name : {address, leaving.id.hex(), leaving.id.short_hex()}) {
     const CommandResult again = run({kStarling, "drain", name, "--address", address_});
     EXPECT_EQ(again.exit_code, 1);
-    EXPECT_NE(again.output.find("is not in the cluster any more: node " + leaving.id.short_hex() + " (" + address + ") was drained (preemption) and has left"), std::string::npos) << again.output;
+    EXPECT_NE(again.output.find("is not in the cluster any more: node " + leaving.id.short_hex() +
+                                " (" + address + ") was drained (preemption) and has left"),
+              std::string::npos)
+        << again.output;
   }
 }
 
@@ -201,13 +223,16 @@ TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirW
   auto keeper = make<Keeper>(shared);
   get(keeper.call(&Keeper::add, 4));
   const TestNode other = add_node();
-  (void)keeper.call(&Keeper::sleep, 100'000);  // it cannot be interrupted, and would have until the drain's end
+  (void)keeper.call(&Keeper::sleep,
+                    100'000);  // it cannot be interrupted, and would have until the drain's end
   ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
-  EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos) << node(leaving.id)->drain->waits_for;
+  EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos)
+      << node(leaving.id)->drain->waits_for;
   ASSERT_EQ(drain(leaving, "5s").exit_code, 0);
   EXPECT_TRUE(eventually([&] { return state_of(keeper).moves == 1; }));
   // Not with the node, at its end.
-  EXPECT_NE(state_of(keeper).death.text.find("had not served its calls in time"), std::string::npos) << state_of(keeper).death.text;
+  EXPECT_NE(state_of(keeper).death.text.find("had not served its calls in time"), std::string::npos)
+      << state_of(keeper).death.text;
   EXPECT_EQ(get(keeper.call(&Keeper::node)), other.id.hex());
   EXPECT_TRUE(has_left(leaving));
 }
@@ -234,11 +259,17 @@ TEST_F(DrainTest, SigtermDrainsASecondOneEndsAtOnce) {
 TEST_F(DrainTest, DriversOnTheNodeAreToldBeforeItGoes) {
   TestNode leaving = add_node();
   Command driver({"/proc/self/exe", "--driver", "--address", leaving.address});
-  ASSERT_TRUE(eventually([&] { return driver.output().find("ready") != std::string::npos; })) << driver.output();
+  ASSERT_TRUE(eventually([&] { return driver.output().find("ready") != std::string::npos; }))
+      << driver.output();
   ASSERT_EQ(drain(leaving, "4s").exit_code, 0);
-  EXPECT_NE(node(leaving.id)->drain->waits_for.find("1 job"), std::string::npos) << node(leaving.id)->drain->waits_for;
-  EXPECT_NE(run({"/proc/self/exe", "--driver", "--address", leaving.address}).output.find("takes no drivers"), std::string::npos);
-  EXPECT_TRUE(eventually([&] { return driver.output().find("told by SIGTERM") != std::string::npos; })) << driver.output();
+  EXPECT_NE(node(leaving.id)->drain->waits_for.find("1 job"), std::string::npos)
+      << node(leaving.id)->drain->waits_for;
+  EXPECT_NE(run({"/proc/self/exe", "--driver", "--address", leaving.address})
+                .output.find("takes no drivers"),
+            std::string::npos);
+  EXPECT_TRUE(eventually([&] {
+    return driver.output().find("told by SIGTERM") != std::string::npos;
+  })) << driver.output();
   EXPECT_TRUE(has_left(leaving, 10s));
 }
 
@@ -272,7 +303,8 @@ TEST_F(DrainTest, TasksOnTheNodeFinishAndLaterOnesRunElsewhere) {
   ASSERT_EQ(drain(leaving).exit_code, 0);
   std::vector<ObjectRef<int>> later;
   for (int i = 0; i < 20; ++i) later.push_back(rt_->task(options, &slow_task, runs, 10));
-  for (const auto& ref : later) EXPECT_GT(get(ref), 0) << "none of them is refused or lost, though it may not be retried";
+  for (const auto& ref : later)
+    EXPECT_GT(get(ref), 0) << "none of them is refused or lost, though it may not be retried";
   EXPECT_GT(get(slow), 0);
   EXPECT_TRUE(has_left(leaving));
 }
@@ -287,7 +319,8 @@ class Told {
   std::vector<NodeEvent> of(const NodeId& node) const {
     std::lock_guard lock(mutex_);
     std::vector<NodeEvent> found;
-    std::copy_if(events_.begin(), events_.end(), std::back_inserter(found), [&](const NodeEvent& event) { return event.node.node == node; });
+    std::copy_if(events_.begin(), events_.end(), std::back_inserter(found),
+                 [&](const NodeEvent& event) { return event.node.node == node; });
     return found;
   }
   std::vector<Kind> kinds(const NodeId& node) const {
@@ -308,7 +341,9 @@ TEST_F(DrainTest, WatchersHearOfJoiningDrainingLeavingAndLossInOrder) {
   auto holder = make<Mortal>(far());
   ASSERT_EQ(drain(leaving, "3s").exit_code, 0);
   EXPECT_TRUE(has_left(leaving, 10s));
-  ASSERT_TRUE(eventually([&] { return told.kinds(leaving.id) == std::vector{Kind::kJoined, Kind::kDraining, Kind::kLeft}; }));
+  ASSERT_TRUE(eventually([&] {
+    return told.kinds(leaving.id) == std::vector{Kind::kJoined, Kind::kDraining, Kind::kLeft};
+  }));
   const auto events = told.of(leaving.id);
   EXPECT_EQ(events[0].node.labels.at("kind"), "spot");
   EXPECT_EQ(events[0].node.resources.at("far"), 4);
@@ -317,7 +352,9 @@ TEST_F(DrainTest, WatchersHearOfJoiningDrainingLeavingAndLossInOrder) {
   EXPECT_NE(events[2].why.find("preemption"), std::string::npos) << events[2].why;
   TestNode lost = add_node();
   lost.process->signal(SIGKILL);
-  ASSERT_TRUE(eventually([&] { return told.kinds(lost.id) == std::vector{Kind::kJoined, Kind::kLost}; }));
+  ASSERT_TRUE(eventually([&] {
+    return told.kinds(lost.id) == std::vector{Kind::kJoined, Kind::kLost};
+  }));
   EXPECT_FALSE(told.of(lost.id)[1].node.alive);
 }
 
@@ -326,7 +363,8 @@ TEST_F(DrainTest, WatchersMissNothingOverARestartOfTheHead) {
   Watch watch = rt_->watch_nodes([&](const NodeEvent& event) { told.add(event); });
   TestNode first = add_node();
   TestNode second = add_node();
-  ASSERT_TRUE(eventually([&] { return told.kinds(first.id).size() == 1 && told.kinds(second.id).size() == 1; }));
+  ASSERT_TRUE(eventually(
+      [&] { return told.kinds(first.id).size() == 1 && told.kinds(second.id).size() == 1; }));
   const pid_t before = head_process();
   // What comes and goes while the head is away, and right after.
   first.process->signal(SIGKILL);
@@ -335,9 +373,18 @@ TEST_F(DrainTest, WatchersMissNothingOverARestartOfTheHead) {
   ASSERT_EQ(drain(second, "5s").exit_code, 0);
   EXPECT_TRUE(has_left(second));
   third.process->signal(SIGKILL);
-  EXPECT_TRUE(eventually([&] { return told.kinds(third.id) == std::vector{Kind::kJoined, Kind::kLost}; }));
-  EXPECT_TRUE(eventually([&] { return told.kinds(second.id) == std::vector{Kind::kJoined, Kind::kDraining, Kind::kLeft}; }));
-  EXPECT_TRUE(eventually([&] { return told.kinds(first.id) == std::vector{Kind::kJoined, Kind::kLost}; }, 20s)) << "its lease ends with the restarted head";
+  EXPECT_TRUE(eventually([&] {
+    return told.kinds(third.id) == std::vector{Kind::kJoined, Kind::kLost};
+  }));
+  EXPECT_TRUE(eventually([&] {
+    return told.kinds(second.id) == std::vector{Kind::kJoined, Kind::kDraining, Kind::kLeft};
+  }));
+  EXPECT_TRUE(eventually(
+      [&] {
+        return told.kinds(first.id) == std::vector{Kind::kJoined, Kind::kLost};
+      },
+      20s))
+      << "its lease ends with the restarted head";
 }
 
 }  // namespace

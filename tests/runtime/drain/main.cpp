@@ -1,4 +1,5 @@
-// The test program is also the program that its workers run, and with an argument a driver beside the test.
+// The test program is also the program that its workers run, and with an argument a driver beside
+// the test.
 #include <gtest/gtest.h>
 
 #include <csignal>

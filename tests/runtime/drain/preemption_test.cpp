@@ -1,4 +1,5 @@
-// Nodes that are told that their machine is about to be taken away: by a file, a command, or a metadata endpoint, honest or not.
+// Nodes that are told that their machine is about to be taken away: by a file, a command, or a
+// metadata endpoint, honest or not.
 #include <sys/socket.h>
 
 #include <atomic>
@@ -17,7 +18,10 @@ class MetadataServer {
  public:
   using Answer = std::function<std::string(const std::string& request)>;
 
-  explicit MetadataServer(Answer answer) : answer_(std::move(answer)), listener_(support::listen_at("127.0.0.1", 0)), port_(support::port_of(listener_)) {
+  explicit MetadataServer(Answer answer)
+      : answer_(std::move(answer)),
+        listener_(support::listen_at("127.0.0.1", 0)),
+        port_(support::port_of(listener_)) {
     EXPECT_TRUE(listener_);
     thread_ = std::thread([this] { serve(); });
   }
@@ -27,14 +31,17 @@ class MetadataServer {
     thread_.join();
     for (std::thread& connection : connections_) connection.join();
   }
-  std::string url(const std::string& kind) const { return kind + "+http://127.0.0.1:" + std::to_string(port_); }
+  std::string url(const std::string& kind) const {
+    return kind + "+http://127.0.0.1:" + std::to_string(port_);
+  }
   std::string port() const { return std::to_string(port_); }
   int requests() const { return requests_; }
   void set(Answer answer) {
     std::lock_guard lock(mutex_);
     answer_ = std::move(answer);
   }
-  /// Bytes are sent one by one, this far apart; zero: at once. Below zero: never, and the connection stays open.
+  /// Bytes are sent one by one, this far apart; zero: at once. Below zero: never, and the
+  /// connection stays open.
   std::atomic<int> pause_ms{0};
 
  private:
@@ -84,14 +91,19 @@ class MetadataServer {
 };
 
 std::string http(int status, const std::string& body, const std::string& headers = "") {
-  return "HTTP/1.1 " + std::to_string(status) + " Whatever\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body;
+  return "HTTP/1.1 " + std::to_string(status) +
+         " Whatever\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + headers + "\r\n" +
+         body;
 }
 
 /// As AWS's: a token first, then the action, if there is one.
 MetadataServer::Answer aws(std::string action) {
   return [action](const std::string& request) {
-    if (request.starts_with("PUT /latest/api/token") && request.find("X-aws-ec2-metadata-token-ttl-seconds: ") != std::string::npos) return http(200, "TOKEN==");
-    if (request.find("X-aws-ec2-metadata-token: TOKEN==") == std::string::npos) return http(401, "");
+    if (request.starts_with("PUT /latest/api/token") &&
+        request.find("X-aws-ec2-metadata-token-ttl-seconds: ") != std::string::npos)
+      return http(200, "TOKEN==");
+    if (request.find("X-aws-ec2-metadata-token: TOKEN==") == std::string::npos)
+      return http(401, "");
     if (!request.starts_with("GET /latest/meta-data/spot/instance-action")) return http(500, "");
     return action.empty() ? http(404, "<html>none</html>") : http(200, action);
   };
@@ -116,7 +128,9 @@ std::string in_seconds(int seconds) {
 
 class PreemptionTest : public DrainTest {
  protected:
-  TestNode watched(const std::string& option, const std::string& value) { return add_node(4, {option, value, "--preemption-poll", "100ms", "--drain-deadline", "20s"}); }
+  TestNode watched(const std::string& option, const std::string& value) {
+    return add_node(4, {option, value, "--preemption-poll", "100ms", "--drain-deadline", "20s"});
+  }
   /// For so long it is not drained, though it looks.
   void expect_undisturbed(const TestNode& which, std::chrono::milliseconds time) {
     std::this_thread::sleep_for(time);
@@ -128,7 +142,9 @@ class PreemptionTest : public DrainTest {
   /// How often it has complained.
   static std::size_t warnings(const std::string& log) {
     std::size_t count = 0;
-    for (std::size_t at = log.find("cannot tell"); at != std::string::npos; at = log.find("cannot tell", at + 1)) ++count;
+    for (std::size_t at = log.find("cannot tell"); at != std::string::npos;
+         at = log.find("cannot tell", at + 1))
+      ++count;
     return count;
   }
 };
@@ -176,9 +192,11 @@ TEST_F(PreemptionTest, ACommandSaysSo) {
 }
 
 TEST_F(PreemptionTest, ACommandThatHangsFloodsOrFailsIsOnlyWarnedOf) {
-  for (const char* command : {"sleep 1000", "yes preempted", "exit 3", "kill -9 $$", "/no/such/program"}) {
+  for (const char* command :
+       {"sleep 1000", "yes preempted", "exit 3", "kill -9 $$", "/no/such/program"}) {
     TestNode spot = watched("--preemption-command", command);
-    EXPECT_TRUE(eventually([&] { return warnings(log(spot)) > 0; })) << command << ": " << log(spot);
+    EXPECT_TRUE(eventually([&] { return warnings(log(spot)) > 0; }))
+        << command << ": " << log(spot);
     expect_undisturbed(spot, 300ms);
     EXPECT_LE(warnings(log(spot)), 2u) << log(spot);
     spot.process->signal(SIGINT);
@@ -262,12 +280,19 @@ TEST(HttpRequest, AnswersThatDoNotEndAreGivenUpAtTheirLimit) {
   const std::string huge(1 << 20, 'x');
   const std::string begin = "HTTP/1.1 200 OK\r\n";
   EventLoop loop;
-  for (const std::string& answer : std::vector<std::string>{begin + "Content-Length: 9000000\r\n\r\n" + huge, begin + "\r\n" + huge, begin + "X: " + huge, huge,
-                                                           begin + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" + huge, begin + "Transfer-Encoding: chunked\r\n\r\n1;" + huge}) {
+  for (const std::string& answer :
+       std::vector<std::string>{begin + "Content-Length: 9000000\r\n\r\n" + huge,
+                                begin + "\r\n" + huge, begin + "X: " + huge, huge,
+                                begin + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" + huge,
+                                begin + "Transfer-Encoding: chunked\r\n\r\n1;" + huge}) {
     MetadataServer server([&](const std::string&) { return answer; });
     const Deadline deadline = deadline_after(10s);
-    auto heard = wait_for<HttpAnswer>(loop, deadline, [&](auto done) { http_request(loop, HttpRequest{false, "127.0.0.1", server.port(), "/"}, 4096, deadline, std::move(done)); });
-    EXPECT_EQ(heard.status().code(), ErrorCode::kInvalidArgument) << heard.status().message() << ", for " << answer.substr(0, 60);
+    auto heard = wait_for<HttpAnswer>(loop, deadline, [&](auto done) {
+      http_request(loop, HttpRequest{false, "127.0.0.1", server.port(), "/"}, 4096, deadline,
+                   std::move(done));
+    });
+    EXPECT_EQ(heard.status().code(), ErrorCode::kInvalidArgument)
+        << heard.status().message() << ", for " << answer.substr(0, 60);
   }
 }
 
@@ -279,17 +304,22 @@ TEST_F(PreemptionTest, EndpointsThatHangOrDripAreGivenUp) {
   EXPECT_EQ(warnings(log(spot)), 1u) << log(spot);
   server.pause_ms = 150;  // ten seconds for all of it
   expect_undisturbed(spot, 3000ms);
-  EXPECT_TRUE(run({kStarling, "status", "--address", spot.address}).exit_code == 0) << "the node answers meanwhile";
+  EXPECT_TRUE(run({kStarling, "status", "--address", spot.address}).exit_code == 0)
+      << "the node answers meanwhile";
   server.pause_ms = 0;
   EXPECT_TRUE(has_left(spot)) << log(spot);
 }
 
 TEST_F(PreemptionTest, BadOptionsAreRefused) {
   const std::vector<std::vector<std::string>> bad{
-      {"--address", address_, "--preemption-url", "http://127.0.0.1:80"}, {"--address", address_, "--preemption-url", "aws+https://127.0.0.1"},
-      {"--address", address_, "--preemption-url", "aws+http://:80"},      {"--address", address_, "--preemption-url", "gcp+http://h:99999"},
-      {"--address", address_, "--preemption-url", "aws+http://h/x y"},    {"--address", address_, "--preemption-file", "/x", "--preemption-poll", "1ms"},
-      {"--address", address_, "--drain-deadline", "-1s"},                 {"--head", "--port", "0", "--preemption-file", "/x"},
+      {"--address", address_, "--preemption-url", "http://127.0.0.1:80"},
+      {"--address", address_, "--preemption-url", "aws+https://127.0.0.1"},
+      {"--address", address_, "--preemption-url", "aws+http://:80"},
+      {"--address", address_, "--preemption-url", "gcp+http://h:99999"},
+      {"--address", address_, "--preemption-url", "aws+http://h/x y"},
+      {"--address", address_, "--preemption-file", "/x", "--preemption-poll", "1ms"},
+      {"--address", address_, "--drain-deadline", "-1s"},
+      {"--head", "--port", "0", "--preemption-file", "/x"},
   };
   for (auto arguments : bad) {
     arguments.insert(arguments.begin(), {kStarling, "start", "--block"});

@@ -34,7 +34,8 @@ TEST_F(HeadActorsTest, ANameIsTakenInItsNamespaceOnly) {
   Answer same_name = ask(control::CreateActor{actor(0, "model")}, other);
   EXPECT_TRUE(started());
   EXPECT_TRUE(status(same_name).ok()) << "each job has a namespace of its own";
-  EXPECT_EQ(status(ask(control::CreateActor{actor(0, "model")})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::CreateActor{actor(0, "model")})).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST_F(HeadActorsTest, JobsOfOneNamespaceShareNames) {
@@ -45,7 +46,8 @@ TEST_F(HeadActorsTest, JobsOfOneNamespaceShareNames) {
   EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model", ""}, two)).ok());
   EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model", "team"})).ok());
   EXPECT_EQ(status(ask(control::ResolveActor{{}, "model", ""})).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(status(ask(control::CreateActor{actor(0, "model")}, two)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::CreateActor{actor(0, "model")}, two)).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST_F(HeadActorsTest, GetIfExistsFindsTheLivingActorOfThatClass) {
@@ -82,9 +84,11 @@ TEST_F(HeadActorsTest, AnEndedOwnerCreatesNothing) {
   ActorSpec owner = living(restartable(1));
   ActorSpec late = child_of(owner);
   exit(owner);
-  EXPECT_EQ(status(ask(control::CreateActor{late})).code(), ErrorCode::kCancelled) << "its incarnation has ended";
+  EXPECT_EQ(status(ask(control::CreateActor{late})).code(), ErrorCode::kCancelled)
+      << "its incarnation has ended";
   ASSERT_TRUE(started());
-  EXPECT_EQ(status(ask(control::CreateActor{late})).code(), ErrorCode::kCancelled) << "the next one has not asked for it";
+  EXPECT_EQ(status(ask(control::CreateActor{late})).code(), ErrorCode::kCancelled)
+      << "the next one has not asked for it";
   living(child_of(owner));
 }
 
@@ -122,7 +126,8 @@ TEST_F(HeadActorsTest, ADetachedActorOutlivesItsJobAndOwner) {
 TEST_F(HeadActorsTest, ADetachedActorMustBeFindable) {
   ActorSpec spec = actor(0, "service");
   spec.detached = true;
-  EXPECT_EQ(status(ask(control::CreateActor{spec})).code(), ErrorCode::kInvalidArgument) << "nobody could name the job's own namespace";
+  EXPECT_EQ(status(ask(control::CreateActor{spec})).code(), ErrorCode::kInvalidArgument)
+      << "nobody could name the job's own namespace";
   spec.name.clear();
   spec.name_space = "team";
   EXPECT_EQ(status(ask(control::CreateActor{spec})).code(), ErrorCode::kInvalidArgument);
@@ -244,14 +249,18 @@ TEST_F(HeadActorsTest, StateIsKeptForTheNextIncarnationAndFenced) {
   ActorSpec spec = living(restartable(-1));
   std::uint64_t first = incarnation(spec);
   EXPECT_TRUE(status(ask(control::SaveState{spec.actor, first, "one"})).ok());
-  EXPECT_EQ(status(ask(control::SaveState{spec.actor, first, std::string((1 << 20) + 1, 'x')})).code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(
+      status(ask(control::SaveState{spec.actor, first, std::string((1 << 20) + 1, 'x')})).code(),
+      ErrorCode::kResourceExhausted);
   exit(spec);
-  EXPECT_EQ(status(ask(control::SaveState{spec.actor, first, "late"})).code(), ErrorCode::kCancelled);
+  EXPECT_EQ(status(ask(control::SaveState{spec.actor, first, "late"})).code(),
+            ErrorCode::kCancelled);
   auto start = links_.take<control::StartActor>();
   ASSERT_TRUE(start);
   EXPECT_EQ(std::get<control::StartActor>(start->request.body).spec.saved_state, "one");
   start->answer(ControlAnswer{ActorAddress{}});
-  EXPECT_EQ(status(ask(control::SaveState{spec.actor, first, "late"})).code(), ErrorCode::kCancelled);
+  EXPECT_EQ(status(ask(control::SaveState{spec.actor, first, "late"})).code(),
+            ErrorCode::kCancelled);
 }
 
 // -- Terminate and watch
@@ -278,7 +287,8 @@ TEST_F(HeadActorsTest, WatchersHearOfEveryChange) {
   exit(spec);
   ASSERT_TRUE(status(next).ok());
   EXPECT_TRUE(std::get<ActorState>(***next).is_restarting());
-  Answer never = ask(control::WatchActor{spec.actor, record(spec).version}, {}, {}, std::chrono::seconds(1));
+  Answer never =
+      ask(control::WatchActor{spec.actor, record(spec).version}, {}, {}, std::chrono::seconds(1));
   advance(std::chrono::milliseconds(1001));
   EXPECT_EQ(status(never).code(), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(status(ask(control::WatchActor{ActorId::random(), 0})).code(), ErrorCode::kNotFound);

@@ -17,7 +17,9 @@ class HeadDemandTest : public HeadTest {
     ADD_FAILURE() << "no node " << node.hex();
     return {};
   }
-  static control::DrainNode drain_idle(NodeId node) { return {node, std::chrono::seconds(30), "the autoscaler removes it", true}; }
+  static control::DrainNode drain_idle(NodeId node) {
+    return {node, std::chrono::seconds(30), "the autoscaler removes it", true};
+  }
   static GroupSpec group(std::size_t bundles, std::string name = "") {
     GroupSpec spec;
     spec.group = GroupId::random();
@@ -74,9 +76,11 @@ TEST_F(HeadDemandTest, WhatNoNewNodeHelpsIsCounted) {
 
 TEST_F(HeadDemandTest, ListsEndAndTheRestIsCounted) {
   std::vector<Answer> waiting;
-  for (std::size_t i = 0; i < Demand::kShapesMax + 5; ++i) waiting.push_back(ask(control::CreateActor{actor(100 + static_cast<double>(i))}));
+  for (std::size_t i = 0; i < Demand::kShapesMax + 5; ++i)
+    waiting.push_back(ask(control::CreateActor{actor(100 + static_cast<double>(i))}));
   waiting.push_back(ask(control::CreateActor{actor(100)}));
-  for (std::size_t i = 0; i < 3; ++i) waiting.push_back(ask(control::CreateGroup{group(9'000 + i)}));
+  for (std::size_t i = 0; i < 3; ++i)
+    waiting.push_back(ask(control::CreateGroup{group(9'000 + i)}));
   const Demand wanted = demand();
   EXPECT_EQ(wanted.actors.size(), Demand::kShapesMax);
   EXPECT_EQ(wanted.actors[0].count, 2u);
@@ -135,12 +139,13 @@ TEST_F(HeadDemandTest, AGangThatFindsNoRoomBesideADrainedNodeIsDemandAsAWhole) {
   ask(control::CreateGroup{gang});
   EXPECT_EQ(reserved(), 2);
   ASSERT_TRUE(head().tables().group(gang.group)->placed);
-  EXPECT_EQ(use_of(node_).info.available.at("CPU"), 3);  // this scheduler counts one for each bundle
+  EXPECT_EQ(use_of(node_).info.available.at("CPU"),
+            3);  // this scheduler counts one for each bundle
   ASSERT_TRUE(status(ask(control::DrainNode{other, std::chrono::seconds(30), "preemption"})).ok());
   ASSERT_EQ(demand().groups.size(), 1u);
   EXPECT_EQ(demand().groups[0].spec.group, gang.group);
   EXPECT_EQ(use_of(node_).info.available.at("CPU"), 6);  // with what it gives back there
-  join(4);  // and it moves, once its nodes hold it
+  join(4);                                               // and it moves, once its nodes hold it
   EXPECT_TRUE(demand().groups.empty());
 }
 
@@ -155,7 +160,8 @@ TEST_F(HeadDemandTest, AGangWhoseActorsEndFirstKeepsWaitingForItsPlace) {
   const NodeId other = join(4);
   ASSERT_TRUE(status(ask(control::DrainNode{node_, std::chrono::seconds(30), "preemption"})).ok());
   ASSERT_TRUE(head().tables().group(gang.group)->is_torn());
-  ASSERT_EQ(demand().groups.size(), 1u);  // else the node that it waits for might be taken away as idle
+  ASSERT_EQ(demand().groups.size(),
+            1u);  // else the node that it waits for might be taken away as idle
   exit(member);
   EXPECT_TRUE(demand().groups.empty());
   EXPECT_EQ(use_of(other).bundles, 1u);

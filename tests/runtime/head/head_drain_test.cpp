@@ -9,14 +9,16 @@ using namespace std::chrono_literals;
 class HeadDrainTest : public HeadTest {
  protected:
   HeadDrainTest() : other_(join(4)) {}
-  Answer drain(NodeId node, std::chrono::milliseconds time = 30s, const std::string& reason = "preemption") {
+  Answer drain(NodeId node, std::chrono::milliseconds time = 30s,
+               const std::string& reason = "preemption") {
     return ask(control::DrainNode{node, time, reason}, {}, other_);
   }
   /// Living on the node, whichever the scheduler would choose: it takes the first that has room.
   ActorSpec living_on(NodeId node, std::int32_t max_restarts, double cpus = 1) {
     std::vector<ActorSpec> fillers;
     for (const NodeInfo& info : head().cluster_state().nodes) {
-      if (info.node < node && info.available.at("CPU") > 0) fillers.push_back(living(actor(info.available.at("CPU"))));
+      if (info.node < node && info.available.at("CPU") > 0)
+        fillers.push_back(living(actor(info.available.at("CPU"))));
     }
     ActorSpec spec = actor(cpus);
     spec.max_restarts = max_restarts;
@@ -27,7 +29,8 @@ class HeadDrainTest : public HeadTest {
   }
   const ActorRecord& record(const ActorSpec& spec) { return *head().tables().actor(spec.actor); }
   void exited(const ActorSpec& spec, const std::string& why = "drained") {
-    ask(control::ActorExited{spec.actor, incarnation(spec), {why, 7, 0, 0, ""}}, {}, record(spec).node);
+    ask(control::ActorExited{spec.actor, incarnation(spec), {why, 7, 0, 0, ""}}, {},
+        record(spec).node);
   }
   std::optional<NodeDrain> drain_of(NodeId node) {
     for (const NodeInfo& info : head().cluster_state().nodes) {
@@ -51,7 +54,8 @@ class HeadDrainTest : public HeadTest {
     location.id = ObjectId::random();
     location.node = node;
     location.size = 1 << 20;
-    Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
+    Answer published = ask(ObjectControl{
+        control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
     links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
     EXPECT_TRUE(status(published).ok());
     return location;
@@ -144,9 +148,11 @@ TEST_F(HeadDrainTest, WhatFitsNowhereStaysAndMovesWhenANodeJoins) {
   const ActorSpec spec = living_on(node_, -1, 2);
   drain(node_, 30s);
   EXPECT_FALSE(links_.take<control::StopActor>());
-  EXPECT_NE(record(spec).pending_reason.find("no node has CPU"), std::string::npos) << record(spec).pending_reason;
+  EXPECT_NE(record(spec).pending_reason.find("no node has CPU"), std::string::npos)
+      << record(spec).pending_reason;
   EXPECT_EQ(record(spec).phase, ActorPhase::kAlive);
-  EXPECT_NE(drain_of(node_)->waits_for.find("no node has CPU"), std::string::npos) << drain_of(node_)->waits_for;
+  EXPECT_NE(drain_of(node_)->waits_for.find("no node has CPU"), std::string::npos)
+      << drain_of(node_)->waits_for;
   const NodeId third = join(4);
   ASSERT_TRUE(links_.take<control::StopActor>());
   exited(spec);
@@ -156,7 +162,9 @@ TEST_F(HeadDrainTest, WhatFitsNowhereStaysAndMovesWhenANodeJoins) {
 TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
   const NodeId third = join(4);
   const GroupSpec gang = gang_on(other_);
-  const NodeId away = head().tables().group(gang.group)->nodes[0] == other_ ? head().tables().group(gang.group)->nodes[1] : head().tables().group(gang.group)->nodes[0];
+  const NodeId away = head().tables().group(gang.group)->nodes[0] == other_
+                          ? head().tables().group(gang.group)->nodes[1]
+                          : head().tables().group(gang.group)->nodes[0];
   const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
   drain(other_, 30s);
@@ -179,7 +187,8 @@ TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
   reserved();
   const GroupState& placed = *head().tables().group(gang.group);
   ASSERT_TRUE(placed.placed) << placed.pending_reason;
-  EXPECT_EQ(std::set<NodeId>(placed.nodes.begin(), placed.nodes.end()), (std::set<NodeId>{away, away == third ? node_ : third}));
+  EXPECT_EQ(std::set<NodeId>(placed.nodes.begin(), placed.nodes.end()),
+            (std::set<NodeId>{away, away == third ? node_ : third}));
   EXPECT_TRUE(started());
   EXPECT_TRUE(started());
   for (const ActorSpec* spec : {&leaving, &staying}) {
@@ -198,7 +207,9 @@ TEST_F(HeadDrainTest, AGangThatFitsNowhereStaysAsAWholeUntilItDoes) {
   drain(other_, 30s);
   EXPECT_FALSE(links_.take<control::StopActor>());
   EXPECT_TRUE(head().tables().group(gang.group)->placed);
-  EXPECT_NE(record(leaving).pending_reason.find("no room for the group elsewhere"), std::string::npos) << record(leaving).pending_reason;
+  EXPECT_NE(record(leaving).pending_reason.find("no room for the group elsewhere"),
+            std::string::npos)
+      << record(leaving).pending_reason;
   join(4);
   EXPECT_TRUE(links_.take<control::StopActor>());
   EXPECT_TRUE(links_.take<control::StopActor>());
@@ -211,7 +222,8 @@ TEST_F(HeadDrainTest, AGangWithAMortalActorStaysToTheEnd) {
   const ActorSpec leaving = member(gang, there, 1), mortal = member(gang, 1 - there, 0);
   drain(other_, 10s);
   EXPECT_FALSE(links_.take<control::StopActor>());
-  EXPECT_NE(record(leaving).pending_reason.find("max_restarts is 0"), std::string::npos) << record(leaving).pending_reason;
+  EXPECT_NE(record(leaving).pending_reason.find("max_restarts is 0"), std::string::npos)
+      << record(leaving).pending_reason;
   answer_rounds();
   advance(10001ms);
   ASSERT_TRUE(links_.take<control::Leave>());
@@ -226,7 +238,8 @@ TEST_F(HeadDrainTest, AtTheDeadlineTheNodeGoesAndTheCauseNamesTheDrain) {
   const ActorSpec mortal = living_on(other_, 0);
   const ActorSpec hanging = living_on(other_, 1);
   drain(other_, 10s);
-  EXPECT_NE(record(mortal).pending_reason.find("max_restarts"), std::string::npos) << record(mortal).pending_reason;
+  EXPECT_NE(record(mortal).pending_reason.find("max_restarts"), std::string::npos)
+      << record(mortal).pending_reason;
   EXPECT_LE(head().next_tick(), now_ + 10s);
   answer_rounds();
   advance(9s);
@@ -236,7 +249,8 @@ TEST_F(HeadDrainTest, AtTheDeadlineTheNodeGoesAndTheCauseNamesTheDrain) {
   ASSERT_TRUE(links_.take<control::Leave>());
   head().node_lost(other_, "it closed its connection");
   EXPECT_EQ(record(mortal).phase, ActorPhase::kDead);
-  EXPECT_NE(record(mortal).death.text.find("was drained (preemption)"), std::string::npos) << record(mortal).death.text;
+  EXPECT_NE(record(mortal).death.text.find("was drained (preemption)"), std::string::npos)
+      << record(mortal).death.text;
   EXPECT_NE(record(hanging).phase, ActorPhase::kDead);
   EXPECT_EQ(record(hanging).moves, 1u);
 }
@@ -478,7 +492,8 @@ TEST_F(HeadDrainTest, AnotherHeadKeepsThePlaceOfAnActorThatMoves) {
 
 TEST_F(HeadDrainTest, ObjectsOfDrainedNodesAreLookedForAtTheOthers) {
   const ObjectId object = ObjectId::random();
-  EXPECT_EQ(status(ask(ObjectControl{control::FindObject{object, other_}})).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(status(ask(ObjectControl{control::FindObject{object, other_}})).code(),
+            ErrorCode::kNotFound);
   drain(other_, 30s);
   head().node_lost(other_, "it left");
   Answer found = ask(ObjectControl{control::FindObject{object, other_}});

@@ -1,4 +1,5 @@
-// A head driven by hand: a scheduler that counts, links that keep what is sent, a clock that is told.
+// A head driven by hand: a scheduler that counts, links that keep what is sent, a clock that is
+// told.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 
 namespace runtime {
 
-/// Counts CPUs, nothing else: how the head uses a scheduler does not depend on what that one weighs.
+/// Counts CPUs, nothing else: how the head uses a scheduler does not depend on what that one
+/// weighs.
 class CpuScheduler final : public Scheduler {
  public:
   Status add_node(const NodeInfo& node) override {
@@ -21,16 +23,20 @@ class CpuScheduler final : public Scheduler {
   }
   void remove_node(NodeId node) override { left_.erase(node); }
   void set_open(NodeId node, bool open) override {
-    if (open) closed_.erase(node);
-    else closed_.insert(node);
+    if (open)
+      closed_.erase(node);
+    else
+      closed_.insert(node);
   }
   void begin_drain(NodeId node) override { drains_.insert(node); }
   Result<ActorPlace> move_actor(const ActorSpec& actor) override {
     const auto before = held_.at(actor.actor);
     held_.erase(actor.actor);
     auto place = place_actor(actor);
-    if (!place.ok()) held_[actor.actor] = before;
-    else if (left_.contains(before.first)) left_[before.first] += before.second;
+    if (!place.ok())
+      held_[actor.actor] = before;
+    else if (left_.contains(before.first))
+      left_[before.first] += before.second;
     return place;
   }
   Status check_move(const GroupSpec& group) const override {
@@ -39,9 +45,11 @@ class CpuScheduler final : public Scheduler {
       const auto& own = groups_.at(group.group);
       if (drains_.contains(node)) continue;
       const double cpus = left + static_cast<double>(std::count(own.begin(), own.end(), node));
-      whole += group.strategy == GroupStrategy::kStrictSpread ? (cpus >= 1 ? 1 : 0) : static_cast<std::size_t>(cpus);
+      whole += group.strategy == GroupStrategy::kStrictSpread ? (cpus >= 1 ? 1 : 0)
+                                                              : static_cast<std::size_t>(cpus);
     }
-    return whole >= group.bundles.size() ? Status() : resource_exhausted("no room for the group elsewhere");
+    return whole >= group.bundles.size() ? Status()
+                                         : resource_exhausted("no room for the group elsewhere");
   }
   Result<ActorPlace> place_actor(const ActorSpec& actor) override {
     double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
@@ -67,7 +75,8 @@ class CpuScheduler final : public Scheduler {
     std::map<NodeId, double> left = left_;
     for (std::size_t b = 0; b < group.bundles.size(); ++b) {
       for (auto& [node, cpus] : left) {
-        if (cpus < 1 || closed_.contains(node) || drains_.contains(node) || place.nodes.size() > b) continue;
+        if (cpus < 1 || closed_.contains(node) || drains_.contains(node) || place.nodes.size() > b)
+          continue;
         cpus = group.strategy == GroupStrategy::kStrictSpread ? 0 : cpus - 1;
         place.nodes.push_back(node);
       }
@@ -142,7 +151,9 @@ using Answer = std::shared_ptr<std::optional<Result<ControlAnswer>>>;
 
 class HeadTest : public ::testing::Test {
  protected:
-  HeadTest() : head_(ClusterId::random(), std::make_unique<CpuScheduler>(), links_, [this] { return now_; }) {
+  HeadTest()
+      : head_(ClusterId::random(), std::make_unique<CpuScheduler>(), links_,
+              [this] { return now_; }) {
     head_.follow();
     node_ = join(4);
     start_job(job_);
@@ -154,7 +165,8 @@ class HeadTest : public ::testing::Test {
     record_changes();
     links_.requests.clear();
     links_.events.clear();
-    restarted_ = std::make_unique<Head>(ClusterId::random(), std::make_unique<CpuScheduler>(), links_, [this] { return now_; });
+    restarted_ = std::make_unique<Head>(ClusterId::random(), std::make_unique<CpuScheduler>(),
+                                        links_, [this] { return now_; });
     for (const auto& [key, value] : journal_) {
       auto entry = journal::decode(value);
       ASSERT_TRUE(entry.ok()) << key << ": " << entry.status().to_string();
@@ -165,22 +177,26 @@ class HeadTest : public ::testing::Test {
     restarted_->follow();
   }
   /// A node comes back, with these actors and jobs.
-  Status return_node(NodeId node, std::vector<control::ActorInstance> actors, std::vector<JobId> jobs) {
+  Status return_node(NodeId node, std::vector<control::ActorInstance> actors,
+                     std::vector<JobId> jobs) {
     NodeInfo info;
     info.node = node;
     info.resources = {{"CPU", 4}};
-    return status(ask(control::RegisterNode{info, true, {}, std::move(actors), std::move(jobs)}, {}, node));
+    return status(
+        ask(control::RegisterNode{info, true, {}, std::move(actors), std::move(jobs)}, {}, node));
   }
   control::ActorInstance instance(const ActorSpec& spec) { return {spec.actor, incarnation(spec)}; }
 
-  Answer ask(ControlRequest::Body body, JobId job = {}, NodeId from = {}, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+  Answer ask(ControlRequest::Body body, JobId job = {}, NodeId from = {},
+             std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
     record_changes();
     auto answer = std::make_shared<std::optional<Result<ControlAnswer>>>();
-    head().handle(from.is_none() ? node_ : from, ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body)},
-                 [answer](Result<ControlAnswer> result) {
-                   EXPECT_FALSE(answer->has_value()) << "answered twice";
-                   answer->emplace(std::move(result));
-                 });
+    head().handle(from.is_none() ? node_ : from,
+                  ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body)},
+                  [answer](Result<ControlAnswer> result) {
+                    EXPECT_FALSE(answer->has_value()) << "answered twice";
+                    answer->emplace(std::move(result));
+                  });
     return answer;
   }
   /// In every test: a journal that has followed gives the same tables.
@@ -201,8 +217,10 @@ class HeadTest : public ::testing::Test {
   void record_changes() {
     EXPECT_EQ(support::index_errors(head().tables()), "");
     for (const JournalWrite& write : head().changes()) {
-      if (write.value) journal_[write.key] = *write.value;
-      else journal_.erase(write.key);
+      if (write.value)
+        journal_[write.key] = *write.value;
+      else
+        journal_.erase(write.key);
     }
   }
   static void expect_equal(const ClusterTables& left, const ClusterTables& right) {
@@ -270,7 +288,9 @@ class HeadTest : public ::testing::Test {
     return spec;
   }
   /// Creates an actor and answers the start as its node would.
-  ActorSpec living(double cpus = 1, std::string name = "") { return living(actor(cpus, std::move(name))); }
+  ActorSpec living(double cpus = 1, std::string name = "") {
+    return living(actor(cpus, std::move(name)));
+  }
   ActorSpec living(ActorSpec spec) {
     Answer created = ask(control::CreateActor{spec});
     EXPECT_TRUE(started());
@@ -288,10 +308,12 @@ class HeadTest : public ::testing::Test {
     start->answer(ControlAnswer{address});
     return true;
   }
-  /// Answers the head's next messages about groups as nodes would that take everything; how many there were.
+  /// Answers the head's next messages about groups as nodes would that take everything; how many
+  /// there were.
   int reserved() {
     int count = 0;
-    for (auto reserve = links_.take<control::Reserve>(); reserve; reserve = links_.take<control::Reserve>()) {
+    for (auto reserve = links_.take<control::Reserve>(); reserve;
+         reserve = links_.take<control::Reserve>()) {
       reserve->answer(ControlAnswer{control::Refusals{}});
       ++count;
     }
@@ -299,10 +321,13 @@ class HeadTest : public ::testing::Test {
   }
   /// Its process ended.
   void exit(const ActorSpec& spec) {
-    ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}}, {}, head().tables().actor(spec.actor)->node);
+    ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}},
+        {}, head().tables().actor(spec.actor)->node);
   }
   const ActorRecord& record(const ActorSpec& spec) { return *head().tables().actor(spec.actor); }
-  std::uint64_t incarnation(const ActorSpec& spec) { return head().tables().actor(spec.actor)->incarnation; }
+  std::uint64_t incarnation(const ActorSpec& spec) {
+    return head().tables().actor(spec.actor)->incarnation;
+  }
   static Status status(const Answer& answer) {
     EXPECT_TRUE(answer->has_value()) << "no answer yet";
     return answer->has_value() ? (*answer)->status() : internal_error("no answer yet");

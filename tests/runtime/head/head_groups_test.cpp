@@ -1,4 +1,5 @@
-// Placement groups in a head driven by hand: both phases of their reservation, refusals and deaths in between, a gang that loses a node.
+// Placement groups in a head driven by hand: both phases of their reservation, refusals and deaths
+// in between, a gang that loses a node.
 #include "tests/runtime/head/head_fixture.h"
 
 namespace runtime {
@@ -6,7 +7,8 @@ namespace {
 
 class HeadGroups : public HeadTest {
  protected:
-  static GroupSpec group(std::size_t bundles, GroupStrategy strategy = GroupStrategy::kStrictSpread) {
+  static GroupSpec group(std::size_t bundles,
+                         GroupStrategy strategy = GroupStrategy::kStrictSpread) {
     GroupSpec spec;
     spec.group = GroupId::random();
     spec.strategy = strategy;
@@ -38,7 +40,9 @@ class HeadGroups : public HeadTest {
     }
     return std::nullopt;
   }
-  static const control::Reserve& body(const std::optional<SentRequest>& sent) { return std::get<control::Reserve>(sent->request.body); }
+  static const control::Reserve& body(const std::optional<SentRequest>& sent) {
+    return std::get<control::Reserve>(sent->request.body);
+  }
   double cpus_left(NodeId node) {
     for (const NodeInfo& info : head().cluster_state().nodes) {
       if (info.node == node) return info.available.at("CPU");
@@ -148,13 +152,16 @@ TEST_F(HeadGroups, ALostNodeMovesTheWholeGang) {
   ASSERT_NE(first, second);
   ASSERT_TRUE(first == node_ || second == node_);
   const std::uint32_t on_node = first == node_ ? 0 : 1;
-  ActorSpec survivor = member(spec, on_node, 2), lost = member(spec, 1 - on_node, 1), mortal = member(spec, on_node, 0), gone = member(spec, 1 - on_node, 0);
+  ActorSpec survivor = member(spec, on_node, 2), lost = member(spec, 1 - on_node, 1),
+            mortal = member(spec, on_node, 0), gone = member(spec, 1 - on_node, 0);
   head().node_lost(other, "connection reset");
   EXPECT_TRUE(state(spec).is_torn());
-  // Those on the lost node are gone; the others are told to go, and what they use is not given away before that.
+  // Those on the lost node are gone; the others are told to go, and what they use is not given away
+  // before that.
   EXPECT_EQ(record(lost).phase, ActorPhase::kPending);
   EXPECT_EQ(record(gone).phase, ActorPhase::kDead);
-  EXPECT_NE(record(gone).death.text.find("no restart left"), std::string::npos) << record(gone).death.text;
+  EXPECT_NE(record(gone).death.text.find("no restart left"), std::string::npos)
+      << record(gone).death.text;
   EXPECT_EQ(record(survivor).phase, ActorPhase::kAlive);
   auto stop = links_.take<control::StopActor>(), another = links_.take<control::StopActor>();
   ASSERT_TRUE(stop && another);
@@ -166,7 +173,8 @@ TEST_F(HeadGroups, ALostNodeMovesTheWholeGang) {
   join(4);
   EXPECT_FALSE(state(spec).placed) << "its actors have not ended yet";
   ask(control::ActorExited{survivor.actor, incarnation(survivor), {"stopped", 1, 0, 0, ""}});
-  ask(control::ActorExited{mortal.actor, incarnation(mortal), {"stopped: no restart left", 1, 0, 0, ""}});
+  ask(control::ActorExited{
+      mortal.actor, incarnation(mortal), {"stopped: no restart left", 1, 0, 0, ""}});
   reserved();
   EXPECT_TRUE(state(spec).placed);
   EXPECT_EQ(state(spec).placements, 2u);
@@ -175,7 +183,8 @@ TEST_F(HeadGroups, ALostNodeMovesTheWholeGang) {
   EXPECT_EQ(record(survivor).phase, ActorPhase::kAlive);
   EXPECT_EQ(record(lost).phase, ActorPhase::kAlive);
   EXPECT_EQ(record(mortal).phase, ActorPhase::kDead);
-  EXPECT_EQ(record(survivor).restarts, 1u);  // it goes with its gang, as if it had been on the lost node
+  EXPECT_EQ(record(survivor).restarts,
+            1u);  // it goes with its gang, as if it had been on the lost node
   EXPECT_EQ(record(lost).restarts, 1u);
 }
 
@@ -185,10 +194,12 @@ TEST_F(HeadGroups, AGangWaitsForAsLongAsItTakes) {
   head().node_lost(other, "connection reset");
   advance(std::chrono::hours(10));
   EXPECT_TRUE(state(spec).is_torn());
-  Answer waiting = ask(control::QueryGroup{spec.group, "", "", true}, {}, {}, std::chrono::seconds(1));
+  Answer waiting =
+      ask(control::QueryGroup{spec.group, "", "", true}, {}, {}, std::chrono::seconds(1));
   advance(std::chrono::milliseconds(1500));
   EXPECT_EQ(status(waiting).code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_NE(status(waiting).message().find("no room for the group"), std::string::npos) << status(waiting).message();
+  EXPECT_NE(status(waiting).message().find("no room for the group"), std::string::npos)
+      << status(waiting).message();
   Answer patient = ask(control::QueryGroup{spec.group, "", "", true});
   join(4);
   reserved();
@@ -219,9 +230,11 @@ TEST_F(HeadGroups, HaveNamesAndOutliveTheirJobIfDetached) {
   EXPECT_EQ(std::get<GroupState>(***found).spec.group, named.group);
   Answer mistyped = ask(control::QueryGroup{{}, "trainer", "lab", false}, next);
   EXPECT_EQ(status(mistyped).code(), ErrorCode::kNotFound);
-  EXPECT_NE(status(mistyped).message().find("did you mean 'trainers'"), std::string::npos) << status(mistyped).message();
+  EXPECT_NE(status(mistyped).message().find("did you mean 'trainers'"), std::string::npos)
+      << status(mistyped).message();
   EXPECT_TRUE(status(ask(control::RemoveGroup{named.group}, next)).ok());
-  EXPECT_EQ(status(ask(control::QueryGroup{{}, "trainers", "lab", false}, next)).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(status(ask(control::QueryGroup{{}, "trainers", "lab", false}, next)).code(),
+            ErrorCode::kNotFound);
 }
 
 TEST_F(HeadGroups, DetachedOnesNeedANameThatOthersCanSay) {
@@ -300,7 +313,8 @@ TEST_F(HeadGroups, ThousandsThatWaitForTheSameShareOneReason) {
   start_job(other);
   ask(control::EndJob{other});  // has everything that waits looked at
   advance(std::chrono::milliseconds(60));
-  for (const ActorSpec& spec : {waiting.front(), waiting.back()}) EXPECT_NE(record(spec).pending_reason.find("no node has CPU"), std::string::npos);
+  for (const ActorSpec& spec : {waiting.front(), waiting.back()})
+    EXPECT_NE(record(spec).pending_reason.find("no node has CPU"), std::string::npos);
 }
 
 }  // namespace

@@ -55,19 +55,23 @@ TEST_F(HeadJobs, OneThatWaitedGoesToTheNodeThatHasItsPlace) {
   JobInfo waiting;
   waiting.job = JobId::random();
   waiting.place = GroupId::random();
-  EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job)).ok());  // at node_, where it was submitted
+  EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job))
+                  .ok());  // at node_, where it was submitted
   GroupSpec place;
   place.group = waiting.place;
   place.bundles = {{{"CPU", 1}}};
   Answer placed = ask(control::CreateGroup{place}, waiting.job);
   // Not before it is reserved, and nowhere else.
-  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, large)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, large)).code(),
+            ErrorCode::kInvalidArgument);
   reserved();
   ASSERT_TRUE(status(placed).ok());
-  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, other)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, other)).code(),
+            ErrorCode::kInvalidArgument);
   JobInfo liar = waiting;
   liar.place = GroupId::random();
-  EXPECT_EQ(status(ask(control::StartJob{liar, {}}, waiting.job, large)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::StartJob{liar, {}}, waiting.job, large)).code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job, large)).ok());
   EXPECT_EQ(info(waiting.job).node, large);
   // It is not the first node's any more, whatever that still says.
@@ -172,7 +176,8 @@ TEST_F(HeadJobs, CancelsWhereTheDriverRuns) {
 
 TEST_F(HeadJobs, AnEndThatIsToldAfterARestartHasItsExitCode) {
   restart_head();
-  EXPECT_TRUE(return_node(node_, {}, {job_}).ok());  // the node says that it has the job still: its end is not confirmed
+  EXPECT_TRUE(return_node(node_, {}, {job_})
+                  .ok());  // the node says that it has the job still: its end is not confirmed
   EXPECT_TRUE(status(ask(end(job_))).ok());
   EXPECT_EQ(info(job_).end.exit_code, 3);
 }

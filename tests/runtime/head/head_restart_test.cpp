@@ -1,4 +1,5 @@
-// A head that is killed and started again with its journal: what it knows, what it asks of nodes that come back.
+// A head that is killed and started again with its journal: what it knows, what it asks of nodes
+// that come back.
 #include "tests/runtime/head/head_fixture.h"
 
 namespace runtime {
@@ -74,7 +75,8 @@ TEST_F(HeadRestart, WhatWaitedForAPlaceGoesOnWaiting) {
   ask(control::CreateActor{large});
   ask(control::CreateActor{small});
   restart_head();
-  EXPECT_TRUE(return_node(node_, {}, {job_}).ok());  // what ran there is gone, so that there is room
+  EXPECT_TRUE(
+      return_node(node_, {}, {job_}).ok());  // what ran there is gone, so that there is room
   EXPECT_TRUE(started());
   EXPECT_EQ(record(small).phase, ActorPhase::kAlive);
   EXPECT_EQ(record(large).phase, ActorPhase::kPending);
@@ -116,7 +118,8 @@ TEST_F(HeadRestart, StopsWhatTheClusterHasReplaced) {
   exit(spec);
   ASSERT_TRUE(started());
   restart_head();
-  EXPECT_TRUE(return_node(node_, {{spec.actor, old}, instance(spec), {ActorId::random(), 3}}, {job_}).ok());
+  EXPECT_TRUE(
+      return_node(node_, {{spec.actor, old}, instance(spec), {ActorId::random(), 3}}, {job_}).ok());
   auto first = links_.take<control::StopActor>(), second = links_.take<control::StopActor>();
   ASSERT_TRUE(first && second);
   EXPECT_FALSE(links_.take<control::StopActor>());
@@ -178,13 +181,19 @@ TEST_F(HeadRestart, KeysAndNamesAndSavedStatesAreThere) {
   ASSERT_TRUE(status(ask(control::KvPut{"key", "value"})).ok());
   ASSERT_TRUE(status(ask(control::KvAdd{"sum", 41})).ok());
   ASSERT_TRUE(status(ask(control::SaveState{spec.actor, incarnation(spec), "half way"})).ok());
-  ASSERT_TRUE(status(ask(ObjectControl{control::Publish{"", "weights", 7, 2, 1, std::string("bytes")}})).ok());
+  ASSERT_TRUE(
+      status(ask(ObjectControl{control::Publish{"", "weights", 7, 2, 1, std::string("bytes")}}))
+          .ok());
   restart_head();
   EXPECT_TRUE(return_node(node_, {instance(spec)}, {job_}).ok());
   EXPECT_EQ(std::get<std::string>(***ask(control::KvGet{"key", false})), "value");
   EXPECT_EQ(std::get<std::int64_t>(***ask(control::KvAdd{"sum", 1})), 42);
-  EXPECT_EQ(status(ask(control::CreateActor{actor(1, "saver")})).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(status(ask(ObjectControl{control::Publish{"", "weights", 7, 2, 1, std::string("other")}})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::CreateActor{actor(1, "saver")})).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      status(ask(ObjectControl{control::Publish{"", "weights", 7, 2, 1, std::string("other")}}))
+          .code(),
+      ErrorCode::kInvalidArgument);
   Answer found = ask(ObjectControl{control::FindPublished{"", "weights", 0, false, false}});
   ASSERT_TRUE(found->has_value() && (*found)->ok());
   EXPECT_EQ(std::get<PublishedObject>(std::get<ObjectControlAnswer>(***found)).version, 7u);

@@ -31,7 +31,8 @@ TEST_F(HeadTest, RepeatedCreationJoinsTheFirst) {
 
 TEST_F(HeadTest, NamesAreUniqueAmongTheLiving) {
   ActorSpec spec = living(1, "model");
-  EXPECT_EQ(status(ask(control::CreateActor{actor(1, "model")})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::CreateActor{actor(1, "model")})).code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model", ""})).ok());
   ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}});
   EXPECT_EQ(status(ask(control::ResolveActor{{}, "model", ""})).code(), ErrorCode::kNotFound);
@@ -86,7 +87,8 @@ TEST_F(HeadTest, DeathHasItsCause) {
   EXPECT_EQ(state.phase, ActorPhase::kDead);
   Status death = death_status(state);
   EXPECT_EQ(death.code(), ErrorCode::kActorDied);
-  for (const char* part : {"Counter", "pid 100", "SIGKILL"}) EXPECT_NE(death.message().find(part), std::string::npos) << death.message();
+  for (const char* part : {"Counter", "pid 100", "SIGKILL"})
+    EXPECT_NE(death.message().find(part), std::string::npos) << death.message();
   // Callers that come later hear the same.
   EXPECT_EQ(status(ask(control::ResolveActor{spec.actor, "", ""})), death);
   ASSERT_FALSE(links_.events.empty());
@@ -159,7 +161,8 @@ TEST_F(HeadTest, WhatIsLostWhileTheClusterEndsIsNotStartedAgain) {
   head().node_lost(there, "it left");
   EXPECT_EQ(record(spec).phase, ActorPhase::kPending);
   advance(std::chrono::minutes(1));
-  EXPECT_FALSE(links_.take<control::StartActor>()) << "on " << (there == other ? "the first" : "the other") << " node, which leaves as well";
+  EXPECT_FALSE(links_.take<control::StartActor>())
+      << "on " << (there == other ? "the first" : "the other") << " node, which leaves as well";
   EXPECT_EQ(record(spec).phase, ActorPhase::kPending);
 }
 
@@ -182,7 +185,9 @@ TEST_F(HeadTest, JobsDoNotSeeEachOthersKeys) {
 }
 
 TEST_F(HeadTest, AddCounts) {
-  auto sum = [&](std::int64_t amount) { return std::get<std::int64_t>(***ask(control::KvAdd{"n", amount})); };
+  auto sum = [&](std::int64_t amount) {
+    return std::get<std::int64_t>(***ask(control::KvAdd{"n", amount}));
+  };
   EXPECT_EQ(sum(2), 2);
   EXPECT_EQ(sum(-5), -3);
   ask(control::KvPut{"text", "abc"});
@@ -194,7 +199,8 @@ TEST_F(HeadTest, AddCounts) {
 }
 
 TEST_F(HeadTest, ValuesAreBounded) {
-  EXPECT_EQ(status(ask(control::KvPut{"k", std::string((1 << 20) + 1, 'x')})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::KvPut{"k", std::string((1 << 20) + 1, 'x')})).code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(status(ask(control::KvPut{"", "v"})).code(), ErrorCode::kInvalidArgument);
 }
 
@@ -221,7 +227,9 @@ TEST_F(HeadTest, GroupsGoFirstAndHoldTheirActors) {
 
 TEST_F(HeadTest, AGroupThatDoesNotFitFailsAtItsDeadline) {
   living(4);
-  Answer group = ask(control::CreateGroup{{GroupId::random(), "", GroupStrategy::kPack, {{{"CPU", 1}}}}}, {}, {}, std::chrono::seconds(1));
+  Answer group =
+      ask(control::CreateGroup{{GroupId::random(), "", GroupStrategy::kPack, {{{"CPU", 1}}}}}, {},
+          {}, std::chrono::seconds(1));
   advance(std::chrono::milliseconds(1001));
   EXPECT_EQ(status(group).code(), ErrorCode::kResourceExhausted);
   EXPECT_TRUE(head_.cluster_state().groups.empty());
@@ -237,7 +245,8 @@ TEST_F(HeadTest, LinesGoToTheNodeOfTheDriver) {
 }
 
 TEST_F(HeadTest, RefusesStrangersAndForeignRequests) {
-  EXPECT_EQ(status(ask(control::QueryCluster{}, {}, NodeId::random())).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(status(ask(control::QueryCluster{}, {}, NodeId::random())).code(),
+            ErrorCode::kUnavailable);
   EXPECT_EQ(status(ask(control::FetchFile{"x", 0})).code(), ErrorCode::kUnimplemented);
 }
 
@@ -248,7 +257,8 @@ TEST_F(HeadTest, RemembersABoundedNumberOfDeadActors) {
     ask(control::ActorExited{spec.actor, incarnation(spec), {}});
     links_.events.clear();
   }
-  EXPECT_EQ(head_.tables().actors().size(), kept + 50) << "callers of the first ones may be about to ask for the cause";
+  EXPECT_EQ(head_.tables().actors().size(), kept + 50)
+      << "callers of the first ones may be about to ask for the cause";
   EXPECT_LE(head_.next_tick(), now_ + std::chrono::seconds(6));
   advance(std::chrono::seconds(6));
   EXPECT_EQ(head_.tables().actors().size(), kept);

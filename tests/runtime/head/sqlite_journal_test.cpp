@@ -32,7 +32,8 @@ class SqliteJournalTest : public ::testing::Test {
   Status open_error() { return SqliteJournal::open(*loop_, folder_).status(); }
 
   /// Whether it was recorded within the time.
-  bool write(SqliteJournal& journal, std::vector<JournalWrite> batch, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+  bool write(SqliteJournal& journal, std::vector<JournalWrite> batch,
+             std::chrono::milliseconds patience = std::chrono::seconds(10)) {
     auto recorded = std::make_shared<Event>(*loop_);
     journal.write(std::move(batch), [recorded] { recorded->set(); });
     return loop_->run_until(*recorded, deadline_after(patience));
@@ -56,7 +57,8 @@ class SqliteJournalTest : public ::testing::Test {
   void run_sql(const std::string& sql) {
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    ASSERT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
   fs::path file() const { return folder_ / "journal.db"; }
@@ -82,10 +84,12 @@ TEST_F(SqliteJournalTest, HandsEntriesOutInTheOrderOfTheirKeys) {
   auto journal = open();
   ASSERT_TRUE(write(*journal, {{"b/2", ""}, {"a/10", ""}, {"b/1", ""}}));
   std::string order;
-  ASSERT_TRUE(journal->load([&](const std::string& key, const std::string&) {
-    order += key + " ";
-    return Status();
-  }).ok());
+  ASSERT_TRUE(journal
+                  ->load([&](const std::string& key, const std::string&) {
+                    order += key + " ";
+                    return Status();
+                  })
+                  .ok());
   EXPECT_EQ(order, "a/10 b/1 b/2 ");
 }
 
@@ -109,7 +113,9 @@ TEST_F(SqliteJournalTest, RefusesASecondHead) {
   auto journal = open();
   const Status refused = open_error();
   EXPECT_EQ(refused.code(), ErrorCode::kUnavailable);
-  EXPECT_NE(refused.message().find("in use by another head, pid " + std::to_string(::getpid())), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("in use by another head, pid " + std::to_string(::getpid())),
+            std::string::npos)
+      << refused.message();
   journal.reset();
   EXPECT_TRUE(open_error().ok());
 }
@@ -119,7 +125,8 @@ TEST_F(SqliteJournalTest, RefusesANewerFormat) {
   run_sql("PRAGMA user_version = 7");
   const Status refused = open_error();
   EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(refused.message().find("newer version (format 7"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("newer version (format 7"), std::string::npos)
+      << refused.message();
 }
 
 TEST_F(SqliteJournalTest, RefusesWhatIsNoJournal) {
@@ -142,7 +149,8 @@ std::string read_file(const fs::path& path) {
 TEST_F(SqliteJournalTest, NamesTheEntryThatHasAFlippedBit) {
   {
     auto journal = open();
-    ASSERT_TRUE(write(*journal, {{"node/1", "something that is easy to find"}, {"node/2", "another"}}));
+    ASSERT_TRUE(
+        write(*journal, {{"node/1", "something that is easy to find"}, {"node/2", "another"}}));
   }
   std::string bytes = read_file(file());
   const std::size_t at = bytes.find("easy");
@@ -152,7 +160,8 @@ TEST_F(SqliteJournalTest, NamesTheEntryThatHasAFlippedBit) {
   auto journal = open();
   auto entries = load(*journal);
   EXPECT_EQ(entries.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(entries.status().message().find("entry 'node/1' is damaged"), std::string::npos) << entries.status().message();
+  EXPECT_NE(entries.status().message().find("entry 'node/1' is damaged"), std::string::npos)
+      << entries.status().message();
 }
 
 TEST_F(SqliteJournalTest, RefusesAFileThatWasCutToAlmostNothing) {
@@ -163,14 +172,17 @@ TEST_F(SqliteJournalTest, RefusesAFileThatWasCutToAlmostNothing) {
   for (std::uintmax_t bytes : {511u, 100u, 1u}) {
     fs::resize_file(file(), bytes);
     EXPECT_EQ(open_error().code(), ErrorCode::kInvalidArgument) << bytes;
-    EXPECT_NE(open_error().message().find("cut to " + std::to_string(bytes) + " bytes"), std::string::npos) << open_error().message();
+    EXPECT_NE(open_error().message().find("cut to " + std::to_string(bytes) + " bytes"),
+              std::string::npos)
+        << open_error().message();
   }
 }
 
 TEST_F(SqliteJournalTest, NeverCrashesOnFlippedBits) {
   {
     auto journal = open();
-    for (int i = 0; i < 50; ++i) ASSERT_TRUE(write(*journal, {{"key/" + std::to_string(i), std::string(300, 'v')}}));
+    for (int i = 0; i < 50; ++i)
+      ASSERT_TRUE(write(*journal, {{"key/" + std::to_string(i), std::string(300, 'v')}}));
   }
   const std::string good = read_file(file());
   ASSERT_GT(good.size(), 8192u);
@@ -187,7 +199,8 @@ TEST_F(SqliteJournalTest, NeverCrashesOnFlippedBits) {
     }
     // What is read is what was written: the flip was where nothing is.
     EXPECT_LE(entries->size(), 50u);
-    for (const auto& [key, value] : *entries) EXPECT_EQ(value, std::string(300, 'v')) << "byte " << at;
+    for (const auto& [key, value] : *entries)
+      EXPECT_EQ(value, std::string(300, 'v')) << "byte " << at;
   }
   EXPECT_GT(refused, 20u);
 }
@@ -201,10 +214,12 @@ int record_for_ever(const fs::path& folder, int pipe) {
   auto next = std::make_shared<std::function<void()>>();
   *next = [&, next] {
     const int number = begun++;
-    (*journal)->write({{"n/" + std::to_string(number), std::to_string(number)}, {"last", std::to_string(number)}}, [&, number, next] {
-      if (::write(pipe, &number, sizeof number) != sizeof number) ::_exit(2);
-      (*next)();
-    });
+    (*journal)->write(
+        {{"n/" + std::to_string(number), std::to_string(number)}, {"last", std::to_string(number)}},
+        [&, number, next] {
+          if (::write(pipe, &number, sizeof number) != sizeof number) ::_exit(2);
+          (*next)();
+        });
   };
   loop.post([&] {
     for (int i = 0; i < 8; ++i) (*next)();
@@ -220,7 +235,8 @@ TEST_F(SqliteJournalTest, LosesNothingThatWasAcknowledgedToKillMinusNine) {
     fs::remove_all(folder_);
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    loop_.reset();  // its thread: the child of a process with several may not start any, says the thread sanitizer
+    loop_.reset();  // its thread: the child of a process with several may not start any, says the
+                    // thread sanitizer
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) ::_exit(record_for_ever(folder_, ends[1]));
@@ -228,7 +244,8 @@ TEST_F(SqliteJournalTest, LosesNothingThatWasAcknowledgedToKillMinusNine) {
     ::close(ends[1]);
     int acknowledged = -1, number = 0;
     const auto until = steady_now() + std::chrono::milliseconds(20 + 37 * round);
-    while (steady_now() < until && ::read(ends[0], &number, sizeof number) == sizeof number) acknowledged = number;
+    while (steady_now() < until && ::read(ends[0], &number, sizeof number) == sizeof number)
+      acknowledged = number;
     ::kill(child, SIGKILL);
     while (::read(ends[0], &number, sizeof number) == sizeof number) acknowledged = number;
     ::close(ends[0]);
@@ -239,7 +256,8 @@ TEST_F(SqliteJournalTest, LosesNothingThatWasAcknowledgedToKillMinusNine) {
     const Entries entries = contents();
     const int last = std::stoi(entries.at("last"));
     EXPECT_GE(last, acknowledged);
-    for (int i = 0; i <= last; ++i) EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i << " of " << last;
+    for (int i = 0; i <= last; ++i)
+      EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i << " of " << last;
     EXPECT_EQ(entries.size(), static_cast<std::size_t>(last) + 2);
     most = std::max(most, acknowledged);
   }
@@ -251,7 +269,8 @@ TEST_F(SqliteJournalTest, DropsATornTailAndNothingElse) {
   fs::create_directories(copy);
   {
     auto journal = open();
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(write(*journal, {{"n/" + std::to_string(i), std::string(100, 'x')}}));
+    for (int i = 0; i < 10; ++i)
+      ASSERT_TRUE(write(*journal, {{"n/" + std::to_string(i), std::string(100, 'x')}}));
     // As after a power cut: the log is there up to some byte.
     fs::copy_file(file(), copy / "journal.db");
     fs::copy_file(folder_ / "journal.db-wal", copy / "journal.db-wal");
@@ -263,7 +282,8 @@ TEST_F(SqliteJournalTest, DropsATornTailAndNothingElse) {
   const Entries entries = contents();
   EXPECT_GE(entries.size(), 8u);
   EXPECT_LT(entries.size(), 10u);
-  for (std::size_t i = 0; i < entries.size(); ++i) EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i;
 }
 
 TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
@@ -271,7 +291,8 @@ TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
   const std::string copy = elsewhere.file("log");
   {
     auto journal = open();
-    for (int i = 0; i < 50; ++i) ASSERT_TRUE(write(*journal, {{"key-" + std::to_string(i), std::string(300, 'v')}}));
+    for (int i = 0; i < 50; ++i)
+      ASSERT_TRUE(write(*journal, {{"key-" + std::to_string(i), std::string(300, 'v')}}));
     fs::copy_file(log(), copy);  // closing puts all into the database and removes it
     fs::copy_file(file(), elsewhere.file("database"));
   }
@@ -292,8 +313,10 @@ TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
     bytes[at] ^= 0x10;
     const Status status = open_with(bytes);
     EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument) << at;
-    EXPECT_NE(status.message().find("of its log is damaged"), std::string::npos) << status.to_string();
-    EXPECT_NE(status.message().find("put a copy in its place"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("of its log is damaged"), std::string::npos)
+        << status.to_string();
+    EXPECT_NE(status.message().find("put a copy in its place"), std::string::npos)
+        << status.to_string();
   }
   // The last transaction alone may be torn: nobody had been told of it.
   std::string torn = whole;
@@ -304,17 +327,20 @@ TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
 
 TEST_F(SqliteJournalTest, WaitsForRoomOnAFullDisk) {
   fs::create_directories(folder_);
-  if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "needs the right to mount a tmpfs";
+  if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "needs the right to mount a tmpfs";
   {
     auto journal = open();
     ASSERT_TRUE(write(*journal, {{"first", "1"}}));
-    std::ofstream(folder_ / "ballast") << std::string(2 << 20, 'x');  // as much as there is room for
+    std::ofstream(folder_ / "ballast")
+        << std::string(2 << 20, 'x');  // as much as there is room for
     EXPECT_TRUE(journal->trouble().ok());
     auto recorded = std::make_shared<Event>(*loop_);
     journal->write({{"large", std::string(200 << 10, 'y')}}, [recorded] { recorded->set(); });
     for (int i = 0; i < 500 && journal->trouble().ok(); ++i) ::usleep(10'000);
     EXPECT_EQ(journal->trouble().code(), ErrorCode::kResourceExhausted);
-    EXPECT_NE(journal->trouble().message().find("disk is full"), std::string::npos) << journal->trouble().message();
+    EXPECT_NE(journal->trouble().message().find("disk is full"), std::string::npos)
+        << journal->trouble().message();
     EXPECT_NE(journal->trouble().message().find(file().string()), std::string::npos);
     EXPECT_FALSE(recorded->is_set());
     fs::remove(folder_ / "ballast");

@@ -1,8 +1,8 @@
 // 100,000 shared actors on one machine, and what they leave behind.
-#include <algorithm>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <chrono>
 #include <filesystem>
@@ -33,7 +33,10 @@ double private_kib(pid_t pid) {
 std::size_t descriptors(pid_t pid) {
   std::size_t count = 0;
   std::error_code error;
-  for (auto entry = std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error); !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) ++count;
+  for (auto entry =
+           std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    ++count;
   return count;
 }
 
@@ -74,14 +77,17 @@ class ManyTest : public testing::Test {
   pid_t node_ = 0;
 };
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 TEST_F(ManyTest, AHundredThousandTakeAFewKiBEach) {
   constexpr std::size_t kSize = 100'000;
   auto first = make(10);  // what the first ones cost is not theirs
   ASSERT_EQ(first.size(), 10u);
   const pid_t worker = first[0].pid();
-  const double worker_before = private_kib(worker), node_before = private_kib(node_), own_before = private_kib(::getpid());
+  const double worker_before = private_kib(worker), node_before = private_kib(node_),
+               own_before = private_kib(::getpid());
 
   auto start = Clock::now();
   auto group = rt_->spawn_group<Cell>(kSize, {.isolation = Isolation::kShared}, 1);
@@ -101,7 +107,8 @@ TEST_F(ManyTest, AHundredThousandTakeAFewKiBEach) {
   start = Clock::now();
   ASSERT_TRUE(rt_->kill(*group, 120s).ok());
   const double dropped = seconds_since(start);
-  std::cout << "created in " << created << " s, called in " << called << " s, killed in " << dropped << " s; KiB each: worker " << worker_kib << ", node and head " << node_kib
+  std::cout << "created in " << created << " s, called in " << called << " s, killed in " << dropped
+            << " s; KiB each: worker " << worker_kib << ", node and head " << node_kib
             << ", driver " << own_kib << "\n";
   EXPECT_LT(created, 100);
   EXPECT_LT(called, 60);
@@ -122,21 +129,30 @@ TEST_F(ManyTest, CyclesOfCreatingAndKillingLeaveNothing) {
     double worker, node, own;
     std::size_t worker_fds, node_fds, own_fds;
   };
-  // The head remembers the dead for some seconds: it is looked at when it has forgotten most of them.
+  // The head remembers the dead for some seconds: it is looked at when it has forgotten most of
+  // them.
   auto use_after_cycles = [&] {
     for (int i = 0; i < 7; ++i) cycle();
     std::this_thread::sleep_for(6s);
-    return Use{private_kib(worker), private_kib(node_), private_kib(::getpid()), descriptors(worker), descriptors(node_), descriptors(::getpid())};
+    return Use{private_kib(worker), private_kib(node_), private_kib(::getpid()),
+               descriptors(worker), descriptors(node_), descriptors(::getpid())};
   };
-  // Each time 70,000 actors: a leak of a hundred bytes each would show every time, an allocator that keeps more once does not.
+  // Each time 70,000 actors: a leak of a hundred bytes each would show every time, an allocator
+  // that keeps more once does not.
   Use before = use_after_cycles();
   Use least_growth{1e9, 1e9, 1e9, 1000, 1000, 1000};
   for (int round = 0; round < 3; ++round) {
     const Use now = use_after_cycles();
-    std::cout << "private memory in KiB: worker " << now.worker << ", node " << now.node << ", driver " << now.own << "\n";
-    least_growth = {std::min(least_growth.worker, now.worker - before.worker), std::min(least_growth.node, now.node - before.node),
-                    std::min(least_growth.own, now.own - before.own),          std::min(least_growth.worker_fds, now.worker_fds - std::min(now.worker_fds, before.worker_fds)),
-                    std::min(least_growth.node_fds, now.node_fds - std::min(now.node_fds, before.node_fds)), std::min(least_growth.own_fds, now.own_fds - std::min(now.own_fds, before.own_fds))};
+    std::cout << "private memory in KiB: worker " << now.worker << ", node " << now.node
+              << ", driver " << now.own << "\n";
+    least_growth = {
+        std::min(least_growth.worker, now.worker - before.worker),
+        std::min(least_growth.node, now.node - before.node),
+        std::min(least_growth.own, now.own - before.own),
+        std::min(least_growth.worker_fds,
+                 now.worker_fds - std::min(now.worker_fds, before.worker_fds)),
+        std::min(least_growth.node_fds, now.node_fds - std::min(now.node_fds, before.node_fds)),
+        std::min(least_growth.own_fds, now.own_fds - std::min(now.own_fds, before.own_fds))};
     before = now;
   }
   EXPECT_LT(least_growth.worker, 7'000);
@@ -154,8 +170,10 @@ TEST_F(ManyTest, AHundredThousandThatDieTogetherAreReportedTogether) {
   const auto start = Clock::now();
   ASSERT_EQ(::kill(group[0].pid(), SIGKILL), 0);
   auto results = group.call(&Cell::add, 1);
-  for (std::size_t rank = 0; rank < kSize; ++rank) ASSERT_EQ(rt_->get(results[rank], 120s).status().code(), ErrorCode::kActorDied) << rank;
-  std::cout << "the last of " << kSize << " callers heard of the death after " << seconds_since(start) << " s\n";
+  for (std::size_t rank = 0; rank < kSize; ++rank)
+    ASSERT_EQ(rt_->get(results[rank], 120s).status().code(), ErrorCode::kActorDied) << rank;
+  std::cout << "the last of " << kSize << " callers heard of the death after "
+            << seconds_since(start) << " s\n";
   EXPECT_LT(seconds_since(start), 100);
   auto next = make(10);
   EXPECT_EQ(next.size(), 10u);

@@ -18,7 +18,8 @@ class ActivityTableTest : public testing::Test {
     auto page = ActivityPage::create();
     EXPECT_TRUE(page.ok()) << page.status().to_string();
     pages_[connection] = *page;
-    const Status status = table_.adopt({connection, static_cast<std::int32_t>(connection), "worker"}, *(*page)->duplicate());
+    const Status status = table_.adopt(
+        {connection, static_cast<std::int32_t>(connection), "worker"}, *(*page)->duplicate());
     EXPECT_TRUE(status.ok()) << status.to_string();
     return **page;
   }
@@ -44,7 +45,8 @@ class ActivityTableTest : public testing::Test {
 };
 
 TEST_F(ActivityTableTest, NoCounterGoesBackWhenProcessesEnd) {
-  // Twice as many classes as are told apart, one a process; those end first that came last, or in the middle.
+  // Twice as many classes as are told apart, one a process; those end first that came last, or in
+  // the middle.
   constexpr int kProcesses = 2 * static_cast<int>(ActivityTable::kClassesMax);
   std::map<std::string, std::uint64_t> before;
   std::uint64_t total = 0;
@@ -83,7 +85,8 @@ TEST_F(ActivityTableTest, RecordsAreToldWithinBounds) {
   constexpr std::size_t kEvent = sizeof(activity::TraceEvent), kAll = activity::kEventsMax;
   constexpr std::size_t kRing = kAll * kEvent;
   table_.record_until(activity_now() + 60'000'000'000);
-  for (std::uint64_t connection = 1; connection <= 40; ++connection) record(begin(connection), kAll);
+  for (std::uint64_t connection = 1; connection <= 40; ++connection)
+    record(begin(connection), kAll);
   for (std::uint64_t connection = 1; connection <= 20; ++connection) table_.retire(connection);
   std::size_t events = 0, lost = 0;
   std::map<std::int32_t, std::size_t> of_process;
@@ -103,13 +106,15 @@ TEST_F(ActivityTableTest, RecordsAreToldWithinBounds) {
   EXPECT_GT(chunks, 2);
   EXPECT_EQ(events + lost, 40 * kAll) << "nothing vanishes without a word";
   EXPECT_EQ(of_process.size(), 40u);
-  for (std::int32_t living = 21; living <= 40; ++living) EXPECT_EQ(of_process[living], kAll) << living;
+  for (std::int32_t living = 21; living <= 40; ++living)
+    EXPECT_EQ(of_process[living], kAll) << living;
   EXPECT_GE(events, 20 * kAll + (16u << 20) / kEvent - kAll);
   EXPECT_LE(events, 20 * kAll + (16u << 20) / kEvent) << "what has ended is kept within bounds";
 
   // With room for one only, it is another one each time.
   of_process.clear();
-  for (std::uint64_t connection = 21; connection <= 40; ++connection) record(*pages_[connection], 3);
+  for (std::uint64_t connection = 21; connection <= 40; ++connection)
+    record(*pages_[connection], 3);
   for (int i = 0; i < 20; ++i) {
     record(*pages_[21], 3);
     for (const TraceOfProcess& trace : table_.take_traces(1)) of_process[trace.pid] += 1;

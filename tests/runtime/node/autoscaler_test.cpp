@@ -28,17 +28,26 @@ class AutoscalerCluster : public ClusterTest {
     return file;
   }
   /// The head's node has one CPU; nodes of type w have one too, and a memory that no test asks for.
-  std::string start_scaled(const std::string& type, const std::string& more = "", int max_nodes = 4, std::vector<std::string> options = {}) {
-    const std::string file = write("nodes.yaml", "max_nodes: " + std::to_string(max_nodes) +
-                                                     "\nidle_timeout: 1s\nstart_timeout: 15s\ninterval: 100ms\ncooldown: {up: 0s, down: 200ms}\nretry: {first: 200ms, max: 1s}\n" + more +
-                                                     "\nnode_types:\n  w: {resources: {CPU: 1, memory: 1MiB}, max_nodes: 5" + type + "}\n");
+  std::string start_scaled(const std::string& type, const std::string& more = "", int max_nodes = 4,
+                           std::vector<std::string> options = {}) {
+    const std::string file =
+        write("nodes.yaml",
+              "max_nodes: " + std::to_string(max_nodes) +
+                  "\nidle_timeout: 1s\nstart_timeout: 15s\ninterval: 100ms\ncooldown: {up: 0s, "
+                  "down: 200ms}\nretry: {first: 200ms, max: 1s}\n" +
+                  more + "\nnode_types:\n  w: {resources: {CPU: 1, memory: 1MiB}, max_nodes: 5" +
+                  type + "}\n");
     options.insert(options.end(), {"--num-cpus", "1", "--autoscaler", file});
     return head_ = start_head(options);
   }
-  /// A command that starts nodes here, and writes down what it is asked for. `first`: what it does before that.
+  /// A command that starts nodes here, and writes down what it is asked for. `first`: what it does
+  /// before that.
   std::string provider(const std::string& first, const std::string& timeout = "10s") {
     const std::string folder = files_.path().string();
-    const std::string script = write("provider.sh", "#!/bin/sh\ncd '" + folder + "'\necho \"$1 $STARLING_NODE_ID $STARLING_CAPACITY\" >> asked\n" + first + R"(
+    const std::string script =
+        write("provider.sh", "#!/bin/sh\ncd '" + folder +
+                                 "'\necho \"$1 $STARLING_NODE_ID $STARLING_CAPACITY\" >> asked\n" +
+                                 first + R"(
 case $1 in
 add)
   [ -e "node-$STARLING_NODE_ID" ] && exit 0
@@ -76,13 +85,18 @@ esac
     CommandResult result = starling({"autoscaler", "status", "--json", "--address", head_});
     return result.code == 0 ? Json::parse(result.out) : Json::object();
   }
-  Json nodes() { return Json::parse(starling({"list", "nodes", "--json", "--address", head_}).out); }
+  Json nodes() {
+    return Json::parse(starling({"list", "nodes", "--json", "--address", head_}).out);
+  }
   bool wait_for_nodes(std::size_t count) {
     return wait_until([&] { return nodes().size() == count; }, kPatience);
   }
   /// Waits until a part of the status has this text.
   ::testing::AssertionResult says(const char* part, const std::string& text) {
-    if (wait_until([&] { return status().value(part, Json()).dump().find(text) != std::string::npos; }, kPatience)) return ::testing::AssertionSuccess();
+    if (wait_until(
+            [&] { return status().value(part, Json()).dump().find(text) != std::string::npos; },
+            kPatience))
+      return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << status().dump(2);
   }
   std::unique_ptr<TestDriver> driver() {
@@ -108,7 +122,8 @@ esac
   void TearDown() override {
     ClusterTest::TearDown();
     for (const auto& entry : std::filesystem::directory_iterator(files_.path())) {
-      EXPECT_FALSE(entry.path().filename().string().starts_with("node-")) << entry.path() << " was not removed when the cluster stopped";
+      EXPECT_FALSE(entry.path().filename().string().starts_with("node-"))
+          << entry.path() << " was not removed when the cluster stopped";
     }
   }
 
@@ -140,25 +155,32 @@ TEST_F(AutoscalerCluster, GrowsForAGroupAsAWhole) {
   group.strategy = GroupStrategy::kStrictSpread;
   group.bundles.assign(4, {{"CPU", 1}});
   const Deadline deadline = deadline_after(kPatience);
-  auto placed = wait_for<GroupState>(program->loop(), deadline, [&](auto done) { program->client().create_placement_group(group, deadline, done); });
+  auto placed = wait_for<GroupState>(program->loop(), deadline, [&](auto done) {
+    program->client().create_placement_group(group, deadline, done);
+  });
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   EXPECT_EQ(nodes().size(), 4u);
   // A fifth has no place: nothing is added for a part of what is wanted, and the status says why.
   GroupSpec more = group;
   more.group = GroupId::random();
   const Deadline short_deadline = deadline_after(seconds(2));
-  auto refused = wait_for<GroupState>(program->loop(), short_deadline, [&](auto done) { program->client().create_placement_group(more, short_deadline, done); });
+  auto refused = wait_for<GroupState>(program->loop(), short_deadline, [&](auto done) {
+    program->client().create_placement_group(more, short_deadline, done);
+  });
   EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
   auto again = std::thread([&] {
     const Deadline until = deadline_after(seconds(3));
     more.group = GroupId::random();
-    (void)wait_for<GroupState>(program->loop(), until, [&](auto done) { program->client().create_placement_group(more, until, done); });
+    (void)wait_for<GroupState>(program->loop(), until, [&](auto done) {
+      program->client().create_placement_group(more, until, done);
+    });
   });
   EXPECT_TRUE(says("demand", "max_nodes, 4, is reached"));
   again.join();
   EXPECT_EQ(nodes().size(), 4u);
   EXPECT_TRUE(wait_done(program->loop(), deadline_after(seconds(5)), [&](auto done) {
-                program->client().remove_placement_group(group.group, deadline_after(seconds(5)), done);
+                program->client().remove_placement_group(group.group, deadline_after(seconds(5)),
+                                                         done);
               }).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
 }
@@ -173,7 +195,8 @@ TEST_F(AutoscalerCluster, SaysWhatNoNodeTypeHas) {
   auto waiting = std::thread([&] { EXPECT_FALSE(program->create(spec, seconds(4)).ok()); });
   EXPECT_TRUE(says("demand", "no node type has CPU 7; the nearest, 'w', lacks CPU 7 (has 1)"));
   CommandResult text = starling({"autoscaler", "status", "--address", head_});
-  EXPECT_NE(text.out.find("1 have no place: no node type has CPU 7"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("1 have no place: no node type has CPU 7"), std::string::npos)
+      << text.out;
   waiting.join();
   EXPECT_EQ(nodes().size(), 1u);
 }
@@ -185,10 +208,15 @@ TEST_F(AutoscalerCluster, AKilledNodeIsReplaced) {
   const Json& victim = before[before[0]["is_head"] == true ? 1 : 0];
   const std::string id = victim["labels"]["starling.io/autoscaler-id"];
   ::kill(victim["pid"].get<int>(), SIGKILL);
-  EXPECT_TRUE(wait_until([&] {
-    const Json now = nodes();
-    return now.size() == 3 && std::none_of(now.begin(), now.end(), [&](const Json& node) { return node["id"] == victim["id"]; });
-  }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(wait_until(
+      [&] {
+        const Json now = nodes();
+        return now.size() == 3 && std::none_of(now.begin(), now.end(), [&](const Json& node) {
+                 return node["id"] == victim["id"];
+               });
+      },
+      kPatience))
+      << status().dump(2);
   EXPECT_TRUE(says("failures", id));
 }
 
@@ -204,14 +232,19 @@ TEST_F(AutoscalerCluster, WhatADrainedNodeHasGetsAnotherNodeFirst) {
   auto actor = program->create(spec, kPatience);
   ASSERT_TRUE(actor.ok()) << actor.status().message();
   const NodeId drained = actor->node;
-  CommandResult told = starling({"drain", drained.hex(), "--deadline", "8s", "--reason", "preemption", "--address", head_});
+  CommandResult told = starling(
+      {"drain", drained.hex(), "--deadline", "8s", "--reason", "preemption", "--address", head_});
   ASSERT_EQ(told.code, 0) << told.err;
-  EXPECT_TRUE(wait_until([&] {
-    auto state = program->state(spec.actor);
-    return state.ok() && state->phase == ActorPhase::kAlive && state->node != drained;
-  }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(wait_until(
+      [&] {
+        auto state = program->state(spec.actor);
+        return state.ok() && state->phase == ActorPhase::kAlive && state->node != drained;
+      },
+      kPatience))
+      << status().dump(2);
   EXPECT_TRUE(says("failures", "drained: preemption"));
-  EXPECT_TRUE(wait_for_nodes(2));  // the head's and the new one, which was kept though idle until the actor came
+  EXPECT_TRUE(wait_for_nodes(
+      2));  // the head's and the new one, which was kept though idle until the actor came
 }
 
 TEST_F(AutoscalerCluster, OthersNodesCountAndStay) {
@@ -230,7 +263,8 @@ TEST_F(AutoscalerCluster, OthersNodesCountAndStay) {
 }
 
 TEST_F(AutoscalerCluster, AFailingCommandIsReportedAndBackedOff) {
-  start_scaled("", provider("[ $1 = add ] && { echo 'quota of 0 instances exceeded' >&2; exit 3; }"));
+  start_scaled("",
+               provider("[ $1 = add ] && { echo 'quota of 0 instances exceeded' >&2; exit 3; }"));
   auto program = driver();
   ASSERT_EQ(create(*program, 1).size(), 1u);
   auto waiting = std::thread([&] {
@@ -246,7 +280,8 @@ TEST_F(AutoscalerCluster, AFailingCommandIsReportedAndBackedOff) {
   EXPECT_EQ(nodes().size(), 1u);
   EXPECT_GT(asked("add").size(), 1u);   // again and again, each time another node
   EXPECT_LE(asked("add").size(), 10u);  // with pauses: 0.2, 0.4, 0.8, 1, 1 s...
-  for (const auto& [id, times] : asked("add")) EXPECT_EQ(asked("remove")[id], 1) << id;  // whatever it had made of it
+  for (const auto& [id, times] : asked("add"))
+    EXPECT_EQ(asked("remove")[id], 1) << id;  // whatever it had made of it
 }
 
 TEST_F(AutoscalerCluster, TheCommandIsToldWhatToStart) {
@@ -279,7 +314,9 @@ TEST_F(AutoscalerCluster, AHangingCommandIsEnded) {
 }
 
 TEST_F(AutoscalerCluster, NodesOnDemandStandInForSpot) {
-  start_scaled(", spot: {share: 1, fallback: 10m}", provider("[ \"$1 $STARLING_CAPACITY\" = 'add spot' ] && { echo 'no spot capacity' >&2; exit 75; }"));
+  start_scaled(", spot: {share: 1, fallback: 10m}",
+               provider("[ \"$1 $STARLING_CAPACITY\" = 'add spot' ] && { echo 'no spot capacity' "
+                        ">&2; exit 75; }"));
   auto program = driver();
   EXPECT_EQ(create(*program, 3).size(), 3u);
   for (const Json& node : nodes()) {
@@ -312,7 +349,8 @@ TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNon
   EXPECT_EQ(nodes().size(), 3u);
   for (const ActorAddress& actor : actors) EXPECT_TRUE(program->kill(actor.actor).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
-  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience))
+      << status().dump(2);
 }
 
 TEST_F(AutoscalerCluster, KillingBothLosesNoLocalNodeEither) {
@@ -333,13 +371,17 @@ TEST_F(AutoscalerCluster, AHeadThatGoesOnWithItsJournalKnowsItsNodes) {
   ASSERT_EQ(create(*program, 3).size(), 3u);
   ASSERT_EQ(asked("add").size(), 2u);
   program.reset();
-  ::kill(session_of(head_).pid, SIGKILL);  // the node beside the head, and with it head and autoscaler
-  running_sessions();                      // cleans up
-  CommandResult started = starling({"start", "--head", "--port", port, "--num-cpus", "1", "--journal", journal, "--autoscaler", (files_.path() / "nodes.yaml").string()});
+  ::kill(session_of(head_).pid,
+         SIGKILL);     // the node beside the head, and with it head and autoscaler
+  running_sessions();  // cleans up
+  CommandResult started =
+      starling({"start", "--head", "--port", port, "--num-cpus", "1", "--journal", journal,
+                "--autoscaler", (files_.path() / "nodes.yaml").string()});
   ASSERT_EQ(started.code, 0) << started.err;
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);  // known, idle, removed
   EXPECT_EQ(asked("add").size(), 2u);
-  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience))
+      << status().dump(2);
 }
 
 TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
@@ -347,7 +389,9 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
   auto program = driver();
   ASSERT_EQ(create(*program, 2).size(), 2u);
   std::ofstream(files_.path() / "hang") << "";
-  auto waiting = std::thread([&] { create(*program, 0), (void)program->create("Echo", {{"CPU", 1}}); });
+  auto waiting = std::thread([&] {
+    create(*program, 0), (void)program->create("Echo", {{"CPU", 1}});
+  });
   ASSERT_TRUE(wait_until([&] { return asked("add").size() == 2; }, kPatience));
   CommandResult stopped = starling({"stop", "--address", head_});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
@@ -357,7 +401,10 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
 }
 
 TEST_F(AutoscalerCluster, AStopNamesTheMachinesThatItCouldNotRemove) {
-  start_scaled("", "stop_timeout: 2s\n" + provider("[ $1 = remove ] && [ -e refuse ] && { echo 'API rate exceeded' >&2; exit 7; }"));
+  start_scaled(
+      "", "stop_timeout: 2s\n" +
+              provider(
+                  "[ $1 = remove ] && [ -e refuse ] && { echo 'API rate exceeded' >&2; exit 7; }"));
   auto program = driver();
   ASSERT_EQ(create(*program, 2).size(), 2u);
   ASSERT_EQ(asked("add").size(), 1u);
@@ -367,15 +414,20 @@ TEST_F(AutoscalerCluster, AStopNamesTheMachinesThatItCouldNotRemove) {
   const CommandResult stopped = starling({"stop", "--address", head_});
   EXPECT_EQ(stopped.code, 1) << "something is left that costs";
   EXPECT_NE(stopped.out.find("stopped cluster"), std::string::npos) << stopped.out;
-  for (const std::string& part : std::vector<std::string>{"could not remove 1 machine within stop_timeout, 2 s", id, "remove " + id + ": the provider's command exited with code 7; it said: API rate exceeded",
-                                  "by hand: STARLING_NODE_ID=" + id + " STARLING_CLUSTER=", "provider.sh' 'remove'", "autoscaler.log"}) {
+  for (const std::string& part : std::vector<std::string>{
+           "could not remove 1 machine within stop_timeout, 2 s", id,
+           "remove " + id +
+               ": the provider's command exited with code 7; it said: API rate exceeded",
+           "by hand: STARLING_NODE_ID=" + id + " STARLING_CLUSTER=", "provider.sh' 'remove'",
+           "autoscaler.log"}) {
     EXPECT_NE(stopped.err.find(part), std::string::npos) << part << " is not in:\n" << stopped.err;
   }
   EXPECT_FALSE(asked("remove").empty());
   // As it says.
   std::filesystem::remove(files_.path() / "refuse");
   const std::size_t at = stopped.err.find("STARLING_NODE_ID=");
-  const CommandResult by_hand = run_command({"sh", "-c", stopped.err.substr(at, stopped.err.find('\n', at) - at)});
+  const CommandResult by_hand =
+      run_command({"sh", "-c", stopped.err.substr(at, stopped.err.find('\n', at) - at)});
   EXPECT_EQ(by_hand.code, 0) << by_hand.err;
   EXPECT_FALSE(std::filesystem::exists(files_.path() / ("node-" + id)));
 }
@@ -388,73 +440,97 @@ TEST_F(AutoscalerCluster, AnAutoscalerThatDiesWhileItRemovesIsNotTakenForDone) {
   program.reset();
   std::ofstream(files_.path() / "hang") << "";
   BackgroundCommand stop({AutoscalerCluster::program(), "stop", "--address", head_});
-  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
+  ASSERT_TRUE(
+      wait_until([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
   ::kill(child("autoscaler"), SIGKILL);
   const CommandResult stopped = stop.finish();
   EXPECT_EQ(stopped.code, 1);
-  EXPECT_NE(stopped.err.find("has not said whether all of its machines are removed"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find("has not said whether all of its machines are removed"),
+            std::string::npos)
+      << stopped.err;
   std::filesystem::remove(files_.path() / "hang");
-  std::filesystem::remove(files_.path() / ("node-" + id));  // its process has ended with the cluster
+  std::filesystem::remove(files_.path() /
+                          ("node-" + id));  // its process has ended with the cluster
 }
 
 TEST_F(AutoscalerCluster, ACommandThatCannotBeRunIsRefusedByName) {
   const auto config = [&](const std::string& command) {
-    return write("check.yaml", "max_nodes: 4\nprovider: {type: command, command: [" + command + "]}\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
+    return write("check.yaml", "max_nodes: 4\nprovider: {type: command, command: [" + command +
+                                   "]}\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
   };
-  const std::string plain = write("plain.sh", "#!/bin/sh\n"), script = write("nodes.sh", "#!/bin/sh\n"), foreign = write("foreign.sh", "#!/no/such/shell -e\n"), windows = write("windows.sh", "#!/bin/sh\r\n");
+  const std::string plain = write("plain.sh", "#!/bin/sh\n"),
+                    script = write("nodes.sh", "#!/bin/sh\n"),
+                    foreign = write("foreign.sh", "#!/no/such/shell -e\n"),
+                    windows = write("windows.sh", "#!/bin/sh\r\n");
   ::chmod(plain.c_str(), 0600);
   const std::string folder = (files_.path() / "folder").string();
   std::filesystem::create_directory(folder);
-  const std::map<std::string, std::string> refused{{"./missing.sh", "missing.sh': it does not exist"},
-                                                   {"./plain.sh", "`chmod +x " + plain + "` allows that"},
-                                                   {"./folder", "it is no file"},
-                                                   {"./foreign.sh", "its first line names '/no/such/shell', which does not exist"},
-                                                   {"./windows.sh", "carriage return"},
-                                                   {"no-such-command", "'no-such-command' is in no folder of PATH (/"}};
+  const std::map<std::string, std::string> refused{
+      {"./missing.sh", "missing.sh': it does not exist"},
+      {"./plain.sh", "`chmod +x " + plain + "` allows that"},
+      {"./folder", "it is no file"},
+      {"./foreign.sh", "its first line names '/no/such/shell', which does not exist"},
+      {"./windows.sh", "carriage return"},
+      {"no-such-command", "'no-such-command' is in no folder of PATH (/"}};
   for (const auto& [command, text] : refused) {
     const std::string file = config(command);
-    for (const std::vector<std::string>& arguments : {std::vector<std::string>{"autoscaler", "check", file}, {"start", "--head", "--port", "0", "--autoscaler", file}}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"autoscaler", "check", file},
+          {"start", "--head", "--port", "0", "--autoscaler", file}}) {
       const CommandResult result = starling(arguments);
       EXPECT_EQ(result.code, 1) << command;
       EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
-      EXPECT_NE(result.err.find("check.yaml: provider.command: '"), std::string::npos) << result.err;
+      EXPECT_NE(result.err.find("check.yaml: provider.command: '"), std::string::npos)
+          << result.err;
     }
   }
-  for (const char* good : {"./nodes.sh, --zone, b", "sh"}) EXPECT_EQ(starling({"autoscaler", "check", config(good)}).code, 0) << good;
+  for (const char* good : {"./nodes.sh, --zone, b", "sh"})
+    EXPECT_EQ(starling({"autoscaler", "check", config(good)}).code, 0) << good;
   const support::ScopedVariable path("PATH", files_.path().c_str());
   EXPECT_EQ(starling({"autoscaler", "check", config("nodes.sh")}).code, 0);
   EXPECT_EQ(starling({"autoscaler", "check", config("plain.sh")}).code, 1);
 }
 
 TEST_F(AutoscalerCluster, OrphansOfTheProviderAreRemoved) {
-  std::ofstream(files_.path() / "node-w-lost") << "999999999\n";  // of an earlier cluster whose records are gone
+  std::ofstream(files_.path() / "node-w-lost")
+      << "999999999\n";  // of an earlier cluster whose records are gone
   start_scaled("", provider(""));
-  EXPECT_TRUE(wait_until([&] { return asked("remove").contains("w-lost"); }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(wait_until([&] { return asked("remove").contains("w-lost"); }, kPatience))
+      << status().dump(2);
 }
 
 TEST_F(AutoscalerCluster, AJobThatWaitsForWhatItTakesBringsANode) {
   start_scaled(", labels: {kind: jobs}");
-  const CommandResult result = starling({"submit", "--num-cpus", "1", "--label", "kind=jobs", "--address", head_, "--", "echo", "ran"});
+  const CommandResult result = starling({"submit", "--num-cpus", "1", "--label", "kind=jobs",
+                                         "--address", head_, "--", "echo", "ran"});
   EXPECT_EQ(result.out, "ran\n") << result.err;
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);  // it is retired when nothing uses it
 }
 
 TEST_F(AutoscalerCluster, MistakesAreRefusedByName) {
   const std::string file = write("bad.yaml", "max_nodes: 4\nmax_node: 3\n");
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"autoscaler", "check", file}, {"start", "--head", "--port", "0", "--autoscaler", file}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"autoscaler", "check", file},
+        {"start", "--head", "--port", "0", "--autoscaler", file}}) {
     CommandResult refused = starling(command);
     EXPECT_EQ(refused.code, 1);
-    EXPECT_NE(refused.err.find("bad.yaml:2: unknown key 'max_node'"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("bad.yaml:2: unknown key 'max_node'"), std::string::npos)
+        << refused.err;
   }
-  EXPECT_NE(starling({"start", "--head", "--port", "0", "--autoscaler", file + "x"}).err.find("bad.yamlx"), std::string::npos);
-  const std::string good = write("good.yaml", "max_nodes: 4\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
+  EXPECT_NE(starling({"start", "--head", "--port", "0", "--autoscaler", file + "x"})
+                .err.find("bad.yamlx"),
+            std::string::npos);
+  const std::string good =
+      write("good.yaml", "max_nodes: 4\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
   CommandResult checked = starling({"autoscaler", "check", good});
   EXPECT_EQ(checked.code, 0) << checked.err;
   head_ = start_head();
   CommandResult none = starling({"autoscaler", "status"});
   EXPECT_EQ(none.code, 1);
   EXPECT_NE(none.err.find("no autoscaler runs in this cluster"), std::string::npos) << none.err;
-  EXPECT_NE(starling({"start", "--address", head_, "--autoscaler", good}).err.find("--autoscaler goes with --head"), std::string::npos);
+  EXPECT_NE(starling({"start", "--address", head_, "--autoscaler", good})
+                .err.find("--autoscaler goes with --head"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ using std::chrono::milliseconds;
 
 /// Runs a shell script to its end on a loop of its own.
 struct ShellRun {
-  explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1), milliseconds grace = milliseconds(0)) : over(loop) {
+  explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
+                    milliseconds grace = milliseconds(0))
+      : over(loop) {
     spec.program = "sh";
     spec.argv = {"sh", "-c", std::move(script)};
     start();
@@ -28,7 +30,9 @@ struct ShellRun {
   void start() {
     loop.post([this] {
       ProcessHandlers handlers;
-      handlers.on_output = [this](bool is_stderr, std::string_view bytes) { (is_stderr ? err : out).append(bytes); };
+      handlers.on_output = [this](bool is_stderr, std::string_view bytes) {
+        (is_stderr ? err : out).append(bytes);
+      };
       handlers.on_exit = [this](DeathCause end) {
         cause = std::move(end);
         over.set();
@@ -81,10 +85,12 @@ TEST(ChildProcess, NamesTheSignal) {
 }
 
 TEST(ChildProcess, EndsWithTermThenKill) {
-  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 30 & wait", milliseconds(200), milliseconds(5000));
+  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 30 & wait", milliseconds(200),
+                  milliseconds(5000));
   EXPECT_EQ(gentle.out, "bye\n");
   EXPECT_EQ(gentle.cause.exit_code, 0);
-  ShellRun stubborn("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200), milliseconds(100));
+  ShellRun stubborn("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200),
+                    milliseconds(100));
   EXPECT_EQ(stubborn.cause.signal, SIGKILL);
 }
 
@@ -136,9 +142,12 @@ TEST(ChildProcess, SaysWhatCannotBeRun) {
 }
 
 TEST(ChildProcess, HasACleanStart) {
-  // Standard descriptors and the one ls opens, nothing inherited; SIGPIPE at its default; its own process group.
+  // Standard descriptors and the one ls opens, nothing inherited; SIGPIPE at its default; its own
+  // process group.
   ::signal(SIGPIPE, SIG_IGN);
-  ShellRun run("ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status; ps -o pgid= -p $$ | tr -d ' '; echo $$");
+  ShellRun run(
+      "ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status; ps -o pgid= -p $$ | tr -d ' '; "
+      "echo $$");
   std::istringstream lines(run.out);
   std::string fds, ignored, group, pid;
   std::getline(lines, fds);
@@ -146,7 +155,8 @@ TEST(ChildProcess, HasACleanStart) {
   std::getline(lines, group);
   std::getline(lines, pid);
   EXPECT_EQ(fds, "4");
-  // Only this signal's bit: what the C library keeps for itself (32, 33) may be ignored by whoever started the tests.
+  // Only this signal's bit: what the C library keeps for itself (32, 33) may be ignored by whoever
+  // started the tests.
   const auto mask = std::stoull(ignored.substr(ignored.find(':') + 1), nullptr, 16);
   EXPECT_EQ(mask >> (SIGPIPE - 1) & 1, 0u) << ignored;
   EXPECT_EQ(group, pid);

@@ -8,7 +8,9 @@ namespace {
 TEST(CliText, KeepsWhatATerminalWouldObeyFromIt) {
   EXPECT_EQ(shown("plain, \xc3\xa9\xe4\xb8\xad"), "plain, \xc3\xa9\xe4\xb8\xad");
   EXPECT_EQ(shown("\x1b[2Jgone\x7f\r"), "?[2Jgone??");
-  EXPECT_EQ(shown("\xc2\x9b" "31m\xc2\xa0"), "?31m\xc2\xa0");
+  EXPECT_EQ(shown("\xc2\x9b"
+                  "31m\xc2\xa0"),
+            "?31m\xc2\xa0");
   EXPECT_EQ(shown("two\n\tlines"), "two\n\tlines");
   EXPECT_EQ(shown("two\n\tlines", /*one_line=*/true), "two??lines");
   EXPECT_EQ(shown(std::string("\0", 1)), "?");

@@ -18,10 +18,12 @@ namespace runtime {
 namespace {
 
 /// Reads both pipes until their end, or until `enough` says so.
-void drain(int& out, int& err, CommandResult& result, const std::function<bool()>& enough, std::chrono::seconds patience) {
+void drain(int& out, int& err, CommandResult& result, const std::function<bool()>& enough,
+           std::chrono::seconds patience) {
   auto deadline = std::chrono::steady_clock::now() + patience;
   while ((out >= 0 || err >= 0) && !enough()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no end in sight; so far: " << result.out << result.err;
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline)
+        << "no end in sight; so far: " << result.out << result.err;
     pollfd fds[2] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
     if (::poll(fds, 2, 100) <= 0) continue;
     for (int i = 0; i < 2; ++i) {
@@ -76,13 +78,16 @@ BackgroundCommand::~BackgroundCommand() {
 }
 
 std::string BackgroundCommand::wait_for_output(const std::string& part) {
-  drain(out_, err_, result_, [&] { return result_.out.find(part) != std::string::npos; }, std::chrono::seconds(20));
+  drain(
+      out_, err_, result_, [&] { return result_.out.find(part) != std::string::npos; },
+      std::chrono::seconds(20));
   EXPECT_NE(result_.out.find(part), std::string::npos) << result_.out << result_.err;
   return result_.out;
 }
 
 CommandResult BackgroundCommand::finish() {
-  drain(out_, err_, result_, [] { return false; }, std::chrono::seconds(40));
+  drain(
+      out_, err_, result_, [] { return false; }, std::chrono::seconds(40));
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
@@ -94,7 +99,8 @@ CommandResult run_command(std::vector<std::string> argv) {
   auto begin = std::chrono::steady_clock::now();
   BackgroundCommand command(std::move(argv));
   CommandResult result = command.finish();
-  result.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  result.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begin);
   return result;
 }
 
@@ -103,9 +109,12 @@ bool process_runs(int pid) { return process_start_time(pid) != 0; }
 int child_of(int parent, const std::string& argument) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const int pid = std::atoi(entry.path().filename().c_str());
-    auto stat = pid > 0 ? read_file(entry.path() / "stat", 1 << 16) : Result<std::string>(not_found(""));
+    auto stat =
+        pid > 0 ? read_file(entry.path() / "stat", 1 << 16) : Result<std::string>(not_found(""));
     auto words = stat.ok() ? read_file(entry.path() / "cmdline", 1 << 16) : stat;
-    if (!words.ok() || words->find(std::string(1, '\0') + argument + std::string(1, '\0')) == std::string::npos) continue;
+    if (!words.ok() ||
+        words->find(std::string(1, '\0') + argument + std::string(1, '\0')) == std::string::npos)
+      continue;
     if (std::atoi(stat->c_str() + stat->rfind(')') + 4) == parent) return pid;
   }
   return 0;

@@ -44,7 +44,8 @@ CommandResult run_command(std::vector<std::string> argv);
 bool process_runs(int pid);
 /// The process that `parent` runs with this as its first argument; 0: none.
 int child_of(int parent, const std::string& argument);
-bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds patience = std::chrono::seconds(5));
+bool wait_until(const std::function<bool()>& condition,
+                std::chrono::milliseconds patience = std::chrono::seconds(5));
 /// Resident memory in KiB.
 long resident_kib(int pid);
 

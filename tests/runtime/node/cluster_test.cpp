@@ -54,7 +54,8 @@ TEST_F(Cluster, StartsQuicklyAndStaysSmall) {
 
 TEST_F(Cluster, ASecondNodeJoinsWithItsResources) {
   std::string head = start_head();
-  std::string node = start_node(head, {"--num-cpus", "7", "--resources", "{\"x\": 1.5}", "--label", "zone=b"});
+  std::string node =
+      start_node(head, {"--num-cpus", "7", "--resources", "{\"x\": 1.5}", "--label", "zone=b"});
   Json nodes = Json::parse(starling({"list", "nodes", "--json"}).out);
   ASSERT_EQ(nodes.size(), 2u);
   const Json& second = nodes[nodes[0]["is_head"] == true ? 1 : 0];
@@ -68,14 +69,17 @@ TEST_F(Cluster, ASecondNodeJoinsWithItsResources) {
   SessionInfo gone = session_of(node);
   EXPECT_EQ(starling({"stop", "--address", node}).code, 0);
   EXPECT_FALSE(process_runs(gone.pid));
-  EXPECT_TRUE(wait_until([&] { return Json::parse(starling({"status", "--json", "--address", head}).out)["nodes"].size() == 1; }));
+  EXPECT_TRUE(wait_until([&] {
+    return Json::parse(starling({"status", "--json", "--address", head}).out)["nodes"].size() == 1;
+  }));
 }
 
 TEST_F(Cluster, StopEndsAllNodesOfItsClusterOnly) {
   std::string first = start_head();
   std::string first_node = start_node(first);
   std::string second = start_head();
-  EXPECT_EQ(Json::parse(starling({"status", "--json"}).out)["nodes"][0]["address"], second);  // the last start
+  EXPECT_EQ(Json::parse(starling({"status", "--json"}).out)["nodes"][0]["address"],
+            second);  // the last start
   SessionInfo other = session_of(second);
   std::vector<int> pids{session_of(first).pid, session_of(first_node).pid};
   EXPECT_EQ(starling({"stop", "--address", first}).code, 0);
@@ -101,13 +105,15 @@ TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(second.code, 1);
   EXPECT_NE(second.err.find("error:"), std::string::npos);
   EXPECT_NE(second.err.find(port), std::string::npos) << second.err;
-  EXPECT_NE(second.err.find("pid " + std::to_string(session_of(head).pid)), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("pid " + std::to_string(session_of(head).pid)), std::string::npos)
+      << second.err;
   EXPECT_EQ(running_sessions().size(), 1u);
   EXPECT_EQ(starling({"status"}).code, 0);  // the first one is well
 }
 
 TEST_F(Cluster, AFileSizeLimitThatIsTooLowIsNamed) {
-  const CommandResult start = run_command({"/bin/sh", "-c", "ulimit -f 2 && exec \"$0\" start --head --port 0", program()});
+  const CommandResult start =
+      run_command({"/bin/sh", "-c", "ulimit -f 2 && exec \"$0\" start --head --port 0", program()});
   EXPECT_EQ(start.code, 1);
   EXPECT_NE(start.err.find("ulimit -f"), std::string::npos) << start.err;
 }
@@ -126,8 +132,11 @@ TEST_F(Cluster, AWrongTokenIsRefused) {
   std::string head = start_head();
   {
     support::ScopedVariable token("STARLING_TOKEN", "wrong");
-    for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
-             {"start", "--address", head}, {"status", "--address", head}, {"stop", "--address", head}, {"submit", "--address", head, "--", "true"}}) {
+    for (std::vector<std::string> command :
+         std::vector<std::vector<std::string>>{{"start", "--address", head},
+                                               {"status", "--address", head},
+                                               {"stop", "--address", head},
+                                               {"submit", "--address", head, "--", "true"}}) {
       CommandResult refused = starling(command);
       EXPECT_EQ(refused.code, 1) << command[0];
       EXPECT_NE(refused.err.find("token"), std::string::npos) << refused.err;
@@ -157,7 +166,10 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "-1"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "nan"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{x}"}).code, 1);
-  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "1", "--resources", "{\"CPU\": 5}"}).code, 1);
+  EXPECT_EQ(
+      starling({"start", "--head", "--port", "0", "--num-cpus", "1", "--resources", "{\"CPU\": 5}"})
+          .code,
+      1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--object-store-memory", "10"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--object-store-memory", "-5"}).code, 2);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--spill-limit", "9 apples"}).code, 2);
@@ -174,12 +186,15 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_NE(unknown.err.find("'stat'"), std::string::npos) << unknown.err;
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{\"x\": \"1\"}"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--label", "zone"}).code, 1);
-  const CommandResult twice = starling({"start", "--head", "--port", "0", "--label", "zone=a", "--label", "zone=b"});
+  const CommandResult twice =
+      starling({"start", "--head", "--port", "0", "--label", "zone=a", "--label", "zone=b"});
   EXPECT_EQ(twice.code, 1);
   EXPECT_NE(twice.err.find("--label zone is given twice"), std::string::npos) << twice.err;
-  const CommandResult foreign = starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"});
+  const CommandResult foreign =
+      starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"});
   EXPECT_EQ(foreign.code, 1);
-  EXPECT_NE(foreign.err.find("203.0.113.1: not an address of this machine"), std::string::npos) << foreign.err;
+  EXPECT_NE(foreign.err.find("203.0.113.1: not an address of this machine"), std::string::npos)
+      << foreign.err;
   for (const char* port : {"abc", "-1", "70000"}) {
     const CommandResult refused = starling({"start", "--head", "--port", port});
     EXPECT_EQ(refused.code, 2);
@@ -197,7 +212,8 @@ TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
       {{"satus"}, "error: no command 'satus'; did you mean 'status'"},
       {{"tran"}, "did you mean 'train'"},
-      {{"drain", "x", "--dedline", "1s"}, "unknown argument '--dedline'; did you mean '--deadline'?; see starling drain --help"},
+      {{"drain", "x", "--dedline", "1s"},
+       "unknown argument '--dedline'; did you mean '--deadline'?; see starling drain --help"},
       {{"drain", "x", "--dedline=1s"}, "did you mean '--deadline'?"},
       {{"status", "extra"}, "unknown argument 'extra'; see starling status --help"},
       {{"job", "lst"}, "no command 'lst'; did you mean 'list'?; see starling job --help"},
@@ -205,7 +221,8 @@ TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
       {{"autoscaler"}, "a command is missing: status, check; see starling autoscaler --help"},
       {{"autoscaler", "check"}, "file is required; see starling autoscaler check --help"},
       {{}, "a command is missing: start, stop, status"},
-      {{"start", "--address", "127.0.0.1:1", "--preemption-command", ""}, "--preemption-command: it is empty; leave the option out"},
+      {{"start", "--address", "127.0.0.1:1", "--preemption-command", ""},
+       "--preemption-command: it is empty; leave the option out"},
       {{"start", "--head", "--journal", ""}, "--journal: it is empty"},
       {{"start", "--head", "--autoscaler="}, "--autoscaler"},
   };
@@ -262,15 +279,20 @@ TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
     return list.code == 0 ? nlohmann::json::parse(list.out) : nlohmann::json::array();
   };
   // Each pause is twice the one before, up to the longest.
-  for (auto pause = HeadChildOptions{}.restart_delay_first; pause <= 2 * HeadChildOptions{}.restart_delay_max; pause *= 2) {
+  for (auto pause = HeadChildOptions{}.restart_delay_first;
+       pause <= 2 * HeadChildOptions{}.restart_delay_max; pause *= 2) {
     const int child = child_of(session_of(head).pid, "head");
     ASSERT_GT(child, 0);
     ::kill(child, SIGKILL);
-    ASSERT_TRUE(wait_until([&] { return child_of(session_of(head).pid, "head") > 0 && members().size() == 2; }, std::chrono::seconds(20)));
+    ASSERT_TRUE(wait_until(
+        [&] { return child_of(session_of(head).pid, "head") > 0 && members().size() == 2; },
+        std::chrono::seconds(20)));
   }
   EXPECT_TRUE(process_runs(node.pid));
   const auto now = members();
-  EXPECT_TRUE(std::any_of(now.begin(), now.end(), [&](const auto& one) { return one["id"] == node.node.hex(); })) << "the same member, not one that joined anew";
+  EXPECT_TRUE(std::any_of(now.begin(), now.end(), [&](const auto& one) {
+    return one["id"] == node.node.hex();
+  })) << "the same member, not one that joined anew";
 }
 
 TEST_F(Cluster, StopEndsANodeThatHangs) {

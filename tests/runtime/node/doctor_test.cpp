@@ -1,4 +1,5 @@
-// What the doctor says of machines that have something, each finding with its cure; and of a real cluster.
+// What the doctor says of machines that have something, each finding with its cure; and of a real
+// cluster.
 #include "runtime/node/doctor.h"
 
 #include <unistd.h>
@@ -6,8 +7,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <set>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/node/chrome_trace.h"
 #include "runtime/node/process_info.h"
@@ -35,7 +36,8 @@ MachineFacts healthy() {
 }
 
 const Finding& find(const std::vector<Finding>& findings, const std::string& check) {
-  auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.check == check; });
+  auto found = std::find_if(findings.begin(), findings.end(),
+                            [&](const Finding& finding) { return finding.check == check; });
   EXPECT_NE(found, findings.end()) << check;
   static const Finding none;
   return found == findings.end() ? none : *found;
@@ -57,20 +59,43 @@ TEST(Doctor, EachIllnessHasItsCure) {
   };
   const Case cases[] = {
       {"cores", State::kNote, "--cpus", [](MachineFacts& f) { f.cpus = 2; }},
-      {"memory", State::kWarning, "--object-store-memory", [](MachineFacts& f) { f.memory_available_bytes = 100 << 20; }},
-      {"shared memory", State::kWarning, "--shm-size", [](MachineFacts& f) { f.shm_bytes = 64 << 20; }},
+      {"memory", State::kWarning, "--object-store-memory",
+       [](MachineFacts& f) { f.memory_available_bytes = 100 << 20; }},
+      {"shared memory", State::kWarning, "--shm-size",
+       [](MachineFacts& f) { f.shm_bytes = 64 << 20; }},
       {"open files", State::kWarning, "ulimit -n", [](MachineFacts& f) { f.open_files = 20'000; }},
-      {"open files", State::kFailure, "limits.conf", [](MachineFacts& f) { f.open_files = f.open_files_hard = 1024; }},
+      {"open files", State::kFailure, "limits.conf",
+       [](MachineFacts& f) { f.open_files = f.open_files_hard = 1024; }},
       {"processes", State::kWarning, "ulimit -u", [](MachineFacts& f) { f.processes = 100; }},
-      {"session folder", State::kWarning, "--spill-dir", [](MachineFacts& f) { f.session_free_bytes = 0; }},
-      {"port", State::kWarning, "--port", [](MachineFacts& f) { f.port_user = "another program listens"; }},
+      {"session folder", State::kWarning, "--spill-dir",
+       [](MachineFacts& f) { f.session_free_bytes = 0; }},
+      {"port", State::kWarning, "--port",
+       [](MachineFacts& f) { f.port_user = "another program listens"; }},
       {"clock", State::kNote, "chrony", [](MachineFacts& f) { f.clock_synchronised = false; }},
       {"kernel", State::kFailure, "5.11", [](MachineFacts& f) { f.kernel = "4.19.0-amd64"; }},
       {"CUDA driver", State::kFailure, "--gpus all", [](MachineFacts& f) { f.gpus = 1; }},
-      {"CUDA driver", State::kFailure, "nvidia-smi", [](MachineFacts& f) { f.driver = "580.1"; f.cuda = 13'000; }},
-      {"CUDA driver", State::kWarning, "driver 580", [](MachineFacts& f) { f.gpus = 2; f.cuda = 12'040; f.driver = "550.54"; }},
-      {"NCCL", State::kNote, "libnccl2", [](MachineFacts& f) { f.gpus = 2; f.cuda = 13'000; f.driver = "580.95"; }},
-      {"locked memory", State::kWarning, "ulimit -l", [](MachineFacts& f) { f.gpus = 2; f.locked_bytes = 8 << 20; }},
+      {"CUDA driver", State::kFailure, "nvidia-smi",
+       [](MachineFacts& f) {
+         f.driver = "580.1";
+         f.cuda = 13'000;
+       }},
+      {"CUDA driver", State::kWarning, "driver 580",
+       [](MachineFacts& f) {
+         f.gpus = 2;
+         f.cuda = 12'040;
+         f.driver = "550.54";
+       }},
+      {"NCCL", State::kNote, "libnccl2",
+       [](MachineFacts& f) {
+         f.gpus = 2;
+         f.cuda = 13'000;
+         f.driver = "580.95";
+       }},
+      {"locked memory", State::kWarning, "ulimit -l",
+       [](MachineFacts& f) {
+         f.gpus = 2;
+         f.locked_bytes = 8 << 20;
+       }},
   };
   for (const Case& ill : cases) {
     MachineFacts facts = healthy();
@@ -89,7 +114,8 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
       if (std::string(from) != to) pairs.push_back({from, to, 1e9, 1e-4});
     }
   }
-  for (const Finding& finding : judge_pairs(pairs)) EXPECT_EQ(finding.state, State::kGood) << finding.what;
+  for (const Finding& finding : judge_pairs(pairs))
+    EXPECT_EQ(finding.state, State::kGood) << finding.what;
   pairs[1].bytes_per_s = 1e8;
   pairs[4].error = "connection refused";
   const auto findings = judge_pairs(pairs);
@@ -98,7 +124,8 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
   EXPECT_NE(findings[1].what.find("a:1 -> c:3"), std::string::npos) << findings[1].what;
   EXPECT_NE(findings[1].what.find("100 MB/s"), std::string::npos) << findings[1].what;
   EXPECT_EQ(findings[4].state, State::kFailure);
-  EXPECT_NE(findings[4].what.find("c:3 -> a:1: connection refused"), std::string::npos) << findings[4].what;
+  EXPECT_NE(findings[4].what.find("c:3 -> a:1: connection refused"), std::string::npos)
+      << findings[4].what;
   EXPECT_NE(findings[4].cure.find("--advertise"), std::string::npos);
   EXPECT_EQ(findings[0].state, State::kGood);
   pairs[0] = {.from = "a:1", .to = "b:2", .skipped = true};
@@ -106,7 +133,8 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
   EXPECT_EQ(late[0].state, State::kNote) << late[0].what;
   EXPECT_NE(late[0].what.find("not measured"), std::string::npos) << late[0].what;
   EXPECT_NE(late[0].cure.find("--bytes"), std::string::npos);
-  EXPECT_EQ(late[1].state, State::kWarning) << "the pair that was not measured counts as one of no speed";
+  EXPECT_EQ(late[1].state, State::kWarning)
+      << "the pair that was not measured counts as one of no speed";
 }
 
 TEST(Doctor, JudgesClocks) {
@@ -125,7 +153,8 @@ TEST(ProcessInfo, ReadsStatWhateverTheNameIs) {
   EXPECT_EQ(info.state, "sleeping");
   EXPECT_EQ(info.threads, 7u);
   EXPECT_DOUBLE_EQ(info.cpu_seconds, 300.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
-  for (const char* broken : {"", "12", "12 (a", "12 (a)", "12 (a) S", "12 (a) S 1 2 3"}) EXPECT_EQ(parse_process_stat(broken).state, "") << broken;
+  for (const char* broken : {"", "12", "12 (a", "12 (a)", "12 (a) S", "12 (a) S 1 2 3"})
+    EXPECT_EQ(parse_process_stat(broken).state, "") << broken;
   EXPECT_EQ(process_info(::getpid()).state, "running");
   EXPECT_EQ(process_info(-1).state, "");
 }
@@ -143,11 +172,15 @@ TEST(ChromeTrace, CorrectsClocksAndKeepsProcessesApart) {
     event.method = 1;
     return std::string(reinterpret_cast<const char*>(&event), sizeof event);
   };
-  // The second node's clock is a second behind; its process has the same number as one of the first's.
-  trace.add("aaaa", 0, 1'000'000'000, {12, "driver", {"?", "C.f"}, event_at(1'000'010'000, activity::EventKind::kCalled), 0});
-  trace.add("bbbb", 1'000'000'000, 1'000'000'000, {12, "C 1", {"?", "C.f"}, event_at(15'000, activity::EventKind::kRan), 3});
+  // The second node's clock is a second behind; its process has the same number as one of the
+  // first's.
+  trace.add("aaaa", 0, 1'000'000'000,
+            {12, "driver", {"?", "C.f"}, event_at(1'000'010'000, activity::EventKind::kCalled), 0});
+  trace.add("bbbb", 1'000'000'000, 1'000'000'000,
+            {12, "C 1", {"?", "C.f"}, event_at(15'000, activity::EventKind::kRan), 3});
   trace.add("bbbb", 1'000'000'000, 1'000'000'000, {12, "C 1", {"?"}, "short", 0});
-  trace.add("bbbb", 0, 1'000'000'000, {12, "C 1", {"?"}, event_at(5, activity::EventKind::kRan), 0});  // before it began
+  trace.add("bbbb", 0, 1'000'000'000,
+            {12, "C 1", {"?"}, event_at(5, activity::EventKind::kRan), 0});  // before it began
   EXPECT_TRUE(trace.end().ok());
   std::fclose(file);
   EXPECT_EQ(trace.calls(), 1u);
@@ -188,11 +221,16 @@ TEST_F(DoctorCluster, MeasuresEachPairOfNodes) {
     clocks += check.starts_with("clock of ") && state == "ok";
     if (check == "all-reduce") {
       reduced = true;
-      const bool there = std::filesystem::exists(std::filesystem::path(program()).parent_path() / "starling-rl");
+      const bool there =
+          std::filesystem::exists(std::filesystem::path(program()).parent_path() / "starling-rl");
       EXPECT_EQ(state, there ? "ok" : "note") << what;
-      EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB" : "starling-rl, which has Gloo and uses NCCL, is not beside"), std::string::npos) << what;
+      EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB"
+                                : "starling-rl, which has Gloo and uses NCCL, is not beside"),
+                std::string::npos)
+          << what;
       if (there) EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
-      if (there && what.starts_with("Gloo")) EXPECT_NE(what.find("; not by NCCL: "), std::string::npos) << what;
+      if (there && what.starts_with("Gloo"))
+        EXPECT_NE(what.find("; not by NCCL: "), std::string::npos) << what;
     }
   }
   EXPECT_EQ(connections, 6);
@@ -210,9 +248,12 @@ TEST_F(DoctorCluster, ANodeThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.out.find("failure"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(stuck), std::string::npos) << result.out;
-  // It was silent for longer than its lease, so it joins anew; what stops the cluster has to find it.
+  // It was silent for longer than its lease, so it joins anew; what stops the cluster has to find
+  // it.
   const auto is_back = [&] {
-    const auto nodes = nlohmann::json::parse(starling({"list", "nodes", "--state", "alive", "--json", "--address", head}).out, nullptr, false);
+    const auto nodes = nlohmann::json::parse(
+        starling({"list", "nodes", "--state", "alive", "--json", "--address", head}).out, nullptr,
+        false);
     return nodes.is_array() && nodes.size() == 2 && running_sessions().size() == 2;
   };
   EXPECT_TRUE(wait_until(is_back, std::chrono::seconds(30)));

@@ -28,7 +28,9 @@ class Gpus : public ClusterTest {
  protected:
   Gpus() {
     std::ofstream(library_.file("nvml.c")) << kFakeNvml;
-    const CommandResult built = run_command({"cc", "-shared", "-fPIC", "-o", library_.file("libnvidia-ml.so.1"), library_.file("nvml.c")});
+    const CommandResult built =
+        run_command({"cc", "-shared", "-fPIC", "-o", library_.file("libnvidia-ml.so.1"),
+                     library_.file("nvml.c")});
     EXPECT_EQ(built.code, 0) << built.err;
   }
   /// GPUs that a node started like this offers.
@@ -68,12 +70,14 @@ TEST(GpuNames, AreTheNodesOwnThenNumbers) {
   support::ScopedVariable own("CUDA_VISIBLE_DEVICES", "3, GPU-77aa,-1,8");
   EXPECT_EQ(gpu_names(2), (std::vector<std::string>{"3", "GPU-77aa"}));
   EXPECT_EQ(gpu_names(3), (std::vector<std::string>{"3", "GPU-77aa", "2"}));
-  EXPECT_EQ(gpu_environment(gpu_names(2), {1}), (Environment{{"CUDA_VISIBLE_DEVICES", "GPU-77aa"}}));
+  EXPECT_EQ(gpu_environment(gpu_names(2), {1}),
+            (Environment{{"CUDA_VISIBLE_DEVICES", "GPU-77aa"}}));
 }
 
 TEST(GpuNames, WithoutAnyOfItsOwnTheBusNumbersThem) {
   support::ScopedVariable own("CUDA_VISIBLE_DEVICES", nullptr);
-  EXPECT_EQ(gpu_environment(gpu_names(4), {0, 2}), (Environment{{"CUDA_VISIBLE_DEVICES", "0,2"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}));
+  EXPECT_EQ(gpu_environment(gpu_names(4), {0, 2}),
+            (Environment{{"CUDA_VISIBLE_DEVICES", "0,2"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What jobs bring along: looking through a folder, shipping it, unpacking it, and what must not get through.
+// What jobs bring along: looking through a folder, shipping it, unpacking it, and what must not get
+// through.
 #include "runtime/node/job_files.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ class JobFolder : public ::testing::Test {
     auto scan = scan_job_folder(folder_.path());
     ASSERT_FALSE(scan.ok());
     EXPECT_EQ(scan.status().code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(scan.status().message().find("'" + name + "'"), std::string::npos) << scan.status().message();
+    EXPECT_NE(scan.status().message().find("'" + name + "'"), std::string::npos)
+        << scan.status().message();
     EXPECT_NE(scan.status().message().find(why), std::string::npos) << scan.status().message();
     // What is named there is left out.
     write(folder_.path() / ".starlingignore", name + "\n");
@@ -63,7 +65,8 @@ TEST_F(JobFolder, ListsWhatIsThere) {
   fs::create_symlink("../a.txt", folder_.path() / "sub/link");
   auto scan = scan_job_folder(folder_.path());
   ASSERT_TRUE(scan.ok()) << scan.status().message();
-  EXPECT_EQ(paths(*scan), (std::vector<std::string>{"a.txt", "empty", "sub", "sub/link", "sub/run"}));
+  EXPECT_EQ(paths(*scan),
+            (std::vector<std::string>{"a.txt", "empty", "sub", "sub/link", "sub/run"}));
   EXPECT_EQ(scan->bytes, 3u);
   ASSERT_TRUE(hash_files(*scan).ok());
   EXPECT_EQ(scan->files[0].hash, hash_of("a"));
@@ -108,7 +111,8 @@ TEST_F(JobFolder, RefusesALinkToAFolderAroundIt) {
   fs::create_symlink(folder_.path(), folder_.path() / "sub/up");  // absolute: it would be followed
   auto scan = scan_job_folder(folder_.path());
   ASSERT_FALSE(scan.ok());
-  EXPECT_NE(scan.status().message().find("'sub/up' is a loop of links"), std::string::npos) << scan.status().message();
+  EXPECT_NE(scan.status().message().find("'sub/up' is a loop of links"), std::string::npos)
+      << scan.status().message();
 }
 
 TEST(IgnoreRules, AreLikeGitsOnes) {
@@ -139,21 +143,25 @@ class JobFilesTest : public ::testing::Test {
   }
   ~JobFilesTest() override { loop_.stop(); }
 
-  Status store(const std::string& hash, std::uint64_t bytes, std::uint64_t offset, const std::string& data, std::uint64_t sender = 1) {
+  Status store(const std::string& hash, std::uint64_t bytes, std::uint64_t offset,
+               const std::string& data, std::uint64_t sender = 1) {
     return wait_done(loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
       loop_.post([=, this] { files_->store(sender, {hash, bytes, offset, data}, done); });
     });
   }
   Status store(const std::string& text) { return store(hash_of(text), text.size(), 0, text); }
-  Result<control::FilesWanted> offer(std::uint64_t bytes, std::uint64_t count, std::vector<std::string> hashes) {
-    return wait_for<control::FilesWanted>(loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-      loop_.post([=, this] { files_->offer({bytes, count, hashes}, done); });
-    });
+  Result<control::FilesWanted> offer(std::uint64_t bytes, std::uint64_t count,
+                                     std::vector<std::string> hashes) {
+    return wait_for<control::FilesWanted>(
+        loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+          loop_.post([=, this] { files_->offer({bytes, count, hashes}, done); });
+        });
   }
   Result<runtime::JobFolder> unpack(JobId job, std::vector<JobFile> files, JobFile program = {}) {
-    return wait_for<runtime::JobFolder>(loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-      loop_.post([=, this] { files_->unpack(job, files, program, std::nullopt, done); });
-    });
+    return wait_for<runtime::JobFolder>(
+        loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+          loop_.post([=, this] { files_->unpack(job, files, program, std::nullopt, done); });
+        });
   }
   static JobFile file(const std::string& path, const std::string& text, bool executable = false) {
     return {path, JobFile::Kind::kFile, executable, text.size(), hash_of(text), ""};
@@ -174,7 +182,11 @@ TEST_F(JobFilesTest, TakesWhatItLacksAndMakesAFolderOfIt) {
   EXPECT_TRUE(store("").ok());
   EXPECT_TRUE(offer(6, 2, {hash_of("one"), hash_of("two")})->places.empty());
   const JobId job = JobId::random();
-  auto made = unpack(job, {file("a/b/one", "one"), file("empty", ""), {"a/link", JobFile::Kind::kLink, false, 0, "", "b/one"}, {"c", JobFile::Kind::kFolder, false, 0, "", ""}},
+  auto made = unpack(job,
+                     {file("a/b/one", "one"),
+                      file("empty", ""),
+                      {"a/link", JobFile::Kind::kLink, false, 0, "", "b/one"},
+                      {"c", JobFile::Kind::kFolder, false, 0, "", ""}},
                      file("driver", "two", true));
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(*read_file(made->work / "a/link", 100), "one");
@@ -190,13 +202,19 @@ TEST_F(JobFilesTest, TakesWhatItLacksAndMakesAFolderOfIt) {
 TEST_F(JobFilesTest, RefusesPathsThatLeadOut) {
   ASSERT_TRUE(store("one").ok());
   for (const char* path : {"../x", "/etc/x", "a/../../x", "a//x", "./x", "", "a/", "."}) {
-    EXPECT_EQ(unpack(JobId::random(), {file(path, "one")}).status().code(), ErrorCode::kInvalidArgument) << path;
+    EXPECT_EQ(unpack(JobId::random(), {file(path, "one")}).status().code(),
+              ErrorCode::kInvalidArgument)
+        << path;
   }
-  EXPECT_EQ(unpack(JobId::random(), {file(std::string("a\0b", 3), "one")}).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(unpack(JobId::random(), {}, file("a/b", "one")).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(unpack(JobId::random(), {file(std::string("a\0b", 3), "one")}).status().code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(unpack(JobId::random(), {}, file("a/b", "one")).status().code(),
+            ErrorCode::kInvalidArgument);
   // Not through a link either.
   support::TemporaryFolder other;
-  auto through = unpack(JobId::random(), {{"out", JobFile::Kind::kLink, false, 0, "", other.path().string()}, file("out/x", "one")});
+  auto through = unpack(
+      JobId::random(),
+      {{"out", JobFile::Kind::kLink, false, 0, "", other.path().string()}, file("out/x", "one")});
   EXPECT_FALSE(through.ok());
   EXPECT_TRUE(fs::is_empty(other.path()));
   EXPECT_FALSE(unpack(JobId::random(), {file("x", "one"), file("x/y", "one")}).ok());
@@ -206,7 +224,8 @@ TEST_F(JobFilesTest, RefusesTooMuch) {
   EXPECT_EQ(offer(1001, 1, {}).status().code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(offer(10, 11, {}).status().code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(store(hash_of("x"), 1001, 0, "x").code(), ErrorCode::kResourceExhausted);
-  EXPECT_EQ(unpack(JobId::random(), std::vector<JobFile>(11, file("x", "x"))).status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(unpack(JobId::random(), std::vector<JobFile>(11, file("x", "x"))).status().code(),
+            ErrorCode::kResourceExhausted);
   JobFile lie = file("x", "x");
   lie.bytes = ~0ull;
   EXPECT_EQ(unpack(JobId::random(), {lie, lie}).status().code(), ErrorCode::kResourceExhausted);
@@ -215,7 +234,8 @@ TEST_F(JobFilesTest, RefusesTooMuch) {
 TEST_F(JobFilesTest, RefusesContentThatIsNotThatOfTheHash) {
   EXPECT_EQ(store(hash_of("one"), 3, 0, "two").code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(store("../../x", 3, 0, "two").code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(store(hash_of("one"), 3, 1, "ne").code(), ErrorCode::kInvalidArgument);   // without its beginning
+  EXPECT_EQ(store(hash_of("one"), 3, 1, "ne").code(),
+            ErrorCode::kInvalidArgument);  // without its beginning
   EXPECT_TRUE(store(hash_of("one"), 3, 0, "o").ok());
   EXPECT_EQ(store(hash_of("one"), 3, 1, "nexx").code(), ErrorCode::kInvalidArgument);  // too much
   EXPECT_EQ(offer(3, 1, {hash_of("one")})->places.size(), 1u);
@@ -245,7 +265,8 @@ TEST_F(JobFilesTest, TheCacheIsBounded) {
     ASSERT_TRUE(unpack(JobId::random(), {file("x", text)}).ok());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  EXPECT_EQ(offer(0, 0, {hash_of(std::string(700, 'a')), hash_of(std::string(700, 'c'))})->places, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(offer(0, 0, {hash_of(std::string(700, 'a')), hash_of(std::string(700, 'c'))})->places,
+            (std::vector<std::uint32_t>{0}));
 }
 
 TEST_F(JobFilesTest, RemovesFoldersOfNodesThatAreGone) {
@@ -268,7 +289,8 @@ TEST(JobUser, IsRefusedUnlessSomethingProvesIt) {
     EXPECT_EQ(unknown.status().code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(unknown.status().message().find("--job-user"), std::string::npos);
     EXPECT_TRUE(choose_job_user(peer, "127.0.0.1:6399", "root").ok());
-    EXPECT_EQ(choose_job_user(peer, "127.0.0.1:6399", "no-such-user").status().code(), ErrorCode::kNotFound);
+    EXPECT_EQ(choose_job_user(peer, "127.0.0.1:6399", "no-such-user").status().code(),
+              ErrorCode::kNotFound);
   } else {
     EXPECT_TRUE(unknown.ok());
   }

@@ -1,4 +1,5 @@
-// Jobs on real nodes: submitted with their folder, detached, stopped, killed with their node, and remembered by a head that is killed.
+// Jobs on real nodes: submitted with their folder, detached, stopped, killed with their node, and
+// remembered by a head that is killed.
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -24,7 +25,9 @@ namespace fs = std::filesystem;
 int entries_below(const fs::path& folder) {
   std::error_code error;
   int count = 0;
-  for (auto entry = fs::recursive_directory_iterator(folder, error); !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) ++count;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error))
+    ++count;
   return error ? -1 : count;
 }
 
@@ -44,7 +47,10 @@ class Job : public ClusterTest {
   }
   Json wait_for_end(const std::string& id) {
     Json found;
-    EXPECT_TRUE(wait_until([&] { return (found = job(id))["state"] != "running" && found["state"] != "pending"; }, std::chrono::seconds(20))) << found;
+    EXPECT_TRUE(wait_until(
+        [&] { return (found = job(id))["state"] != "running" && found["state"] != "pending"; },
+        std::chrono::seconds(20)))
+        << found;
     return found;
   }
   static void write(const fs::path& file, const std::string& text) {
@@ -54,7 +60,8 @@ class Job : public ClusterTest {
   }
   static int head_of(int node) {
     std::error_code error;
-    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task", error)) {  // any of which may have started it
+    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task",
+                                                     error)) {  // any of which may have started it
       std::ifstream children(thread.path() / "children");
       for (int pid = 0; children >> pid;) {
         auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
@@ -69,7 +76,8 @@ class Job : public ClusterTest {
 
 TEST_F(Job, RunsDetachedAndIsRemembered) {
   start_head();
-  const std::string id = submit({"--env", "A=b", "--", "sh", "-c", "echo out $A; echo err >&2; exit 3"});
+  const std::string id =
+      submit({"--env", "A=b", "--", "sh", "-c", "echo out $A; echo err >&2; exit 3"});
   EXPECT_EQ(id.size(), 32u);
   Json ended = wait_for_end(id);
   EXPECT_EQ(ended["state"], "failed");
@@ -85,24 +93,33 @@ TEST_F(Job, RunsDetachedAndIsRemembered) {
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(Json::parse(starling({"job", "list", "--json"}).out), list);
   for (const Json& job : list) {
-    for (const char* field : {"id", "command", "state", "exit_code"}) EXPECT_TRUE(job.contains(field)) << field;
+    for (const char* field : {"id", "command", "state", "exit_code"})
+      EXPECT_TRUE(job.contains(field)) << field;
   }
 }
 
 TEST_F(Job, HasTheClusterInItsEnvironmentAndNotOnItsCommandLine) {
   const std::string address = start_head();
-  CommandResult result = starling({"submit", "--", "sh", "-c", "echo $STARLING_ADDRESS; test \"$STARLING_TOKEN\" = \"$(cat $STARLING_TOKEN_FILE)\" && echo same"});
+  CommandResult result = starling({"submit", "--", "sh", "-c",
+                                   "echo $STARLING_ADDRESS; test \"$STARLING_TOKEN\" = \"$(cat "
+                                   "$STARLING_TOKEN_FILE)\" && echo same"});
   EXPECT_EQ(result.out, address + "\nsame\n");
   const SessionInfo session = session_of(address);
   const std::string token = *runtime::read_file(session.dir.parent_path() / "token", 1000);
   ASSERT_GE(token.size(), 32u);
   const std::string held = submit({"--", self(), "driver", "hold"});
-  ASSERT_TRUE(wait_until([&] { return starling({"job", "logs", held}).out.starts_with("ready"); }, std::chrono::seconds(20)));
+  ASSERT_TRUE(wait_until(
+      [&] {
+        return starling({"job", "logs", held}).out.starts_with("ready");
+      },
+      std::chrono::seconds(20)));
   for (const auto& process : fs::directory_iterator("/proc")) {
     auto words = runtime::read_file(process.path() / "cmdline", 4 << 20);
     EXPECT_TRUE(!words.ok() || words->find(token) == std::string::npos) << process.path();
   }
-  for (const auto& log : fs::directory_iterator(session.dir / "logs")) EXPECT_EQ(runtime::read_file(log.path(), 64 << 20)->find(token), std::string::npos) << log.path();
+  for (const auto& log : fs::directory_iterator(session.dir / "logs"))
+    EXPECT_EQ(runtime::read_file(log.path(), 64 << 20)->find(token), std::string::npos)
+        << log.path();
 }
 
 TEST_F(Job, UnknownIdsAreRefusedWithTheNearest) {
@@ -122,15 +139,21 @@ TEST_F(Job, UnknownIdsAreRefusedWithTheNearest) {
 
 TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   start_head();
-  const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; exec " + self() + " driver hold"});
+  const std::string id =
+      submit({"--", "sh", "-c", "sleep 1000 & echo $!; exec " + self() + " driver hold"});
   std::string log;
-  ASSERT_TRUE(wait_until([&] { return (log = starling({"job", "logs", id}).out).find("ready ") != std::string::npos; }, std::chrono::seconds(20)));
+  ASSERT_TRUE(wait_until(
+      [&] {
+        return (log = starling({"job", "logs", id}).out).find("ready ") != std::string::npos;
+      },
+      std::chrono::seconds(20)));
   int sleeping = 0, first = 0, second = 0;
   ASSERT_EQ(std::sscanf(log.c_str(), "%d ready %d %d", &sleeping, &first, &second), 3) << log;
   CommandResult stopped = starling({"job", "stop", id.substr(0, 8)});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_EQ(job(id)["state"], "stopped");
-  EXPECT_TRUE(wait_until([&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
+  EXPECT_TRUE(wait_until(
+      [&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
   EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
 }
 
@@ -140,11 +163,13 @@ TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
   write(work_.path() / "sub/data", "hello\n");
   write(work_.path() / "secret", "no");
   write(work_.path() / ".starlingignore", "secret\n");
-  CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"});
+  CommandResult result =
+      starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"});
   EXPECT_EQ(result.code, 4) << result.err;
   EXPECT_TRUE(result.out.starts_with("hello\n" + folders().string())) << result.out;
   EXPECT_FALSE(fs::exists(work_.path() / "made"));  // it ran in a copy
-  EXPECT_TRUE(wait_until([&] { return entries_below(folders()) == 2; }));  // the node's folder and its lock
+  EXPECT_TRUE(
+      wait_until([&] { return entries_below(folders()) == 2; }));  // the node's folder and its lock
   // The second time nothing is sent: what is cached stays as it is.
   std::map<std::string, ino_t> cached;
   const auto look = [&] {
@@ -160,7 +185,8 @@ TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
   EXPECT_EQ(starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"}).code, 4);
   EXPECT_EQ(look(), cached);
   write(work_.path() / "sub/data", "changed\n");
-  EXPECT_TRUE(starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"}).out.starts_with("changed\n"));
+  EXPECT_TRUE(starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"})
+                  .out.starts_with("changed\n"));
 }
 
 TEST_F(Job, AProgramFromElsewhereIsShippedBesideIt) {
@@ -168,12 +194,14 @@ TEST_F(Job, AProgramFromElsewhereIsShippedBesideIt) {
   write(work_.path() / "x", "in the folder\n");
   support::TemporaryFolder elsewhere;
   write(elsewhere.path() / "tool", "#!/bin/sh\necho $0; cat x\n");
-  CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", elsewhere.file("tool")});
+  CommandResult result =
+      starling({"submit", "--working-dir", work_.path().string(), "--", elsewhere.file("tool")});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("in the folder"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(folders().string()), std::string::npos) << result.out;
   // A driver with its actors, too.
-  CommandResult driver = starling({"submit", "--working-dir", work_.path().string(), "--", self(), "driver", "exit", "5"});
+  CommandResult driver = starling(
+      {"submit", "--working-dir", work_.path().string(), "--", self(), "driver", "exit", "5"});
   EXPECT_EQ(driver.code, 5) << driver.err;
 }
 
@@ -183,17 +211,23 @@ TEST_F(Job, ActorsOnOtherNodesHaveItsFolderToo) {
   write(work_.path() / "sub/data", "data\n");
   write(work_.path() / "twice", "data\n");
   write(work_.path() / "empty", "");
-  CommandResult result = starling({"submit", "--address", head, "--working-dir", work_.path().string(), "--", self(), "driver", "folders"});
+  CommandResult result = starling({"submit", "--address", head, "--working-dir",
+                                   work_.path().string(), "--", self(), "driver", "folders"});
   ASSERT_EQ(result.code, 0) << result.out << result.err;
   // Where its two actors ran, on two nodes.
   std::istringstream lines(result.out);
   std::set<std::string> seen;
   for (std::string line; std::getline(lines, line);) {
-    if (const std::size_t at = line.find("runs in "); at != std::string::npos) seen.insert(line.substr(at + 8));
+    if (const std::size_t at = line.find("runs in "); at != std::string::npos)
+      seen.insert(line.substr(at + 8));
   }
   EXPECT_EQ(seen.size(), 2u) << result.out;
-  for (const std::string& folder : seen) EXPECT_TRUE(folder.starts_with(folders().string()) && folder.ends_with("/work: 3 entries, data")) << folder;
-  EXPECT_TRUE(wait_until([&] { return entries_below(folders()) == 4; }));  // two nodes' folders and locks
+  for (const std::string& folder : seen)
+    EXPECT_TRUE(folder.starts_with(folders().string()) &&
+                folder.ends_with("/work: 3 entries, data"))
+        << folder;
+  EXPECT_TRUE(
+      wait_until([&] { return entries_below(folders()) == 4; }));  // two nodes' folders and locks
 }
 
 TEST_F(Job, AFolderThatIsTooLargeNamesItsLargestFiles) {
@@ -202,9 +236,11 @@ TEST_F(Job, AFolderThatIsTooLargeNamesItsLargestFiles) {
   write(work_.path() / "small", "x");
   CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", "true"});
   EXPECT_EQ(result.code, 1);
-  for (const char* part : {"huge.bin (1.953 KiB)", "--job-size-limit", ".starlingignore"}) EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  for (const char* part : {"huge.bin (1.953 KiB)", "--job-size-limit", ".starlingignore"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   EXPECT_EQ(Json::parse(starling({"list", "jobs", "--json"}).out).size(), 0u);
-  CommandResult missing = starling({"submit", "--working-dir", work_.file("nowhere"), "--", "true"});
+  CommandResult missing =
+      starling({"submit", "--working-dir", work_.file("nowhere"), "--", "true"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.err.find("does not exist"), std::string::npos);
 }
@@ -240,8 +276,16 @@ TEST_F(Job, ADeadNodeFailsItsJobsByName) {
   const SessionInfo session = session_of(node);
   ::kill(session.pid, SIGKILL);
   Json ended;
-  EXPECT_TRUE(wait_until([&] { return (ended = Json::parse(starling({"job", "status", id, "--json", "--address", head}).out))["state"] == "failed"; }, std::chrono::seconds(20)));
-  EXPECT_NE(ended["reason"].get<std::string>().find("node " + session.node.short_hex()), std::string::npos) << ended;
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return (ended = Json::parse(
+                    starling({"job", "status", id, "--json", "--address", head}).out))["state"] ==
+               "failed";
+      },
+      std::chrono::seconds(20)));
+  EXPECT_NE(ended["reason"].get<std::string>().find("node " + session.node.short_hex()),
+            std::string::npos)
+      << ended;
   EXPECT_TRUE(ended["exit_code"].is_null());
 }
 
@@ -249,7 +293,11 @@ TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
   const std::string address = start_head();
   const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; wait"});
   std::string log;
-  ASSERT_TRUE(wait_until([&] { return (log = starling({"job", "logs", id}).out).ends_with("\n"); }, std::chrono::seconds(20)));
+  ASSERT_TRUE(wait_until(
+      [&] {
+        return (log = starling({"job", "logs", id}).out).ends_with("\n");
+      },
+      std::chrono::seconds(20)));
   const int sleeping = std::stoi(log);
   ASSERT_TRUE(process_runs(sleeping));
   ::kill(session_of(address).pid, SIGKILL);
@@ -261,11 +309,15 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   support::ScopedVariable variable("STARLING_ADDRESS", address.c_str());
   EXPECT_EQ(run_command({self(), "driver", "exit", "3"}).code, 3);
   Json list;
-  ASSERT_TRUE(wait_until([&] { return (list = Json::parse(starling({"job", "list", "--json"}).out)).size() == 1 && list[0]["state"] != "running"; }));
+  ASSERT_TRUE(wait_until([&] {
+    return (list = Json::parse(starling({"job", "list", "--json"}).out)).size() == 1 &&
+           list[0]["state"] != "running";
+  }));
   EXPECT_EQ(list[0]["state"], "failed");
   EXPECT_EQ(list[0]["exit_code"], 3);
   EXPECT_EQ(list[0]["submitted"], false);
-  EXPECT_EQ(starling({"job", "logs", list[0]["id"].get<std::string>()}).code, 1);  // it wrote to where it was run
+  EXPECT_EQ(starling({"job", "logs", list[0]["id"].get<std::string>()}).code,
+            1);  // it wrote to where it was run
   // It can be stopped from afar.
   BackgroundCommand driver({self(), "driver", "hold"});
   driver.wait_for_output("ready ");
@@ -283,7 +335,9 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   killed.finish();
   EXPECT_TRUE(wait_until([&] {
     for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
-      if (job["pid"] == killed.pid() || job["reason"].get<std::string>().find("killed, or crashed") != std::string::npos) return job["state"] == "failed";
+      if (job["pid"] == killed.pid() ||
+          job["reason"].get<std::string>().find("killed, or crashed") != std::string::npos)
+        return job["state"] == "failed";
     }
     return false;
   }));
@@ -291,7 +345,9 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
 
 TEST_F(Job, MayRunDriversOneAfterAnother) {
   start_head();
-  CommandResult result = starling({"submit", "--", "sh", "-c", self() + " driver exit 0; " + self() + " driver exit 4; echo $?; exit 2"});
+  CommandResult result =
+      starling({"submit", "--", "sh", "-c",
+                self() + " driver exit 0; " + self() + " driver exit 4; echo $?; exit 2"});
   EXPECT_EQ(result.code, 2) << result.err;
   EXPECT_TRUE(result.out.ends_with("4\n")) << result.out;
   Json list = Json::parse(starling({"job", "list", "--json"}).out);
@@ -316,7 +372,8 @@ TEST_F(Job, ASubmitterThatDoesNotReadHoldsUpNothingButItsJob) {
 
 TEST_F(Job, BinaryOutputIsKeptAsItIs) {
   start_head();
-  const std::string id = submit({"--", "sh", "-c", "head -c 300000 /dev/urandom | tee out.bin", "x"});
+  const std::string id =
+      submit({"--", "sh", "-c", "head -c 300000 /dev/urandom | tee out.bin", "x"});
   wait_for_end(id);
   const fs::path written = fs::current_path() / "out.bin";
   EXPECT_EQ(starling({"job", "logs", id}).out, *runtime::read_file(written, 1 << 20));
@@ -329,21 +386,27 @@ TEST_F(Job, LogsSayWhatWasRotatedAway) {
   wait_for_end(short_one);
   EXPECT_EQ(starling({"job", "logs", short_one}).err, "");
   constexpr std::uint64_t kBytes = 200'000'000;
-  const std::string id = submit({"--", "sh", "-c", "yes 123456789abcdef | head -c " + std::to_string(kBytes)});
+  const std::string id =
+      submit({"--", "sh", "-c", "yes 123456789abcdef | head -c " + std::to_string(kBytes)});
   wait_for_end(id);
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"job", "logs", id}, {"logs", id}, {"job", "logs", "-f", id}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"job", "logs", id}, {"logs", id}, {"job", "logs", "-f", id}}) {
     CommandResult logs = starling(command);
     EXPECT_EQ(logs.code, 0) << logs.err;
     EXPECT_LT(logs.out.size(), kBytes);
     EXPECT_GT(logs.out.size(), kBytes / 4);
-    EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " + std::to_string(kBytes - logs.out.size()) + " bytes: "), std::string::npos) << logs.err;
+    EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " +
+                            std::to_string(kBytes - logs.out.size()) + " bytes: "),
+              std::string::npos)
+        << logs.err;
     EXPECT_EQ(std::count(logs.err.begin(), logs.err.end(), '\n'), 1) << logs.err;
   }
 }
 
 TEST_F(Job, LogsAreFollowedToItsEnd) {
   start_head();
-  const std::string id = submit({"--", "sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"});
+  const std::string id =
+      submit({"--", "sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"});
   CommandResult followed = starling({"job", "logs", "-f", id});
   EXPECT_EQ(followed.code, 0) << followed.err;
   EXPECT_EQ(followed.out, "line 1\nline 2\nline 3\n");
@@ -357,17 +420,23 @@ class JobUserTest : public Job {
     fs::permissions(cache_folder_.path(), fs::perms(0711));
     fs::permissions(work_.path(), fs::perms(0755));
     fs::permissions(tools_.path(), fs::perms(0755));
-    fs::copy_file(program(), tools_.path() / "starling");  // the build may lie in a folder that is closed to others
+    fs::copy_file(
+        program(),
+        tools_.path() / "starling");  // the build may lie in a folder that is closed to others
     fs::permissions(tools_.path() / "starling", fs::perms(0755));
-    if (run_command({"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "test", "-x", tools_.file("starling")}).code != 0) {
+    if (run_command({"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "test", "-x",
+                     tools_.file("starling")})
+            .code != 0) {
       GTEST_SKIP() << "the folder for temporary files is closed to others: " << tools_.path();
     }
   }
   CommandResult as_nobody(const std::string& address, std::vector<std::string> arguments) {
-    const std::string token = *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
+    const std::string token =
+        *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
     support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
     support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
-    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", tools_.file("starling")};
+    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups",
+                                  tools_.file("starling")};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return run_command(argv);
   }
@@ -388,7 +457,9 @@ class JobPlaceTest : public Job {
     arguments.insert(arguments.begin(), {program(), "submit"});
     auto command = std::make_unique<BackgroundCommand>(std::move(arguments));
     Json jobs;
-    EXPECT_TRUE(wait_until([&] { return (jobs = list("jobs")).size() > known && find(jobs, job); }, std::chrono::seconds(20))) << jobs;
+    EXPECT_TRUE(wait_until([&] { return (jobs = list("jobs")).size() > known && find(jobs, job); },
+                           std::chrono::seconds(20)))
+        << jobs;
     return command;
   }
   static bool find(const Json& jobs, Json& waiting) {
@@ -401,7 +472,8 @@ class JobPlaceTest : public Job {
     Json nodes;
     const bool is_free = wait_until([&] {
       nodes = list("nodes");
-      return std::all_of(nodes.begin(), nodes.end(), [](const Json& node) { return node["available"] == node["resources"]; });
+      return std::all_of(nodes.begin(), nodes.end(),
+                         [](const Json& node) { return node["available"] == node["resources"]; });
     });
     return is_free ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << nodes;
   }
@@ -410,26 +482,35 @@ class JobPlaceTest : public Job {
 TEST_F(JobPlaceTest, WaitsForTheNodeThatHasIt) {
   const std::string head = start_head({"--num-cpus", "1"});
   Json waiting;
-  auto command = submit_waiting({"--num-cpus", "3", "--resources", "{\"x\": 1}", "--label", "zone=in(a, b)", "--", "sh", "-c", "echo in $PWD; exit 7"}, waiting);
+  auto command = submit_waiting({"--num-cpus", "3", "--resources", "{\"x\": 1}", "--label",
+                                 "zone=in(a, b)", "--", "sh", "-c", "echo in $PWD; exit 7"},
+                                waiting);
   EXPECT_EQ(waiting["state"], "pending");
   EXPECT_EQ(waiting["resources"], Json({{"CPU", 3}, {"x", 1}}));
-  EXPECT_NE(waiting["pending_reason"].get<std::string>().find("zone"), std::string::npos) << waiting;
+  EXPECT_NE(waiting["pending_reason"].get<std::string>().find("zone"), std::string::npos)
+      << waiting;
   const std::string id = waiting["id"];
-  EXPECT_NE(starling({"why", id}).out.find("it waits: "), std::string::npos) << starling({"why", id}).out;
+  EXPECT_NE(starling({"why", id}).out.find("it waits: "), std::string::npos)
+      << starling({"why", id}).out;
   EXPECT_NE(starling({"job", "status", id}).out.find("waits "), std::string::npos);
   EXPECT_EQ(waiting["started"], "");
-  EXPECT_NE(starling({"job", "logs", id}).err.find("has not begun, so that it has no log yet"), std::string::npos) << starling({"job", "logs", id}).err;
+  EXPECT_NE(starling({"job", "logs", id}).err.find("has not begun, so that it has no log yet"),
+            std::string::npos)
+      << starling({"job", "logs", id}).err;
   BackgroundCommand logs({program(), "job", "logs", "-f", id});  // waits with it
   start_node(head, {"--num-cpus", "4", "--resources", "{\"x\": 1}", "--label", "zone=b"});
   CommandResult result = command->finish();
   EXPECT_EQ(result.code, 7) << result.err;
   EXPECT_TRUE(result.out.starts_with("in ")) << result.out;
   EXPECT_EQ(logs.finish().out, result.out);
-  EXPECT_NE(starling({"why", id}).out.find("failed: "), std::string::npos) << starling({"why", id}).out;
-  EXPECT_NE(result.err.find("job " + id.substr(0, 8)), std::string::npos) << result.err;  // what it waited for was said
+  EXPECT_NE(starling({"why", id}).out.find("failed: "), std::string::npos)
+      << starling({"why", id}).out;
+  EXPECT_NE(result.err.find("job " + id.substr(0, 8)), std::string::npos)
+      << result.err;  // what it waited for was said
   const Json ended = job(id);
   EXPECT_EQ(ended["exit_code"], 7);
-  for (const Json& node : list("nodes")) EXPECT_EQ(node["id"] == ended["node"], node["is_head"] == false);
+  for (const Json& node : list("nodes"))
+    EXPECT_EQ(node["id"] == ended["node"], node["is_head"] == false);
   EXPECT_TRUE(everything_is_free());
   EXPECT_TRUE(list("placement-groups").empty());
 }
@@ -437,13 +518,20 @@ TEST_F(JobPlaceTest, WaitsForTheNodeThatHasIt) {
 TEST_F(JobPlaceTest, HasTheGpusThatItTakesAndGivesThemBack) {
   support::ScopedVariable devices("CUDA_VISIBLE_DEVICES", "4,6");
   start_head({"--num-cpus", "4", "--num-gpus", "2"});
-  const std::string held = starling({"submit", "--detach", "--num-gpus", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 1000"}).last_line();
+  const std::string held = starling({"submit", "--detach", "--num-gpus", "1", "--", "sh", "-c",
+                                     "echo $CUDA_VISIBLE_DEVICES; exec sleep 1000"})
+                               .last_line();
   std::string first;
-  ASSERT_TRUE(wait_until([&] { return (first = starling({"job", "logs", held}).out).ends_with("\n"); })) << held;
-  CommandResult other = starling({"submit", "--num-gpus", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
-  EXPECT_EQ(std::set<std::string>({first, other.out}), std::set<std::string>({"4\n", "6\n"})) << other.err;
+  ASSERT_TRUE(wait_until([&] {
+    return (first = starling({"job", "logs", held}).out).ends_with("\n");
+  })) << held;
+  CommandResult other =
+      starling({"submit", "--num-gpus", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(std::set<std::string>({first, other.out}), std::set<std::string>({"4\n", "6\n"}))
+      << other.err;
   Json waiting;
-  auto both = submit_waiting({"--num-gpus", "2", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"}, waiting);
+  auto both =
+      submit_waiting({"--num-gpus", "2", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"}, waiting);
   ASSERT_EQ(starling({"job", "stop", held}).code, 0);
   const CommandResult result = both->finish();
   EXPECT_EQ(result.out, "4,6\n") << result.err;
@@ -464,7 +552,8 @@ TEST_F(JobPlaceTest, IsGivenUpByItsSubmitterByStopAndByItsTime) {
     command->finish();
     EXPECT_EQ(wait_for_end(given_up["id"])["state"], "stopped");
   }
-  CommandResult late = starling({"submit", "--num-cpus", "9", "--place-timeout", "300ms", "--", "true"});
+  CommandResult late =
+      starling({"submit", "--num-cpus", "9", "--place-timeout", "300ms", "--", "true"});
   EXPECT_EQ(late.code, 1);
   EXPECT_NE(late.err.find("CPU"), std::string::npos) << late.err;
   EXPECT_NE(late.err.find("node "), std::string::npos) << late.err;
@@ -490,11 +579,17 @@ TEST_F(JobPlaceTest, StaysOnANodeThatIsDrained) {
   const std::string head = start_head({"--num-cpus", "1"});
   start_node(head, {"--num-cpus", "2"});
   start_node(head, {"--num-cpus", "2"});
-  const std::string held = starling({"submit", "--detach", "--num-cpus", "2", "--", "sleep", "1000"}).last_line();
+  const std::string held =
+      starling({"submit", "--detach", "--num-cpus", "2", "--", "sleep", "1000"}).last_line();
   const std::string node = job(held)["node"];
   BackgroundCommand drain({program(), "drain", node, "--deadline", "60s", "--reason", "test"});
   // It is not reserved anew elsewhere, as a gang of actors would be.
-  ASSERT_TRUE(wait_until([&] { return starling({"why", node}).out.find("1 job") != std::string::npos || starling({"list", "nodes"}).out.find("1 job") != std::string::npos; }, std::chrono::seconds(20)))
+  ASSERT_TRUE(wait_until(
+      [&] {
+        return starling({"why", node}).out.find("1 job") != std::string::npos ||
+               starling({"list", "nodes"}).out.find("1 job") != std::string::npos;
+      },
+      std::chrono::seconds(20)))
       << starling({"list", "nodes"}).out;
   const Json groups = list("placement-groups");
   ASSERT_EQ(groups.size(), 1u);
@@ -549,14 +644,18 @@ TEST_F(JobPlaceTest, LooksForAnotherPlaceWhenItsNodeGoesBeforeItBegan) {
     const std::string first = start_node(head, {"--num-cpus", "2"});
     const auto place = [&] {
       const Json groups = list("placement-groups");
-      return groups.size() == 1 && groups[0]["state"] == "placed" ? groups[0]["bundles"][0]["node"].get<std::string>() : "";
+      return groups.size() == 1 && groups[0]["state"] == "placed"
+                 ? groups[0]["bundles"][0]["node"].get<std::string>()
+                 : "";
     };
     ASSERT_TRUE(wait_until([&] { return !place().empty(); }, std::chrono::seconds(20)));
     const std::string lost = place();
     const std::string second = start_node(head, {"--num-cpus", "2"});
     if (drained) {
       EXPECT_EQ(starling({"drain", first, "--deadline", "60s"}).code, 0);
-      ASSERT_TRUE(wait_until([&] { return !place().empty() && place() != lost; }, std::chrono::seconds(20))) << list("placement-groups");
+      ASSERT_TRUE(
+          wait_until([&] { return !place().empty() && place() != lost; }, std::chrono::seconds(20)))
+          << list("placement-groups");
     } else {
       ::kill(session_of(first).pid, SIGKILL);  // and the command does not know yet
     }
@@ -579,8 +678,16 @@ TEST_F(JobPlaceTest, SaysThatItsSubmitterKeepsItWaiting) {
   ::kill(command->pid(), SIGSTOP);
   start_node(head, {"--num-cpus", "2"});
   const auto reason = [&] { return job(waiting["id"])["pending_reason"].get<std::string>(); };
-  EXPECT_TRUE(wait_until([&] { return reason().find("the command that submitted it has still to start it there") != std::string::npos; }, std::chrono::seconds(20))) << reason();
-  for (const Json& node : list("nodes")) EXPECT_EQ(node["available"]["CPU"], node["is_head"] ? 1 : 0) << "what is all taken is there, with nothing of it";
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return reason().find("the command that submitted it has still to start it there") !=
+               std::string::npos;
+      },
+      std::chrono::seconds(20)))
+      << reason();
+  for (const Json& node : list("nodes"))
+    EXPECT_EQ(node["available"]["CPU"], node["is_head"] ? 1 : 0)
+        << "what is all taken is there, with nothing of it";
   ::kill(command->pid(), SIGCONT);
   EXPECT_EQ(command->finish().out, "ran\n");
   EXPECT_TRUE(everything_is_free());
@@ -590,15 +697,20 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
   const std::string address = start_head();
   write(work_.path() / "mine", "shipped\n");
   fs::permissions(work_.path() / "mine", fs::perms(0644));
-  CommandResult result = as_nobody(address, {"submit", "--address", address, "--working-dir", work_.path().string(), "--", "sh", "-c",
-                                             "id -un; cat mine; echo new > made && cat made; test \"$STARLING_TOKEN\" && echo token; echo $USER; ls /root 2>&1"});
+  CommandResult result =
+      as_nobody(address, {"submit", "--address", address, "--working-dir", work_.path().string(),
+                          "--", "sh", "-c",
+                          "id -un; cat mine; echo new > made && cat made; test \"$STARLING_TOKEN\" "
+                          "&& echo token; echo $USER; ls /root 2>&1"});
   EXPECT_NE(result.code, 0) << result.out;  // ls may not
-  EXPECT_TRUE(result.out.starts_with("nobody\nshipped\nnew\ntoken\nnobody\n")) << result.out << result.err;
+  EXPECT_TRUE(result.out.starts_with("nobody\nshipped\nnew\ntoken\nnobody\n"))
+      << result.out << result.err;
   EXPECT_NE(result.out.find("ermission denied"), std::string::npos) << result.out;
   Json list = Json::parse(starling({"job", "list", "--json"}).out);
   EXPECT_EQ(list[0]["user"], "nobody");
   EXPECT_EQ(starling({"submit", "--", "id", "-un"}).out, "root\n");
-  CommandResult stop = as_nobody(address, {"submit", "--address", address, "--", "sh", "-c", "kill -TERM $$"});
+  CommandResult stop =
+      as_nobody(address, {"submit", "--address", address, "--", "sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(stop.code, 128 + SIGTERM);
 }
 

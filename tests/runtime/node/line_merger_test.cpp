@@ -9,7 +9,9 @@ using std::chrono::seconds;
 
 struct Output {
   LineMerger merger(LineMergerOptions options = {}) {
-    return LineMerger([this](bool is_stderr, const std::string& printed) { (is_stderr ? err : out) += printed; }, options);
+    return LineMerger(
+        [this](bool is_stderr, const std::string& printed) { (is_stderr ? err : out) += printed; },
+        options);
   }
   std::string out, err;
 };
@@ -32,7 +34,9 @@ TEST(LineMerger, ShowsALineOfManyWorkersOnceAndCounts) {
   EXPECT_EQ(output.out, "(Echo pid=1, node=00000000) loading\n");
   EXPECT_EQ(merger.due(), kStart + seconds(5));
   merger.flush(kStart);
-  EXPECT_EQ(output.out, "(Echo pid=1, node=00000000) loading\n(Echo) loading [repeated 63 times across the cluster]\n");
+  EXPECT_EQ(output.out,
+            "(Echo pid=1, node=00000000) loading\n(Echo) loading [repeated 63 times across the "
+            "cluster]\n");
   EXPECT_EQ(merger.due(), Deadline::max());
 }
 
@@ -52,8 +56,10 @@ TEST(LineMerger, TheWindowEnds) {
   merger.add(lines(1, {"a"}), kStart);
   merger.add(lines(2, {"a"}), kStart + seconds(1));
   output.out.clear();
-  merger.add(lines(3, {"a"}), kStart + seconds(6));  // says first what was repeated, then begins anew
-  EXPECT_EQ(output.out, "(Echo) a [repeated 1 time across the cluster]\n(Echo pid=3, node=00000000) a\n");
+  merger.add(lines(3, {"a"}),
+             kStart + seconds(6));  // says first what was repeated, then begins anew
+  EXPECT_EQ(output.out,
+            "(Echo) a [repeated 1 time across the cluster]\n(Echo pid=3, node=00000000) a\n");
 }
 
 TEST(LineMerger, MayBeTurnedOffAndRemembersABoundedNumber) {
@@ -65,7 +71,9 @@ TEST(LineMerger, MayBeTurnedOffAndRemembersABoundedNumber) {
   output.out.clear();
   LineMerger few = output.merger({.lines_max = 1});
   for (int worker : {1, 2}) few.add(lines(worker, {"a", "b"}), kStart);
-  EXPECT_EQ(output.out, "(Echo pid=1, node=00000000) a\n(Echo pid=1, node=00000000) b\n(Echo pid=2, node=00000000) b\n");
+  EXPECT_EQ(output.out,
+            "(Echo pid=1, node=00000000) a\n(Echo pid=1, node=00000000) b\n(Echo pid=2, "
+            "node=00000000) b\n");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ class MemoryUseTest : public testing::Test {
 };
 
 TEST_F(MemoryUseTest, IsThatOfTheMachineWithoutACgroup) {
-  write("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n");
+  write("proc/meminfo",
+        "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n");
   MemoryUse use = memory_use(folder_.path());
   EXPECT_EQ(use.used_bytes, 600u << 10);
   EXPECT_EQ(use.limit_bytes, 1000u << 10);
@@ -65,7 +66,8 @@ class MemoryGuardTest : public testing::Test {
     callbacks.use = [this] { return MemoryUse{used_, 1000 << 20, "the machine"}; };
     callbacks.workers = [this] {
       std::vector<GuardedWorker> workers;
-      for (const auto& [pid, bytes] : memory_) workers.push_back({ids_.at(pid), pid, "actor A" + std::to_string(pid)});
+      for (const auto& [pid, bytes] : memory_)
+        workers.push_back({ids_.at(pid), pid, "actor A" + std::to_string(pid)});
       return workers;
     };
     callbacks.own_memory = [this](pid_t pid) { return memory_.at(pid); };
@@ -85,7 +87,8 @@ class MemoryGuardTest : public testing::Test {
   EventLoop loop_;
   std::uint64_t used_ = 0;
   std::uint64_t unused_ = 0;
-  std::map<pid_t, WorkerId> ids_{{1, WorkerId::random()}, {2, WorkerId::random()}, {3, WorkerId::random()}};
+  std::map<pid_t, WorkerId> ids_{
+      {1, WorkerId::random()}, {2, WorkerId::random()}, {3, WorkerId::random()}};
   std::map<pid_t, std::uint64_t> memory_{{1, 500 << 20}, {2, 10 << 20}, {3, 10 << 20}};
   std::vector<pid_t> stopped_;
   std::string reason_;
@@ -102,7 +105,8 @@ TEST_F(MemoryGuardTest, StopsTheWorkerThatGrewMostAndSaysWhy) {
   used_ = 920 << 20;
   watching->look(now_ + 5s);
   ASSERT_EQ(stopped_, std::vector<pid_t>{2}) << "not the largest";
-  for (const char* part : {"node 33aa", "0.90 GiB of 0.98 GiB", "the machine", "90 %", "actor A2 (pid 2)", "0.30 GiB", "0.29 GiB more than 5 s before"}) {
+  for (const char* part : {"node 33aa", "0.90 GiB of 0.98 GiB", "the machine", "90 %",
+                           "actor A2 (pid 2)", "0.30 GiB", "0.29 GiB more than 5 s before"}) {
     EXPECT_NE(reason_.find(part), std::string::npos) << part << " in: " << reason_;
   }
   watching->look(now_ + 6s);

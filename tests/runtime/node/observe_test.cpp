@@ -1,4 +1,5 @@
-// What a node shows: lists with filters, workers, metrics by the real Prometheus, stacks of processes that have no handler.
+// What a node shows: lists with filters, workers, metrics by the real Prometheus, stacks of
+// processes that have no handler.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -42,12 +43,15 @@ std::string converse(const std::string& address, const std::string& request) {
   (void)!::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
   std::string response;
   char block[4096];
-  for (ssize_t got; (got = ::recv(socket.get(), block, sizeof block, 0)) > 0;) response.append(block, static_cast<std::size_t>(got));
+  for (ssize_t got; (got = ::recv(socket.get(), block, sizeof block, 0)) > 0;)
+    response.append(block, static_cast<std::size_t>(got));
   return response;
 }
 
-std::string get(const std::string& address, const std::string& path, const std::string& headers = "") {
-  return converse(address, "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\n" + headers + "Connection: close\r\n\r\n");
+std::string get(const std::string& address, const std::string& path,
+                const std::string& headers = "") {
+  return converse(address, "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\n" + headers +
+                               "Connection: close\r\n\r\n");
 }
 
 int free_port() {
@@ -82,7 +86,9 @@ TEST_F(Observe, NodesAreFiltered) {
   };
   const Json all = listed({});
   ASSERT_EQ(all.size(), 2u);
-  for (const char* field : {"id", "address", "state", "is_head", "pid", "resources", "available", "labels"}) EXPECT_TRUE(all[0].contains(field)) << field;
+  for (const char* field :
+       {"id", "address", "state", "is_head", "pid", "resources", "available", "labels"})
+    EXPECT_TRUE(all[0].contains(field)) << field;
   ASSERT_EQ(listed({"--filter", "is_head=true"}).size(), 1u);
   EXPECT_EQ(listed({"--filter", "is_head=true"})[0]["address"], head);
   ASSERT_EQ(listed({"--filter", "labels.zone=b"}).size(), 1u);
@@ -99,11 +105,16 @@ TEST_F(Observe, UnknownFieldsAreRefusedByName) {
     CommandResult result = starling({"list", kind, "--filter", "colour=red"});
     EXPECT_EQ(result.code, 1);
     EXPECT_NE(result.err.find("no field 'colour'"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("id"), std::string::npos) << "the fields that there are: " << result.err;
+    EXPECT_NE(result.err.find("id"), std::string::npos)
+        << "the fields that there are: " << result.err;
   }
-  EXPECT_NE(starling({"list", "nodes", "--filter", "resources=1"}).err.find("no field 'resources'"), std::string::npos);
-  EXPECT_NE(starling({"list", "actors", "--filter", "state=asleep"}).err.find("pending, starting, alive or dead"), std::string::npos);
-  EXPECT_NE(starling({"list", "nodes", "--filter", "zone"}).err.find("FIELD=VALUE"), std::string::npos);
+  EXPECT_NE(starling({"list", "nodes", "--filter", "resources=1"}).err.find("no field 'resources'"),
+            std::string::npos);
+  EXPECT_NE(starling({"list", "actors", "--filter", "state=asleep"})
+                .err.find("pending, starting, alive or dead"),
+            std::string::npos);
+  EXPECT_NE(starling({"list", "nodes", "--filter", "zone"}).err.find("FIELD=VALUE"),
+            std::string::npos);
   EXPECT_NE(starling({"list", "nodes", "--limit", "3"}).err.find("--limit"), std::string::npos);
   EXPECT_EQ(starling({"list", "planets"}).code, 2);
 }
@@ -148,19 +159,28 @@ TEST_F(Observe, WorkersOfAllNodesAreListed) {
     EXPECT_GT(worker["threads"], 0);
   }
   ::kill(far->pid, SIGSTOP);
-  EXPECT_EQ(Json::parse(starling({"list", "workers", "--json", "--filter", "process=stopped"}).out).size(), 1u);
+  EXPECT_EQ(Json::parse(starling({"list", "workers", "--json", "--filter", "process=stopped"}).out)
+                .size(),
+            1u);
   ::kill(far->pid, SIGCONT);
-  EXPECT_EQ(Json::parse(starling({"list", "workers", "--json", "--filter", "pid=" + std::to_string(near->pid)}).out).size(), 1u);
+  EXPECT_EQ(Json::parse(starling({"list", "workers", "--json", "--filter",
+                                  "pid=" + std::to_string(near->pid)})
+                            .out)
+                .size(),
+            1u);
 }
 
 TEST_F(Observe, ActorsComeInPages) {
   const std::string head = start_head({"--num-cpus", "8"});
   auto driver = TestDriver::connect(head);
   ASSERT_TRUE(driver.ok()) << driver.status().to_string();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*driver)->create(i < 3 ? "Echo" : "Stubborn", {}, "a" + std::to_string(i)).ok());
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE((*driver)->create(i < 3 ? "Echo" : "Stubborn", {}, "a" + std::to_string(i)).ok());
   const Json all = Json::parse(starling({"list", "actors", "--json"}).out);
   ASSERT_EQ(all.size(), 5u);
-  for (const char* field : {"id", "name", "class", "state", "node", "pid", "restarts", "pending_reason"}) EXPECT_TRUE(all[0].contains(field)) << field;
+  for (const char* field :
+       {"id", "name", "class", "state", "node", "pid", "restarts", "pending_reason"})
+    EXPECT_TRUE(all[0].contains(field)) << field;
   std::vector<std::string> paged;
   std::string after;
   while (true) {
@@ -177,10 +197,20 @@ TEST_F(Observe, ActorsComeInPages) {
   }
   ASSERT_EQ(paged.size(), 5u);
   for (std::size_t i = 0; i < paged.size(); ++i) EXPECT_EQ(paged[i], all[i]["id"]);
-  EXPECT_EQ(Json::parse(starling({"list", "actors", "--json", "--filter", "class=Stubborn"}).out).size(), 2u);
-  EXPECT_EQ(Json::parse(starling({"list", "actors", "--json", "--filter", "name=a1", "--state", "alive"}).out).size(), 1u);
+  EXPECT_EQ(
+      Json::parse(starling({"list", "actors", "--json", "--filter", "class=Stubborn"}).out).size(),
+      2u);
+  EXPECT_EQ(
+      Json::parse(
+          starling({"list", "actors", "--json", "--filter", "name=a1", "--state", "alive"}).out)
+          .size(),
+      1u);
   EXPECT_EQ(Json::parse(starling({"list", "actors", "--json", "--state", "dead"}).out).size(), 0u);
-  EXPECT_EQ(Json::parse(starling({"list", "actors", "--json", "--filter", "id=" + paged[2].substr(0, 10)}).out).size(), 1u);
+  EXPECT_EQ(
+      Json::parse(
+          starling({"list", "actors", "--json", "--filter", "id=" + paged[2].substr(0, 10)}).out)
+          .size(),
+      1u);
 }
 
 TEST_F(Observe, AProcessWithoutAHandlerIsNotSignalled) {
@@ -200,19 +230,27 @@ TEST_F(Observe, AProcessWithoutAHandlerIsNotSignalled) {
 TEST_F(Observe, MetricsWantTheKey) {
   const std::string address = start_head();
   EXPECT_TRUE(get(address, "/metrics").starts_with("HTTP/1.1 401")) << get(address, "/metrics");
-  EXPECT_TRUE(get(address, "/metrics", "Authorization: Bearer " + std::string(64, '0') + "\r\n").starts_with("HTTP/1.1 401"));
-  EXPECT_TRUE(get(address, "/other").starts_with("HTTP/1.1 401")) << "a stranger does not learn what there is";
+  EXPECT_TRUE(get(address, "/metrics", "Authorization: Bearer " + std::string(64, '0') + "\r\n")
+                  .starts_with("HTTP/1.1 401"));
+  EXPECT_TRUE(get(address, "/other").starts_with("HTTP/1.1 401"))
+      << "a stranger does not learn what there is";
   const std::string bearer = "Authorization: Bearer " + key() + "\r\n";
   EXPECT_TRUE(get(address, "/other", bearer).starts_with("HTTP/1.1 404"));
   const std::string text = get(address, "/metrics", bearer);
   ASSERT_TRUE(text.starts_with("HTTP/1.1 200")) << text;
-  for (const char* metric : {"starling_node_info{", "starling_actors{state=\"alive\"} 0", "starling_object_store_capacity_bytes ", "starling_worker_start_seconds_bucket{le=\"+Inf\"} 0",
-                             "starling_head_up 1", "starling_head_answers 1", "starling_cluster_nodes{state=\"member\"} 1", "starling_journal_bytes ",
-                             "starling_journal_record_seconds_count ", "starling_leases_missed_total 0", "process_resident_memory_bytes ", "process_cpu_seconds_total "}) {
+  for (const char* metric :
+       {"starling_node_info{", "starling_actors{state=\"alive\"} 0",
+        "starling_object_store_capacity_bytes ",
+        "starling_worker_start_seconds_bucket{le=\"+Inf\"} 0", "starling_head_up 1",
+        "starling_head_answers 1", "starling_cluster_nodes{state=\"member\"} 1",
+        "starling_journal_bytes ", "starling_journal_record_seconds_count ",
+        "starling_leases_missed_total 0", "process_resident_memory_bytes ",
+        "process_cpu_seconds_total "}) {
     EXPECT_NE(text.find(metric), std::string::npos) << metric << " in " << text;
   }
   const std::string token = *token_from_environment();
-  EXPECT_TRUE(get(address, "/metrics", "Authorization: Bearer " + token + "\r\n").starts_with("HTTP/1.1 401"));
+  EXPECT_TRUE(get(address, "/metrics", "Authorization: Bearer " + token + "\r\n")
+                  .starts_with("HTTP/1.1 401"));
 }
 
 TEST_F(Observe, MetricsCanBeOpenOrOff) {
@@ -221,13 +259,16 @@ TEST_F(Observe, MetricsCanBeOpenOrOff) {
   const std::string off = start_node(open, {"--metrics", "off"});
   EXPECT_EQ(get(off, "/metrics"), "");
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--metrics", "closed"}).code, 1);
-  EXPECT_NE(get(open, "/metrics").find("starling_cluster_nodes{state=\"member\"} 2"), std::string::npos);
+  EXPECT_NE(get(open, "/metrics").find("starling_cluster_nodes{state=\"member\"} 2"),
+            std::string::npos);
 }
 
 TEST_F(Observe, StrangersAtThePortAreBounded) {
   const std::string address = start_head();
-  EXPECT_TRUE(converse(address, "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x')).starts_with("HTTP/1.1 431"));
-  EXPECT_TRUE(converse(address, "GET \xff\xfe nonsense\r\n\r\n                        ").starts_with("HTTP/1.1 400"));
+  EXPECT_TRUE(converse(address, "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x'))
+                  .starts_with("HTTP/1.1 431"));
+  EXPECT_TRUE(converse(address, "GET \xff\xfe nonsense\r\n\r\n                        ")
+                  .starts_with("HTTP/1.1 400"));
   // More half requests than are served at once; the others are closed.
   std::vector<FileDescriptor> halves;
   for (int i = 0; i < 100; ++i) {
@@ -238,36 +279,50 @@ TEST_F(Observe, StrangersAtThePortAreBounded) {
   EXPECT_EQ(starling({"status"}).code, 0) << "the cluster goes on";
   halves.clear();
   const std::string bearer = "Authorization: Bearer " + key() + "\r\n";
-  EXPECT_TRUE(wait_until([&] { return get(address, "/metrics", bearer).starts_with("HTTP/1.1 200"); }, std::chrono::seconds(15)));
+  EXPECT_TRUE(
+      wait_until([&] { return get(address, "/metrics", bearer).starts_with("HTTP/1.1 200"); },
+                 std::chrono::seconds(15)));
 }
 
 TEST_F(Observe, WhatIsNoScrapeIsRefusedInOrder) {
   const std::string address = start_head({"--metrics", "open"});
-  // The whole answer, and then the end of the connection rather than a reset, whatever has not been read.
+  // The whole answer, and then the end of the connection rather than a reset, whatever has not been
+  // read.
   const auto refused = [&](const std::string& request, const std::string& status) {
     FileDescriptor socket = connect_to(address);
     ASSERT_TRUE(socket);
     for (std::size_t sent = 0; sent < request.size();) {
-      const ssize_t put = ::send(socket.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
-      ASSERT_GT(put, 0) << std::strerror(errno) << " after " << sent << " bytes of " << request.substr(0, 30);
+      const ssize_t put =
+          ::send(socket.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      ASSERT_GT(put, 0) << std::strerror(errno) << " after " << sent << " bytes of "
+                        << request.substr(0, 30);
       sent += static_cast<std::size_t>(put);
     }
     ::shutdown(socket.get(), SHUT_WR);
     std::string response;
     char block[4096];
     ssize_t got = 0;
-    while ((got = ::recv(socket.get(), block, sizeof block, 0)) > 0) response.append(block, static_cast<std::size_t>(got));
+    while ((got = ::recv(socket.get(), block, sizeof block, 0)) > 0)
+      response.append(block, static_cast<std::size_t>(got));
     EXPECT_EQ(got, 0) << std::strerror(errno) << " after " << request.substr(0, 30);
-    EXPECT_TRUE(response.starts_with("HTTP/1.1 " + status)) << request.substr(0, 30) << ": " << response;
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 " + status))
+        << request.substr(0, 30) << ": " << response;
     EXPECT_NE(response.find("Connection: close"), std::string::npos) << response;
-    if (status.starts_with("405")) EXPECT_NE(response.find("Allow: GET, HEAD\r\n"), std::string::npos) << response;
+    if (status.starts_with("405"))
+      EXPECT_NE(response.find("Allow: GET, HEAD\r\n"), std::string::npos) << response;
   };
-  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {
-    refused(std::string(method) + " /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed");
+  for (const char* method :
+       {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {
+    refused(std::string(method) + " /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+            "405 Method Not Allowed");
   }
   const std::string body(2 << 20, 'b');
-  refused("POST /metrics HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body, "405");
-  refused("POST /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + body + "\r\n0\r\n\r\n", "405");
+  refused("POST /metrics HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+              body,
+          "405");
+  refused("POST /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + body +
+              "\r\n0\r\n\r\n",
+          "405");
   refused("GET /metrics HTTP/1.1\r\nX: " + body, "431 Request Header Fields Too Large");
   refused("GET /" + body + " HTTP/1.1\r\n\r\n", "431");
   refused("GET nonsense", "400 Bad Request");
@@ -278,13 +333,17 @@ TEST_F(Observe, WhatIsNoScrapeIsRefusedInOrder) {
   ASSERT_TRUE(endless);
   std::size_t sent = 0;
   const std::string head = "POST /metrics HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n";
-  ASSERT_EQ(::send(endless.get(), head.data(), head.size(), MSG_NOSIGNAL), static_cast<ssize_t>(head.size()));
-  for (ssize_t put = 1; put > 0 && sent < (256u << 20); sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0))) put = ::send(endless.get(), body.data(), body.size(), MSG_NOSIGNAL);
+  ASSERT_EQ(::send(endless.get(), head.data(), head.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(head.size()));
+  for (ssize_t put = 1; put > 0 && sent < (256u << 20);
+       sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0)))
+    put = ::send(endless.get(), body.data(), body.size(), MSG_NOSIGNAL);
   EXPECT_LT(sent, 256u << 20);
 }
 
 TEST_F(Observe, PrometheusScrapesEveryNode) {
-  if (run_command({"prometheus", "--version"}).code != 0) GTEST_SKIP() << "the program prometheus is not installed (apt-get install prometheus)";
+  if (run_command({"prometheus", "--version"}).code != 0)
+    GTEST_SKIP() << "the program prometheus is not installed (apt-get install prometheus)";
   const std::string head = start_head({"--num-cpus", "2"});
   const std::string node = start_node(head);
   auto driver = TestDriver::connect(head);
@@ -292,24 +351,31 @@ TEST_F(Observe, PrometheusScrapesEveryNode) {
   ASSERT_TRUE((*driver)->create("Echo").ok());
   support::TemporaryFolder folder;
   std::ofstream(folder.file("key")) << key();
-  std::ofstream(folder.file("prometheus.yml")) << "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: starling\n    authorization:\n      credentials_file: "
-                                               << folder.file("key") << "\n    static_configs:\n      - targets: ['" << head << "', '" << node << "']\n";
+  std::ofstream(folder.file("prometheus.yml"))
+      << "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: starling\n    "
+         "authorization:\n      credentials_file: "
+      << folder.file("key") << "\n    static_configs:\n      - targets: ['" << head << "', '"
+      << node << "']\n";
   const std::string own = "127.0.0.1:" + std::to_string(free_port());
-  BackgroundCommand prometheus({"prometheus", "--config.file=" + folder.file("prometheus.yml"), "--storage.tsdb.path=" + folder.file("data"),
+  BackgroundCommand prometheus({"prometheus", "--config.file=" + folder.file("prometheus.yml"),
+                                "--storage.tsdb.path=" + folder.file("data"),
                                 "--web.listen-address=" + own, "--log.level=error"});
   const auto query = [&](const std::string& expression) {
     const std::string response = get(own, "/api/v1/query?query=" + expression);
     const std::size_t body = response.find("\r\n\r\n");
-    const std::size_t first = body == std::string::npos ? body : response.find('{', body), last = response.rfind('}');
+    const std::size_t first = body == std::string::npos ? body : response.find('{', body),
+                      last = response.rfind('}');
     if (first == std::string::npos || last == std::string::npos || last < first) return Json();
     Json json = Json::parse(response.substr(first, last - first + 1), nullptr, false);
     return json.is_object() && json["status"] == "success" ? json["data"]["result"] : Json();
   };
   const auto value = [&](const std::string& expression) {
     const Json result = query(expression);
-    return result.is_array() && result.size() == 1 ? result[0]["value"][1].get<std::string>() : std::string();
+    return result.is_array() && result.size() == 1 ? result[0]["value"][1].get<std::string>()
+                                                   : std::string();
   };
-  ASSERT_TRUE(wait_until([&] { return value("sum(up)") == "2"; }, std::chrono::seconds(60))) << query("up").dump();
+  ASSERT_TRUE(wait_until([&] { return value("sum(up)") == "2"; }, std::chrono::seconds(60)))
+      << query("up").dump();
   EXPECT_EQ(value("sum(starling_cluster_nodes%7Bstate=%22member%22%7D)"), "2");
   EXPECT_EQ(value("count(starling_node_info)"), "2");
   EXPECT_EQ(value("sum(starling_actors%7Bstate=%22alive%22%7D)"), "1");

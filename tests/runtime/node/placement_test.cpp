@@ -1,10 +1,11 @@
-// Placement on real nodes: GPUs by number, gangs that lose a node, drivers that race, heads that are killed, and what people are told.
+// Placement on real nodes: GPUs by number, gangs that lose a node, drivers that race, heads that
+// are killed, and what people are told.
 #include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -48,24 +49,33 @@ class Placement : public ClusterTest {
     spec.resources = std::move(resources);
     return spec;
   }
-  static GroupSpec group(GroupStrategy strategy, std::size_t bundles, ResourceMap each = {{"CPU", 1}}) {
+  static GroupSpec group(GroupStrategy strategy, std::size_t bundles,
+                         ResourceMap each = {{"CPU", 1}}) {
     GroupSpec spec;
     spec.group = GroupId::random();
     spec.strategy = strategy;
     spec.bundles.assign(bundles, each);
     return spec;
   }
-  static Result<GroupState> create(TestDriver& driver, const GroupSpec& spec, milliseconds timeout = seconds(20)) {
+  static Result<GroupState> create(TestDriver& driver, const GroupSpec& spec,
+                                   milliseconds timeout = seconds(20)) {
     const Deadline deadline = deadline_after(timeout);
-    return wait_for<GroupState>(driver.loop(), deadline + seconds(1), [&](auto done) { driver.client().create_placement_group(spec, deadline, done); });
+    return wait_for<GroupState>(driver.loop(), deadline + seconds(1), [&](auto done) {
+      driver.client().create_placement_group(spec, deadline, done);
+    });
   }
-  static Result<GroupState> query(TestDriver& driver, GroupId id, const std::string& name = "", const std::string& space = "", bool wait = false) {
+  static Result<GroupState> query(TestDriver& driver, GroupId id, const std::string& name = "",
+                                  const std::string& space = "", bool wait = false) {
     const Deadline deadline = deadline_after(seconds(20));
-    return wait_for<GroupState>(driver.loop(), deadline, [&](auto done) { driver.client().query_placement_group(id, name, space, wait, deadline, done); });
+    return wait_for<GroupState>(driver.loop(), deadline, [&](auto done) {
+      driver.client().query_placement_group(id, name, space, wait, deadline, done);
+    });
   }
   static Status remove(TestDriver& driver, GroupId id) {
     const Deadline deadline = deadline_after(seconds(20));
-    return wait_done(driver.loop(), deadline, [&](auto done) { driver.client().remove_placement_group(id, deadline, done); });
+    return wait_done(driver.loop(), deadline, [&](auto done) {
+      driver.client().remove_placement_group(id, deadline, done);
+    });
   }
   static NodeInfo node_at(TestDriver& driver, const std::string& address) {
     auto state = driver.cluster();
@@ -77,14 +87,16 @@ class Placement : public ClusterTest {
   static void expect_nothing_reserved(TestDriver& driver) {
     const auto state = driver.cluster();
     ASSERT_TRUE(state.ok()) << state.status().message();
-    for (const NodeInfo& node : state->nodes) EXPECT_EQ(node.available, node.resources) << node.address;
+    for (const NodeInfo& node : state->nodes)
+      EXPECT_EQ(node.available, node.resources) << node.address;
   }
   /// The head's process: a child of its node.
   static int head_process(int node) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string pid = entry.path().filename().string();
       if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-      const std::string stat = file_text("/proc/" + pid + "/stat"), command = file_text("/proc/" + pid + "/cmdline");
+      const std::string stat = file_text("/proc/" + pid + "/stat"),
+                        command = file_text("/proc/" + pid + "/cmdline");
       const std::size_t end = stat.rfind(')');
       if (end == std::string::npos || std::atoi(stat.c_str() + end + 4) != node) continue;
       if (command.find(std::string("\0head\0", 6)) != std::string::npos) return std::stoi(pid);
@@ -96,29 +108,35 @@ class Placement : public ClusterTest {
     const int node = session_of(head).pid, old = head_process(node);
     ASSERT_NE(old, 0);
     ::kill(old, SIGKILL);
-    ASSERT_TRUE(wait_until([&] { return head_process(node) != 0 && head_process(node) != old; }, seconds(20)));
+    ASSERT_TRUE(wait_until([&] { return head_process(node) != 0 && head_process(node) != old; },
+                           seconds(20)));
     ASSERT_TRUE(wait_until([&] { return driver.cluster().ok(); }, seconds(20)));
   }
-  Json listed(const std::string& kind) { return Json::parse(starling({"list", kind, "--json"}).out); }
+  Json listed(const std::string& kind) {
+    return Json::parse(starling({"list", kind, "--json"}).out);
+  }
 };
 
 TEST_F(Placement, GpusAreExclusiveAndGivenBack) {
   auto driver = connect(start_head({"--num-cpus", "4", "--gpus", "2"}));
-  ActorSpec first = actor({{"GPU", 1}}), half = actor({{"GPU", 0.5}}), other_half = actor({{"GPU", 0.5}});
+  ActorSpec first = actor({{"GPU", 1}}), half = actor({{"GPU", 0.5}}),
+            other_half = actor({{"GPU", 0.5}});
   auto one = driver->create(first), two = driver->create(half), three = driver->create(other_half);
   ASSERT_TRUE(one.ok() && two.ok() && three.ok());
   EXPECT_EQ(variable_of(one->pid, "CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_EQ(variable_of(two->pid, "CUDA_VISIBLE_DEVICES"), "1");
   EXPECT_EQ(variable_of(three->pid, "CUDA_VISIBLE_DEVICES"), "1");
   EXPECT_EQ(driver->state(half.actor)->gpus, std::vector<std::uint32_t>{1});
-  EXPECT_EQ(driver->create(actor({{"GPU", 1}}), milliseconds(300)).status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(driver->create(actor({{"GPU", 1}}), milliseconds(300)).status().code(),
+            ErrorCode::kResourceExhausted);
   ::kill(one->pid, SIGKILL);
   auto next = driver->create(actor({{"GPU", 1}}));
   ASSERT_TRUE(next.ok()) << next.status().message();
   EXPECT_EQ(variable_of(next->pid, "CUDA_VISIBLE_DEVICES"), "0");
   auto none = driver->create(actor({{"CPU", 1}}));
   ASSERT_TRUE(none.ok());
-  EXPECT_EQ(variable_of(none->pid, "CUDA_VISIBLE_DEVICES"), variable_of(::getpid(), "CUDA_VISIBLE_DEVICES"));
+  EXPECT_EQ(variable_of(none->pid, "CUDA_VISIBLE_DEVICES"),
+            variable_of(::getpid(), "CUDA_VISIBLE_DEVICES"));
   EXPECT_EQ(driver->create(actor({{"GPU", 1.5}})).status().code(), ErrorCode::kInvalidArgument);
 }
 
@@ -157,14 +175,18 @@ TEST_F(Placement, GpusAndGroupsAreRightAcrossAHeadThatIsKilled) {
   auto three = driver->create(actor({{"GPU", 1}}));
   ASSERT_TRUE(three.ok()) << three.status().message();
   EXPECT_EQ(variable_of(three->pid, "CUDA_VISIBLE_DEVICES"), "3");
-  EXPECT_EQ(driver->create(actor({{"GPU", 1}}), milliseconds(300)).status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(driver->create(actor({{"GPU", 1}}), milliseconds(300)).status().code(),
+            ErrorCode::kResourceExhausted);
   ActorSpec beside = actor({{"GPU", 1}});
   beside.bundle = inside.bundle;
   auto four = driver->create(beside);
   ASSERT_TRUE(four.ok()) << four.status().message();
   EXPECT_EQ(variable_of(four->pid, "CUDA_VISIBLE_DEVICES"), "2");
   EXPECT_TRUE(remove(*driver, spec.group).ok());
-  EXPECT_TRUE(wait_until([&] { return driver->state(four->actor)->phase == ActorPhase::kDead && driver->state(two->actor)->phase == ActorPhase::kDead; }));
+  EXPECT_TRUE(wait_until([&] {
+    return driver->state(four->actor)->phase == ActorPhase::kDead &&
+           driver->state(two->actor)->phase == ActorPhase::kDead;
+  }));
   ASSERT_TRUE(wait_until([&] { return node_at(*driver, head).available["GPU"] == 2; }));
   auto pair = driver->create(actor({{"GPU", 2}}));
   ASSERT_TRUE(pair.ok());
@@ -173,7 +195,8 @@ TEST_F(Placement, GpusAndGroupsAreRightAcrossAHeadThatIsKilled) {
 
 TEST_F(Placement, AGangMovesAsAWholeWhenItsNodeDies) {
   const std::string head = start_head({"--num-cpus", "0"});
-  const std::string stays = start_node(head, {"--num-cpus", "2"}), dies = start_node(head, {"--num-cpus", "2"});
+  const std::string stays = start_node(head, {"--num-cpus", "2"}),
+                    dies = start_node(head, {"--num-cpus", "2"});
   auto driver = connect(head);
   GroupSpec spec = group(GroupStrategy::kStrictSpread, 2);
   auto placed = create(*driver, spec);
@@ -189,20 +212,30 @@ TEST_F(Placement, AGangMovesAsAWholeWhenItsNodeDies) {
   for (const ActorSpec& each : {survivor, taken, mortal}) ASSERT_TRUE(driver->create(each).ok());
   ::kill(session_of(dies).pid, SIGKILL);
   // One node is not enough: it waits as a whole, and holds nothing meanwhile.
-  ASSERT_TRUE(wait_until([&] { return query(*driver, spec.group)->is_torn() && node_at(*driver, stays).available["CPU"] == 2; }, seconds(20)));
+  ASSERT_TRUE(wait_until(
+      [&] {
+        return query(*driver, spec.group)->is_torn() &&
+               node_at(*driver, stays).available["CPU"] == 2;
+      },
+      seconds(20)));
   EXPECT_EQ(driver->state(survivor.actor)->phase, ActorPhase::kPending);
   auto dead = driver->state(mortal.actor);
   EXPECT_EQ(dead->phase, ActorPhase::kDead);
-  EXPECT_NE(dead->death.text.find("its placement group is placed anew as a whole"), std::string::npos) << dead->death.text;
+  EXPECT_NE(dead->death.text.find("its placement group is placed anew as a whole"),
+            std::string::npos)
+      << dead->death.text;
   EXPECT_NE(dead->death.text.find("no restart left"), std::string::npos) << dead->death.text;
-  EXPECT_NE(starling({"why", spec.group.short_hex()}).out.find("being placed anew"), std::string::npos);
+  EXPECT_NE(starling({"why", spec.group.short_hex()}).out.find("being placed anew"),
+            std::string::npos);
   EXPECT_EQ(listed("placement-groups")[0]["state"], "rescheduling");
   start_node(head, {"--num-cpus", "2"});
   auto again = query(*driver, spec.group, "", "", true);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->placements, 2u);
   for (const ActorSpec& each : {survivor, taken}) {
-    ASSERT_TRUE(wait_until([&] { return driver->state(each.actor)->phase == ActorPhase::kAlive; }, seconds(20))) << driver->state(each.actor)->pending_reason;
+    ASSERT_TRUE(wait_until([&] { return driver->state(each.actor)->phase == ActorPhase::kAlive; },
+                           seconds(20)))
+        << driver->state(each.actor)->pending_reason;
     EXPECT_EQ(driver->state(each.actor)->restarts, 1u);
     EXPECT_EQ(driver->state(each.actor)->node, again->nodes[each.bundle->index]);
   }
@@ -214,12 +247,16 @@ TEST_F(Placement, DriversThatRaceForTheSameNodesAllGetTheirs) {
   constexpr int kDrivers = 6, kRounds = 12;
   std::atomic<int> done = 0;
   std::vector<std::thread> threads;
-  // Any two need more than there is: whoever held a part and waited for the rest would wait for ever.
+  // Any two need more than there is: whoever held a part and waited for the rest would wait for
+  // ever.
   for (int i = 0; i < kDrivers; ++i) {
     threads.emplace_back([&, i] {
       auto driver = connect(head);
       for (int round = 0; driver && round < kRounds; ++round) {
-        auto made = create(*driver, group((i + round) % 2 ? GroupStrategy::kSpread : GroupStrategy::kStrictSpread, 3), seconds(60));
+        auto made = create(
+            *driver,
+            group((i + round) % 2 ? GroupStrategy::kSpread : GroupStrategy::kStrictSpread, 3),
+            seconds(60));
         ASSERT_TRUE(made.ok()) << made.status().message();
         ASSERT_TRUE(remove(*driver, made->spec.group).ok());
         ++done;
@@ -242,7 +279,8 @@ TEST_F(Placement, ANodeThatDiesUnderwayLeavesNothingReserved) {
   constexpr int kGroups = 50;  // 15 CPUs, of the 16 that stay
   for (int i = 0; i < kGroups; ++i) {
     specs.push_back(group(GroupStrategy::kSpread, 3, {{"CPU", 0.1}}));
-    driver->client().create_placement_group(specs.back(), deadline_after(seconds(20)), [&](const Result<GroupState>&) { ++answered; });
+    driver->client().create_placement_group(specs.back(), deadline_after(seconds(20)),
+                                            [&](const Result<GroupState>&) { ++answered; });
     if (i == kGroups / 2) ::kill(session_of(dies).pid, SIGKILL);
   }
   const Deadline deadline = deadline_after(seconds(20));
@@ -250,7 +288,8 @@ TEST_F(Placement, ANodeThatDiesUnderwayLeavesNothingReserved) {
   EXPECT_EQ(answered, kGroups);
   ASSERT_TRUE(wait_until([&] { return driver->cluster()->nodes.size() == 2; }, seconds(20)));
   for (const GroupSpec& spec : specs) {
-    auto state = query(*driver, spec.group, "", "", true);  // those that had a bundle there are placed anew
+    auto state =
+        query(*driver, spec.group, "", "", true);  // those that had a bundle there are placed anew
     ASSERT_TRUE(state.ok()) << state.status().message();
     ASSERT_EQ(state->nodes.size(), 3u);
   }
@@ -269,7 +308,8 @@ TEST_F(Placement, DetachedGroupsOutliveTheirDriverAndHaveNames) {
     ASSERT_TRUE(create(*driver, spec).ok());
     GroupSpec brief = group(GroupStrategy::kPack, 1, {{"CPU", 0.1}});
     brief.name = "brief";
-    EXPECT_EQ(create(*driver, brief, milliseconds(300)).status().code(), ErrorCode::kResourceExhausted);
+    EXPECT_EQ(create(*driver, brief, milliseconds(300)).status().code(),
+              ErrorCode::kResourceExhausted);
   }
   auto driver = connect(head);
   auto found = query(*driver, {}, "trainers", "lab");
@@ -280,7 +320,8 @@ TEST_F(Placement, DetachedGroupsOutliveTheirDriverAndHaveNames) {
   EXPECT_NE(mistyped.message().find("trainers"), std::string::npos) << mistyped.message();
   Json groups = listed("placement-groups");
   ASSERT_EQ(groups.size(), 1u);
-  for (const char* key : {"id", "name", "strategy", "state", "bundles", "pending_reason"}) EXPECT_TRUE(groups[0].contains(key)) << key;
+  for (const char* key : {"id", "name", "strategy", "state", "bundles", "pending_reason"})
+    EXPECT_TRUE(groups[0].contains(key)) << key;
   EXPECT_EQ(groups[0]["state"], "placed");
   EXPECT_EQ(groups[0]["name"], "trainers");
   EXPECT_TRUE(remove(*driver, spec.group).ok());
@@ -289,7 +330,8 @@ TEST_F(Placement, DetachedGroupsOutliveTheirDriverAndHaveNames) {
 
 TEST_F(Placement, LabelsPreferencesAndSpreading) {
   const std::string head = start_head({"--num-cpus", "4", "--label", "zone=a"});
-  const std::string other = start_node(head, {"--num-cpus", "4", "--label", "zone=b", "--label", "spot=yes"});
+  const std::string other =
+      start_node(head, {"--num-cpus", "4", "--label", "zone=b", "--label", "spot=yes"});
   auto driver = connect(head);
   const NodeId a = node_at(*driver, head).node, b = node_at(*driver, other).node;
   GroupSpec spec = group(GroupStrategy::kPack, 2);
@@ -326,17 +368,23 @@ TEST_F(Placement, WhatWaitsIsExplained) {
     auto beside = connect(head);
     const Status status = create(*beside, spec, seconds(4)).status();
     EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
-    EXPECT_NE(status.message().find("a node for each bundle"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("a node for each bundle"), std::string::npos)
+        << status.message();
   });
   std::thread actor_waits([&] {
     auto beside = connect(head);
     const Status status = beside->create(large, seconds(4)).status();
     EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
-    EXPECT_NE(status.message().find("lacks GPU 4 (has 1) even when idle"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("lacks GPU 4 (has 1) even when idle"), std::string::npos)
+        << status.message();
   });
-  EXPECT_TRUE(wait_until([&] { return listed("actors").size() == 1 && listed("placement-groups").size() == 1; }));
-  EXPECT_NE(listed("actors")[0]["pending_reason"].get<std::string>().find("could ever hold it"), std::string::npos);
-  EXPECT_NE(listed("placement-groups")[0]["pending_reason"].get<std::string>().find("not even idle"), std::string::npos);
+  EXPECT_TRUE(wait_until(
+      [&] { return listed("actors").size() == 1 && listed("placement-groups").size() == 1; }));
+  EXPECT_NE(listed("actors")[0]["pending_reason"].get<std::string>().find("could ever hold it"),
+            std::string::npos);
+  EXPECT_NE(
+      listed("placement-groups")[0]["pending_reason"].get<std::string>().find("not even idle"),
+      std::string::npos);
   const std::string short_id = large.actor.hex().substr(0, 8);
   for (const std::string& what : {short_id, std::string("learner")}) {
     CommandResult why = starling({"why", what});
@@ -345,7 +393,9 @@ TEST_F(Placement, WhatWaitsIsExplained) {
     EXPECT_NE(why.out.find("start one with CPU 1, GPU 4"), std::string::npos) << why.out;
   }
   EXPECT_NE(starling({"why", "gang"}).out.find("a node for each bundle"), std::string::npos);
-  EXPECT_NE(starling({"why", node_at(*driver, head).node.short_hex()}).out.find("offers CPU 2, GPU 1"), std::string::npos);
+  EXPECT_NE(
+      starling({"why", node_at(*driver, head).node.short_hex()}).out.find("offers CPU 2, GPU 1"),
+      std::string::npos);
   CommandResult mistyped = starling({"why", "learnr"});
   EXPECT_EQ(mistyped.code, 1);
   EXPECT_NE(mistyped.err.find("did you mean 'learner'?"), std::string::npos) << mistyped.err;
@@ -357,9 +407,12 @@ TEST_F(Placement, WhatWaitsIsExplained) {
 TEST_F(Placement, WhatCannotBeMeantIsRefused) {
   auto driver = connect(start_head({"--num-cpus", "2"}));
   EXPECT_EQ(driver->create(actor({{"CPU", -1}})).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 1, {{"CPU", -1}})).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 0)).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 1, {{"GPU", 2.5}})).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 1, {{"CPU", -1}})).status().code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 0)).status().code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(create(*driver, group(GroupStrategy::kPack, 1, {{"GPU", 2.5}})).status().code(),
+            ErrorCode::kInvalidArgument);
   GroupSpec labels = group(GroupStrategy::kPack, 1);
   labels.bundle_labels = {{{"zone", "in("}}};
   EXPECT_EQ(create(*driver, labels).status().code(), ErrorCode::kInvalidArgument);

@@ -59,7 +59,8 @@ TEST(LogFile, RotatesAtItsLimit) {
 
 TEST(LogFile, AFullDiskLosesLinesAndSaysSo) {
   support::TemporaryFolder folder;
-  if (::mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "needs the right to mount";
+  if (::mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "needs the right to mount";
   {
     LogFile log(folder.path() / "x.log");
     const std::string line(1000, 'x');
@@ -76,13 +77,18 @@ TEST(LogFile, AFullDiskLosesLinesAndSaysSo) {
 
 TEST(LogKeeper, RemovesTheOldestOfWhatHasEnded) {
   support::TemporaryFolder folder;
-  const auto exists = [&](const char* name) { return std::filesystem::exists(folder.path() / name); };
+  const auto exists = [&](const char* name) {
+    return std::filesystem::exists(folder.path() / name);
+  };
   const auto age = [&](const char* name, int hours) {
-    std::filesystem::last_write_time(folder.path() / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
+    std::filesystem::last_write_time(
+        folder.path() / name,
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
   };
   LogFile open(folder.path() / "open.log");
   open.append(std::string(1000, 'x'));
-  for (const char* name : {"old.log", "new.log", "open.log.1", "node.log"}) LogFile(folder.path() / name).append(std::string(1000, 'x'));
+  for (const char* name : {"old.log", "new.log", "open.log.1", "node.log"})
+    LogFile(folder.path() / name).append(std::string(1000, 'x'));
   age("open.log", 9);
   age("node.log", 8);
   age("open.log.1", 7);
@@ -127,10 +133,12 @@ TEST(LogReader, GoesOnAfterARotation) {
   read_on();
   EXPECT_GT(read.size(), 100u);
   EXPECT_TRUE(written.ends_with(read)) << read;
-  // What was rotated away before it, also for whoever has fallen behind, and after the writer's own end.
+  // What was rotated away before it, also for whoever has fallen behind, and after the writer's own
+  // end.
   EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, written.size() - read.size());
   auto behind = read_log_chunk(folder.path(), "x.log", 0, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // files of one tick of the kernel's clock may have the same number and birth
+  std::this_thread::sleep_for(std::chrono::milliseconds(
+      20));  // files of one tick of the kernel's clock may have the same number and birth
   LogFile again(folder.path() / "x.log", 100);
   for (int i = 200; i < 250; ++i) {
     const std::string line = "line " + std::to_string(i) + "\n";
@@ -148,7 +156,8 @@ TEST(LogReader, GoesOnAfterARotation) {
   // Its older half removed for room: the position does not come from there.
   std::filesystem::remove(folder.path() / "x.log.1");
   EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, last->position);
-  EXPECT_EQ(read_log_chunk(folder.path(), "../x.log", 0, 0).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read_log_chunk(folder.path(), "../x.log", 0, 0).status().code(),
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(read_log_chunk(folder.path(), "y.log", 0, 0).status().code(), ErrorCode::kNotFound);
 }
 

@@ -20,9 +20,11 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
 
-/// A node that is drained leaves once everybody has said that its objects are not needed there: this process refers to none.
+/// A node that is drained leaves once everybody has said that its objects are not needed there:
+/// this process refers to none.
 void answer_evacuation(const std::shared_ptr<Channel>& node, const Message& message) {
-  auto request = message.kind == FrameKind::kObject ? object_wire::decode_request(message.meta) : Result<object_wire::Request>(not_found(""));
+  auto request = message.kind == FrameKind::kObject ? object_wire::decode_request(message.meta)
+                                                    : Result<object_wire::Request>(not_found(""));
   if (!request.ok() || !std::holds_alternative<object_wire::Evacuate>(*request)) return;
   (void)node->send(reply_to(message, object_wire::encode_reply(object_wire::Evacuated{0})));
 }
@@ -40,7 +42,8 @@ void build(const ActorSpec& spec, NodeClient::Done answer) {
   if (spec.class_name == "Where") {
     auto data = read_file("sub/data", 100);
     std::printf("runs in %s: %d entries, %s", std::filesystem::current_path().c_str(),
-                static_cast<int>(std::distance(std::filesystem::directory_iterator("."), {})), data.ok() ? data->c_str() : "no data\n");
+                static_cast<int>(std::distance(std::filesystem::directory_iterator("."), {})),
+                data.ok() ? data->c_str() : "no data\n");
   }
   std::printf("echo built\n");
   std::fflush(stdout);
@@ -61,21 +64,29 @@ int serve_as_worker() {
     return 1;
   }
   (*client)->set_on_shutdown([&](Status) { over.set(); });
-  (*client)->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) { answer_evacuation(node, message); });
-  (*client)->set_on_create_actor([](ActorSpec spec, std::uint64_t, NodeClient::Done answer) { build(spec, std::move(answer)); });
+  (*client)->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) {
+    answer_evacuation(node, message);
+  });
+  (*client)->set_on_create_actor([](ActorSpec spec, std::uint64_t, NodeClient::Done answer) {
+    build(spec, std::move(answer));
+  });
   loop.run_until(over, Deadline::max());
   loop.stop();
   return 0;
 }
 
-Result<std::unique_ptr<TestDriver>> TestDriver::connect(const std::string& address, std::uint32_t warm_workers) {
+Result<std::unique_ptr<TestDriver>> TestDriver::connect(const std::string& address,
+                                                        std::uint32_t warm_workers) {
   auto cluster = find_cluster(address);
   if (!cluster.ok()) return cluster.status();
   auto driver = std::make_unique<TestDriver>();
-  auto client = NodeClient::connect(driver->loop_, *cluster, Role::kDriver, deadline_after(kTimeout));
+  auto client =
+      NodeClient::connect(driver->loop_, *cluster, Role::kDriver, deadline_after(kTimeout));
   if (!client.ok()) return client.status();
   driver->client_ = std::move(*client);
-  driver->client_->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) { answer_evacuation(node, message); });
+  driver->client_->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) {
+    answer_evacuation(node, message);
+  });
   driver->client_->set_on_log([raw = driver.get()](LogLines lines) {
     std::lock_guard lock(raw->mutex_);
     for (const std::string& line : lines.lines) raw->logged_ += lines.prefix() + line + "\n";
@@ -84,7 +95,9 @@ Result<std::unique_ptr<TestDriver>> TestDriver::connect(const std::string& addre
   if (!info.ok()) return info.status();
   info->warm_workers = warm_workers;
   Deadline deadline = deadline_after(kTimeout);
-  auto job = wait_for<JobId>(driver->loop_, deadline, [&](auto done) { driver->client_->register_driver(*info, deadline, done); });
+  auto job = wait_for<JobId>(driver->loop_, deadline, [&](auto done) {
+    driver->client_->register_driver(*info, deadline, done);
+  });
   if (!job.ok()) return job.status();
   return driver;
 }
@@ -93,10 +106,12 @@ TestDriver::~TestDriver() { client_.reset(); }
 
 Result<ActorAddress> TestDriver::create(ActorSpec spec, std::chrono::milliseconds timeout) {
   Deadline deadline = deadline_after(timeout);
-  return wait_for<ActorAddress>(loop_, deadline, [&](auto done) { client_->create_actor(std::move(spec), deadline, done); });
+  return wait_for<ActorAddress>(
+      loop_, deadline, [&](auto done) { client_->create_actor(std::move(spec), deadline, done); });
 }
 
-Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceMap resources, std::string name) {
+Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceMap resources,
+                                        std::string name) {
   ActorSpec spec;
   spec.actor = ActorId::random();
   spec.class_name = class_name;
@@ -107,17 +122,20 @@ Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceM
 
 Result<ActorState> TestDriver::state(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_for<ActorState>(loop_, deadline, [&](auto done) { client_->actor_state(actor, 0, deadline, done); });
+  return wait_for<ActorState>(loop_, deadline,
+                              [&](auto done) { client_->actor_state(actor, 0, deadline, done); });
 }
 
 Status TestDriver::kill(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_done(loop_, deadline, [&](auto done) { client_->kill_actor(actor, false, deadline, done); });
+  return wait_done(loop_, deadline,
+                   [&](auto done) { client_->kill_actor(actor, false, deadline, done); });
 }
 
 Result<ClusterState> TestDriver::cluster() {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_for<ClusterState>(loop_, deadline, [&](auto done) { client_->cluster_state(deadline, done); });
+  return wait_for<ClusterState>(loop_, deadline,
+                                [&](auto done) { client_->cluster_state(deadline, done); });
 }
 
 std::string TestDriver::logged() {
@@ -142,10 +160,13 @@ static int show_folders(TestDriver& driver) {
   const auto count = [&] {
     const std::string text = driver.logged();
     std::size_t lines = 0;
-    for (std::size_t at = text.find("runs in "); at != std::string::npos; at = text.find("runs in ", at + 1)) ++lines;
+    for (std::size_t at = text.find("runs in "); at != std::string::npos;
+         at = text.find("runs in ", at + 1))
+      ++lines;
     return lines;
   };
-  for (int i = 0; i < 500 && count() < state->nodes.size(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 500 && count() < state->nodes.size(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::printf("%s", driver.logged().c_str());
   driver.client().driver_done(0);
   return 0;
@@ -160,7 +181,8 @@ int run_as_driver(int argc, char** argv) {
   auto first = (*driver)->create("Echo");
   auto second = (*driver)->create("Stubborn");
   if (!first.ok() || !second.ok()) {
-    std::fprintf(stderr, "driver: %s%s\n", first.status().message().c_str(), second.status().message().c_str());
+    std::fprintf(stderr, "driver: %s%s\n", first.status().message().c_str(),
+                 second.status().message().c_str());
     return 98;
   }
   std::printf("ready %d %d\n", first->pid, second->pid);

@@ -26,12 +26,15 @@ int run_as_driver(int argc, char** argv);
 /// A registered driver in this process, with blocking calls.
 class TestDriver {
  public:
-  static Result<std::unique_ptr<TestDriver>> connect(const std::string& address, std::uint32_t warm_workers = 0);
+  static Result<std::unique_ptr<TestDriver>> connect(const std::string& address,
+                                                     std::uint32_t warm_workers = 0);
   ~TestDriver();
 
-  Result<ActorAddress> create(ActorSpec spec, std::chrono::milliseconds timeout = std::chrono::seconds(10));
+  Result<ActorAddress> create(ActorSpec spec,
+                              std::chrono::milliseconds timeout = std::chrono::seconds(10));
   /// An actor that asks for nothing.
-  Result<ActorAddress> create(const std::string& class_name, ResourceMap resources = {}, std::string name = "");
+  Result<ActorAddress> create(const std::string& class_name, ResourceMap resources = {},
+                              std::string name = "");
   Result<ActorState> state(ActorId actor);
   Status kill(ActorId actor);
   Result<ClusterState> cluster();

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/node/blocking.h"
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/node/blocking.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/listener.h"
 #include "tests/support/temporary_folder.h"
@@ -39,8 +39,10 @@ class ProgramFilesTest : public ::testing::Test {
         auto& fetch = std::get<control::FetchFile>(request->body);
         auto bytes = offering_->read(fetch.hash, fetch.offset);
         ++chunks_;
-        if (bytes.ok()) answer(ControlAnswer{std::move(*bytes)});
-        else answer(bytes.status());
+        if (bytes.ok())
+          answer(ControlAnswer{std::move(*bytes)});
+        else
+          answer(bytes.status());
       });
       channels_.push_back(std::move(channel));
     };
@@ -69,7 +71,9 @@ class ProgramFilesTest : public ::testing::Test {
   Result<fs::path> find(const DriverInfo& driver) {
     Deadline deadline = deadline_after(std::chrono::seconds(10));
     return wait_for<fs::path>(loop_, deadline, [&](auto found) {
-      loop_.post([this, driver, deadline, found] { wanting_->find(driver, listener_->endpoint().to_string(), deadline, found); });
+      loop_.post([this, driver, deadline, found] {
+        wanting_->find(driver, listener_->endpoint().to_string(), deadline, found);
+      });
     });
   }
   static Credentials make_credentials() {
@@ -123,10 +127,12 @@ TEST_F(ProgramFilesTest, WhatIsMissingIsFetchedOnceAndRunnable) {
 TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
   DriverInfo elsewhere = driver_;
   elsewhere.executable.path = "/nowhere/driver";
-  ASSERT_TRUE(write_file_atomic(program_, std::string(driver_.executable.bytes, 'x'), 0700).ok());  // after it was offered
+  ASSERT_TRUE(write_file_atomic(program_, std::string(driver_.executable.bytes, 'x'), 0700)
+                  .ok());  // after it was offered
   auto found = find(elsewhere);
   EXPECT_EQ(found.status().code(), ErrorCode::kInternal) << found.status().message();
-  for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "b")) EXPECT_TRUE(entry.is_directory()) << entry.path();
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "b"))
+    EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
 TEST_F(ProgramFilesTest, OnlyOfferedFilesAreServed) {
@@ -155,7 +161,8 @@ TEST(DescribeThisProgram, IsThisProgram) {
   ASSERT_FALSE(info->argv.empty());
   EXPECT_EQ(info->pid, ::getpid());
   EXPECT_EQ(info->working_dir, fs::current_path().string());
-  for (const FileSpec& library : info->libraries) EXPECT_FALSE(library.path.starts_with("/usr/lib/"));
+  for (const FileSpec& library : info->libraries)
+    EXPECT_FALSE(library.path.starts_with("/usr/lib/"));
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ class ReservationsTest : public ::testing::Test {
     reserve.prepare.push_back({group, {{"CPU", cpus}}});
     return reserve;
   }
-  bool takes(GroupId group, double cpus) { return reservations_.apply(prepare(group, cpus), "").refused.empty(); }
+  bool takes(GroupId group, double cpus) {
+    return reservations_.apply(prepare(group, cpus), "").refused.empty();
+  }
 
   Reservations reservations_{{{"CPU", 4}}};
   const GroupId a_ = GroupId::random(), b_ = GroupId::random();
@@ -23,7 +25,8 @@ TEST_F(ReservationsTest, RefusesWhatItHasNoRoomFor) {
   auto refusals = reservations_.apply(prepare(b_, 2), "");
   ASSERT_EQ(refusals.refused.size(), 1u);
   EXPECT_EQ(refusals.refused[0].group, b_);
-  EXPECT_NE(refusals.refused[0].reason.find("CPU 2 (has 1)"), std::string::npos) << refusals.refused[0].reason;
+  EXPECT_NE(refusals.refused[0].reason.find("CPU 2 (has 1)"), std::string::npos)
+      << refusals.refused[0].reason;
   EXPECT_FALSE(reservations_.holds(b_));
   EXPECT_TRUE(takes(b_, 1));
   control::Reserve gpu;

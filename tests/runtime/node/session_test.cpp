@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 class SessionTest : public ::testing::Test {
  protected:
   /// A node that "runs" as this very process.
-  SessionInfo publish(ClusterId cluster, const std::string& address, const std::string& head, bool as_last = true) {
+  SessionInfo publish(ClusterId cluster, const std::string& address, const std::string& head,
+                      bool as_last = true) {
     SessionInfo info;
     info.cluster = cluster;
     info.node = NodeId::random();
@@ -52,7 +53,8 @@ TEST_F(SessionTest, FilesArePrivate) {
   struct stat status;
   ASSERT_EQ(::stat((info.dir.parent_path() / "token").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
-  for (const fs::path& folder : {info.dir, info.dir.parent_path(), info.dir.parent_path().parent_path(), info.dir / "logs"}) {
+  for (const fs::path& folder : {info.dir, info.dir.parent_path(),
+                                 info.dir.parent_path().parent_path(), info.dir / "logs"}) {
     ASSERT_EQ(::stat(folder.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u) << folder;
   }
@@ -115,12 +117,14 @@ TEST_F(SessionTest, ATokenIsTheSameHoweverItWasPutThere) {
   }
   {
     support::ScopedVariable token("STARLING_TOKEN", "    ");
-    EXPECT_EQ(token_from_environment().status().message(), "STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
+    EXPECT_EQ(token_from_environment().status().message(),
+              "STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
   }
   const std::string pipe = (folder_.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   support::ScopedVariable file("STARLING_TOKEN_FILE", pipe.c_str());
-  EXPECT_EQ(token_from_environment().status().message(), "STARLING_TOKEN_FILE: " + pipe + " is not a file");
+  EXPECT_EQ(token_from_environment().status().message(),
+            "STARLING_TOKEN_FILE: " + pipe + " is not a file");
 }
 
 TEST_F(SessionTest, RemovingTheLastOneFallsBackToItsCluster) {

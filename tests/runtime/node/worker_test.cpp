@@ -1,4 +1,5 @@
-// Actors' processes from birth to death, on real nodes. This test program is their executable (program.h).
+// Actors' processes from birth to death, on real nodes. This test program is their executable
+// (program.h).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -34,9 +35,12 @@ TEST_F(Worker, IsBornServesAndIsKilled) {
   EXPECT_EQ(actor->node, driver->client().node_id());
   EXPECT_FALSE(actor->unix_path.empty());
   EXPECT_TRUE(wait_until([&] {
-    return driver->logged().find("(Echo pid=" + std::to_string(actor->pid) + ", node=" + actor->node.short_hex() + ") echo built") != std::string::npos;
+    return driver->logged().find("(Echo pid=" + std::to_string(actor->pid) + ", node=" +
+                                 actor->node.short_hex() + ") echo built") != std::string::npos;
   })) << driver->logged();
-  EXPECT_TRUE(wait_until([&] { return driver->logged().find("threads 1 extra -") != std::string::npos; })) << driver->logged();
+  EXPECT_TRUE(wait_until([&] {
+    return driver->logged().find("threads 1 extra -") != std::string::npos;
+  })) << driver->logged();
 
   auto state = driver->cluster();
   ASSERT_TRUE(state.ok());
@@ -57,7 +61,9 @@ TEST_F(Worker, GetsItsEnvironmentAndThreads) {
   spec.env = {{"EXTRA", "more"}};
   spec.threads = 3;
   ASSERT_TRUE(driver->create(spec).ok());
-  EXPECT_TRUE(wait_until([&] { return driver->logged().find("threads 3 extra more") != std::string::npos; })) << driver->logged();
+  EXPECT_TRUE(wait_until([&] {
+    return driver->logged().find("threads 3 extra more") != std::string::npos;
+  })) << driver->logged();
 }
 
 TEST_F(Worker, KilledMinusNineIsNamedWithinASecond) {
@@ -73,7 +79,8 @@ TEST_F(Worker, KilledMinusNineIsNamedWithinASecond) {
   EXPECT_EQ(state->death.signal, SIGKILL);
   Status status = death_status(*state);
   EXPECT_EQ(status.code(), ErrorCode::kActorDied);
-  for (const std::string& part : {std::string("Echo"), std::to_string(actor->pid), std::string("SIGKILL")}) {
+  for (const std::string& part :
+       {std::string("Echo"), std::to_string(actor->pid), std::string("SIGKILL")}) {
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   }
 }
@@ -85,7 +92,8 @@ TEST_F(Worker, ConstructorsFailInTheirOwnWays) {
   Status crashed = driver->create("Crashes").status();
   EXPECT_EQ(crashed.code(), ErrorCode::kActorDied);
   EXPECT_NE(crashed.message().find("SIGSEGV"), std::string::npos) << crashed.message();
-  EXPECT_NE(crashed.message().find("backtrace: in Crashes()"), std::string::npos) << crashed.message();
+  EXPECT_NE(crashed.message().find("backtrace: in Crashes()"), std::string::npos)
+      << crashed.message();
 
   Status exited = driver->create("Exits").status();
   EXPECT_EQ(exited.code(), ErrorCode::kActorDied);
@@ -101,7 +109,9 @@ TEST_F(Worker, ConstructorsFailInTheirOwnWays) {
   // None of them is left, and none holds on to anything.
   EXPECT_TRUE(wait_until([&] {
     auto state = driver->cluster();
-    return state.ok() && std::all_of(state->actors.begin(), state->actors.end(), [](const ActorState& a) { return a.phase == ActorPhase::kDead; });
+    return state.ok() &&
+           std::all_of(state->actors.begin(), state->actors.end(),
+                       [](const ActorState& a) { return a.phase == ActorPhase::kDead; });
   }));
 }
 
@@ -132,7 +142,8 @@ TEST_F(Worker, RunsOnAnotherNodeAndItsLinesArrive) {
   ASSERT_TRUE(state.ok());
   EXPECT_EQ(state->phase, ActorPhase::kDead);
   EXPECT_NE(state->death.text.find("is gone"), std::string::npos) << state->death.text;
-  EXPECT_TRUE(wait_until([&] { return !process_runs(actor->pid); })) << "the worker outlived its node";
+  EXPECT_TRUE(wait_until([&] { return !process_runs(actor->pid); }))
+      << "the worker outlived its node";
 }
 
 TEST_F(Worker, WarmOnesAreUsedFirst) {
@@ -155,10 +166,11 @@ TEST_F(Worker, EightStartTogether) {
     ActorSpec spec;
     spec.actor = ActorId::random();
     spec.class_name = "Echo";
-    driver->client().create_actor(spec, deadline, [&built, event = done.back()](Result<ActorAddress> address) {
-      if (address.ok()) ++built;
-      event->set();
-    });
+    driver->client().create_actor(spec, deadline,
+                                  [&built, event = done.back()](Result<ActorAddress> address) {
+                                    if (address.ok()) ++built;
+                                    event->set();
+                                  });
   }
   for (const auto& event : done) EXPECT_TRUE(driver->loop().run_until(*event, deadline));
   EXPECT_EQ(built, 8);
@@ -170,14 +182,16 @@ TEST_F(Worker, DiesWithItsDriver) {
     BackgroundCommand driver({self(), "driver", "hold"});
     std::string out = driver.wait_for_output("ready ");
     int first = 0, second = 0;
-    ASSERT_EQ(std::sscanf(out.substr(out.find("ready")).c_str(), "ready %d %d", &first, &second), 2);
+    ASSERT_EQ(std::sscanf(out.substr(out.find("ready")).c_str(), "ready %d %d", &first, &second),
+              2);
     EXPECT_TRUE(process_runs(first) && process_runs(second));
     ::kill(driver.pid(), signal);
     EXPECT_TRUE(wait_until([&] { return !process_runs(first) && !process_runs(second); }));
   }
   EXPECT_TRUE(wait_until([&] {
     Json status = Json::parse(starling({"status", "--json"}).out);
-    return std::all_of(status["jobs"].begin(), status["jobs"].end(), [](const Json& job) { return job["state"] == "failed"; });
+    return std::all_of(status["jobs"].begin(), status["jobs"].end(),
+                       [](const Json& job) { return job["state"] == "failed"; });
   }));
 }
 
@@ -212,10 +226,13 @@ TEST_F(Worker, RendezvousThroughKeys) {
     value = result.value_or("failed");
     got.set();
   });
-  EXPECT_TRUE(wait_done(first->loop(), deadline, [&](auto done) { first->client().kv_put("address", "here", deadline, done); }).ok());
+  EXPECT_TRUE(wait_done(first->loop(), deadline, [&](auto done) {
+                first->client().kv_put("address", "here", deadline, done);
+              }).ok());
   EXPECT_TRUE(first->loop().run_until(got, deadline));
   EXPECT_EQ(value, "here");
-  auto sum = wait_for<std::int64_t>(first->loop(), deadline, [&](auto done) { first->client().kv_add("n", 3, deadline, done); });
+  auto sum = wait_for<std::int64_t>(
+      first->loop(), deadline, [&](auto done) { first->client().kv_add("n", 3, deadline, done); });
   EXPECT_EQ(*sum, 3);
 }
 
@@ -223,19 +240,24 @@ TEST_F(Worker, PlacementGroupsHoldTheirResources) {
   auto driver = connect(start_head({"--num-cpus", "4"}));
   GroupSpec spec{GroupId::random(), "gang", GroupStrategy::kPack, {{{"CPU", 2}}, {{"CPU", 2}}}};
   Deadline deadline = deadline_after(seconds(5));
-  auto group = wait_for<GroupState>(driver->loop(), deadline, [&](auto done) { driver->client().create_placement_group(spec, deadline, done); });
+  auto group = wait_for<GroupState>(driver->loop(), deadline, [&](auto done) {
+    driver->client().create_placement_group(spec, deadline, done);
+  });
   ASSERT_TRUE(group.ok()) << group.status().message();
   EXPECT_EQ(group->nodes.size(), 2u);
   ActorSpec outside;
   outside.actor = ActorId::random();
   outside.class_name = "Echo";
   outside.resources = {{"CPU", 1}};
-  EXPECT_EQ(driver->create(outside, milliseconds(200)).status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(driver->create(outside, milliseconds(200)).status().code(),
+            ErrorCode::kResourceExhausted);
   ActorSpec inside = outside;
   inside.actor = ActorId::random();
   inside.bundle = BundleSlot{spec.group, 1};
   EXPECT_TRUE(driver->create(inside).ok());
-  EXPECT_TRUE(wait_done(driver->loop(), deadline, [&](auto done) { driver->client().remove_placement_group(spec.group, deadline, done); }).ok());
+  EXPECT_TRUE(wait_done(driver->loop(), deadline, [&](auto done) {
+                driver->client().remove_placement_group(spec.group, deadline, done);
+              }).ok());
   EXPECT_EQ(driver->state(inside.actor)->phase, ActorPhase::kDead);
 }
 
@@ -243,10 +265,13 @@ class Submit : public ClusterTest {};
 
 TEST_F(Submit, StreamsOutputAndReturnsTheExitCode) {
   start_head();
-  CommandResult result = starling({"submit", "--env", "A=b c", "--", "sh", "-c", "echo out $A; echo err >&2; pwd; exit 7"});
+  CommandResult result = starling(
+      {"submit", "--env", "A=b c", "--", "sh", "-c", "echo out $A; echo err >&2; pwd; exit 7"});
   EXPECT_EQ(result.code, 7);
   EXPECT_EQ(result.out, "out b c\n" + std::filesystem::current_path().string() + "\n");
-  EXPECT_TRUE(result.err.starts_with("err\nerror: job ") && result.err.find("exited with code 7") != std::string::npos) << result.err;
+  EXPECT_TRUE(result.err.starts_with("err\nerror: job ") &&
+              result.err.find("exited with code 7") != std::string::npos)
+      << result.err;
   EXPECT_EQ(starling({"submit", "--", "sh", "-c", "kill -9 $$"}).code, 137);
   CommandResult missing = starling({"submit", "--", "/no/such/program"});
   EXPECT_EQ(missing.code, 1);
@@ -256,7 +281,8 @@ TEST_F(Submit, StreamsOutputAndReturnsTheExitCode) {
 
 TEST_F(Submit, LosesNothingOfALargeOutput) {
   start_head();
-  CommandResult result = starling({"submit", "--", "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x"});
+  CommandResult result =
+      starling({"submit", "--", "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.out.size(), 20000000u);
 }
@@ -299,7 +325,9 @@ TEST_F(Submit, CtrlCEndsDriverAndWorkers) {
 TEST_F(Submit, EndsWhenTheNodeStops) {
   start_head();
   BackgroundCommand submit({program(), "submit", "--", "sleep", "100"});
-  ASSERT_TRUE(wait_until([&] { return Json::parse(starling({"list", "jobs", "--json"}).out).size() == 1; }));
+  ASSERT_TRUE(wait_until([&] {
+    return Json::parse(starling({"list", "jobs", "--json"}).out).size() == 1;
+  }));
   EXPECT_EQ(starling({"stop"}).code, 0);
   CommandResult end = submit.finish();
   EXPECT_NE(end.code, 0);

@@ -1,4 +1,5 @@
-// Many nodes that want one object copy it from each other; the store keeps objects in its own name; borrowers reach the owner.
+// Many nodes that want one object copy it from each other; the store keeps objects in its own name;
+// borrowers reach the owner.
 #include <atomic>
 
 #include "fixture.h"
@@ -37,7 +38,10 @@ TEST(Broadcast, TheSourceSendsFewCopiesHoweverManyNodesAsk) {
   for (auto& node : nodes) sent += node->stats().sent_bytes;
   EXPECT_EQ(sent, (kNodes - 2) * kBytes);
   writer.objects->free(*location);
-  for (auto& node : nodes) EXPECT_TRUE(node->eventually([](const auto& stats) { return stats.replica_bytes == 0 && stats.pins == 0; })) << "copies go with the object";
+  for (auto& node : nodes)
+    EXPECT_TRUE(node->eventually([](const auto& stats) {
+      return stats.replica_bytes == 0 && stats.pins == 0;
+    })) << "copies go with the object";
   users.clear();
 }
 
@@ -68,9 +72,12 @@ TEST(Broadcast, ANodeThatHasDroppedItsCopyIsPassedOver) {
   const auto data = pattern(kBytes);
   auto location = writer.objects->put(data), other = writer.objects->put(data);
   ASSERT_TRUE(location.ok() && other.ok());
-  for (StoreUser* user : {&first_user, &second_user}) ASSERT_TRUE(user->objects->get(*location, soon()).ok());
-  for (StoreNode* node : {&first, &second}) EXPECT_TRUE(node->eventually([](const auto& stats) { return stats.pins == 0; }));
-  for (StoreUser* user : {&first_user, &second_user}) ASSERT_TRUE(user->objects->get(*other, soon()).ok());  // takes the place of the copy
+  for (StoreUser* user : {&first_user, &second_user})
+    ASSERT_TRUE(user->objects->get(*location, soon()).ok());
+  for (StoreNode* node : {&first, &second})
+    EXPECT_TRUE(node->eventually([](const auto& stats) { return stats.pins == 0; }));
+  for (StoreUser* user : {&first_user, &second_user})
+    ASSERT_TRUE(user->objects->get(*other, soon()).ok());  // takes the place of the copy
   auto view = last_user.objects->get(*location, soon());
   ASSERT_TRUE(view.ok()) << view.status().to_string();
   EXPECT_TRUE(equal(view->bytes(), data));
@@ -80,7 +87,10 @@ TEST(Broadcast, ANodeThatHasDroppedItsCopyIsPassedOver) {
 /// Runs adopt() and waits.
 Result<ObjectLocation> adopt(StoreNode& node, const ObjectLocation& location) {
   std::promise<Result<ObjectLocation>> adopted;
-  node.on_loop([&] { node.store->adopt(location, [&](Result<ObjectLocation> result) { adopted.set_value(std::move(result)); }); });
+  node.on_loop([&] {
+    node.store->adopt(location,
+                      [&](Result<ObjectLocation> result) { adopted.set_value(std::move(result)); });
+  });
   return adopted.get_future().get();
 }
 
@@ -99,12 +109,14 @@ TEST(Adoption, AnObjectOutlivesItsOwnerInItsPlaceOrAsACopy) {
       ASSERT_TRUE(copy.ok()) << copy.status().to_string();
       kept = *adopted;
       copied = *copy;
-      EXPECT_EQ(kept.extent == location->extent, bytes > 1 << 20) << "copied only if it shares its range";
+      EXPECT_EQ(kept.extent == location->extent, bytes > 1 << 20)
+          << "copied only if it shares its range";
       writer.objects->free(*location);
       auto again = writer.objects->get(kept, soon());
       ASSERT_TRUE(again.ok()) << again.status().to_string();
       EXPECT_TRUE(equal(again->bytes(), data));
-      if (bytes < 1 << 20) EXPECT_EQ(writer.objects->get(*location, soon()).status().code(), ErrorCode::kObjectLost);
+      if (bytes < 1 << 20)
+        EXPECT_EQ(writer.objects->get(*location, soon()).status().code(), ErrorCode::kObjectLost);
       writer.end();
     }
     EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
@@ -118,7 +130,8 @@ TEST(Adoption, AnObjectOutlivesItsOwnerInItsPlaceOrAsACopy) {
     node.on_loop([&] { node.store->drop(kept); });
     EXPECT_TRUE(equal(view->bytes(), data)) << "a reader keeps it";
     view = BytesView();
-    EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.adopted_bytes + stats.orphaned_bytes == 0; }));
+    EXPECT_TRUE(node.eventually(
+        [](const auto& stats) { return stats.adopted_bytes + stats.orphaned_bytes == 0; }));
     EXPECT_EQ(reader.objects->get(kept, soon()).status().code(), ErrorCode::kObjectLost);
   }
 }
@@ -127,7 +140,8 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
   StoreNode node, other;
   StoreUser owner(node), near(node);
   std::atomic<int> holds = 0, unholds = 0;
-  owner.objects->set_owner_hooks({[&](const ObjectLocation&) { ++holds; }, [&](const ObjectLocation&) { ++unholds; }, {}});
+  owner.objects->set_owner_hooks(
+      {[&](const ObjectLocation&) { ++holds; }, [&](const ObjectLocation&) { ++unholds; }, {}});
   auto location = owner.objects->put(pattern(100'000));
   ASSERT_TRUE(location.ok());
   const auto count = [](std::atomic<int>& value, int wanted) {
@@ -139,7 +153,8 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
   {
     StoreUser far(other);
     std::promise<Status> told;  // the owner's node knows of it
-    far.objects->borrow_and_confirm(*location, soon(), [&](Status status) { told.set_value(std::move(status)); });
+    far.objects->borrow_and_confirm(*location, soon(),
+                                    [&](Status status) { told.set_value(std::move(status)); });
     EXPECT_TRUE(told.get_future().get().ok());
     far.objects->borrow(*location);
     near.objects->unborrow(*location);
@@ -151,7 +166,9 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
         if (channel->peer().role == Role::kNode) channel->close(unavailable("cut by the test"));
       }
     });
-    EXPECT_TRUE(node.eventually([&](const auto& stats) { return stats.borrows == 1 && holds >= 1; })) << "said again over a new connection";
+    EXPECT_TRUE(node.eventually([&](const auto& stats) {
+      return stats.borrows == 1 && holds >= 1;
+    })) << "said again over a new connection";
     far.end();
   }
   EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.borrows == 0; }));
@@ -161,7 +178,8 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
   owner.objects->free(*location);
   ObjectLocation gone = *location;
   gone.extent = 999;
-  near.objects->borrow_and_confirm(gone, soon(), [&](Status status) { confirmed.set_value(std::move(status)); });
+  near.objects->borrow_and_confirm(gone, soon(),
+                                   [&](Status status) { confirmed.set_value(std::move(status)); });
   EXPECT_EQ(confirmed.get_future().get().code(), ErrorCode::kObjectLost);
 }
 

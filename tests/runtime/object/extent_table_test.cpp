@@ -84,11 +84,14 @@ TEST(ExtentTable, LosesNothing) {
           }
           break;
         case 2:
-          if (!leased.empty()) table.give_back(std::next(leased.begin(), static_cast<long>(rng() % leased.size()))->first, client);
+          if (!leased.empty())
+            table.give_back(
+                std::next(leased.begin(), static_cast<long>(rng() % leased.size()))->first, client);
           break;
         case 3:
           if (!leased.empty()) {
-            std::uint64_t id = std::next(leased.begin(), static_cast<long>(rng() % leased.size()))->first;
+            std::uint64_t id =
+                std::next(leased.begin(), static_cast<long>(rng() % leased.size()))->first;
             if (table.pin(id, client)) pinned.emplace_back(id, client);
           }
           break;

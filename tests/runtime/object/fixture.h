@@ -1,4 +1,5 @@
-// A node with a store and processes on it, all inside of this one, with real sockets and real shared memory between them.
+// A node with a store and processes on it, all inside of this one, with real sockets and real
+// shared memory between them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +25,8 @@ inline Deadline soon() { return deadline_after(seconds(20)); }
 
 inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1) {
   std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 2654435761u + seed) >> 11);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::byte>((i * 2654435761u + seed) >> 11);
   return data;
 }
 
@@ -34,7 +36,8 @@ inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 class StoreNode {
  public:
-  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20, SpillOptions spill = {},
+  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20,
+                     std::uint64_t retained = 256 << 20, SpillOptions spill = {},
                      milliseconds retained_for = milliseconds(200)) {
     credentials.token = "secret";
     credentials.role = Role::kNode;
@@ -63,7 +66,8 @@ class StoreNode {
       channels.clear();
       store.reset();
     });
-    // The closing itself comes behind, and what a handler posts may come behind what we post meanwhile.
+    // The closing itself comes behind, and what a handler posts may come behind what we post
+    // meanwhile.
     on_loop([] {});
     on_loop([] {});
   }
@@ -72,7 +76,9 @@ class StoreNode {
     ListenerCallbacks callbacks;
     callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
       channels.push_back(channel);
-      channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) { EXPECT_TRUE(store->handle(from, message)); });
+      channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
+        EXPECT_TRUE(store->handle(from, message));
+      });
       channel->set_on_close([this, channel](Status) {
         if (store) store->detach(*channel);
       });

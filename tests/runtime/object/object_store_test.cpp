@@ -8,7 +8,9 @@
 namespace runtime {
 namespace {
 
-std::uintptr_t address(std::span<const std::byte> bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
+std::uintptr_t address(std::span<const std::byte> bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes.data());
+}
 
 /// The "rw-p"-like permissions of the mapping that holds the address.
 std::string permissions_of(std::uintptr_t at) {
@@ -16,7 +18,9 @@ std::string permissions_of(std::uintptr_t at) {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     char permissions[5] = {};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, permissions) == 3 && begin <= at && at < end) return permissions;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, permissions) == 3 && begin <= at &&
+        at < end)
+      return permissions;
   }
   return "";
 }
@@ -179,7 +183,9 @@ TEST(ObjectStore, GivesFreeMemoryBackToTheSystem) {
   auto location = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(location.ok());
   process.objects->free(*location);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0 && stats.retained_bytes <= 4 << 20; }));
+  EXPECT_TRUE(node.eventually([](const auto& stats) {
+    return stats.leased_bytes == 0 && stats.retained_bytes <= 4 << 20;
+  }));
   auto again = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(again.ok());
   auto view = process.objects->get(*again, soon());
@@ -198,7 +204,8 @@ TEST(ObjectStore, KeepsFreeMemoryThatIsUsedAgainAndAgain) {
     ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
   };
   // Over several such times, and each time the pages are there at once.
-  for (auto until = std::chrono::steady_clock::now() + milliseconds(800); std::chrono::steady_clock::now() < until;) {
+  for (auto until = std::chrono::steady_clock::now() + milliseconds(800);
+       std::chrono::steady_clock::now() < until;) {
     put_and_free();
     EXPECT_GE(node.stats().retained_bytes, 16u << 20);
   }
@@ -211,7 +218,9 @@ TEST(ObjectStore, GivesAllFreeMemoryBackWhenAsked) {
   auto location = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(location.ok());
   process.objects->free(*location);
-  ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0 && stats.retained_bytes >= 64 << 20; }));
+  ASSERT_TRUE(node.eventually([](const auto& stats) {
+    return stats.leased_bytes == 0 && stats.retained_bytes >= 64 << 20;
+  }));
   std::uint64_t given = 0;
   node.on_loop([&] { given = node.store->give_back_free_memory(); });
   EXPECT_GE(given, 64u << 20);
@@ -376,9 +385,11 @@ TEST(ObjectStore, EndsAGetAtItsDeadline) {
   std::promise<void> stuck;
   auto release = stuck.get_future().share();
   node.loop.post([release] { release.wait(); });
-  EXPECT_EQ(reader.objects->get(*location, deadline_after(milliseconds(50))).status().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(reader.objects->get(*location, deadline_after(milliseconds(50))).status().code(),
+            ErrorCode::kDeadlineExceeded);
   std::promise<Status> told;
-  reader.objects->get(*location, deadline_after(milliseconds(50)), [&](Result<BytesView> view) { told.set_value(view.status()); });
+  reader.objects->get(*location, deadline_after(milliseconds(50)),
+                      [&](Result<BytesView> view) { told.set_value(view.status()); });
   EXPECT_EQ(told.get_future().get().code(), ErrorCode::kDeadlineExceeded);
   stuck.set_value();
   // The late pins are given back.
@@ -406,13 +417,15 @@ TEST(ObjectStore, ServesManyThreads) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(good.load(), 1200);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.pins == 0 && stats.leased_bytes <= 2 << 20; }));
+  EXPECT_TRUE(node.eventually(
+      [](const auto& stats) { return stats.pins == 0 && stats.leased_bytes <= 2 << 20; }));
 }
 
 TEST(ObjectStore, RefusesMalformedRequests) {
   StoreNode node;
   StoreUser process(node);
-  for (std::string bytes : {std::string(8, '\xff'), std::string(64, '\x01'), std::string(16, '\0')}) {
+  for (std::string bytes :
+       {std::string(8, '\xff'), std::string(64, '\x01'), std::string(16, '\0')}) {
     Message message;
     message.kind = FrameKind::kObject;
     message.meta = Buffer::copy_of(bytes);

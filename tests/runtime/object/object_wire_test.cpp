@@ -69,12 +69,15 @@ TEST(ObjectWire, RoundTripsReplies) {
 
 TEST(ObjectWire, RefusesWhatIsMalformed) {
   EXPECT_EQ(decode_request(Buffer()).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(decode_request(Buffer::copy_of(std::string(24, '\xee'))).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(decode_request(Buffer::copy_of(std::string(24, '\xee'))).status().code(),
+            ErrorCode::kInvalidArgument);
   ObjectLocation crooked = some_location();
   crooked.offset = 4097;
-  EXPECT_EQ(decode_request(encode_request(Fetch{crooked})).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(decode_request(encode_request(Fetch{crooked})).status().code(),
+            ErrorCode::kInvalidArgument);
   Buffer good = encode_request(Fetch{some_location()});
-  for (std::size_t size = 0; size < good.size(); size += 8) EXPECT_FALSE(decode_request(good.slice(0, size)).ok()) << size;
+  for (std::size_t size = 0; size < good.size(); size += 8)
+    EXPECT_FALSE(decode_request(good.slice(0, size)).ok()) << size;
 }
 
 }  // namespace

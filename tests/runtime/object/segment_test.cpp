@@ -14,7 +14,8 @@ TEST(Segment, KnowsWhichPagesThisProcessHasTouched) {
   ASSERT_TRUE(segment.ok()) << segment.status().to_string();
   EXPECT_FALSE((*segment)->is_populated(0, kBytes / 2));
   ASSERT_TRUE((*segment)->populate(0, kBytes / 2).ok());
-  if (!(*segment)->is_populated(0, kPageBytes)) GTEST_SKIP() << "no /proc/self/pagemap, or a kernel without MADV_POPULATE_WRITE";
+  if (!(*segment)->is_populated(0, kPageBytes))
+    GTEST_SKIP() << "no /proc/self/pagemap, or a kernel without MADV_POPULATE_WRITE";
   EXPECT_TRUE((*segment)->is_populated(0, kBytes / 2));
   EXPECT_FALSE((*segment)->is_populated(0, kBytes));
   EXPECT_FALSE((*segment)->is_populated(kBytes / 2, kPageBytes));

@@ -39,7 +39,8 @@ TEST(BorrowTable, OneThatIsNotCountedIsThereOnce) {
 TEST(BorrowTable, AnEndedClientBorrowsNothing) {
   BorrowTable table;
   const NodeId own = NodeId::random(), other = NodeId::random();
-  const ObjectLocation here = location(own, 1), there = location(other, 1, "b:2"), both = location(other, 2, "b:2");
+  const ObjectLocation here = location(own, 1), there = location(other, 1, "b:2"),
+                       both = location(other, 2, "b:2");
   table.add(1, here);
   table.add(1, there);
   table.add(1, both);

@@ -28,7 +28,9 @@ class SpillFolderPath {
   support::TemporaryFolder root_;
 };
 
-SpillOptions into(const std::string& folder, std::uint64_t limit = 1 << 30) { return {.folder = folder, .limit_bytes = limit}; }
+SpillOptions into(const std::string& folder, std::uint64_t limit = 1 << 30) {
+  return {.folder = folder, .limit_bytes = limit};
+}
 
 struct Held {
   ObjectLocation location;
@@ -36,14 +38,17 @@ struct Held {
 };
 
 /// Puts `count` objects of `bytes` each; fewer, with the failure, when one fails.
-std::vector<Held> put_many(StoreUser& process, std::size_t count, std::size_t bytes, Status* failure = nullptr) {
+std::vector<Held> put_many(StoreUser& process, std::size_t count, std::size_t bytes,
+                           Status* failure = nullptr) {
   std::vector<Held> held;
   for (unsigned i = 0; i < count; ++i) {
     auto data = pattern(bytes, i);
     auto location = process.objects->put(data);
     if (!location.ok()) {
-      if (failure) *failure = location.status();
-      else ADD_FAILURE() << location.status().to_string();
+      if (failure)
+        *failure = location.status();
+      else
+        ADD_FAILURE() << location.status().to_string();
       break;
     }
     held.push_back({*location, std::move(data)});
@@ -73,7 +78,8 @@ TEST(Spill, TakesMoreThanFitsAndGivesItAllBack) {
   expect_readable(reader, held);
   EXPECT_GT(node.stats().restores, 0u);
   for (const Held& object : held) writer.objects->free(object.location);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
+  EXPECT_TRUE(node.eventually(
+      [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
   EXPECT_EQ(folder.files(), 0u);
 }
 
@@ -88,7 +94,8 @@ TEST(Spill, TakesSmallObjectsBySlabs) {
   expect_readable(writer, held);
   // Freed one by one, on disk or not.
   for (const Held& object : held) writer.objects->free(object.location);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes <= 2 << 20; }));
+  EXPECT_TRUE(node.eventually(
+      [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes <= 2 << 20; }));
 }
 
 TEST(Spill, WorksInTheBackgroundBeforeAnyoneWaits) {
@@ -97,7 +104,8 @@ TEST(Spill, WorksInTheBackgroundBeforeAnyoneWaits) {
   StoreUser writer(node);
   auto held = put_many(writer, 7, kLarge);  // 88 % with the headers' pages
   ASSERT_EQ(held.size(), 7u);
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes <= kCapacity * 7 / 10; }));
+  EXPECT_TRUE(
+      node.eventually([](const auto& stats) { return stats.leased_bytes <= kCapacity * 7 / 10; }));
   expect_readable(writer, held);
 }
 
@@ -114,7 +122,8 @@ TEST(Spill, LeavesAloneWhatIsBeingReadOrWritten) {
   ASSERT_TRUE(unsealed.ok());
   std::vector<const std::byte*> places;
   for (const BytesView& view : views) places.push_back(view.bytes().data());
-  EXPECT_EQ(writer.objects->put(pattern(kLarge * 2)).status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(writer.objects->put(pattern(kLarge * 2)).status().code(),
+            ErrorCode::kResourceExhausted);
   EXPECT_EQ(node.stats().spills, 0u);
   for (std::size_t i = 0; i < views.size(); ++i) {
     EXPECT_EQ(views[i].bytes().data(), places[i]);
@@ -169,7 +178,9 @@ TEST(Spill, ADeadWaitersPlaceInLineIsFree) {
   auto held = put_many(writer, 7, kLarge);
   {
     StoreUser dying(node);
-    std::thread putter([&] { EXPECT_EQ(dying.objects->put(pattern(12 << 20)).status().code(), ErrorCode::kUnavailable); });
+    std::thread putter([&] {
+      EXPECT_EQ(dying.objects->put(pattern(12 << 20)).status().code(), ErrorCode::kUnavailable);
+    });
     EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.wanted_bytes > 0; }));
     dying.end();
     putter.join();
@@ -191,7 +202,8 @@ TEST(Spill, AFullDiskIsSaidAndLosesNothing) {
     Status status;
     auto held = put_many(writer, 100, kLarge, &status);
     EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
-    EXPECT_NE(status.message().find(std::string(root) + "/objects"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find(std::string(root) + "/objects"), std::string::npos)
+        << status.message();
     EXPECT_NE(status.message().find("No space left"), std::string::npos) << status.message();
     EXPECT_GE(held.size(), 7u);
     for (const Held& object : held) {
@@ -224,7 +236,8 @@ TEST(Spill, FilesOfADeadProcessGo) {
     put_many(writer, 24, kLarge);
     EXPECT_GT(node.stats().spilled_bytes, 0u);
   }
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
+  EXPECT_TRUE(node.eventually(
+      [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
   EXPECT_TRUE(node.eventually([&](const auto&) { return folder.files() == 0; }));
 }
 
@@ -246,7 +259,8 @@ TEST(Spill, AVanishedFileIsALostObject) {
   StoreNode node(kCapacity, 1 << 20, 256 << 20, into(folder.path()));
   StoreUser writer(node);
   auto held = put_many(writer, 24, kLarge);
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) std::filesystem::resize_file(entry.path(), 100);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    std::filesystem::resize_file(entry.path(), 100);
   expect_some_lost(writer, held, folder.path());
 }
 
@@ -284,7 +298,9 @@ TEST(Spill, ManyProcessesAtOnce) {
   }
   for (auto& thread : threads) thread.join();
   processes.clear();
-  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0 && stats.pins == 0; }));
+  EXPECT_TRUE(node.eventually([](const auto& stats) {
+    return stats.spilled_bytes == 0 && stats.leased_bytes == 0 && stats.pins == 0;
+  }));
 }
 
 }  // namespace

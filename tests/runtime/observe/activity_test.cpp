@@ -1,6 +1,6 @@
 // What a process says of itself, and what its node reads of it.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -114,7 +114,8 @@ TEST(Activity, MoreClassesThanThereIsRoomForAreCountedTogether) {
   const ClassLoad* other = find(snapshot, "other");
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->calls, activity::kClassesMax + 1);
-  EXPECT_EQ(page->class_of("Class3", std::vector<std::string>()).index, page->class_of("Class3", std::vector<std::string>()).index);
+  EXPECT_EQ(page->class_of("Class3", std::vector<std::string>()).index,
+            page->class_of("Class3", std::vector<std::string>()).index);
 }
 
 TEST(Activity, RecordsOnlyWhileItIsAskedTo) {
@@ -160,7 +161,8 @@ TEST(Activity, APageOfGarbageIsReadWithoutHarm) {
   const ActivitySnapshot snapshot = read_snapshot(*layout, true);
   EXPECT_LE(snapshot.classes.size(), activity::kClassesMax);
   EXPECT_LE(snapshot.actors.size(), activity::kActorsMax);
-  for (const ClassLoad& load : snapshot.classes) EXPECT_LE(load.name.size(), activity::kNameBytesMax);
+  for (const ClassLoad& load : snapshot.classes)
+    EXPECT_LE(load.name.size(), activity::kNameBytesMax);
   std::uint64_t after = 0;
   EXPECT_TRUE(read_trace(*layout, after).events.empty()) << "no number fits its place";
 }

@@ -21,22 +21,28 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> functions_of(const SymbolTable& table) {
   std::vector<std::string> names;
-  table.for_each_function([&](std::uintptr_t, std::size_t, SymbolTable::NamePlace place) { names.push_back(table.name(place)); });
+  table.for_each_function([&](std::uintptr_t, std::size_t, SymbolTable::NamePlace place) {
+    names.push_back(table.name(place));
+  });
   return names;
 }
 
-bool has(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 TEST(SymbolTable, FindsTheFunctionsOfAProgram) {
   const SymbolTable table("/proc/self/exe");
   std::uintptr_t landmark = 0;
-  table.for_each_function([&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
-    char cut[10];
-    table.copy_name(place, cut);
-    if (std::string(cut) != "starling_" || table.name(place) != "starling_symbol_landmark") return;
-    landmark = start;
-    EXPECT_GT(size, 0u);
-  });
+  table.for_each_function(
+      [&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
+        char cut[10];
+        table.copy_name(place, cut);
+        if (std::string(cut) != "starling_" || table.name(place) != "starling_symbol_landmark")
+          return;
+        landmark = start;
+        EXPECT_GT(size, 0u);
+      });
   EXPECT_NE(landmark, 0u);
   EXPECT_TRUE(table.address_of(0).has_value());
   EXPECT_FALSE(table.address_of(UINT64_MAX).has_value());
@@ -47,7 +53,9 @@ TEST(SymbolTable, WhatIsNoProgramHasNone) {
   std::ofstream(folder.file("text")) << "no ELF";
   std::ofstream(folder.file("empty"));
   ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
-  for (const std::string& path : {folder.file("text"), folder.file("empty"), folder.file("pipe"), folder.file("missing"), folder.path().string(), std::string("/dev/zero")}) {
+  for (const std::string& path :
+       {folder.file("text"), folder.file("empty"), folder.file("pipe"), folder.file("missing"),
+        folder.path().string(), std::string("/dev/zero")}) {
     const SymbolTable table(path.c_str());
     EXPECT_TRUE(functions_of(table).empty()) << path;
     EXPECT_FALSE(table.address_of(0).has_value()) << path;
@@ -77,7 +85,8 @@ TEST(SymbolTable, SurvivesAFileThatIsCutOrOverwrittenWhileItIsRead) {
   std::ofstream(copy, std::ios::binary) << std::string(whole, '\xff');
   (void)functions_of(table);
   // Cut before: at each place something else is missing.
-  for (const std::uintmax_t size : {whole / 2, std::uintmax_t{4096}, std::uintmax_t{64}, std::uintmax_t{63}, std::uintmax_t{5}}) {
+  for (const std::uintmax_t size : {whole / 2, std::uintmax_t{4096}, std::uintmax_t{64},
+                                    std::uintmax_t{63}, std::uintmax_t{5}}) {
     fs::copy_file("/proc/self/exe", copy, fs::copy_options::overwrite_existing);
     fs::resize_file(copy, size);
     const SymbolTable cut(copy.c_str());

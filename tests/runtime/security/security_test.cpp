@@ -30,9 +30,13 @@ class SecurityTest : public NetworkTest {
   }
   FileDescriptor stranger() const { return dial(kAt, port_); }
   /// A preamble, and as much of a nonce as a caller sends with it.
-  std::string opening(WorkerId target = {}) const { return preamble_bytes({.target = target}) + std::string(32, 'n'); }
+  std::string opening(WorkerId target = {}) const {
+    return preamble_bytes({.target = target}) + std::string(32, 'n');
+  }
   /// The reason that an answer gives for refusing; empty if it does not.
-  static std::string refusal_of(const std::string& answer) { return answer.size() > 16 ? answer.substr(16) : std::string(); }
+  static std::string refusal_of(const std::string& answer) {
+    return answer.size() > 16 ? answer.substr(16) : std::string();
+  }
   long memory() const { return resident_kib(cluster_->node(0)) + resident_kib(cluster_->head()); }
   void expect_serving() {
     const Finished listed = cluster_->starling(1, {"list", "nodes"});
@@ -67,21 +71,31 @@ TEST_F(SecurityTest, NothingPublicStartsWithoutAToken) {
   network_ = Network::on_loopback(1);
   const std::string empty = folder_.file("empty"), port = std::to_string(free_port());
   std::ofstream(empty) << "\n";
-  const auto refused = [&](std::vector<std::string> arguments, std::vector<std::string> environment) {
+  const auto refused = [&](std::vector<std::string> arguments,
+                           std::vector<std::string> environment) {
     arguments.insert(arguments.begin(), {starling_program(), "start", "--block"});
-    Program::Spec spec{.argv = arguments, .environment = {"STARLING_SESSION_ROOT=" + folder_.file("s")}, .output = folder_.file("refused")};
+    Program::Spec spec{.argv = arguments,
+                       .environment = {"STARLING_SESSION_ROOT=" + folder_.file("s")},
+                       .output = folder_.file("refused")};
     spec.environment.insert(spec.environment.end(), environment.begin(), environment.end());
     std::filesystem::remove(spec.output);
     Program program(network_->machine(0), spec);
     EXPECT_EQ(program.wait(10s), 1) << program.output();
     return program.output();
   };
-  const auto expect_named = [](const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; };
-  expect_named(refused({"--head", "--bind", "0.0.0.0", "--port", port}, {"STARLING_TOKEN_FILE=" + empty}), "is empty");
-  expect_named(refused({"--head", "--bind", "0.0.0.0", "--port", port}, {"STARLING_TOKEN=guess"}), "only 5 bytes");
-  expect_named(refused({"--head", "--bind", "::", "--port", port}, {"STARLING_TOKEN=guess"}), "at least 16");
+  const auto expect_named = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect_named(
+      refused({"--head", "--bind", "0.0.0.0", "--port", port}, {"STARLING_TOKEN_FILE=" + empty}),
+      "is empty");
+  expect_named(refused({"--head", "--bind", "0.0.0.0", "--port", port}, {"STARLING_TOKEN=guess"}),
+               "only 5 bytes");
+  expect_named(refused({"--head", "--bind", "::", "--port", port}, {"STARLING_TOKEN=guess"}),
+               "at least 16");
   expect_named(refused({"--address", "10.1.2.3:6399"}, {}), "STARLING_TOKEN_FILE");
-  expect_named(refused({"--head", "--port", port}, {"STARLING_TOKEN_FILE=" + folder_.file("none")}), "STARLING_TOKEN_FILE");
+  expect_named(refused({"--head", "--port", port}, {"STARLING_TOKEN_FILE=" + folder_.file("none")}),
+               "STARLING_TOKEN_FILE");
 }
 
 TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
@@ -90,10 +104,12 @@ TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
   ASSERT_TRUE(recorder.listens());
   const std::string through = "127.0.0.9:" + std::to_string(port_);
   // A tool, a node that joins, and a driver on it all talk to the head by way of the recorder.
-  auto tool = cluster_->run(1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "list", "nodes", "--address", through});
+  auto tool = cluster_->run(1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"),
+                                starling_program(), "list", "nodes", "--address", through});
   EXPECT_EQ(tool.code, 0) << tool.output;
-  auto node = cluster_->launch(1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "start", "--block", "--address", through, "--bind", "127.0.0.3",
-                                   "--port", std::to_string(port_)});
+  auto node = cluster_->launch(
+      1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "start",
+          "--block", "--address", through, "--bind", "127.0.0.3", "--port", std::to_string(port_)});
   EXPECT_TRUE(cluster_->wait_for_members(3, 10s)) << node->output();
   const LoadOptions load{.history = history_file(), .client = 7, .seconds = 2};
   std::vector<std::string> driver = load_command(load);
@@ -102,7 +118,8 @@ TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
   const auto connections = recorder.recorded();
   ASSERT_GE(connections.size(), 2u);
   std::string raw;
-  for (std::size_t i = 0; i + 1 < token_.size(); i += 2) raw.push_back(static_cast<char>(std::stoi(token_.substr(i, 2), nullptr, 16)));
+  for (std::size_t i = 0; i + 1 < token_.size(); i += 2)
+    raw.push_back(static_cast<char>(std::stoi(token_.substr(i, 2), nullptr, 16)));
   std::size_t bytes = 0;
   for (const auto& connection : connections) {
     for (const std::string* way : {&connection.from_caller, &connection.from_callee}) {
@@ -129,9 +146,11 @@ TEST_F(SecurityTest, TheTokenNeverTravelsAndARecordedHandshakeIsWorthNothing) {
 
 TEST_F(SecurityTest, WhoHasNoTokenOrAnotherOneIsRefused) {
   start_two();
-  const std::string address = cluster_->address(0), nowhere = "STARLING_SESSION_ROOT=" + folder_.file("nowhere");
+  const std::string address = cluster_->address(0),
+                    nowhere = "STARLING_SESSION_ROOT=" + folder_.file("nowhere");
   const auto ask = [&](std::vector<std::string> environment, std::vector<std::string> arguments) {
-    Program::Spec spec{.argv = arguments, .environment = {nowhere}, .output = folder_.file("asked")};
+    Program::Spec spec{
+        .argv = arguments, .environment = {nowhere}, .output = folder_.file("asked")};
     spec.argv.insert(spec.argv.begin(), starling_program());
     spec.environment.insert(spec.environment.end(), environment.begin(), environment.end());
     std::filesystem::remove(spec.output);
@@ -139,12 +158,17 @@ TEST_F(SecurityTest, WhoHasNoTokenOrAnotherOneIsRefused) {
     EXPECT_EQ(program.wait(10s), 1) << program.output();
     return program.output();
   };
-  EXPECT_NE(ask({}, {"list", "nodes", "--address", address}).find("STARLING_TOKEN"), std::string::npos);
+  EXPECT_NE(ask({}, {"list", "nodes", "--address", address}).find("STARLING_TOKEN"),
+            std::string::npos);
   const std::string other = "STARLING_TOKEN=" + std::string(64, '7');
-  EXPECT_NE(ask({other}, {"list", "nodes", "--address", address}).find("wrong token"), std::string::npos);
+  EXPECT_NE(ask({other}, {"list", "nodes", "--address", address}).find("wrong token"),
+            std::string::npos);
   EXPECT_NE(ask({other}, {"stop", "--address", address}).find("wrong token"), std::string::npos);
-  EXPECT_NE(ask({other}, {"submit", "--address", address, "--", "true"}).find("wrong token"), std::string::npos);
-  EXPECT_NE(ask({other}, {"start", "--block", "--address", address, "--bind", "127.0.0.4"}).find("wrong token"), std::string::npos);
+  EXPECT_NE(ask({other}, {"submit", "--address", address, "--", "true"}).find("wrong token"),
+            std::string::npos);
+  EXPECT_NE(ask({other}, {"start", "--block", "--address", address, "--bind", "127.0.0.4"})
+                .find("wrong token"),
+            std::string::npos);
   EXPECT_EQ(cluster_->members(1), 2);
 }
 
@@ -158,10 +182,14 @@ TEST_F(SecurityTest, WhatIsNotProvedIsNotDecoded) {
       EXPECT_TRUE(say(socket, preamble + nonce));
       const std::string answer = hear(socket, 48, 5s);
       EXPECT_EQ(answer.size(), 48u);
-      EXPECT_TRUE(say(socket, caller_proof(token, preamble, nonce, answer.substr(std::min<std::size_t>(16, answer.size()))) + garbage));
+      EXPECT_TRUE(
+          say(socket, caller_proof(token, preamble, nonce,
+                                   answer.substr(std::min<std::size_t>(16, answer.size()))) +
+                          garbage));
       return hear(socket, 4096, 6s);
     };
-    // The same bytes: of one without the token nothing but that is said; with it, that they are no Hello.
+    // The same bytes: of one without the token nothing but that is said; with it, that they are no
+    // Hello.
     const std::string refused = answer_to("not the token"), decoded = answer_to(token_);
     EXPECT_NE(refused.find("wrong token"), std::string::npos) << refused.substr(0, 200);
     EXPECT_EQ(refused.find("hello"), std::string::npos) << refused.substr(0, 200);
@@ -176,7 +204,8 @@ TEST_F(SecurityTest, WhatIsNotProvedIsNotDecoded) {
   ASSERT_TRUE(say(socket, preamble + nonce));
   const std::string answer = hear(socket, 48, 5s);
   ASSERT_EQ(answer.size(), 48u);
-  ASSERT_TRUE(say(socket, caller_proof(token_, preamble, nonce, answer.substr(16)) + hello_frame(std::string(64 << 10, '\0')).substr(0, 24)));
+  ASSERT_TRUE(say(socket, caller_proof(token_, preamble, nonce, answer.substr(16)) +
+                              hello_frame(std::string(64 << 10, '\0')).substr(0, 24)));
   EXPECT_TRUE(is_closed_within(socket, 2s)) << "a Hello of 64 KiB is waited for";
   expect_serving();
 }
@@ -209,7 +238,8 @@ TEST_F(SecurityTest, RandomBytesChangeNothing) {
 /// Opens connections and says ever less than is waited for, until told to stop.
 class Flood {
  public:
-  Flood(const std::string& host, int port, std::string opening, int held_max) : thread_([=, this] { run(host, port, opening, held_max); }) {}
+  Flood(const std::string& host, int port, std::string opening, int held_max)
+      : thread_([=, this] { run(host, port, opening, held_max); }) {}
   ~Flood() {
     stopping_ = true;
     thread_.join();
@@ -224,8 +254,10 @@ class Flood {
       place = dial(host, port);
       if (place) ++opened_;
       // Some say nothing, some a part, and those of before one byte more.
-      if (next % 3 != 0) (void)say(place, std::string_view(opening).substr(0, next % opening.size()));
-      if (FileDescriptor& earlier = held[(next + held.size() / 2) % held.size()]; earlier) (void)::send(earlier.get(), "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (next % 3 != 0)
+        (void)say(place, std::string_view(opening).substr(0, next % opening.size()));
+      if (FileDescriptor& earlier = held[(next + held.size() / 2) % held.size()]; earlier)
+        (void)::send(earlier.get(), "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (opened_ > held_max) std::this_thread::sleep_for(1ms);  // from then on a thousand a second
     }
   }
@@ -238,7 +270,8 @@ class Flood {
 TEST_F(SecurityTest, TenThousandHalfOpenConnectionsKeepNobodyOut) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
-  if (files.rlim_max < 11'000) GTEST_SKIP() << "this user may have " << files.rlim_max << " open files only";
+  if (files.rlim_max < 11'000)
+    GTEST_SKIP() << "this user may have " << files.rlim_max << " open files only";
   const rlimit few = files;
   start_two();
   begin_load(1, {.tallies = 1, .per_second = 100, .kinds = "ae"});
@@ -255,15 +288,21 @@ TEST_F(SecurityTest, TenThousandHalfOpenConnectionsKeepNobodyOut) {
     for (int i = 0; i < 5; ++i) {
       const auto asked = std::chrono::steady_clock::now();
       // From elsewhere: over TCP, through the same port as the flood.
-      const Finished listed = cluster_->run(1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "list", "nodes", "--address", cluster_->address(0)});
+      const Finished listed = cluster_->run(
+          1, {"env", "STARLING_SESSION_ROOT=" + folder_.file("other"), starling_program(), "list",
+              "nodes", "--address", cluster_->address(0)});
       EXPECT_EQ(listed.code, 0) << listed.output;
       EXPECT_LT(std::chrono::steady_clock::now() - asked, 2s);
     }
     std::this_thread::sleep_for(3s);
     const std::int64_t end = now_us();
     const History asked = history();
-    const double calm = count_ok(asked, Op::kEcho, begun - 2'000'000, begun) / 2.0, loaded = count_ok(asked, Op::kEcho, full, end) / ((end - full) / 1e6);
-    std::printf("calls between actors a second: %.0f before, %.0f while 10,000 connections are half open; memory of node and head: +%ld KiB\n", calm, loaded, memory() - before);
+    const double calm = count_ok(asked, Op::kEcho, begun - 2'000'000, begun) / 2.0,
+                 loaded = count_ok(asked, Op::kEcho, full, end) / ((end - full) / 1e6);
+    std::printf(
+        "calls between actors a second: %.0f before, %.0f while 10,000 connections are half open; "
+        "memory of node and head: +%ld KiB\n",
+        calm, loaded, memory() - before);
     EXPECT_GT(loaded, 0.6 * calm) << "the flood itself takes a part of the machine";
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what is freed
     EXPECT_LT(memory() - before, 20 << 10) << "KiB more than before";
@@ -286,7 +325,8 @@ TEST_F(SecurityTest, ConnectionsForAHeadThatIsStoppedAreBounded) {
   }
   std::this_thread::sleep_for(500ms);
   const auto descriptors = [&] {
-    const std::filesystem::directory_iterator open("/proc/" + std::to_string(cluster_->node(0)) + "/fd");
+    const std::filesystem::directory_iterator open("/proc/" + std::to_string(cluster_->node(0)) +
+                                                   "/fd");
     return std::distance(begin(open), end(open));
   };
   EXPECT_LT(descriptors(), 700) << "a node that hands all of them on runs out of descriptors";

@@ -17,7 +17,9 @@ constexpr std::size_t kBlockBytes = 64 << 10;
 
 }  // namespace
 
-FileDescriptor dial(const std::string& host, int port) { return support::connect_to(host, static_cast<std::uint16_t>(port)); }
+FileDescriptor dial(const std::string& host, int port) {
+  return support::connect_to(host, static_cast<std::uint16_t>(port));
+}
 
 bool say(const FileDescriptor& socket, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -28,11 +30,14 @@ bool say(const FileDescriptor& socket, std::string_view bytes) {
   return true;
 }
 
-std::string hear(const FileDescriptor& socket, std::size_t bytes, std::chrono::milliseconds patience) {
+std::string hear(const FileDescriptor& socket, std::size_t bytes,
+                 std::chrono::milliseconds patience) {
   std::string heard;
   const auto end = std::chrono::steady_clock::now() + patience;
   while (heard.size() < bytes) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     pollfd waiting{socket.get(), POLLIN, 0};
     if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) break;
     std::string block(bytes - heard.size(), '\0');
@@ -46,7 +51,9 @@ std::string hear(const FileDescriptor& socket, std::size_t bytes, std::chrono::m
 bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     pollfd waiting{socket.get(), POLLIN, 0};
     if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) return false;
     char block[1024];
@@ -59,9 +66,12 @@ std::string preamble_bytes(const Preamble& preamble) {
   return {reinterpret_cast<const char*>(raw.data()), raw.size()};
 }
 
-std::string caller_proof(const std::string& token, const std::string& preamble, const std::string& caller_nonce, const std::string& callee_nonce) {
+std::string caller_proof(const std::string& token, const std::string& preamble,
+                         const std::string& caller_nonce, const std::string& callee_nonce) {
   crypto_auth_hmacsha256_state state;
-  const auto bytes = [](const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); };
+  const auto bytes = [](const std::string& text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  };
   crypto_auth_hmacsha256_init(&state, bytes(token), token.size());
   const std::string all = "starling caller" + preamble + caller_nonce + callee_nonce;
   crypto_auth_hmacsha256_update(&state, bytes(all), all.size());
@@ -80,7 +90,9 @@ std::string hello_frame(std::string meta) {
   return std::string(reinterpret_cast<const char*>(raw.data()), raw.size()) + meta;
 }
 
-Recorder::Recorder(const std::string& host, int port, const std::string& target_host, int target_port) : target_host_(target_host), target_port_(target_port) {
+Recorder::Recorder(const std::string& host, int port, const std::string& target_host,
+                   int target_port)
+    : target_host_(target_host), target_port_(target_port) {
   listener_ = support::listen_at(host, static_cast<std::uint16_t>(port));
   if (!listener_) return;
   thread_ = std::thread([this] { serve(); });
@@ -110,7 +122,9 @@ void Recorder::serve() {
       std::lock_guard lock(mutex_);
       connections_.push_back(connection);
     }
-    threads.emplace_back([this, connection, caller = std::move(caller)]() mutable { forward(std::move(caller), std::move(connection)); });
+    threads.emplace_back([this, connection, caller = std::move(caller)]() mutable {
+      forward(std::move(caller), std::move(connection));
+    });
   }
   for (std::thread& thread : threads) thread.join();
 }

@@ -1,4 +1,5 @@
-// Plain sockets for strangers: what they say to a port byte by byte, what is said to them, and what passes between others.
+// Plain sockets for strangers: what they say to a port byte by byte, what is said to them, and what
+// passes between others.
 #pragma once
 
 #include <array>
@@ -19,13 +20,15 @@ namespace runtime::test {
 FileDescriptor dial(const std::string& host, int port);
 bool say(const FileDescriptor& socket, std::string_view bytes);
 /// Up to `bytes`, or what came until the peer closed or the time was up.
-std::string hear(const FileDescriptor& socket, std::size_t bytes, std::chrono::milliseconds patience);
+std::string hear(const FileDescriptor& socket, std::size_t bytes,
+                 std::chrono::milliseconds patience);
 /// Whether the peer closes within that time; what it says first is dropped.
 bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience);
 
 std::string preamble_bytes(const Preamble& preamble);
 /// What a caller proves, by docs/wire.md.
-std::string caller_proof(const std::string& token, const std::string& preamble, const std::string& caller_nonce, const std::string& callee_nonce);
+std::string caller_proof(const std::string& token, const std::string& preamble,
+                         const std::string& caller_nonce, const std::string& callee_nonce);
 /// A frame with a Hello's kind around any bytes.
 std::string hello_frame(std::string meta);
 

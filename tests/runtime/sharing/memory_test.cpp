@@ -6,16 +6,19 @@
 namespace runtime::test {
 namespace {
 
-/// A memory cgroup with a limit; none where it cannot be made. Removed at the end, when its processes are gone.
+/// A memory cgroup with a limit; none where it cannot be made. Removed at the end, when its
+/// processes are gone.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::uint64_t limit) {
     const std::string name = "starling-test-" + std::to_string(::getpid());
     for (bool version2 : {true, false}) {
-      const std::filesystem::path folder = std::filesystem::path("/sys/fs/cgroup") / (version2 ? "" : "memory") / name;
+      const std::filesystem::path folder =
+          std::filesystem::path("/sys/fs/cgroup") / (version2 ? "" : "memory") / name;
       std::error_code error;
       if (!std::filesystem::create_directory(folder, error)) continue;
-      if (!std::filesystem::exists(folder / "cgroup.procs")) {  // no cgroups here, but a folder like any other
+      if (!std::filesystem::exists(
+              folder / "cgroup.procs")) {  // no cgroups here, but a folder like any other
         std::filesystem::remove(folder, error);
         continue;
       }
@@ -23,7 +26,9 @@ class MemoryGroup {
       file << limit;
       file.close();
       std::uint64_t read = 0;
-      if (file && std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> read && read == limit) {
+      if (file &&
+          std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> read &&
+          read == limit) {
         folder_ = folder;
         return;
       }
@@ -31,7 +36,8 @@ class MemoryGroup {
     }
   }
   ~MemoryGroup() {
-    for (int i = 0; i < 200 && !folder_.empty() && ::rmdir(folder_.c_str()) != 0; ++i) std::this_thread::sleep_for(50ms);
+    for (int i = 0; i < 200 && !folder_.empty() && ::rmdir(folder_.c_str()) != 0; ++i)
+      std::this_thread::sleep_for(50ms);
   }
   bool exists() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
@@ -42,7 +48,8 @@ class MemoryGroup {
 
 class MemoryTest : public SharingTest {};
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)  // which keep several bytes for each
+#if defined(__SANITIZE_THREAD__) || \
+    defined(__SANITIZE_ADDRESS__)  // which keep several bytes for each
 constexpr std::uint64_t kLimit = 2048ull << 20;
 const std::string kLimitText = "2.00 GiB";
 #else
@@ -55,8 +62,10 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   MemoryGroup group(kLimit);
   if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
   // A shell that joins the group becomes the node, so that its workers are in it too.
-  const std::string command = "echo $$ > " + (group.folder() / "cgroup.procs").string() + " && exec " STARLING_BIN_DIR "/starling start --address " + address() +
-                              " --num-cpus 8 --object-store-memory 67108864 --memory-threshold 0.8 --block";
+  const std::string command =
+      "echo $$ > " + (group.folder() / "cgroup.procs").string() +
+      " && exec " STARLING_BIN_DIR "/starling start --address " + address() +
+      " --num-cpus 8 --object-store-memory 67108864 --memory-threshold 0.8 --block";
   nodes_.push_back(std::make_unique<Command>(std::vector<std::string>{"/bin/sh", "-c", command}));
   NodeId second;
   ASSERT_TRUE(eventually([&] {
@@ -72,11 +81,15 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   auto bystander = rt_->spawn<Glutton>(options), glutton = rt_->spawn<Glutton>(options);
   ASSERT_TRUE(bystander.ok() && glutton.ok()) << glutton.status().to_string();
   get(bystander->call(&Glutton::eat, std::uint64_t{60 << 20}));
-  std::this_thread::sleep_for(2s);  // of long ago, by the guard's measure, is less than what comes now
+  std::this_thread::sleep_for(
+      2s);  // of long ago, by the guard's measure, is less than what comes now
   const int pid = glutton->pid();
-  const Status status = rt_->get(glutton->call(&Glutton::gorge, kGulp, static_cast<int>(kLimit / kGulp)), 60s);
-  expect_failure(status, ErrorCode::kActorDied,
-                 {"node " + second.short_hex() + " was short of memory", kLimitText, "cgroup /", "80 %", "actor Glutton " + glutton->id().short_hex(), "pid " + std::to_string(pid)});
+  const Status status =
+      rt_->get(glutton->call(&Glutton::gorge, kGulp, static_cast<int>(kLimit / kGulp)), 60s);
+  expect_failure(
+      status, ErrorCode::kActorDied,
+      {"node " + second.short_hex() + " was short of memory", kLimitText, "cgroup /", "80 %",
+       "actor Glutton " + glutton->id().short_hex(), "pid " + std::to_string(pid)});
   EXPECT_NE(get(glutton->call(&Glutton::pid)), pid) << "it has been started again";
   EXPECT_EQ(get(bystander->call(&Glutton::pid)), bystander->pid());
   EXPECT_EQ(nodes().size(), 2u) << "the node itself goes on";

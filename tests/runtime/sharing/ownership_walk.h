@@ -1,5 +1,6 @@
-// A random walk over everything that can be done with references, by drivers and actors on two nodes, some of which are killed, one node as well. A model of
-// who owns what says which reads must succeed; at the end nobody holds anything, and nothing may be left.
+// A random walk over everything that can be done with references, by drivers and actors on two
+// nodes, some of which are killed, one node as well. A model of who owns what says which reads must
+// succeed; at the end nobody holds anything, and nothing may be left.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +35,8 @@ class OwnershipWalk : public SharingTest {
     EXPECT_TRUE(eventually([&] {
       const ObjectList list = refs();
       return std::all_of(list.stores.begin(), list.stores.end(), [&](const StoreInfo& store) {
-        return store.leased_bytes <= (store.node == rt_->node_id() ? 2 * (4u << 20) : 0u);  // the driver's own slabs
+        return store.leased_bytes <=
+               (store.node == rt_->node_id() ? 2 * (4u << 20) : 0u);  // the driver's own slabs
       });
     })) << describe(refs());
   }
@@ -51,7 +53,9 @@ class OwnershipWalk : public SharingTest {
     std::unique_ptr<Command> program;
   };
 
-  std::uint64_t any(std::uint64_t below) { return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_); }
+  std::uint64_t any(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
+  }
   Member& member() { return actors_[any(actors_.size())]; }
   ActorHandle<Keeper>& actor() { return member().handle; }
   /// In the process itself, in a slab, in a range of its own.
@@ -120,7 +124,8 @@ class OwnershipWalk : public SharingTest {
       }
       case 8: get(actor().call(&Keeper::drop, any(1000))); break;
       case 9:
-        if (!mine_.empty()) mine_.erase(mine_.begin() + static_cast<std::ptrdiff_t>(any(mine_.size())));
+        if (!mine_.empty())
+          mine_.erase(mine_.begin() + static_cast<std::ptrdiff_t>(any(mine_.size())));
         break;
       case 10: {
         ActorHandle<Keeper>& reader = actor();
@@ -142,13 +147,16 @@ class OwnershipWalk : public SharingTest {
         break;
       case 14:
         if (any(4) > 0) break;
-        if (lenders_.size() < 2) lend();
-        else kill_lender();
+        if (lenders_.size() < 2)
+          lend();
+        else
+          kill_lender();
         break;
     }
   }
 
-  /// Calls under way may end with whoever is killed next, and what they return; those that went before are there.
+  /// Calls under way may end with whoever is killed next, and what they return; those that went
+  /// before are there.
   void settle_calls() {
     for (const auto& call : in_flight_) get(call);
     in_flight_.clear();
@@ -156,7 +164,9 @@ class OwnershipWalk : public SharingTest {
   /// What it was asked to make is there before it dies.
   void bury(const Member& victim) {
     for (const Known& known : mine_) {
-      if (auto owner = owners_.find(known.seed); owner != owners_.end() && owner->second == victim.name) (void)rt_->wait(std::vector{known.ref}, 1, 30s);
+      if (auto owner = owners_.find(known.seed);
+          owner != owners_.end() && owner->second == victim.name)
+        (void)rt_->wait(std::vector{known.ref}, 1, 30s);
     }
     dead_.insert(victim.name);
   }
@@ -180,7 +190,10 @@ class OwnershipWalk : public SharingTest {
     const std::size_t before = actors_.size();
     std::erase_if(actors_, [&](const Member& each) {
       if (each.node != second_) return false;
-      EXPECT_TRUE(eventually([&] { return rt_->get(each.handle.call(&Keeper::pid), 5s).status().code() == ErrorCode::kActorDied; }));
+      EXPECT_TRUE(eventually([&] {
+        return rt_->get(each.handle.call(&Keeper::pid), 5s).status().code() ==
+               ErrorCode::kActorDied;
+      }));
       return true;
     });
     second_ = add_node();
@@ -192,7 +205,9 @@ class OwnershipWalk : public SharingTest {
     const std::uint64_t seed = ++seeds_;
     owners_[seed] = lender.name;
     lender.program = program({"--lender", member().name, std::to_string(seed)});
-    EXPECT_TRUE(eventually([&] { return lender.program->output().find("lent") != std::string::npos; })) << lender.program->output();
+    EXPECT_TRUE(eventually([&] {
+      return lender.program->output().find("lent") != std::string::npos;
+    })) << lender.program->output();
     lenders_.push_back(std::move(lender));
   }
   void kill_lender() {
@@ -221,8 +236,10 @@ class OwnershipWalk : public SharingTest {
     for (auto& reader : actors_) check_all(get(reader.handle.call(&Keeper::read_all)));
     for (const Known& known : mine_) {
       auto view = rt_->get_view(known.ref, 30s);
-      if (view.ok()) EXPECT_TRUE(is_from(known.seed, *view)) << known.seed;
-      else check(known.seed, view.status().to_string());
+      if (view.ok())
+        EXPECT_TRUE(is_from(known.seed, *view)) << known.seed;
+      else
+        check(known.seed, view.status().to_string());
     }
   }
 

@@ -7,12 +7,13 @@
 namespace runtime::test {
 namespace {
 
-constexpr std::size_t kLarge = 1 << 19;  // 4 MiB: a range of its own
-constexpr std::size_t kMiddle = 1 << 14; // 128 KiB: shares a slab with others
+constexpr std::size_t kLarge = 1 << 19;   // 4 MiB: a range of its own
+constexpr std::size_t kMiddle = 1 << 14;  // 128 KiB: shares a slab with others
 
 class PublishedTest : public SharingTest {
  protected:
-  void publish(const std::string& name, std::uint64_t version, std::size_t count, PublishOptions options = {}) {
+  void publish(const std::string& name, std::uint64_t version, std::size_t count,
+               PublishOptions options = {}) {
     auto ref = rt_->put(numbers(version, count));
     ASSERT_TRUE(ref.ok()) << ref.status().to_string();
     Status status = rt_->publish(name, version, *ref, options);
@@ -60,7 +61,8 @@ TEST_F(PublishedTest, AVersionThatIsNotLargerIsRefused) {
   publish("w", 7, 10);
   for (std::uint64_t version : {7u, 3u}) {
     auto ref = rt_->put(numbers(1, kLarge));
-    expect_failure(rt_->publish("w", version, *ref), ErrorCode::kInvalidArgument, {"version " + std::to_string(version), "not larger than the latest, 7", "'w'"});
+    expect_failure(rt_->publish("w", version, *ref), ErrorCode::kInvalidArgument,
+                   {"version " + std::to_string(version), "not larger than the latest, 7", "'w'"});
   }
   EXPECT_EQ(read("w"), 7u);
 }
@@ -71,9 +73,12 @@ TEST_F(PublishedTest, OnlyTheLastVersionsStayAndReadersKeepTheirs) {
   EXPECT_EQ(get(reader.call(&Keeper::view_and_hold, "w")), 1u);
   auto first = rt_->latest<Numbers>("w");
   ASSERT_TRUE(first.ok());
-  for (std::uint64_t version = 2; version <= 6; ++version) publish("w", version, kLarge, {.keep_last = 2});
-  expect_failure(rt_->latest<Numbers>("w", {.exactly = 1}, 5s).status(), ErrorCode::kNotFound, {"versions 5 to 6", "not 1"});
-  EXPECT_TRUE(get(reader.call(&Keeper::held_is_from, std::uint64_t{1}))) << "a view keeps the memory";
+  for (std::uint64_t version = 2; version <= 6; ++version)
+    publish("w", version, kLarge, {.keep_last = 2});
+  expect_failure(rt_->latest<Numbers>("w", {.exactly = 1}, 5s).status(), ErrorCode::kNotFound,
+                 {"versions 5 to 6", "not 1"});
+  EXPECT_TRUE(get(reader.call(&Keeper::held_is_from, std::uint64_t{1})))
+      << "a view keeps the memory";
   auto late = rt_->get_view(first->ref, 20s);
   ASSERT_TRUE(late.ok()) << "a reference keeps it too: " << late.status().to_string();
   EXPECT_TRUE(is_from(1, *late));
@@ -83,15 +88,18 @@ TEST_F(PublishedTest, OnlyTheLastVersionsStayAndReadersKeepTheirs) {
   EXPECT_TRUE(eventually([&] { return refs().objects.size() == 2; })) << describe(refs());
   ASSERT_TRUE(rt_->unpublish("w", 5).ok());
   ASSERT_TRUE(rt_->unpublish("w").ok());
-  expect_failure(rt_->latest<Numbers>("w").status(), ErrorCode::kNotFound, {"nothing is published as 'w'"});
+  expect_failure(rt_->latest<Numbers>("w").status(), ErrorCode::kNotFound,
+                 {"nothing is published as 'w'"});
   EXPECT_TRUE(eventually([&] { return is_empty(refs()); })) << describe(refs());
 }
 
 TEST_F(PublishedTest, AVersionIsWaitedFor) {
   auto later = rt_->when_published<Numbers>("w", {.at_least = 2});
   std::atomic<std::uint64_t> seen = 0;
-  Watch watch = rt_->watch_published("w", [&](const PublishedEvent& event) { seen = event.version; });
-  expect_failure(rt_->latest<Numbers>("w", {.at_least = 1}, 100ms).status(), ErrorCode::kDeadlineExceeded, {"nobody has published 'w'"});
+  Watch watch =
+      rt_->watch_published("w", [&](const PublishedEvent& event) { seen = event.version; });
+  expect_failure(rt_->latest<Numbers>("w", {.at_least = 1}, 100ms).status(),
+                 ErrorCode::kDeadlineExceeded, {"nobody has published 'w'"});
   publish("w", 1, 10);
   EXPECT_TRUE(eventually([&] { return seen == 1; }));
   EXPECT_FALSE(later.is_ready());
@@ -111,22 +119,26 @@ TEST_F(PublishedTest, CopiesOutliveTheirNode) {
   auto ref = maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{kLarge});
   ASSERT_TRUE(rt_->publish("kept", 1, ref, {.copies = 2}).ok());
   ASSERT_TRUE(rt_->publish("single", 1, ref).ok());
-  expect_failure(rt_->publish("too many", 1, ref, {.copies = 3}), ErrorCode::kResourceExhausted, {"3 copies", "2 nodes"});
+  expect_failure(rt_->publish("too many", 1, ref, {.copies = 3}), ErrorCode::kResourceExhausted,
+                 {"3 copies", "2 nodes"});
   ref = {};
   nodes_[0]->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return nodes().size() == 1; }));
   EXPECT_EQ(read("kept"), 1u);
-  expect_failure(rt_->latest<Numbers>("single").status(), ErrorCode::kObjectLost, {"version 1 of 'single'", second.short_hex(), "is gone"});
+  expect_failure(rt_->latest<Numbers>("single").status(), ErrorCode::kObjectLost,
+                 {"version 1 of 'single'", second.short_hex(), "is gone"});
 }
 
 TEST_F(PublishedTest, ReadersTurnToAnotherCopyWhenANodeIsLost) {
   NodeId second = add_node(), third = add_node();
   auto maker = keeper(second);
-  const std::vector<ActorHandle<Keeper>> readers{keeper(rt_->node_id()), keeper(third)};  // one of them on a node without a copy
+  const std::vector<ActorHandle<Keeper>> readers{
+      keeper(rt_->node_id()), keeper(third)};  // one of them on a node without a copy
   std::vector<std::string> names;
   for (std::uint64_t i = 0; i < 6; ++i) {
     names.push_back("w" + std::to_string(i));
-    auto ref = maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{i % 2 ? kLarge : kMiddle});
+    auto ref =
+        maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{i % 2 ? kLarge : kMiddle});
     ASSERT_TRUE(rt_->publish(names.back(), 1, ref, {.copies = 2}).ok());
   }
   for (const auto& reader : readers) {
@@ -136,18 +148,24 @@ TEST_F(PublishedTest, ReadersTurnToAnotherCopyWhenANodeIsLost) {
   get(readers[1].call(&Keeper::hand_on, passed_on));
   nodes_[0]->signal(SIGKILL);
   for (const auto& reader : readers) {
-    for (const std::string& name : names) EXPECT_EQ(get(reader.call(&Keeper::latest, name)), 1u) << name << " right after the node's end";
-    EXPECT_EQ(get(reader.call(&Keeper::read_all)), std::vector<std::string>()) << "what was held before";
+    for (const std::string& name : names)
+      EXPECT_EQ(get(reader.call(&Keeper::latest, name)), 1u)
+          << name << " right after the node's end";
+    EXPECT_EQ(get(reader.call(&Keeper::read_all)), std::vector<std::string>())
+        << "what was held before";
   }
-  EXPECT_EQ(get(passed_on.call(&Keeper::read_all)), std::vector<std::string>()) << "what another process has passed on";
+  EXPECT_EQ(get(passed_on.call(&Keeper::read_all)), std::vector<std::string>())
+      << "what another process has passed on";
 }
 
 TEST_F(PublishedTest, IsReadAsWhatItWasPublishedAs) {
   publish("small", 1, 10);
   publish("large", 1, kLarge);
   for (const char* name : {"small", "large"}) {
-    expect_failure(rt_->latest<std::vector<float>>(name).status(), ErrorCode::kInvalidArgument,
-                   {"version 1 of '" + std::string(name) + "' was published as std::vector<unsigned long", "not as std::vector<float"});
+    expect_failure(
+        rt_->latest<std::vector<float>>(name).status(), ErrorCode::kInvalidArgument,
+        {"version 1 of '" + std::string(name) + "' was published as std::vector<unsigned long",
+         "not as std::vector<float"});
     auto wrong = rt_->when_published<std::string>(name, {.at_least = 1});
     EXPECT_EQ(rt_->get(wrong, 20s).status().code(), ErrorCode::kInvalidArgument);
     auto view = rt_->latest<ArrayView<std::uint64_t>>(name);
@@ -159,7 +177,8 @@ TEST_F(PublishedTest, IsReadAsWhatItWasPublishedAs) {
 TEST_F(PublishedTest, WhatCannotBePublishedIsExplained) {
   auto inner = rt_->put(numbers(1, 10));
   auto outer = rt_->put(std::vector<ObjectRef<Numbers>>{*inner});
-  expect_failure(rt_->publish("nested", 1, *outer), ErrorCode::kInvalidArgument, {"'nested'", "references to other objects"});
+  expect_failure(rt_->publish("nested", 1, *outer), ErrorCode::kInvalidArgument,
+                 {"'nested'", "references to other objects"});
   expect_failure(rt_->publish("", 1, *inner), ErrorCode::kInvalidArgument, {"name"});
   expect_failure(rt_->publish("zero", 0, *inner), ErrorCode::kInvalidArgument, {"version 0"});
   expect_failure(rt_->unpublish("never"), ErrorCode::kNotFound, {"'never'"});
@@ -168,7 +187,8 @@ TEST_F(PublishedTest, WhatCannotBePublishedIsExplained) {
   auto known = get(ref);
   ref = {};
   ASSERT_TRUE(rt_->kill(maker).ok());
-  EXPECT_TRUE(eventually([&] { return rt_->publish("lost", 1, known.ref).code() == ErrorCode::kObjectLost; }));
+  EXPECT_TRUE(eventually(
+      [&] { return rt_->publish("lost", 1, known.ref).code() == ErrorCode::kObjectLost; }));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The list of objects with what keeps them, in the API and on the command line; what borrowers and lenders that die leave behind.
+// The list of objects with what keeps them, in the API and on the command line; what borrowers and
+// lenders that die leave behind.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,8 @@ constexpr std::size_t kLarge = 1 << 19;  // 4 MiB
 class RefsTest : public SharingTest {
  protected:
   const ObjectInfo* find(const ObjectList& list, std::uint64_t size_least = kLarge * 8) {
-    auto found = std::find_if(list.objects.begin(), list.objects.end(), [&](const ObjectInfo& object) { return object.size >= size_least; });
+    auto found = std::find_if(list.objects.begin(), list.objects.end(),
+                              [&](const ObjectInfo& object) { return object.size >= size_least; });
     return found == list.objects.end() ? nullptr : &*found;
   }
 };
@@ -44,11 +46,14 @@ TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   EXPECT_EQ(object.in_flight, 0u);
   EXPECT_EQ(object.published, std::vector<std::string>{"shared/w@3"});
   for (const auto& actor : {near, far}) {
-    auto by = std::find_if(object.borrowers.begin(), object.borrowers.end(), [&](const ObjectBorrower& borrower) { return borrower.pid == actor.pid(); });
+    auto by =
+        std::find_if(object.borrowers.begin(), object.borrowers.end(),
+                     [&](const ObjectBorrower& borrower) { return borrower.pid == actor.pid(); });
     ASSERT_NE(by, object.borrowers.end()) << actor.pid();
     EXPECT_EQ(by->name, "Keeper " + actor.id().short_hex());
   }
-  auto result = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address(), "--json"});
+  auto result =
+      run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address(), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
   auto json = nlohmann::json::parse(result.output);
   ASSERT_EQ(json["objects"].size(), 1u) << result.output;
@@ -74,13 +79,22 @@ TEST_F(RefsTest, AnOwnerThatIsStoppedIsNamedAndNotGone) {
   get(far.call(&Keeper::keep, parcel));
   ASSERT_EQ(::kill(maker.pid(), SIGSTOP), 0);
   auto text = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
-  auto result = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address(), "--json"});
+  auto result =
+      run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address(), "--json"});
   ASSERT_EQ(::kill(maker.pid(), SIGCONT), 0);
   EXPECT_EQ(text.exit_code, 1) << text.output;
   EXPECT_EQ(text.output.find("owner gone"), std::string::npos) << text.output;
-  EXPECT_NE(text.output.find("Keeper " + maker.id().short_hex() + " (pid " + std::to_string(maker.pid()) + "): "), std::string::npos) << text.output;
-  EXPECT_NE(text.output.find("(pid " + std::to_string(maker.pid()) + ") on node " + second.short_hex() + " does not answer"), std::string::npos) << text.output;
-  const auto json = nlohmann::json::parse(result.output.substr(std::min(result.output.find('{'), result.output.size())), nullptr, false);
+  EXPECT_NE(text.output.find("Keeper " + maker.id().short_hex() + " (pid " +
+                             std::to_string(maker.pid()) + "): "),
+            std::string::npos)
+      << text.output;
+  EXPECT_NE(text.output.find("(pid " + std::to_string(maker.pid()) + ") on node " +
+                             second.short_hex() + " does not answer"),
+            std::string::npos)
+      << text.output;
+  const auto json = nlohmann::json::parse(
+      result.output.substr(std::min(result.output.find('{'), result.output.size())), nullptr,
+      false);
   ASSERT_TRUE(json.is_object()) << result.output;
   EXPECT_EQ(json["troubles"].size(), 1u) << result.output;
   auto whole = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
@@ -110,7 +124,8 @@ TEST_F(RefsTest, ACopyThatIsLeftOfALivingOwnersObjectSaysSo) {
 TEST_F(RefsTest, TheOwnerKeepsWhatADeadBorrowerPassedOn) {
   NodeId second = add_node();
   auto middle = keeper(second), last = keeper(second);
-  for (std::size_t count : {std::size_t{1} << 14, kLarge}) {  // in a slab with others; in a range of its own
+  for (std::size_t count :
+       {std::size_t{1} << 14, kLarge}) {  // in a slab with others; in a range of its own
     Parcel parcel;
     auto ref = rt_->put(numbers(2, count));
     ASSERT_TRUE(ref.ok());
@@ -134,7 +149,9 @@ TEST_F(RefsTest, ALostObjectSaysWhoseItWasAndHowThatEnded) {
   const std::string pid = std::to_string(maker.pid());
   crash(maker);
   auto view = rt_->get_view(parcel.list[0].ref, 20s);
-  expect_failure(view.status(), ErrorCode::kObjectLost, {"object ", "on node " + second.short_hex(), "its owner, worker", "pid " + pid, "SIGKILL"});
+  expect_failure(
+      view.status(), ErrorCode::kObjectLost,
+      {"object ", "on node " + second.short_hex(), "its owner, worker", "pid " + pid, "SIGKILL"});
   auto lost = get(reader.call(&Keeper::read_all));
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_NE(lost[0].find("pid " + pid), std::string::npos) << lost[0];
@@ -147,13 +164,15 @@ TEST_F(RefsTest, ALostNodeIsNamed) {
   ASSERT_TRUE(ref.is_valid() && rt_->wait(std::vector{ref}, 1, 20s).ready.size() == 1);
   nodes_[0]->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return nodes().size() == 1; }));
-  expect_failure(rt_->get_view(ref, 20s).status(), ErrorCode::kObjectLost, {"object ", "node " + second.short_hex(), "has left the cluster"});
+  expect_failure(rt_->get_view(ref, 20s).status(), ErrorCode::kObjectLost,
+                 {"object ", "node " + second.short_hex(), "has left the cluster"});
 }
 
 TEST_F(RefsTest, ADriverThatIsKilledIsNamedToo) {
   auto reader = keeper({}, {.name = "keeper"});
   auto lender = program({"--lender", "keeper", "9"});
-  ASSERT_TRUE(eventually([&] { return lender->output().find("lent") != std::string::npos; })) << lender->output();
+  ASSERT_TRUE(eventually([&] { return lender->output().find("lent") != std::string::npos; }))
+      << lender->output();
   EXPECT_EQ(get(reader.call(&Keeper::read_all)), std::vector<std::string>());
   const std::string pid = std::to_string(lender->pid());
   lender->signal(SIGKILL);

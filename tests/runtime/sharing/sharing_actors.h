@@ -1,4 +1,5 @@
-// Actors that make objects, hold them and pass them on. The test program is its own driver and worker.
+// Actors that make objects, hold them and pass them on. The test program is its own driver and
+// worker.
 #pragma once
 
 #include <unistd.h>
@@ -79,7 +80,8 @@ class Keeper {
     return runtime_.get(other.call(&Keeper::keep, parcel));
   }
   void drop(std::uint64_t which) {
-    if (!kept_.empty()) kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(which % kept_.size()));
+    if (!kept_.empty())
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(which % kept_.size()));
     if (which % 3 == 0 && !boxes_.empty()) boxes_.pop_back();
   }
   void drop_all() {
@@ -93,13 +95,17 @@ class Keeper {
     std::vector<Known> all = kept_;
     for (const auto& box : boxes_) {
       auto inside = runtime_.get(box, std::chrono::seconds(30));
-      if (!inside.ok()) failures.push_back(inside.status().to_string());
-      else all.insert(all.end(), inside->begin(), inside->end());
+      if (!inside.ok())
+        failures.push_back(inside.status().to_string());
+      else
+        all.insert(all.end(), inside->begin(), inside->end());
     }
     for (const Known& known : all) {
       auto view = runtime_.get_view(known.ref, std::chrono::seconds(30));
-      if (!view.ok()) failures.push_back(std::to_string(known.seed) + ": " + view.status().to_string());
-      else if (!is_from(known.seed, *view)) failures.push_back(std::to_string(known.seed) + ": wrong value");
+      if (!view.ok())
+        failures.push_back(std::to_string(known.seed) + ": " + view.status().to_string());
+      else if (!is_from(known.seed, *view))
+        failures.push_back(std::to_string(known.seed) + ": wrong value");
     }
     return failures;
   }
@@ -110,7 +116,8 @@ class Keeper {
   }
   double weigh(Batch batch) {
     double sum = 0;
-    for (std::size_t i = 0; i < batch.ids.size(); ++i) sum += static_cast<double>(batch.ids[i]) * static_cast<double>(batch.mask[i]);
+    for (std::size_t i = 0; i < batch.ids.size(); ++i)
+      sum += static_cast<double>(batch.ids[i]) * static_cast<double>(batch.mask[i]);
     return sum;
   }
   Status publish(const std::string& name, std::uint64_t version, std::uint64_t count) {
@@ -123,7 +130,8 @@ class Keeper {
     if (!found.ok()) return found.status();
     auto view = runtime_.get_view(found->ref, std::chrono::seconds(30));
     if (!view.ok()) return view.status();
-    return is_from(found->version, *view) ? Result<std::uint64_t>(found->version) : internal_error("wrong value");
+    return is_from(found->version, *view) ? Result<std::uint64_t>(found->version)
+                                          : internal_error("wrong value");
   }
   /// A reference to the latest version, which read_all() reads.
   Status hold_latest(const std::string& name) {
@@ -140,7 +148,9 @@ class Keeper {
     views_.push_back(*view);
     return found->version;
   }
-  bool held_is_from(std::uint64_t seed) const { return !views_.empty() && is_from(seed, views_.back()); }
+  bool held_is_from(std::uint64_t seed) const {
+    return !views_.empty() && is_from(seed, views_.back());
+  }
 
  private:
   Runtime& runtime_;
@@ -178,13 +188,16 @@ class Waiter {
   std::uint64_t counted_ = 0;
 };
 
-/// Calls a Waiter twice, first with many numbers (as a group's member, so that they are left in the store), then with one.
+/// Calls a Waiter twice, first with many numbers (as a group's member, so that they are left in the
+/// store), then with one.
 class Sender {
  public:
   explicit Sender(Runtime& runtime) : runtime_(runtime) {}
   Result<std::vector<std::uint64_t>> send(ActorHandle<Waiter> to, std::uint64_t count) {
     ActorGroup<Waiter> group({to});
-    return runtime_.gather(std::vector{group.call(&Waiter::count, numbers(1, count))[0], to.call(&Waiter::count, numbers(1, 1))}, std::chrono::seconds(30));
+    return runtime_.gather(std::vector{group.call(&Waiter::count, numbers(1, count))[0],
+                                       to.call(&Waiter::count, numbers(1, 1))},
+                           std::chrono::seconds(30));
   }
 
  private:
@@ -212,11 +225,14 @@ class Glutton {
 };
 
 inline void register_sharing_actors(Runtime& rt) {
-  rt.register_actor<Waiter>("Waiter", &Waiter::first_of, &Waiter::answer, &Waiter::count, &Waiter::counted);
+  rt.register_actor<Waiter>("Waiter", &Waiter::first_of, &Waiter::answer, &Waiter::count,
+                            &Waiter::counted);
   rt.register_actor<Sender>("Sender", &Sender::send);
   rt.register_actor<Glutton>("Glutton", &Glutton::pid, &Glutton::eat, &Glutton::gorge);
-  rt.register_actor<Keeper>("Keeper", &Keeper::pid, &Keeper::make, &Keeper::produce, &Keeper::keep, &Keeper::kept, &Keeper::hand_on, &Keeper::drop,
-                            &Keeper::drop_all, &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish, &Keeper::latest, &Keeper::view_and_hold, &Keeper::hold_latest,
+  rt.register_actor<Keeper>("Keeper", &Keeper::pid, &Keeper::make, &Keeper::produce, &Keeper::keep,
+                            &Keeper::kept, &Keeper::hand_on, &Keeper::drop, &Keeper::drop_all,
+                            &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish,
+                            &Keeper::latest, &Keeper::view_and_hold, &Keeper::hold_latest,
                             &Keeper::held_is_from);
 }
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/runtime/sharing/sharing_actors.h"
 #include "tests/runtime/actor/command.h"
+#include "tests/runtime/sharing/sharing_actors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -55,7 +55,8 @@ class SharingTest : public testing::Test {
     std::vector<NodeId> before;
     for (const NodeInfo& node : nodes()) before.push_back(node.node);
     nodes_.push_back(std::make_unique<Command>(
-        std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"}));
+        std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(),
+                                 "--num-cpus", "8", "--block"}));
     NodeId added;
     EXPECT_TRUE(eventually([&] {
       for (const NodeInfo& node : nodes()) {
@@ -78,7 +79,9 @@ class SharingTest : public testing::Test {
     const int pid = actor.pid();
     ASSERT_GT(pid, 1);
     ASSERT_EQ(::kill(pid, SIGKILL), 0);
-    EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&T::pid), 5s).status().code() == ErrorCode::kActorDied; }));
+    EXPECT_TRUE(eventually([&] {
+      return rt_->get(actor.call(&T::pid), 5s).status().code() == ErrorCode::kActorDied;
+    }));
   }
   /// This program as another driver.
   std::unique_ptr<Command> program(std::vector<std::string> words) {
@@ -104,22 +107,34 @@ class SharingTest : public testing::Test {
   static std::string describe(const ObjectList& list) {
     std::string text;
     for (const ObjectInfo& object : list.objects) {
-      text += object.id.short_hex() + " of " + object.owner + " (pid " + std::to_string(object.owner_pid) + "): handles " + std::to_string(object.handles) + " lent " +
-              std::to_string(object.lent) + " held " + std::to_string(object.held) + " readers " + std::to_string(object.readers) + " borrowers " +
-              std::to_string(object.borrowers.size()) + " published " + std::to_string(object.published.size()) + " copies " + std::to_string(object.copies.size()) + "\n";
-      for (const ObjectBorrower& borrower : object.borrowers) text += "  " + borrower.name + " pid " + std::to_string(borrower.pid) + " on " + borrower.node.short_hex() + "\n";
+      text += object.id.short_hex() + " of " + object.owner + " (pid " +
+              std::to_string(object.owner_pid) + "): handles " + std::to_string(object.handles) +
+              " lent " + std::to_string(object.lent) + " held " + std::to_string(object.held) +
+              " readers " + std::to_string(object.readers) + " borrowers " +
+              std::to_string(object.borrowers.size()) + " published " +
+              std::to_string(object.published.size()) + " copies " +
+              std::to_string(object.copies.size()) + "\n";
+      for (const ObjectBorrower& borrower : object.borrowers)
+        text += "  " + borrower.name + " pid " + std::to_string(borrower.pid) + " on " +
+                borrower.node.short_hex() + "\n";
     }
     for (const StoreInfo& store : list.stores) {
-      text += "store " + store.node.short_hex() + ": leased " + std::to_string(store.leased_bytes) + " orphaned " + std::to_string(store.orphaned_bytes) + " replicas " +
-              std::to_string(store.replica_bytes) + " published " + std::to_string(store.published_bytes) + " pins " + std::to_string(store.pins) + " borrows " +
-              std::to_string(store.borrows) + "\n";
+      text += "store " + store.node.short_hex() + ": leased " + std::to_string(store.leased_bytes) +
+              " orphaned " + std::to_string(store.orphaned_bytes) + " replicas " +
+              std::to_string(store.replica_bytes) + " published " +
+              std::to_string(store.published_bytes) + " pins " + std::to_string(store.pins) +
+              " borrows " + std::to_string(store.borrows) + "\n";
     }
     return text;
   }
-  /// The cluster holds no object, and its stores nothing but slabs that processes keep for their next ones.
+  /// The cluster holds no object, and its stores nothing but slabs that processes keep for their
+  /// next ones.
   static bool is_empty(const ObjectList& list) {
     for (const StoreInfo& store : list.stores) {
-      if (store.orphaned_bytes + store.replica_bytes + store.published_bytes + store.spilled_bytes + store.pins + store.borrows > 0) return false;
+      if (store.orphaned_bytes + store.replica_bytes + store.published_bytes + store.spilled_bytes +
+              store.pins + store.borrows >
+          0)
+        return false;
     }
     return list.objects.empty();
   }
@@ -139,9 +154,12 @@ class SharingTest : public testing::Test {
   std::unique_ptr<Runtime> rt_;
 };
 
-inline void expect_failure(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
+inline void expect_failure(const Status& status, ErrorCode code,
+                           const std::vector<std::string>& parts) {
   EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const std::string& part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
+  for (const std::string& part : parts)
+    EXPECT_NE(status.message().find(part), std::string::npos)
+        << part << " in: " << status.message();
 }
 
 }  // namespace runtime::test

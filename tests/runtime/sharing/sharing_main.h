@@ -1,4 +1,5 @@
-// A test program that is also the program that its workers run, and with an argument another driver beside the test.
+// A test program that is also the program that its workers run, and with an argument another driver
+// beside the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +44,8 @@ inline int run_lender(int argc, char** argv) {
     if (!ref.ok()) return ref.status();
     Parcel parcel;
     parcel.list.push_back({seed, *ref});
-    if (Status status = driver.get(keeper->call(&Keeper::keep, parcel)); !status.ok()) return status;
+    if (Status status = driver.get(keeper->call(&Keeper::keep, parcel)); !status.ok())
+      return status;
     std::printf("lent\n");
     std::fflush(stdout);
     ::pause();
@@ -51,10 +53,13 @@ inline int run_lender(int argc, char** argv) {
   });
 }
 
-inline bool is_program(int argc, char** argv, const char* name) { return argc > 1 && std::strcmp(argv[1], name) == 0; }
+inline bool is_program(int argc, char** argv, const char* name) {
+  return argc > 1 && std::strcmp(argv[1], name) == 0;
+}
 
 inline int sharing_main(int argc, char** argv) {
-  if (!is_worker_process() && is_program(argc, argv, "--publisher")) return run_publisher(argc, argv);
+  if (!is_worker_process() && is_program(argc, argv, "--publisher"))
+    return run_publisher(argc, argv);
   if (!is_worker_process() && is_program(argc, argv, "--lender")) return run_lender(argc, argv);
   if (is_worker_process()) {
     Runtime rt(argc, argv);

@@ -27,14 +27,17 @@ class ViewTest : public SharingTest {
     for (std::string line; std::getline(maps, line);) {
       std::uintptr_t begin = 0, end = 0;
       char text[5] = {};
-      if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, text) == 3 && begin <= at && at < end) return text;
+      if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, text) == 3 && begin <= at &&
+          at < end)
+        return text;
     }
     return "";
   }
 };
 
 TEST_F(ViewTest, AStructOfSpansIsReadInPlaceWithEverySpanAligned) {
-  for (std::size_t count : {std::size_t{3}, std::size_t{1000}, std::size_t{300'000}}) {  // the last in shared memory
+  for (std::size_t count :
+       {std::size_t{3}, std::size_t{1000}, std::size_t{300'000}}) {  // the last in shared memory
     std::vector<std::int64_t> ids(count);
     std::vector<float> mask(count + 1, 0.5F);
     for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int64_t>(i);
@@ -72,7 +75,8 @@ TEST_F(ViewTest, AVectorIsASpan) {
       EXPECT_EQ(values[count - 1], 2.0F);
     }
   }
-  EXPECT_EQ(rt_->view(ObjectRef<std::vector<float>>()).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(rt_->view(ObjectRef<std::vector<float>>()).status().code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ViewTest, AnActorTakesSpansAsParametersFromItsNodeAndAnother) {
@@ -84,7 +88,8 @@ TEST_F(ViewTest, AnActorTakesSpansAsParametersFromItsNodeAndAnother) {
     auto ref = rt_->put(Batch{1, "t", ids, {}, mask});
     ASSERT_TRUE(ref.ok());
     EXPECT_EQ(get(reader.call(&Keeper::weigh, *ref)), 300'000.0);
-    EXPECT_EQ(get(reader.call(&Keeper::weigh, Batch{1, "t", std::span(ids).first(2), {}, mask})), 3.0);
+    EXPECT_EQ(get(reader.call(&Keeper::weigh, Batch{1, "t", std::span(ids).first(2), {}, mask})),
+              3.0);
   }
 }
 
@@ -136,14 +141,16 @@ TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileItsArgumentsAreFetched) {
   there.node = second;
   auto sender = rt_->spawn<Sender>(there);
   ASSERT_TRUE(sender.ok()) << sender.status().to_string();
-  EXPECT_EQ(get(sender->call(&Sender::send, *waiter, kCount)), (std::vector<std::uint64_t>{kCount, kCount + 1}));
+  EXPECT_EQ(get(sender->call(&Sender::send, *waiter, kCount)),
+            (std::vector<std::uint64_t>{kCount, kCount + 1}));
   nodes_[0]->signal(SIGSTOP);  // the sender's node answers nothing
   auto sending = sender->call(&Sender::send, *waiter, kCount);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(get(waiter->call(&Waiter::answer)), 42) << "other callers are served";
     std::this_thread::sleep_for(10ms);
   }
-  EXPECT_EQ(get(waiter->call(&Waiter::counted)), kCount + 1) << "the one number has to wait for those before it";
+  EXPECT_EQ(get(waiter->call(&Waiter::counted)), kCount + 1)
+      << "the one number has to wait for those before it";
   EXPECT_FALSE(sending.is_ready());
   nodes_[0]->signal(SIGCONT);
   EXPECT_EQ(get(sending), (std::vector<std::uint64_t>{2 * kCount + 1, 2 * kCount + 2}));

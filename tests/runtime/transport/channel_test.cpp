@@ -14,7 +14,9 @@ namespace {
 
 Deadline soon() { return deadline_after(seconds(20)); }
 
-std::string trimmed(std::string_view text) { return std::string(text.substr(0, text.find_last_not_of(' ') + 1)); }
+std::string trimmed(std::string_view text) {
+  return std::string(text.substr(0, text.find_last_not_of(' ') + 1));
+}
 
 class ChannelKinds : public testing::TestWithParam<bool> {};
 
@@ -30,7 +32,8 @@ TEST_P(ChannelKinds, AnswersARequest) {
 TEST_P(ChannelKinds, CarriesPayloadsOfEverySize) {
   Pair pair(GetParam());
   pair.echo();
-  for (std::size_t bytes : {1, 7, 8, 9, 1000, 8192, 8193, 32000, 32768, 65536, 65537, 1 << 20, (16 << 20) + 3}) {
+  for (std::size_t bytes :
+       {1, 7, 8, 9, 1000, 8192, 8193, 32000, 32768, 65536, 65537, 1 << 20, (16 << 20) + 3}) {
     Message message = text_message(FrameKind::kObject, "sizes", bytes);
     Buffer sent = message.payload.first();
     auto reply = pair.client->request_blocking(std::move(message), soon());
@@ -80,7 +83,8 @@ TEST_P(ChannelKinds, ServesManyThreadsAtOnce) {
     threads.emplace_back([&pair, &good, t] {
       for (int i = 0; i < 300; ++i) {
         std::string text = std::to_string(t) + "/" + std::to_string(i);
-        auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, text, i % 7 == 0 ? 100000 : 10), soon());
+        auto reply = pair.client->request_blocking(
+            text_message(FrameKind::kCall, text, i % 7 == 0 ? 100000 : 10), soon());
         if (reply.ok() && trimmed(reply->meta.text()) == text) ++good;
       }
     });
@@ -109,7 +113,8 @@ TEST(Channel, ExpiresARequestThatNobodyAnswers) {
   Pair pair;
   pair.server->set_handler([](const std::shared_ptr<Channel>&, Message) {});
   auto before = std::chrono::steady_clock::now();
-  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(milliseconds(50)));
+  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, "x"),
+                                             deadline_after(milliseconds(50)));
   auto took = std::chrono::steady_clock::now() - before;
   EXPECT_EQ(reply.status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_GE(took, milliseconds(49));
@@ -125,7 +130,8 @@ TEST(Channel, IgnoresAReplyThatComesAfterItsDeadline) {
     held = std::move(message);
     got.set_value();
   });
-  auto late = pair.client->request_blocking(text_message(FrameKind::kCall, "late"), deadline_after(milliseconds(20)));
+  auto late = pair.client->request_blocking(text_message(FrameKind::kCall, "late"),
+                                            deadline_after(milliseconds(20)));
   EXPECT_EQ(late.status().code(), ErrorCode::kDeadlineExceeded);
   got.get_future().get();
   ASSERT_TRUE(pair.server->send(reply_to(held, held.meta)).ok());
@@ -137,13 +143,16 @@ TEST(Channel, IgnoresAReplyThatComesAfterItsDeadline) {
 
 TEST(Channel, FailsOutstandingRequestsWhenThePeerCloses) {
   Pair pair;
-  pair.server->set_handler([](const std::shared_ptr<Channel>& channel, Message) { channel->close(unavailable("bye")); });
+  pair.server->set_handler(
+      [](const std::shared_ptr<Channel>& channel, Message) { channel->close(unavailable("bye")); });
   auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, "x"), soon());
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(reply.status().message().find("closed the connection"), std::string::npos) << reply.status().message();
+  EXPECT_NE(reply.status().message().find("closed the connection"), std::string::npos)
+      << reply.status().message();
   auto after = pair.client->request_blocking(text_message(FrameKind::kCall, "y"), soon());
   EXPECT_EQ(after.status().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, "z")).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, "z")).code(),
+            ErrorCode::kUnavailable);
 }
 
 TEST(Channel, TellsOnceThatItClosed) {
@@ -161,7 +170,9 @@ TEST(Channel, TellsOnceThatItClosed) {
 TEST(Channel, SendsWhatWasQueuedBeforeClosing) {
   Pair pair;
   std::promise<std::string> got;
-  pair.server->set_handler([&](const std::shared_ptr<Channel>&, Message message) { got.set_value(trimmed(message.meta.text())); });
+  pair.server->set_handler([&](const std::shared_ptr<Channel>&, Message message) {
+    got.set_value(trimmed(message.meta.text()));
+  });
   ASSERT_TRUE(pair.client->send(text_message(FrameKind::kCancel, "last words"), Flush::kSoon).ok());
   pair.client->close(cancelled("done"));
   EXPECT_EQ(got.get_future().get(), "last words");
@@ -171,7 +182,9 @@ TEST(Channel, HearsWhatThePeerSentBeforeItWentAlsoWhenAWriteFindsOutFirst) {
   Pair pair;
   std::vector<std::string> heard;
   std::promise<std::vector<std::string>> ended;
-  pair.client->set_handler([&](const std::shared_ptr<Channel>&, Message message) { heard.push_back(trimmed(message.meta.text())); });
+  pair.client->set_handler([&](const std::shared_ptr<Channel>&, Message message) {
+    heard.push_back(trimmed(message.meta.text()));
+  });
   pair.client->set_on_close([&](Status) { ended.set_value(heard); });
   // The client's loop is elsewhere while the peer speaks and goes.
   std::promise<void> busy, release;
@@ -186,7 +199,8 @@ TEST(Channel, HearsWhatThePeerSentBeforeItWentAlsoWhenAWriteFindsOutFirst) {
   pair.server->set_on_close([&](Status) { gone.set_value(); });
   pair.server->close(unavailable("bye"));
   gone.get_future().get();
-  EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x")).ok());  // accepted, and then the socket refuses it
+  EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x"))
+                  .ok());  // accepted, and then the socket refuses it
   EXPECT_TRUE(pair.client->closed());
   release.set_value();
   EXPECT_EQ(ended.get_future().get(), (std::vector<std::string>{"first", "last"}));
@@ -194,7 +208,8 @@ TEST(Channel, HearsWhatThePeerSentBeforeItWentAlsoWhenAWriteFindsOutFirst) {
 
 TEST(Channel, PassesDescriptors) {
   ChannelOptions options;
-  options.descriptors_queued_max = 300;  // all of them, should the reader not get a turn before the last
+  options.descriptors_queued_max =
+      300;  // all of them, should the reader not get a turn before the last
   Pair pair(true, options);
   std::promise<std::vector<std::string>> got;
   auto texts = std::make_shared<std::vector<std::string>>();
@@ -240,7 +255,8 @@ TEST(Channel, BoundsTheQueueOfASlowReader) {
   pair.server->pause_receiving();
   Status status;
   int sent = 0;
-  for (; sent < 1000 && status.ok(); ++sent) status = pair.client->send(text_message(FrameKind::kControlEvent, "x", 100000));
+  for (; sent < 1000 && status.ok(); ++sent)
+    status = pair.client->send(text_message(FrameKind::kControlEvent, "x", 100000));
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.to_string();
   EXPECT_LT(sent, 100);
   EXPECT_LE(pair.client->queued_bytes(), options.queued_bytes_max);
@@ -256,7 +272,8 @@ TEST(Channel, BoundsTheQueueOfASlowReader) {
   pair.server->resume_receiving();
   ASSERT_EQ(told.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(told.get(), 0u);
-  for (int i = 0; i < 2000 && pair.client->queued_bytes() > 0; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 2000 && pair.client->queued_bytes() > 0; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(pair.client->queued_bytes(), 0u);
   EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x")).ok());
 }
@@ -265,7 +282,8 @@ TEST(Channel, TellsWhoWaitsForRoomOfItsEnd) {
   Pair pair(true);
   pair.server->set_handler([](const std::shared_ptr<Channel>&, Message) {});
   pair.server->pause_receiving();
-  while (pair.client->queued_bytes() == 0) ASSERT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x", 100000)).ok());
+  while (pair.client->queued_bytes() == 0)
+    ASSERT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x", 100000)).ok());
   std::promise<bool> told;
   pair.client->when_drained(0, [&] { told.set_value(pair.client->closed()); });
   pair.client->close(cancelled("enough"));
@@ -280,9 +298,12 @@ TEST(Channel, RefusesAFrameOverTheLimitsBeforeSendingIt) {
   options.meta_bytes_max = 64;
   Pair pair(true, options);
   pair.echo();
-  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, "x", 1001)).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, std::string(65, 'x'))).code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, "x", 1000), soon()).ok());
+  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, "x", 1001)).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(pair.client->send(text_message(FrameKind::kCancel, std::string(65, 'x'))).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(
+      pair.client->request_blocking(text_message(FrameKind::kCall, "x", 1000), soon()).ok());
 }
 
 TEST(Channel, ClosesWhenThePeerSendsMoreThanIsAllowed) {
@@ -292,7 +313,8 @@ TEST(Channel, ClosesWhenThePeerSendsMoreThanIsAllowed) {
   pair.echo();
   auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, "x", 1001), soon());
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(pair.server->close_reason().message().find("payload of 1001 bytes"), std::string::npos) << pair.server->close_reason().message();
+  EXPECT_NE(pair.server->close_reason().message().find("payload of 1001 bytes"), std::string::npos)
+      << pair.server->close_reason().message();
 }
 
 TEST(Channel, ReceivesALargePayloadIntoItsTarget) {
@@ -304,10 +326,11 @@ TEST(Channel, ReceivesALargePayloadIntoItsTarget) {
   Result<Message> reply = cancelled("none");
   Message message = text_message(FrameKind::kObject, "x", kBytes);
   Buffer sent = message.payload.first();
-  pair.client->request_into(std::move(message), soon(), *target, target, [&](Result<Message> result) {
-    reply = std::move(result);
-    done.set();
-  });
+  pair.client->request_into(std::move(message), soon(), *target, target,
+                            [&](Result<Message> result) {
+                              reply = std::move(result);
+                              done.set();
+                            });
   ASSERT_TRUE(pair.client_loop.run_until(done, soon()));
   ASSERT_TRUE(reply.ok()) << reply.status().to_string();
   EXPECT_EQ(reply->payload.first().data(), target->data());
@@ -328,7 +351,8 @@ TEST(Channel, IsAwaitable) {
   Pair pair;
   pair.echo();
   std::promise<std::string> out;
-  asio::co_spawn(pair.client_loop.executor(), ask(pair.client, out), [](std::exception_ptr error) { EXPECT_FALSE(error); });
+  asio::co_spawn(pair.client_loop.executor(), ask(pair.client, out),
+                 [](std::exception_ptr error) { EXPECT_FALSE(error); });
   EXPECT_EQ(out.get_future().get(), "012");
 }
 
@@ -337,7 +361,8 @@ TEST(Channel, BoundsOutstandingRequests) {
   options.requests_max = 10;
   Pair pair(true, options);
   pair.server->set_handler([](const std::shared_ptr<Channel>&, Message) {});
-  for (int i = 0; i < 10; ++i) pair.client->request(text_message(FrameKind::kCall, "x"), soon(), [](Result<Message>) {});
+  for (int i = 0; i < 10; ++i)
+    pair.client->request(text_message(FrameKind::kCall, "x"), soon(), [](Result<Message>) {});
   auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, "x"), soon());
   EXPECT_EQ(reply.status().code(), ErrorCode::kResourceExhausted);
 }

@@ -7,7 +7,8 @@ namespace {
 
 TEST(Endpoint, RoundTripsItsText) {
   const std::string id = "#0123456789abcdef0123456789abcdef";
-  for (std::string text : {"127.0.0.1:7000", "node-1.example:65535", "[::1]:0", "unix:/run/x.sock", "unix:/run/a#b.sock"}) {
+  for (std::string text : {"127.0.0.1:7000", "node-1.example:65535", "[::1]:0", "unix:/run/x.sock",
+                           "unix:/run/a#b.sock"}) {
     for (const std::string& suffix : {std::string(), id}) {
       auto endpoint = Endpoint::parse(text + suffix);
       ASSERT_TRUE(endpoint.ok()) << endpoint.status().to_string();
@@ -29,7 +30,8 @@ TEST(Endpoint, TakesAddressesApart) {
 }
 
 TEST(Endpoint, RefusesWhatIsNone) {
-  for (std::string text : {"", "host", "host:", ":80", "host:65536", "host:-1", "host:8x", "::1:80", "unix:", "host:80 "}) {
+  for (std::string text : {"", "host", "host:", ":80", "host:65536", "host:-1", "host:8x", "::1:80",
+                           "unix:", "host:80 "}) {
     auto endpoint = Endpoint::parse(text);
     EXPECT_FALSE(endpoint.ok()) << text;
     EXPECT_NE(endpoint.status().message().find("address '"), std::string::npos) << text;

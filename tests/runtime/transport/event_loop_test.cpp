@@ -25,7 +25,8 @@ TEST(EventLoop, LetsTheWaitingThreadDrive) {
   EventLoop loop;
   Event event(loop);
   std::thread::id driver;
-  // The background thread may win the first round; a waiter that keeps coming back must get the seat.
+  // The background thread may win the first round; a waiter that keeps coming back must get the
+  // seat.
   for (int i = 0; i < 100 && driver != std::this_thread::get_id(); ++i) {
     event.reset();
     asio::steady_timer timer(loop.context(), milliseconds(5));

@@ -6,10 +6,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <spdlog/spdlog.h>
 #include <cstring>
 #include <future>
 #include <memory>
-#include <spdlog/spdlog.h>
 #include <string>
 
 #include "runtime/transport/listener.h"
@@ -20,7 +20,8 @@ namespace runtime {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The thread sanitizer does not see how spdlog's library guards what it makes at the first use, so that is before there are threads.
+/// The thread sanitizer does not see how spdlog's library guards what it makes at the first use, so
+/// that is before there are threads.
 inline const auto kLogger = spdlog::default_logger();
 
 inline Credentials credentials_of(Role role, std::string token = "secret") {
@@ -47,7 +48,8 @@ inline Message text_message(FrameKind kind, std::string_view text, std::size_t p
 /// A server and a client, each with its own loop, connected through a Unix or a TCP socket.
 class Pair {
  public:
-  explicit Pair(bool unix_socket = true, ChannelOptions client_options = {}, ChannelOptions server_options = {}) {
+  explicit Pair(bool unix_socket = true, ChannelOptions client_options = {},
+                ChannelOptions server_options = {}) {
     ListenerOptions options;
     options.channel = server_options;
     auto arrived = std::make_shared<std::promise<std::shared_ptr<Channel>>>();
@@ -56,13 +58,16 @@ class Pair {
       if (on_server_channel) on_server_channel(channel);
       arrived->set_value(channel);
     };
-    Endpoint endpoint = unix_socket ? *Endpoint::unix_socket(dir.file("s")) : Endpoint::tcp("127.0.0.1", 0);
-    auto bound = Listener::listen(server_loop, endpoint, credentials_of(Role::kNode), std::move(callbacks), options);
+    Endpoint endpoint =
+        unix_socket ? *Endpoint::unix_socket(dir.file("s")) : Endpoint::tcp("127.0.0.1", 0);
+    auto bound = Listener::listen(server_loop, endpoint, credentials_of(Role::kNode),
+                                  std::move(callbacks), options);
     EXPECT_TRUE(bound.ok()) << bound.status().to_string();
     listener = std::move(*bound);
     ConnectOptions connect_options;
     connect_options.channel = client_options;
-    auto connected = connect(client_loop, listener->endpoint(), credentials_of(Role::kDriver), connect_options);
+    auto connected =
+        connect(client_loop, listener->endpoint(), credentials_of(Role::kDriver), connect_options);
     EXPECT_TRUE(connected.ok()) << connected.status().to_string();
     client = *connected;
     server = arrived->get_future().get();

@@ -48,7 +48,8 @@ std::vector<std::byte> drain(FrameWriter& writer, std::mt19937& rng) {
   return wire;
 }
 
-Status feed(FrameReader& reader, std::span<const std::byte> wire, std::size_t chunk_max, std::mt19937& rng, FrameSink& sink) {
+Status feed(FrameReader& reader, std::span<const std::byte> wire, std::size_t chunk_max,
+            std::mt19937& rng, FrameSink& sink) {
   while (!wire.empty()) {
     std::size_t count = std::min<std::size_t>(wire.size(), 1 + rng() % chunk_max), left = count;
     std::size_t room = 0, at = 0;
@@ -68,11 +69,13 @@ Status feed(FrameReader& reader, std::span<const std::byte> wire, std::size_t ch
 }
 
 TEST(FrameHeader, RoundTrips) {
-  FrameHeader header{.meta_bytes = 16, .kind = 3, .fd_count = 2, .id = 0x1122334455667788, .payload_bytes = 77};
+  FrameHeader header{
+      .meta_bytes = 16, .kind = 3, .fd_count = 2, .id = 0x1122334455667788, .payload_bytes = 77};
   std::array<std::byte, FrameHeader::kBytes> raw;
   header.encode(raw);
   // The layout is fixed for all releases.
-  const unsigned char golden[] = {16, 0, 0, 0, 3, 0, 2, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 77, 0, 0, 0, 0, 0, 0, 0};
+  const unsigned char golden[] = {16,   0,    0,    0,    3,  0, 2, 0, 0x88, 0x77, 0x66, 0x55,
+                                  0x44, 0x33, 0x22, 0x11, 77, 0, 0, 0, 0,    0,    0,    0};
   EXPECT_EQ(std::memcmp(raw.data(), golden, sizeof golden), 0);
   auto back = FrameHeader::decode(raw, 1000, 1000);
   ASSERT_TRUE(back.ok());
@@ -126,7 +129,8 @@ TEST(Frames, SurviveAnyChunking) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
       EXPECT_EQ(sink.messages[i].id, sent[i].id);
       EXPECT_EQ(sink.messages[i].meta.text(), sent[i].meta.text());
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(sink.messages[i].meta.data()) % 8, 0u) << "decoded where it lies";
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(sink.messages[i].meta.data()) % 8, 0u)
+          << "decoded where it lies";
       EXPECT_EQ(sink.messages[i].payload.first().text(), sent[i].payload.first().text());
     }
     EXPECT_FALSE(reader.mid_frame());

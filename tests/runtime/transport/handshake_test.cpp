@@ -19,18 +19,23 @@ namespace {
 using Refusals = std::shared_ptr<std::promise<Status>>;
 
 struct Server {
-  explicit Server(Credentials credentials = credentials_of(Role::kNode), ListenerOptions options = {}, bool unix_socket = false) {
+  explicit Server(Credentials credentials = credentials_of(Role::kNode),
+                  ListenerOptions options = {}, bool unix_socket = false) {
     ListenerCallbacks callbacks;
     callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
       peers.push_back(channel->peer());
-      channel->set_handler([](const std::shared_ptr<Channel>& from, Message message) { (void)from->send(reply_to(message, message.meta)); });
+      channel->set_handler([](const std::shared_ptr<Channel>& from, Message message) {
+        (void)from->send(reply_to(message, message.meta));
+      });
     };
     callbacks.on_refused = [this](const std::string&, const Status& why) {
       ++refused;
       if (!refusal_told.exchange(true)) refusal.set_value(why);
     };
-    Endpoint where = unix_socket ? *Endpoint::unix_socket(dir.file("s")) : Endpoint::tcp("127.0.0.1", 0);
-    auto bound = Listener::listen(loop, where, std::move(credentials), std::move(callbacks), options);
+    Endpoint where =
+        unix_socket ? *Endpoint::unix_socket(dir.file("s")) : Endpoint::tcp("127.0.0.1", 0);
+    auto bound =
+        Listener::listen(loop, where, std::move(credentials), std::move(callbacks), options);
     EXPECT_TRUE(bound.ok()) << bound.status().to_string();
     listener = std::move(*bound);
   }
@@ -70,7 +75,8 @@ struct OddServer {
       int peer = ::accept(fd, nullptr, nullptr);
       char bytes[64];
       EXPECT_EQ(::recv(peer, bytes, sizeof bytes, MSG_WAITALL), 64);
-      EXPECT_EQ(::send(peer, this->says.data(), this->says.size(), MSG_NOSIGNAL), static_cast<ssize_t>(this->says.size()));
+      EXPECT_EQ(::send(peer, this->says.data(), this->says.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(this->says.size()));
       if (!this->closes) (void)::recv(peer, bytes, sizeof bytes, 0);
       ::close(peer);
     });
@@ -105,7 +111,10 @@ TEST(Handshake, TellsEachSideWhoTheOtherIs) {
   EXPECT_EQ(peer.protocol, kProtocolMax);
   EXPECT_EQ(peer.version, kRelease);
   EXPECT_EQ(peer.pid, ::getpid());
-  ASSERT_TRUE((*channel)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10))).ok());
+  ASSERT_TRUE(
+      (*channel)
+          ->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10)))
+          .ok());
   ASSERT_EQ(server.peers.size(), 1u);
   EXPECT_EQ(server.peers[0].role, Role::kDriver);
   EXPECT_EQ(server.peers[0].pid, ::getpid());
@@ -116,7 +125,8 @@ TEST(Handshake, RefusesAWrongTokenOnBothSides) {
   EventLoop loop;
   auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver, "guess"));
   EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(channel.status().message().find("wrong token"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("wrong token"), std::string::npos)
+      << channel.status().message();
   Status seen = server.refusal.get_future().get();
   EXPECT_NE(seen.message().find("wrong token"), std::string::npos) << seen.message();
   EXPECT_TRUE(server.peers.empty());
@@ -131,7 +141,8 @@ TEST(Handshake, RefusesAnotherCluster) {
   caller.cluster = ClusterId::random();
   auto channel = connect(loop, server.listener->endpoint(), caller);
   EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(channel.status().message().find("belongs to cluster"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("belongs to cluster"), std::string::npos)
+      << channel.status().message();
   EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kInvalidArgument);
 }
 
@@ -151,10 +162,13 @@ TEST(Handshake, SaysThatNothingListens) {
   EventLoop loop;
   auto tcp = connect(loop, Endpoint::tcp("127.0.0.1", 1), credentials_of(Role::kDriver));
   EXPECT_EQ(tcp.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(tcp.status().message().find("127.0.0.1:1: nothing listens there"), std::string::npos) << tcp.status().message();
-  auto unix_socket = connect(loop, *Endpoint::parse("unix:/tmp/starling-no-such-socket"), credentials_of(Role::kDriver));
+  EXPECT_NE(tcp.status().message().find("127.0.0.1:1: nothing listens there"), std::string::npos)
+      << tcp.status().message();
+  auto unix_socket = connect(loop, *Endpoint::parse("unix:/tmp/starling-no-such-socket"),
+                             credentials_of(Role::kDriver));
   EXPECT_EQ(unix_socket.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(unix_socket.status().message().find("no such socket"), std::string::npos) << unix_socket.status().message();
+  EXPECT_NE(unix_socket.status().message().find("no such socket"), std::string::npos)
+      << unix_socket.status().message();
 }
 
 TEST(Handshake, SaysThatAnotherServiceAnswers) {
@@ -162,7 +176,8 @@ TEST(Handshake, SaysThatAnotherServiceAnswers) {
   EventLoop loop;
   auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
   EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(channel.status().message().find("not a Starling port"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("not a Starling port"), std::string::npos)
+      << channel.status().message();
 }
 
 TEST(Handshake, SaysThatThePeerClosed) {
@@ -170,7 +185,8 @@ TEST(Handshake, SaysThatThePeerClosed) {
   EventLoop loop;
   auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
   EXPECT_EQ(channel.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(channel.status().message().find("is this a Starling port?"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("is this a Starling port?"), std::string::npos)
+      << channel.status().message();
 }
 
 TEST(Handshake, EndsAtItsDeadlineWithASilentPeer) {
@@ -180,7 +196,8 @@ TEST(Handshake, EndsAtItsDeadlineWithASilentPeer) {
   options.deadline = deadline_after(milliseconds(100));
   auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver), options);
   EXPECT_EQ(channel.status().code(), ErrorCode::kDeadlineExceeded) << channel.status().to_string();
-  EXPECT_NE(channel.status().message().find("no answer to the handshake"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("no answer to the handshake"), std::string::npos)
+      << channel.status().message();
 }
 
 TEST(Handshake, SaysThatTheWireVersionsDiffer) {
@@ -189,7 +206,8 @@ TEST(Handshake, SaysThatTheWireVersionsDiffer) {
   EventLoop loop;
   auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
   EXPECT_EQ(channel.status().code(), ErrorCode::kUnimplemented);
-  EXPECT_NE(channel.status().message().find("speaks wire version 9"), std::string::npos) << channel.status().message();
+  EXPECT_NE(channel.status().message().find("speaks wire version 9"), std::string::npos)
+      << channel.status().message();
 }
 
 TEST(Handshake, TellsAnUnknownVersionWhy) {
@@ -244,7 +262,10 @@ TEST(Handshake, SurvivesRandomBytes) {
   auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver));
   ASSERT_TRUE(channel.ok()) << channel.status().to_string();
   // The answer comes after the server has counted this peer.
-  ASSERT_TRUE((*channel)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10))).ok());
+  ASSERT_TRUE(
+      (*channel)
+          ->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10)))
+          .ok());
   EXPECT_EQ(server.peers.size(), 1u);
 }
 
@@ -256,7 +277,8 @@ TEST(Handshake, BoundsConnectionsThatStall) {
   std::vector<int> stalled;
   for (int i = 0; i < 12; ++i) stalled.push_back(server.raw_connect());
   // Those beyond the limit are closed at once, the others at their deadline.
-  for (int i = 0; i < 500 && server.refused < 12; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 500 && server.refused < 12; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(server.refused.load(), 12);
   EventLoop loop;
   EXPECT_TRUE(connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver)).ok());
@@ -271,10 +293,12 @@ TEST(Handshake, GetsThroughWhileStrangersHoldAllPlaces) {
   for (int i = 0; i < 40; ++i) stalled.push_back(server.raw_connect());
   EventLoop loop;
   for (int i = 0; i < 10; ++i) {
-    auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver), {.deadline = deadline_after(seconds(2))});
+    auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver),
+                           {.deadline = deadline_after(seconds(2))});
     ASSERT_TRUE(channel.ok()) << channel.status().to_string();
   }
-  for (int i = 0; i < 200 && server.refused < 37; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 200 && server.refused < 37; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_GE(server.refused.load(), 37);  // closed to make room, long before their time was up
   EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kResourceExhausted);
   for (int fd : stalled) ::close(fd);
@@ -302,7 +326,8 @@ TEST(Channel, RefusesMoreDescriptorsThanMayWait) {
     status = pair.client->send(std::move(message));
   }
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << sent;
-  EXPECT_NE(status.message().find("wait to be handed over"), std::string::npos) << status.to_string();
+  EXPECT_NE(status.message().find("wait to be handed over"), std::string::npos)
+      << status.to_string();
   EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "others")).ok());
   pair.server->resume_receiving();
 }
@@ -314,9 +339,11 @@ TEST(Listener, SaysThatTheAddressIsInUse) {
     EventLoop loop;
     ListenerCallbacks callbacks;
     callbacks.on_channel = [](std::shared_ptr<Channel>) {};
-    auto second = Listener::listen(loop, server->listener->endpoint(), credentials_of(Role::kNode), std::move(callbacks));
+    auto second = Listener::listen(loop, server->listener->endpoint(), credentials_of(Role::kNode),
+                                   std::move(callbacks));
     EXPECT_EQ(second.status().code(), ErrorCode::kUnavailable);
-    EXPECT_NE(second.status().message().find("address in use"), std::string::npos) << second.status().message();
+    EXPECT_NE(second.status().message().find("address in use"), std::string::npos)
+        << second.status().message();
   }
 }
 
@@ -333,7 +360,8 @@ TEST(Listener, ReplacesAStaleSocketFileAndRemovesItsOwn) {
   ListenerCallbacks callbacks;
   callbacks.on_channel = [](std::shared_ptr<Channel>) {};
   {
-    auto listener = Listener::listen(loop, *Endpoint::unix_socket(path), credentials_of(Role::kNode), std::move(callbacks));
+    auto listener = Listener::listen(loop, *Endpoint::unix_socket(path),
+                                     credentials_of(Role::kNode), std::move(callbacks));
     ASSERT_TRUE(listener.ok()) << listener.status().to_string();
     EXPECT_TRUE(connect(loop, (*listener)->endpoint(), credentials_of(Role::kDriver)).ok());
   }
@@ -352,7 +380,8 @@ TEST(Listener, HandsAConnectionToAWorker) {
       (void)from->send(reply_to(message, text_message(FrameKind::kCall, "I am the worker").meta));
     });
   };
-  auto worker_listener = Listener::listen(worker_loop, *Endpoint::unix_socket(dir.file("w")), worker, std::move(worker_callbacks));
+  auto worker_listener = Listener::listen(worker_loop, *Endpoint::unix_socket(dir.file("w")),
+                                          worker, std::move(worker_callbacks));
   ASSERT_TRUE(worker_listener.ok());
 
   std::shared_ptr<Channel> to_worker;  // what the node holds
@@ -363,10 +392,12 @@ TEST(Listener, HandsAConnectionToAWorker) {
     registered.set_value();
   };
   node_callbacks.on_preamble = [&](const Preamble& preamble, FileDescriptor& socket) -> Status {
-    if (preamble.target != worker.worker) return not_found("worker " + preamble.target.short_hex() + " is not on this node");
+    if (preamble.target != worker.worker)
+      return not_found("worker " + preamble.target.short_hex() + " is not on this node");
     return to_worker->send(encode_attach(preamble, std::move(socket)));
   };
-  auto node = Listener::listen(node_loop, *Endpoint::unix_socket(dir.file("n")), credentials_of(Role::kNode), std::move(node_callbacks));
+  auto node = Listener::listen(node_loop, *Endpoint::unix_socket(dir.file("n")),
+                               credentials_of(Role::kNode), std::move(node_callbacks));
   ASSERT_TRUE(node.ok());
 
   auto from_worker = connect(worker_loop, (*node)->endpoint(), worker);
@@ -379,16 +410,20 @@ TEST(Listener, HandsAConnectionToAWorker) {
   });
   registered.get_future().get();
 
-  auto call = connect(caller_loop, (*node)->endpoint().for_worker(worker.worker), credentials_of(Role::kDriver));
+  auto call = connect(caller_loop, (*node)->endpoint().for_worker(worker.worker),
+                      credentials_of(Role::kDriver));
   ASSERT_TRUE(call.ok()) << call.status().to_string();
   EXPECT_EQ((*call)->peer().worker, worker.worker);
-  auto reply = (*call)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10)));
+  auto reply =
+      (*call)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10)));
   ASSERT_TRUE(reply.ok());
   EXPECT_EQ(reply->meta.text().substr(0, 15), "I am the worker");
 
-  auto lost = connect(caller_loop, (*node)->endpoint().for_worker(WorkerId::random()), credentials_of(Role::kDriver));
+  auto lost = connect(caller_loop, (*node)->endpoint().for_worker(WorkerId::random()),
+                      credentials_of(Role::kDriver));
   EXPECT_EQ(lost.status().code(), ErrorCode::kNotFound);
-  EXPECT_NE(lost.status().message().find("is not on this node"), std::string::npos) << lost.status().message();
+  EXPECT_NE(lost.status().message().find("is not on this node"), std::string::npos)
+      << lost.status().message();
 }
 
 TEST(Preamble, RoundTripsAndRefusesOtherBytes) {

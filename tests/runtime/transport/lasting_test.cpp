@@ -15,10 +15,12 @@
 namespace runtime {
 namespace {
 
-/// Passes connections to a port on, until it is told to cut those that there are, or to let none through.
+/// Passes connections to a port on, until it is told to cut those that there are, or to let none
+/// through.
 class Relay {
  public:
-  explicit Relay(std::uint16_t target) : target_(target), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Relay(std::uint16_t target)
+      : target_(target), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -65,7 +67,8 @@ class Relay {
       }
       std::vector<pollfd> waiting{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
       for (Line& line : lines) {
-        for (auto& end : line.ends) waiting.push_back({.fd = end.get(), .events = POLLIN, .revents = 0});
+        for (auto& end : line.ends)
+          waiting.push_back({.fd = end.get(), .events = POLLIN, .revents = 0});
       }
       (void)::poll(waiting.data(), waiting.size(), 2);
       ++rounds_;
@@ -73,9 +76,13 @@ class Relay {
         bool alive = true;
         for (std::size_t end = 0; end < 2 && alive; ++end) {
           if (waiting[1 + 2 * i + end].revents == 0) continue;
-          const ssize_t count = ::recv(lines[i].ends[end].get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+          const ssize_t count =
+              ::recv(lines[i].ends[end].get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
           if (count < 0 && errno == EAGAIN) continue;
-          alive = count > 0 && pass(lines[i], end, std::span(buffer).first(static_cast<std::size_t>(std::max<ssize_t>(0, count))));
+          alive =
+              count > 0 &&
+              pass(lines[i], end,
+                   std::span(buffer).first(static_cast<std::size_t>(std::max<ssize_t>(0, count))));
         }
         if (!alive) lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
       }
@@ -87,15 +94,19 @@ class Relay {
       address.sin_family = AF_INET;
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       address.sin_port = htons(target_);
-      if (::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) continue;
-      lines.push_back({{std::move(client), std::move(server)}, budget_ == 0 ? std::size_t(-1) : budget_ + static_cast<std::size_t>(rounds_ % 97)});
+      if (::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        continue;
+      lines.push_back(
+          {{std::move(client), std::move(server)},
+           budget_ == 0 ? std::size_t(-1) : budget_ + static_cast<std::size_t>(rounds_ % 97)});
     }
   }
   bool pass(Line& line, std::size_t from, std::span<const char> bytes) {
     const std::size_t take = std::min(bytes.size(), line.budget);
     std::size_t sent = 0;
     while (sent < take) {
-      const ssize_t count = ::send(line.ends[1 - from].get(), bytes.data() + sent, take - sent, MSG_NOSIGNAL);
+      const ssize_t count =
+          ::send(line.ends[1 - from].get(), bytes.data() + sent, take - sent, MSG_NOSIGNAL);
       if (count <= 0) return false;
       sent += static_cast<std::size_t>(count);
     }
@@ -123,11 +134,15 @@ class LastingPair {
     callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
       std::lock_guard lock(mutex);
       ++accepted;
-      channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) { on_message(from, std::move(message)); });
+      channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
+        on_message(from, std::move(message));
+      });
       channel->set_on_close([this](const Status&) { ++server_closes; });
       server = std::move(channel);
     };
-    auto bound = Listener::listen(server_loop, Endpoint::tcp("127.0.0.1", 0), credentials_of(Role::kNode), std::move(callbacks), listener_options);
+    auto bound =
+        Listener::listen(server_loop, Endpoint::tcp("127.0.0.1", 0), credentials_of(Role::kNode),
+                         std::move(callbacks), listener_options);
     EXPECT_TRUE(bound.ok()) << bound.status().to_string();
     listener = *std::move(bound);
     relay = std::make_unique<Relay>(listener->endpoint().port);
@@ -142,7 +157,8 @@ class LastingPair {
     ConnectOptions connect_options;
     connect_options.channel = options;
     connect_options.lasting = true;
-    auto connected = connect(client_loop, Endpoint::tcp("127.0.0.1", relay->port()), credentials_of(Role::kDriver), connect_options);
+    auto connected = connect(client_loop, Endpoint::tcp("127.0.0.1", relay->port()),
+                             credentials_of(Role::kDriver), connect_options);
     ASSERT_TRUE(connected.ok()) << connected.status().to_string();
     client = *std::move(connected);
     client->set_on_close([this](const Status&) { ++client_closes; });
@@ -153,7 +169,8 @@ class LastingPair {
       std::lock_guard lock(mutex);
       seen.push_back(std::string(message.meta.text()));
     }
-    if (message.id != 0) (void)from->send(reply_to(message, message.meta, message.payload), Flush::kSoon);
+    if (message.id != 0)
+      (void)from->send(reply_to(message, message.meta, message.payload), Flush::kSoon);
   }
   std::shared_ptr<Channel> server_channel() {
     std::lock_guard lock(mutex);
@@ -190,13 +207,15 @@ TEST(Lasting, EveryFrameArrivesOnceAndInOrderWhereverTheSocketIsCut) {
   std::atomic<int> answered{0}, wrong{0};
   for (int i = 0; i < kCount; ++i) {
     const std::string text = number_text(i);
-    pair.client->request(text_message(FrameKind::kCall, text, i % 50 == 0 ? 3'000 : 16), deadline_after(seconds(60)), [&, text](Result<Message> reply) {
-      if (!reply.ok() || reply->meta.text() != text) ++wrong;
-      ++answered;
-    });
+    pair.client->request(text_message(FrameKind::kCall, text, i % 50 == 0 ? 3'000 : 16),
+                         deadline_after(seconds(60)), [&, text](Result<Message> reply) {
+                           if (!reply.ok() || reply->meta.text() != text) ++wrong;
+                           ++answered;
+                         });
     if (i % 200 == 0) std::this_thread::sleep_for(milliseconds(1));
   }
-  for (int i = 0; i < 60'000 && answered < kCount; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 60'000 && answered < kCount; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(answered, kCount);
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(pair.relay->cuts(), 20);
@@ -220,11 +239,13 @@ TEST(Lasting, LargePayloadsSurviveACutInTheirMiddle) {
   });
   Message large = text_message(FrameKind::kCall, "large", target.size());
   const Buffer sent = large.payload.first();
-  pair.client->request_into(std::move(large), deadline_after(seconds(60)), target, owner, [&](Result<Message> reply) { got.set_value(std::move(reply)); });
+  pair.client->request_into(std::move(large), deadline_after(seconds(60)), target, owner,
+                            [&](Result<Message> reply) { got.set_value(std::move(reply)); });
   auto reply = got.get_future().get();
   cutter.join();
   ASSERT_TRUE(reply.ok()) << reply.status().to_string();
-  EXPECT_EQ(reply->payload.first().data(), target.data()) << "received into its place, by whichever socket";
+  EXPECT_EQ(reply->payload.first().data(), target.data())
+      << "received into its place, by whichever socket";
   EXPECT_TRUE(std::equal(target.begin(), target.end(), sent.bytes().begin()));
   EXPECT_EQ(pair.all_seen().size(), 1u);
 }
@@ -232,32 +253,43 @@ TEST(Lasting, LargePayloadsSurviveACutInTheirMiddle) {
 TEST(Lasting, WhatIsKeptIsBoundedByWhatThePeerConfirms) {
   LastingPair pair;
   for (int i = 0; i < 2'000; ++i) {
-    auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(i), 10'000), deadline_after(seconds(20)));
+    auto reply = pair.client->request_blocking(
+        text_message(FrameKind::kCall, number_text(i), 10'000), deadline_after(seconds(20)));
     ASSERT_TRUE(reply.ok()) << reply.status().to_string();
   }
   // What is not counted here is at most what a receiver confirms at once.
   for (const auto& channel : {pair.client, pair.server_channel()}) {
-    for (int i = 0; i < 5'000 && channel->queued_bytes() > 0; ++i) std::this_thread::sleep_for(milliseconds(1));
+    for (int i = 0; i < 5'000 && channel->queued_bytes() > 0; ++i)
+      std::this_thread::sleep_for(milliseconds(1));
     EXPECT_EQ(channel->queued_bytes(), 0u);
   }
 }
 
 TEST(Lasting, FramesSentWhileThereIsNoSocketWaitForTheNext) {
   LastingPair pair;
-  ASSERT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, number_text(0)), deadline_after(seconds(20))).ok());
+  ASSERT_TRUE(pair.client
+                  ->request_blocking(text_message(FrameKind::kCall, number_text(0)),
+                                     deadline_after(seconds(20)))
+                  .ok());
   std::atomic<int> interruptions{0};
   pair.client->set_on_interrupt([&] { ++interruptions; });
   pair.relay->block(true);
   pair.relay->cut();
-  for (int i = 0; i < 5'000 && !pair.client->is_interrupted(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && !pair.client->is_interrupted(); ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   ASSERT_TRUE(pair.client->is_interrupted());
-  for (int i = 0; i < 5'000 && interruptions == 0; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && interruptions == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(interruptions, 1);
   EXPECT_FALSE(pair.client->closed());
   std::promise<Status> late, answered;
-  pair.client->request(text_message(FrameKind::kCall, number_text(1)), deadline_after(milliseconds(50)), [&](Result<Message> reply) { late.set_value(reply.status()); });
-  pair.client->request(text_message(FrameKind::kCall, number_text(2)), deadline_after(seconds(20)), [&](Result<Message> reply) { answered.set_value(reply.status()); });
-  EXPECT_EQ(late.get_future().get().code(), ErrorCode::kDeadlineExceeded) << "deadlines hold meanwhile";
+  pair.client->request(text_message(FrameKind::kCall, number_text(1)),
+                       deadline_after(milliseconds(50)),
+                       [&](Result<Message> reply) { late.set_value(reply.status()); });
+  pair.client->request(text_message(FrameKind::kCall, number_text(2)), deadline_after(seconds(20)),
+                       [&](Result<Message> reply) { answered.set_value(reply.status()); });
+  EXPECT_EQ(late.get_future().get().code(), ErrorCode::kDeadlineExceeded)
+      << "deadlines hold meanwhile";
   pair.relay->block(false);
   EXPECT_TRUE(answered.get_future().get().ok());
   EXPECT_EQ(pair.all_seen().size(), 3u);
@@ -267,41 +299,60 @@ TEST(Lasting, AnInterruptionThatLastsTooLongEndsBothSides) {
   ChannelOptions options;
   options.interruption_max = milliseconds(200);
   LastingPair pair(options);
-  ASSERT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, number_text(0)), deadline_after(seconds(20))).ok());
+  ASSERT_TRUE(pair.client
+                  ->request_blocking(text_message(FrameKind::kCall, number_text(0)),
+                                     deadline_after(seconds(20)))
+                  .ok());
   pair.relay->block(true);
   pair.relay->cut();
-  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)), deadline_after(seconds(20)));
+  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)),
+                                             deadline_after(seconds(20)));
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
   EXPECT_NE(reply.status().message().find("200 ms"), std::string::npos) << reply.status().message();
-  for (int i = 0; i < 5'000 && pair.client_closes + pair.server_closes < 2; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && pair.client_closes + pair.server_closes < 2; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(pair.client_closes, 1);
   EXPECT_EQ(pair.server_closes, 1);
 }
 
 TEST(Lasting, ASessionThatTheServerHasForgottenIsNotResumed) {
   LastingPair pair;
-  ASSERT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, number_text(0)), deadline_after(seconds(20))).ok());
+  ASSERT_TRUE(pair.client
+                  ->request_blocking(text_message(FrameKind::kCall, number_text(0)),
+                                     deadline_after(seconds(20)))
+                  .ok());
   pair.relay->block(true);
   pair.relay->cut();
-  for (int i = 0; i < 5'000 && !pair.server_channel()->is_interrupted(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && !pair.server_channel()->is_interrupted(); ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   pair.server_channel()->close(cancelled("forgotten"));
   pair.relay->block(false);
-  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)), deadline_after(seconds(20)));
+  auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)),
+                                             deadline_after(seconds(20)));
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
-  EXPECT_NE(reply.status().message().find("not known"), std::string::npos) << reply.status().message();
+  EXPECT_NE(reply.status().message().find("not known"), std::string::npos)
+      << reply.status().message();
   EXPECT_EQ(pair.all_seen().size(), 1u) << "nothing runs twice";
 }
 
 TEST(Lasting, AnEndThatIsMeantIsNoInterruption) {
   LastingPair pair;
-  ASSERT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, number_text(0)), deadline_after(seconds(20))).ok());
+  ASSERT_TRUE(pair.client
+                  ->request_blocking(text_message(FrameKind::kCall, number_text(0)),
+                                     deadline_after(seconds(20)))
+                  .ok());
   pair.client->close(cancelled("enough"));
-  for (int i = 0; i < 5'000 && pair.server_closes == 0; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && pair.server_closes == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(pair.server_closes, 1);
   pair.connect_client();
-  ASSERT_TRUE(pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)), deadline_after(seconds(20))).ok());
+  ASSERT_TRUE(pair.client
+                  ->request_blocking(text_message(FrameKind::kCall, number_text(1)),
+                                     deadline_after(seconds(20)))
+                  .ok());
   pair.server_channel()->close(cancelled("enough"));
-  for (int i = 0; i < 5'000 && pair.client_closes < 2; ++i) std::this_thread::sleep_for(milliseconds(1));
+  for (int i = 0; i < 5'000 && pair.client_closes < 2; ++i)
+    std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(pair.client_closes, 2);
 }
 

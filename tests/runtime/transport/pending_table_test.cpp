@@ -10,7 +10,11 @@ namespace {
 using std::chrono::seconds;
 
 PendingTable::Entry entry_due(Deadline at, int* answered = nullptr) {
-  return {[answered](Result<Message>) { if (answered) ++*answered; }, at, {}};
+  return {[answered](Result<Message>) {
+            if (answered) ++*answered;
+          },
+          at,
+          {}};
 }
 
 TEST(PendingTable, NeverReusesAnId) {
