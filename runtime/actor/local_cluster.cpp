@@ -15,8 +15,11 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/private_folder.h"
 #include "runtime/node/session.h"
+#include "runtime/node/session_folder.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
@@ -28,10 +31,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kOutputBytesMax = 64 << 10;
+constexpr std::size_t kMarkBytesMax = 4096;
 
 fs::path local_root(pid_t pid) { return session_root().string() + "-local-" + std::to_string(pid); }
 
-/// Folders of programs that were killed before they could clean up.
+/// Folders of programs that were killed before they could clean up: those with a root's mark, whose
+/// lock no process holds.
 void remove_stale_roots() {
   fs::path pattern = local_root(0);
   std::string prefix = pattern.filename().string();
@@ -41,9 +46,12 @@ void remove_stale_roots() {
        at.increment(error)) {
     std::string name = at->path().filename().string();
     if (!name.starts_with(prefix)) continue;
-    int pid = std::atoi(name.c_str() + prefix.size());
+    if (!check_private_folder(at->path()).ok() ||
+        !read_private_file(at->path() / kRootMark, kMarkBytesMax).ok())
+      continue;
+    const auto dead = FileLock::try_file(at->path() / kRootMark);
     std::error_code ignored;
-    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(at->path(), ignored);
+    if (dead.ok()) fs::remove_all(at->path(), ignored);
   }
 }
 
@@ -83,6 +91,7 @@ Result<fs::path> find_starling_program() {
 struct LocalCluster::Child {
   std::vector<std::string> argv;
   fs::path root;
+  FileLock root_lock;     // while this process lives, no other takes the root for left behind
   FileDescriptor output;  // the child's stdout, to read
 
   std::mutex mutex;
@@ -196,7 +205,10 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   remove_stale_roots();
   auto child = std::make_unique<Child>();
   child->root = local_root(::getpid());
-  if (Status status = make_private_folder(child->root); !status.ok()) return status;
+  if (Status status = make_session_root(child->root); !status.ok()) return status;
+  auto lock = FileLock::of_file(child->root / kRootMark);
+  if (!lock.ok()) return lock.status();
+  child->root_lock = *std::move(lock);
   child->argv = {program->string(), "start", "--head", "--private", "--port", "0"};
   child->argv.insert(child->argv.end(), arguments.begin(), arguments.end());
   child->start();

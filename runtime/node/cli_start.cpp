@@ -6,12 +6,16 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/daemon.h"
+#include "runtime/node/machine.h"
+#include "runtime/node/session_folder.h"
 #include "runtime/node/start_plan.h"
 
 namespace runtime {
@@ -22,6 +26,8 @@ namespace {
 
 constexpr auto kJoinTimeout = std::chrono::seconds(5);
 constexpr auto kRejoinPause = std::chrono::seconds(1);
+// How often a node looks after its files on disk.
+constexpr auto kRefreshPeriod = std::chrono::seconds(30);
 
 /// Which cluster the head that is to be joined is of: its folders are named by that.
 Status learn_cluster(EventLoop& loop, StartPlan& plan) {
@@ -145,21 +151,27 @@ class NodeRun {
     remove_session(plan_.node.session_dir);
     std::error_code ignored;
     fs::remove_all(plan_.node.session_dir, ignored);
-    fs::remove(plan_.node.session_dir.parent_path(),
-               ignored);  // succeeds only when no other node is in it
+    // Succeeds only when no other node is in it.
+    fs::remove(plan_.node.session_dir.parent_path(), ignored);
+    unlock_session();
   }
 
   /// A session's folder, the node, and everybody's way to find it.
   Status try_to_join() {
-    auto session = create_session(plan_.node.cluster, plan_.node.node, plan_.node.token);
-    if (!session.ok()) return session.status();
-    plan_.node.session_dir = *session;
-    // One that joins anew, which may take long, is found by `starling stop` meanwhile.
+    auto created = SessionFolder::create(plan_.node.cluster, plan_.node.node, plan_.node.token);
+    if (!created.ok()) return created.status();
+    const fs::path session = created->path();
+    plan_.node.session_dir = session;
+    on_loop(loop_, [&] {
+      session_.emplace(*std::move(created));
+      return true;
+    });
+    // One that joins again, which may take long, is found by `starling stop` meanwhile.
     if (!address_.empty()) {
-      if (Status status = publish_session(session_info(), false); !status.ok()) return status;
+      if (Status status = publish(false); !status.ok()) return status;
     }
     if (options_.head && options_.journal.empty() && !options_.is_private)
-      plan_.node.journal = *session / "journal";
+      plan_.node.journal = session / "journal";
     plan_.node.durable = keeps_journal();
     // Before anything runs: a folder that cannot be written to is better known now.
     if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
@@ -169,12 +181,12 @@ class NodeRun {
     plan_.node.job_user = options_.job_user;
     if (options_.spill_limit != 0) {
       // A folder per node, so that nodes can share a --spill-dir.
-      const fs::path parent = options_.spill_dir.empty() ? *session : fs::path(options_.spill_dir);
+      const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
       plan_.node.spill.folder = (parent / ("spill-" + plan_.node.node.hex())).string();
       plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
     }
     if (report_.background()) {
-      if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok())
+      if (Status status = redirect_output((session / "logs" / "node.log").string()); !status.ok())
         return status;
     }
     auto node = Node::start(loop_, plan_.node);
@@ -186,10 +198,14 @@ class NodeRun {
     address_ = node_->address();
     if (Status status = note_cluster(plan_.node.node); !status.ok())
       LOG(warn, "{}", status.message());
-    if (Status status = publish_session(session_info(), is_what_commands_mean()); !status.ok()) {
+    if (Status status = publish(is_what_commands_mean()); !status.ok()) {
       give_up();
       return status;
     }
+    on_loop(loop_, [this] {
+      refresh_session();
+      return true;
+    });
     LOG(info, "{} {} of cluster {} listens at {}", options_.head ? "head" : "node",
         plan_.node.node.hex(), plan_.node.cluster.hex(), node_->address());
     if (!told_to_stop.ok()) node_->stop(told_to_stop);
@@ -217,6 +233,7 @@ class NodeRun {
       plan_.node.bind.port = endpoint->port;  // where others know it
     give_up();
     remove_session(plan_.node.session_dir);
+    unlock_session();
     if (!keeps_journal() && !plan_.node.journal.empty()) {
       std::error_code ignored;
       fs::remove_all(plan_.node.journal, ignored);
@@ -258,17 +275,41 @@ class NodeRun {
                : Status();
   }
 
+  Status publish(bool as_last) {
+    return on_loop(loop_, [&] { return session_->publish(session_info(), as_last); });
+  }
+
+  /// Now and then, so that a cleaner of temporary folders takes nothing away. On the loop.
+  void refresh_session() {
+    if (!session_) return;
+    if (Status status = session_->refresh(); !status.ok())
+      LOG(warn, "the node's files: {}", status.message());
+    refresh_.expires_after(kRefreshPeriod);
+    refresh_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) refresh_session();
+    });
+  }
+
+  void unlock_session() {
+    on_loop(loop_, [this] {
+      refresh_.cancel();
+      session_.reset();
+      return true;
+    });
+  }
+
   SessionInfo session_info() const {
     SessionInfo info;
     info.cluster = plan_.node.cluster;
     info.node = plan_.node.node;
     info.pid = ::getpid();
     info.pid_start = process_start_time(info.pid);
+    info.pid_scope = pid_scope();
+    info.host = machine_hostname();
     info.address = address_;
     info.head_address = options_.head ? info.address : plan_.head.address;
     info.is_head = options_.head;
     info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);
-    info.dir = plan_.node.session_dir;
     return info;
   }
 
@@ -280,6 +321,8 @@ class NodeRun {
   Event signalled_;
   Status stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
   std::unique_ptr<Node> node_;
+  std::optional<SessionFolder> session_;  // on the loop
+  Timer refresh_{loop_.context()};
   std::string address_;  // of the node now, or last
 };
 

@@ -9,6 +9,7 @@
 #include "runtime/node/blocking.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
+#include "runtime/node/session_folder.h"
 
 namespace runtime {
 
@@ -70,7 +71,10 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
     if (!asked.ok() && is_running(sessions[i])) {
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n",
                    sessions[i].address.c_str(), asked.message().c_str());
-      ::kill(sessions[i].pid, SIGKILL);  // its workers die with it
+      if (Status killed = kill_node(sessions[i]); !killed.ok()) {  // its workers die with it
+        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
+        if (killed.code() == ErrorCode::kInvalidArgument) return 1;
+      }
     }
   }
   if (!wait_until_stopped(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
@@ -78,7 +82,8 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
       if (!is_running(session)) continue;
       std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(),
                    session.pid);
-      ::kill(session.pid, SIGKILL);
+      if (Status killed = kill_node(session); !killed.ok())
+        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
     }
     if (!wait_until_stopped(sessions, deadline_after(std::chrono::seconds(2)))) {
       std::fprintf(stderr, "error: some processes could not be ended\n");
@@ -86,6 +91,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
     }
   }
   for (const SessionInfo& session : sessions) remove_session(session.dir);
+  remove_dead_sessions();
   if (one_node) {
     std::printf("stopped node %s of cluster %s, which goes on\n", sessions[0].address.c_str(),
                 sessions[0].cluster.short_hex().c_str());

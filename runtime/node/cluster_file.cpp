@@ -4,6 +4,7 @@
 
 #include "runtime/core/json.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/private_folder.h"
 
 namespace runtime {
 

@@ -100,20 +100,4 @@ Status write_file_atomic(const fs::path& file, std::string_view content, unsigne
   return {};
 }
 
-Status make_private_folder(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return errno_status(errno, "making folder " + folder.string());
-  struct stat info;
-  if (::lstat(folder.c_str(), &info) != 0) return errno_status(errno, folder.string());
-  if (!S_ISDIR(info.st_mode))
-    return invalid_argument(folder.string() + " is in the way: it is not a folder");
-  if (info.st_uid != ::geteuid()) {
-    return invalid_argument(folder.string() + " belongs to user " + std::to_string(info.st_uid) +
-                            "; remove it, or point XDG_RUNTIME_DIR to a folder of your own");
-  }
-  if ((info.st_mode & 0077) != 0 && ::chmod(folder.c_str(), 0700) != 0)
-    return errno_status(errno, "closing " + folder.string());
-  return {};
-}
-
 }  // namespace runtime

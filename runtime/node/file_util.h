@@ -30,8 +30,4 @@ void remove_oldest(const std::filesystem::path& folder, std::uint64_t bytes_max,
 Status write_file_atomic(const std::filesystem::path& file, std::string_view content,
                          unsigned mode);
 
-/// Makes the folder, for the user only (0700), and checks that it is a real folder of the user's
-/// own: a name under /tmp could have been made by somebody else. Errors: kInvalidArgument.
-Status make_private_folder(const std::filesystem::path& folder);
-
 }  // namespace runtime

@@ -13,6 +13,7 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
+#include "runtime/node/cache_folder.h"
 #include "runtime/node/content_hash.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
@@ -127,8 +128,7 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   auto found = uploads.find(key);
   if (part.offset == 0) {
     if (found != uploads.end()) ::unlink(found->second.temporary.c_str()), uploads.erase(found);
-    std::error_code error;
-    fs::create_directories(options.cache, error);
+    if (Status status = make_cache_folder(options.cache); !status.ok()) return status;
     Upload upload;
     upload.bytes = part.bytes;
     upload.temporary = cached(part.hash).string() + ".part-" + JobId::random().short_hex();
@@ -184,9 +184,7 @@ void JobFiles::Disk::forget(std::uint64_t sender) {
 /// Makes the node's folder of jobs, and removes those of nodes that have not removed theirs.
 Status JobFiles::Disk::open_folders() {
   if (lock) return {};
-  std::error_code error;
-  fs::create_directories(options.folders, error);
-  if (error) return errno_status(error.value(), "making folder " + options.folders.string());
+  if (Status status = make_cache_folder(options.folders); !status.ok()) return status;
   // Jobs of other users have to get through.
   for (const fs::path& folder : {options.folders.parent_path(), options.folders})
     ::chmod(folder.c_str(), 0711);
@@ -196,6 +194,7 @@ Status JobFiles::Disk::open_folders() {
     lock.reset();
     return status;
   }
+  std::error_code error;
   for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
     if (at->path() == options.folders) continue;
@@ -308,19 +307,6 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
 void JobFiles::Disk::trim() { remove_oldest(options.cache, options.cache_bytes_max); }
 
 // -- On the loop
-
-fs::path JobFiles::default_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = environment_variable(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string cache = variable("STARLING_CACHE"); !cache.empty()) return cache;
-  if (::geteuid() == 0) return "/var/lib/starling";
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "starling";
-  const std::string home = variable("HOME");
-  return fs::path(home.empty() ? "/tmp" : home) / ".cache" / "starling";
-}
 
 JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
     : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {}

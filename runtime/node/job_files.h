@@ -43,10 +43,6 @@ class JobFiles {
   /// Waits for what the disk is doing. Removes all folders of jobs.
   ~JobFiles();
 
-  /// $STARLING_CACHE, or the user's cache folder; of root, whose home nobody else may enter,
-  /// /var/lib/starling.
-  static std::filesystem::path default_folder();
-
   /// Which of the files are missing in the cache. Errors: kResourceExhausted, with the limit.
   void offer(const control::OfferFiles& offer,
              std::function<void(Result<control::FilesWanted>)> done);

@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/cache_folder.h"
 #include "runtime/node/content_hash.h"
 #include "runtime/node/file_util.h"
 #include "runtime/node/gpus.h"
@@ -95,7 +96,9 @@ Status Node::open() {
   auto objects = ObjectStore::create(loop_, store);
   if (!objects.ok()) return objects.status();
   objects_ = std::move(*objects);
-  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), ProgramFiles::default_cache());
+  auto cache = cache_folder();
+  if (!cache.ok()) return cache.status();
+  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), *cache / "programs");
 
   WorkerPoolOptions pool;
   pool.cluster = options_.cluster;
@@ -146,8 +149,8 @@ Status Node::open() {
         on_job_ended(job, outcome, cause);
       });
   JobFilesOptions files;
-  files.cache = JobFiles::default_folder() / "files";
-  files.folders = JobFiles::default_folder() / "jobs" / options_.node.hex();
+  files.cache = *cache / "files";
+  files.folders = *cache / "jobs" / options_.node.hex();
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
   job_fetcher_ = std::make_unique<JobFetcher>(loop_, credentials(), *job_files_);

@@ -15,7 +15,9 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
+#include "runtime/node/cache_folder.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/private_folder.h"
 #include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/listener.h"
 
@@ -103,18 +105,6 @@ Result<DriverInfo> describe_this_program() {
   return info;
 }
 
-fs::path ProgramFiles::default_cache() {
-  auto variable = [](const char* name) {
-    return std::getenv(name) ? std::string(std::getenv(name)) : std::string();
-  };
-  if (std::string cache = variable("STARLING_CACHE"); !cache.empty())
-    return fs::path(cache) / "programs";
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "starling" / "programs";
-  std::string home = variable("HOME");
-  return fs::path(home.empty() ? "/tmp" : home) / ".cache" / "starling" / "programs";
-}
-
 ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, fs::path cache)
     : loop_(loop), credentials_(std::move(credentials)), cache_(std::move(cache)) {}
 
@@ -128,6 +118,24 @@ void ProgramFiles::offer(const DriverInfo& driver) {
   // new.
   verified_[*version] = driver.executable.hash;
   offered_[driver.executable.hash] = driver.executable.path;
+}
+
+bool ProgramFiles::is_verified(const fs::path& file, const std::string& hash) {
+  std::uint64_t bytes = 0;
+  const auto version = file_version(file, &bytes);
+  if (!version.ok()) return false;
+  std::string& known = verified_[*version];
+  if (known.empty()) known = hash_file(file).value_or("");
+  return known == hash;
+}
+
+Status ProgramFiles::check_cache() const {
+  for (const fs::path& folder : {cache_.parent_path(), cache_}) {
+    const Status status = check_unshared_folder(folder);
+    if (!status.ok() && status.code() != ErrorCode::kNotFound)
+      return status.with_context("the cache of programs");
+  }
+  return {};
 }
 
 /// One transfer under way. Chunks follow one another; a program is fetched once per node and
@@ -154,19 +162,21 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   }
   const FileSpec& program = driver.executable;
   std::uint64_t bytes = 0;
-  auto version = file_version(program.path, &bytes);
-  if (version.ok() && bytes == program.bytes) {
-    std::string& hash = verified_[*version];
-    if (hash.empty()) hash = hash_file(program.path).value_or("");
-    if (hash == program.hash) return found(fs::path(program.path));
-  }
+  if (file_version(program.path, &bytes).ok() && bytes == program.bytes &&
+      is_verified(program.path, program.hash))
+    return found(fs::path(program.path));
   std::error_code error;
   fs::path cached = cache_ / program.hash / fs::path(program.path).filename();
   if (program.hash.size() != 32 ||
       program.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return found(invalid_argument("the driver's program has no proper hash"));
   }
-  if (fs::file_size(cached, error) == program.bytes && !error) return found(cached);
+  if (Status status = check_cache(); !status.ok()) return found(std::move(status));
+  if (fs::file_size(cached, error) == program.bytes && !error) {
+    if (is_verified(cached, program.hash)) return found(cached);
+    LOG(warn, "{} is not what its name says: it is fetched again", cached.string());
+    fs::remove(cached, error);
+  }
   if (program.bytes > kProgramBytesMax)
     return found(resource_exhausted("the driver's program is larger than 8 GiB"));
   auto endpoint = Endpoint::parse(driver_node);
@@ -182,7 +192,8 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   fetch->target = cached;
   fetch->temporary = cached;
   fetch->temporary += ".part-" + JobId::random().short_hex();
-  fs::create_directories(cached.parent_path(), error);
+  if (Status status = make_cache_folder(cached.parent_path()); !status.ok())
+    return finish(fetch->hash, std::move(status));
   fetch->file.reset(
       ::open(fetch->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
   if (!fetch->file)

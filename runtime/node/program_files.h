@@ -38,10 +38,6 @@ class ProgramFiles {
   ProgramFiles& operator=(const ProgramFiles&) = delete;
   ~ProgramFiles();
 
-  /// The user's cache of fetched programs: $STARLING_CACHE, $XDG_CACHE_HOME/starling or
-  /// ~/.cache/starling, and "programs" in it.
-  static std::filesystem::path default_cache();
-
   /// A driver of this node runs this program: it is found where it says, and may be fetched from
   /// here.
   void offer(const DriverInfo& driver);
@@ -57,6 +53,10 @@ class ProgramFiles {
 
  private:
   struct Fetch;
+  /// Whether the file has this hash; it is computed once a version.
+  bool is_verified(const std::filesystem::path& file, const std::string& hash);
+  /// Nothing is run from a folder that another user could write to.
+  Status check_cache() const;
   void finish(const std::string& hash, Result<std::filesystem::path> result);
   void fetch_next(const std::shared_ptr<Fetch>& fetch);
 

@@ -1,7 +1,7 @@
 #include "runtime/node/session.h"
 
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +16,11 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
+#include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/private_folder.h"
 #include "runtime/transport/endpoint.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
 
@@ -26,12 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kSmallFileBytesMax = 64 << 10;
-// Folders of ended nodes keep their logs this long.
-constexpr auto kLogsKept = std::chrono::hours(24 * 7);
 constexpr std::chrono::seconds kStopPatienceMax = std::chrono::minutes(10);
-// The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
-constexpr std::size_t kSocketNameBytesMax = 24;
-
 std::string environment(const char* name) {
   const char* value = environment_variable(name);
   return value ? value : "";
@@ -43,8 +41,50 @@ std::string trimmed_token(std::string text) {
   return text.erase(0, text.find_first_not_of(kBlanks));
 }
 
+/// Eight hex digits, as cluster and node folders are named.
+bool is_short_id(const std::string& name) {
+  return name.size() == 8 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// The private folders in `folder` whose names are ids.
+std::vector<fs::path> id_folders(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (is_short_id(at->path().filename().string()) && check_private_folder(at->path()).ok())
+      found.push_back(at->path());
+  }
+  return found;
+}
+
+/// Whether the folder was made as a root by this user's Starling.
+bool is_marked_root(const fs::path& folder) {
+  return check_private_folder(folder).ok() &&
+         read_private_file(folder / kRootMark, kSmallFileBytesMax).ok();
+}
+
+Status no_cluster(const std::string& detail) {
+  return not_found(detail +
+                   "; start one with `starling start --head`, or name one with --address HOST:PORT "
+                   "or STARLING_ADDRESS");
+}
+
+}  // namespace
+
+fs::path session_root() {
+  const std::string own = "starling-" + std::to_string(::geteuid());
+  if (const std::string named = environment("STARLING_SESSION_ROOT"); !named.empty()) {
+    struct stat info {};
+    const bool is_there = ::lstat(named.c_str(), &info) == 0;
+    return !is_there || is_marked_root(named) ? fs::path(named) : fs::path(named) / own;
+  }
+  std::string base = environment("XDG_RUNTIME_DIR");
+  if (base.empty() || ::access(base.c_str(), W_OK | X_OK) != 0) base = "/tmp";
+  return fs::path(base) / own;
+}
+
 std::optional<SessionInfo> read_session(const fs::path& dir) {
-  auto content = read_file(dir / "node.json", kSmallFileBytesMax);
+  auto content = read_private_file(dir / "node.json", kSmallFileBytesMax);
   if (!content.ok()) return std::nullopt;
   auto json = parse_json(*content);
   if (!json.is_object()) return std::nullopt;
@@ -67,142 +107,46 @@ std::optional<SessionInfo> read_session(const fs::path& dir) {
   info.is_head = json.value("is_head", false);
   info.stop_patience = std::chrono::seconds(
       std::clamp<std::int64_t>(number("stop_patience_s"), 0, kStopPatienceMax.count()));
+  info.host = text("host");
+  info.pid_scope = text("pid_scope");
   info.dir = dir;
   return info;
 }
 
-/// Calls `visit` with every node folder under the root.
-template <class Visit>
-void for_each_node_folder(Visit visit) {
-  std::error_code error;
-  for (fs::directory_iterator cluster(session_root(), error), end; !error && cluster != end;
-       cluster.increment(error)) {
-    if (!cluster->is_directory(error)) continue;
-    std::error_code inner;
-    for (fs::directory_iterator node(cluster->path(), inner); !inner && node != end;
-         node.increment(inner)) {
-      if (node->is_directory(inner)) visit(node->path());
-    }
+Result<std::vector<fs::path>> node_folders() {
+  std::vector<fs::path> found;
+  const fs::path root = session_root();
+  const Status trusted = check_private_folder(root);
+  if (trusted.code() == ErrorCode::kNotFound) return found;
+  if (!trusted.ok()) return trusted.with_context("the folder of sessions");
+  for (const fs::path& cluster : id_folders(root)) {
+    for (fs::path& node : id_folders(cluster)) found.push_back(std::move(node));
   }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-void remove_run_files(const fs::path& dir) {
-  std::error_code error;
-  fs::remove(dir / "node.json", error);
-  fs::remove_all(dir / "journal",
-                 error);  // that of a head goes with its node, unless it was given a folder
-  for (fs::directory_iterator file(dir, error), end; !error && file != end; file.increment(error)) {
-    std::error_code ignored;
-    if (file->path().extension() == ".sock") fs::remove(file->path(), ignored);
+Result<std::vector<SessionInfo>> find_sessions() {
+  auto folders = node_folders();
+  if (!folders.ok()) return folders.status();
+  std::vector<SessionInfo> sessions;
+  for (const fs::path& folder : *folders) {
+    auto info = read_session(folder);
+    if (info && is_running(*info)) sessions.push_back(std::move(*info));
   }
-}
-
-void remove_old_logs() {
-  auto now = fs::file_time_type::clock::now();
-  for_each_node_folder([&](const fs::path& dir) {
-    std::error_code error;
-    if (fs::exists(dir / "node.json", error)) return;
-    auto written = fs::last_write_time(dir, error);
-    if (error || now - written < kLogsKept) return;
-    fs::remove_all(dir, error);
-    fs::remove(dir.parent_path(), error);  // succeeds only when it is empty
-  });
-}
-
-/// After the end of the node in `dir`: its cluster's token goes with the last of its nodes, and
-/// `last` goes on to another of them.
-void forget(const fs::path& dir, const std::vector<SessionInfo>& running) {
-  fs::path cluster_dir = dir.parent_path();
-  std::optional<fs::path> sibling;
-  for (const SessionInfo& other : running) {
-    if (other.dir.parent_path() == cluster_dir && other.dir != dir) sibling = other.dir;
-  }
-  std::error_code error;
-  if (!sibling) fs::remove(cluster_dir / "token", error);
-  auto last = read_file(session_root() / "last", kSmallFileBytesMax);
-  if (!last.ok() || trimmed_token(*last) != dir.string()) return;
-  if (sibling) {
-    // What was started last is gone; its cluster is still the one that commands mean.
-    Status status = write_file_atomic(session_root() / "last", sibling->string() + "\n", 0600);
-    if (status.ok()) return;
-  }
-  fs::remove(session_root() / "last", error);
-}
-
-Status no_cluster(const std::string& detail) {
-  return not_found(detail +
-                   "; start one with `starling start --head`, or name one with --address HOST:PORT "
-                   "or STARLING_ADDRESS");
-}
-
-}  // namespace
-
-fs::path session_root() {
-  if (std::string root = environment("STARLING_SESSION_ROOT"); !root.empty()) return root;
-  std::string base = environment("XDG_RUNTIME_DIR");
-  if (base.empty() || ::access(base.c_str(), W_OK | X_OK) != 0) base = "/tmp";
-  return fs::path(base) / ("starling-" + std::to_string(::geteuid()));
-}
-
-Result<fs::path> create_session(ClusterId cluster, NodeId node, const std::string& token) {
-  fs::path root = session_root();
-  fs::path cluster_dir = root / cluster.short_hex();
-  fs::path dir = cluster_dir / node.short_hex();
-  if (dir.string().size() + 1 + kSocketNameBytesMax >= sizeof(sockaddr_un::sun_path)) {
-    return invalid_argument("the session folder " + dir.string() +
-                            " is too long for Unix sockets; point " +
-                            (environment_variable("STARLING_SESSION_ROOT") ? "STARLING_SESSION_ROOT"
-                                                                           : "XDG_RUNTIME_DIR") +
-                            " to a folder with a shorter name");
-  }
-  remove_old_logs();
-  for (const fs::path& folder : {root, cluster_dir, dir, dir / "logs"}) {
-    if (Status status = make_private_folder(folder); !status.ok()) return status;
-  }
-  if (Status status = write_file_atomic(cluster_dir / "token", token, 0600); !status.ok())
-    return status;
-  return dir;
-}
-
-Status publish_session(const SessionInfo& info, bool as_last) {
-  nlohmann::json json{{"cluster", info.cluster.hex()},
-                      {"node", info.node.hex()},
-                      {"pid", info.pid},
-                      {"pid_start", info.pid_start},
-                      {"address", info.address},
-                      {"head_address", info.head_address},
-                      {"is_head", info.is_head},
-                      {"stop_patience_s", info.stop_patience.count()}};
-  if (Status status = write_file_atomic(info.dir / "node.json", json.dump(2) + "\n", 0600);
-      !status.ok())
-    return status;
-  if (!as_last) return {};
-  return write_file_atomic(session_root() / "last", info.dir.string() + "\n", 0600);
-}
-
-void remove_session(const fs::path& dir) {
-  remove_run_files(dir);
-  forget(dir, running_sessions());
+  return sessions;
 }
 
 std::vector<SessionInfo> running_sessions() {
-  std::vector<SessionInfo> sessions;
-  std::vector<fs::path> dead;
-  for_each_node_folder([&](const fs::path& dir) {
-    auto info = read_session(dir);
-    if (!info) return;
-    if (is_running(*info))
-      sessions.push_back(std::move(*info));
-    else
-      dead.push_back(dir);
-  });
-  std::sort(sessions.begin(), sessions.end(),
-            [](const SessionInfo& a, const SessionInfo& b) { return a.dir < b.dir; });
-  for (const fs::path& dir : dead) {
-    remove_run_files(dir);
-    forget(dir, sessions);
-  }
-  return sessions;
+  auto sessions = find_sessions();
+  if (sessions.ok()) return *std::move(sessions);
+  LOG(warn, "{}", sessions.status().message());
+  return {};
+}
+
+std::string last_session() {
+  const auto last = read_private_file(session_root() / "last", kSmallFileBytesMax);
+  return last.ok() ? trimmed_token(*last) : "";
 }
 
 namespace {
@@ -258,7 +202,7 @@ Result<ClusterAddress> address_of(const SessionInfo& session) {
   if (!token.ok()) return token.status();
   address.token = *token;
   if (address.token.empty()) {
-    auto content = read_file(session.dir.parent_path() / "token", kSmallFileBytesMax);
+    auto content = read_private_file(session.dir.parent_path() / "token", kSmallFileBytesMax);
     if (!content.ok()) return content.status().with_context("the cluster's token");
     address.token = trimmed_token(*content);
   }
@@ -270,7 +214,9 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
       explicit_address.empty() ? environment("STARLING_ADDRESS") : explicit_address;
   if (wanted == "auto") wanted.clear();
   if (wanted.starts_with("localhost:")) wanted.replace(0, 9, "127.0.0.1");
-  std::vector<SessionInfo> sessions = running_sessions();
+  auto found = find_sessions();
+  if (!found.ok()) return found.status();
+  const std::vector<SessionInfo> sessions = *std::move(found);
   if (!wanted.empty()) {
     if (auto endpoint = Endpoint::parse(wanted); !endpoint.ok()) return endpoint.status();
     for (const SessionInfo& session : sessions) {
@@ -292,9 +238,9 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
     return address;
   }
   if (sessions.empty()) return no_cluster("no cluster of this user runs on this machine");
-  if (auto last = read_file(session_root() / "last", kSmallFileBytesMax); last.ok()) {
+  if (const std::string last = last_session(); !last.empty()) {
     for (const SessionInfo& session : sessions) {
-      if (session.dir.string() == trimmed_token(*last)) return address_of(session);
+      if (session.dir.string() == last) return address_of(session);
     }
   }
   bool one_cluster = std::all_of(sessions.begin(), sessions.end(), [&](const SessionInfo& session) {
@@ -308,10 +254,27 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
                    ": name one with --address or STARLING_ADDRESS");
 }
 
-bool is_running(const SessionInfo& info) {
-  if (info.pid <= 0) return false;
-  std::uint64_t start = process_start_time(info.pid);
-  return start != 0 && start == info.pid_start;
+bool is_running(const SessionInfo& info) { return is_locked(info.dir / kNodeLock); }
+
+std::string pid_scope() {
+  const auto boot = read_file("/proc/sys/kernel/random/boot_id", kSmallFileBytesMax);
+  std::error_code error;
+  const fs::path scope = fs::read_symlink("/proc/self/ns/pid", error);
+  return (boot.ok() ? trimmed_token(*boot) : "") + " " + scope.string();
+}
+
+Status kill_node(const SessionInfo& info) {
+  if (info.pid_scope != pid_scope()) {
+    return invalid_argument("node " + info.address + " runs on " + info.host +
+                            " in another PID namespace or on another machine: stop it there");
+  }
+  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, info.pid, 0)));
+  const std::uint64_t start = process_start_time(info.pid);
+  if (info.pid <= 0 || start == 0 || start != info.pid_start)
+    return not_found("node " + info.address + " has ended");
+  const long ended = process ? ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0)
+                             : ::kill(info.pid, SIGKILL);
+  return ended == 0 ? Status() : errno_status(errno, "killing node " + info.address);
 }
 
 std::uint64_t process_start_time(std::int32_t pid) {

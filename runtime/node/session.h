@@ -1,13 +1,18 @@
 // The files by which processes of one user find the clusters on this machine, and the folders those
-// clusters live in:
+// clusters live in (SessionFolder makes them):
 //
 //   ${XDG_RUNTIME_DIR:-/tmp}/starling-$UID/      0700
-//     last                                       path of the node folder that `starling start` made
-//     last <cluster, 8 digits>/token                  0600; what every connection proves to know
-//     <cluster>/<node, 8 digits>/node.json       SessionInfo of a running node
-//     <cluster>/<node>/node.sock, *.sock         the node's and its workers' Unix sockets
-//     <cluster>/<node>/logs/                     node.log, worker-<id>.log, job-<id>.log; stay
-//     after a stop
+//     .starling                            the mark of a root; its content names the user
+//     last                                 path of the node folder that `starling start` made last
+//     <cluster, 8 digits>/token            0600; what every connection proves to know
+//     <cluster>/<node, 8 digits>/lock      locked (flock) while the node lives; also the mark by
+//                                          which a folder is known to be one that may be removed
+//     <cluster>/<node>/node.json           SessionInfo of a running node
+//     <cluster>/<node>/node.sock, *.sock   the node's and its workers' Unix sockets
+//     <cluster>/<node>/logs/               node.log, worker-<id>.log, job-<id>.log; stay after a
+//     stop
+//
+// Readers take nothing that another user could have put there, and change nothing.
 #pragma once
 
 #include <chrono>
@@ -35,34 +40,40 @@ struct SessionInfo {
   ClusterId cluster;
   NodeId node;
   std::int32_t pid = 0;
-  std::uint64_t pid_start =
-      0;  // the process's start time (clock ticks since boot), since pids are used again
-  std::string address;       // HOST:PORT
-  std::string head_address;  // HOST:PORT of its cluster's head
+  std::uint64_t pid_start = 0;  // its start time (clock ticks since boot): pids are used again
+  std::string address;          // HOST:PORT
+  std::string head_address;     // HOST:PORT of its cluster's head
   bool is_head = false;
-  std::chrono::seconds stop_patience{
-      0};  // beyond what a node takes to stop: for what it has to take down first
+  // Beyond what a node takes to stop: for what it has to take down first.
+  std::chrono::seconds stop_patience{0};
+  std::string host;           // the machine's name, for messages
+  std::string pid_scope;      // where `pid` is one (pid_scope())
   std::filesystem::path dir;  // not in the file: where it was found
 };
 
-/// The user's folder of sessions. STARLING_SESSION_ROOT overrides it (tests).
+/// The user's folder of sessions: `starling-$UID` in XDG_RUNTIME_DIR or /tmp; or what
+/// STARLING_SESSION_ROOT names, where that is not there yet or was made by this user's Starling,
+/// and otherwise `starling-$UID` in it.
 std::filesystem::path session_root();
 
-/// Makes `<root>/<cluster>/<node>/logs`, all 0700, and the token file when it is not there yet.
-/// Errors: kInvalidArgument if a folder is not the user's own or socket paths below it would be too
-/// long.
-Result<std::filesystem::path> create_session(ClusterId cluster, NodeId node,
-                                             const std::string& token);
+/// The name of a root's mark, and of the file that a living node has locked.
+inline constexpr const char* kRootMark = ".starling";
+inline constexpr const char* kNodeLock = "lock";
 
-/// Writes node.json in `info.dir`; `as_last` also points `last` there. Both atomically.
-Status publish_session(const SessionInfo& info, bool as_last);
+/// What a node's folder says of its node; nothing where it is damaged or another user's.
+std::optional<SessionInfo> read_session(const std::filesystem::path& dir);
 
-/// Removes node.json and the sockets; the token and `last` too when no other node needs them. Logs
-/// stay.
-void remove_session(const std::filesystem::path& dir);
+/// The folders of this user's nodes below the root, living or not. Errors: kInvalidArgument (the
+/// root is another user's, open to others, or a link).
+Result<std::vector<std::filesystem::path>> node_folders();
 
-/// Sessions of nodes that run. Folders of dead ones are cleaned on the way.
+/// Sessions of nodes that live, in the order of their folders. Errors: as node_folders().
+Result<std::vector<SessionInfo>> find_sessions();
+/// The same; none where the root is not to be trusted, which is logged.
 std::vector<SessionInfo> running_sessions();
+
+/// The node folder that `starling start` made last; empty: none.
+std::string last_session();
 
 /// What to take when neither a name nor a last session says which cluster.
 enum class Fallback { kOnlyCluster, kNone };
@@ -81,8 +92,13 @@ Result<ClusterAddress> address_of(const SessionInfo& session);
 /// cannot be read, or is empty.
 Result<std::string> token_from_environment();
 
-/// True if the process that wrote this still runs.
+/// True while the node holds its lock, in whichever PID namespace it runs.
 bool is_running(const SessionInfo& info);
+/// Ends a living node's process at once. Errors: kInvalidArgument (it runs in another PID namespace
+/// or on another machine, where its pid means another process or none), kNotFound (it has ended).
+Status kill_node(const SessionInfo& info);
+/// Where this process's pid is one: the boot of a machine and a PID namespace.
+std::string pid_scope();
 /// Start time of a process in clock ticks since boot; 0 if there is none.
 std::uint64_t process_start_time(std::int32_t pid);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/node/session.h"
+#include "runtime/node/session_folder.h"
 
 namespace sim {
 
@@ -47,14 +48,14 @@ bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
   options.resources = {{"CPU", machines_[index].cpus}};
   options.object_store_bytes = store_bytes_;
   options.memory.threshold = 0;  // it would look at the real machine's
-  auto session = runtime::create_session(cluster_, options.node, options.token);
+  auto session = runtime::SessionFolder::create(cluster_, options.node, options.token);
   if (!session.ok()) {
     world_.fail("session: " + session.status().to_string());
     return false;
   }
-  options.session_dir = *session;
+  options.session_dir = session->path();
   if (disk_bytes_ > 0) {
-    options.spill.folder = (*session / "spill").string();
+    options.spill.folder = (session->path() / "spill").string();
     options.spill.limit_bytes = disk_bytes_;
   }
   options.is_head = index == 0;
@@ -69,7 +70,6 @@ bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
   info.address = machines_[index].address;
   info.head_address = machines_[0].address;
   info.is_head = index == 0;
-  info.dir = *session;
   auto node = runtime::Node::start(loop, std::move(options));
   if (!node.ok()) {
     world_.note("node " + std::to_string(index) + ": " +
@@ -78,7 +78,7 @@ bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
   }
   if (process->crashed) return false;
   process->on_crash = [raw = node->get()] { raw->quit(runtime::cancelled("crashed")); };
-  auto published = runtime::publish_session(info, false);
+  auto published = session->publish(info, false);
   if (!published.ok()) world_.fail("session: " + published.to_string());
   machines_[index].up = true;
   machines_[index].running = node->get();
@@ -86,7 +86,7 @@ bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
   machines_[index].up = false;
   machines_[index].running = nullptr;
   process->on_crash = nullptr;
-  runtime::remove_session(info.dir);
+  runtime::remove_session(session->path());
   return (*node)->is_fenced() && !process->crashed;
 }
 

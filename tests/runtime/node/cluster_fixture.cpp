@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/session_folder.h"
 
 namespace runtime {
 
@@ -180,10 +181,14 @@ void ClusterTest::TearDown() {
     }
     EXPECT_EQ(stopped.code, 0) << stopped.err;
   }
-  // Only logs may stay: no socket, no token, no session file.
+  remove_dead_sessions();  // of nodes that a test killed; what the next start does
+  // Only logs may stay, and the marks by which a later start knows their folders as ours: no
+  // socket, no token, no session file.
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
-    bool log = entry.is_directory() || entry.path().parent_path().filename() == "logs";
-    EXPECT_TRUE(log) << entry.path() << " was left behind";
+    const std::filesystem::path name = entry.path().filename();
+    const bool stays = entry.is_directory() || entry.path().parent_path().filename() == "logs" ||
+                       name == kNodeLock || name == kRootMark;
+    EXPECT_TRUE(stays) << entry.path() << " was left behind";
   }
 }
 

@@ -98,6 +98,53 @@ TEST_F(Cluster, ASecondStopDoesNotTakeTheNextCluster) {
   EXPECT_EQ(starling({"status"}).code, 0);  // to look at the only one there is harms nobody
 }
 
+// As a container does that shares the folder of sessions.
+TEST_F(Cluster, ALookFromAnotherPidNamespaceChangesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
+  const std::string head = start_head();
+  const SessionInfo session = session_of(head);
+  const CommandResult looked =
+      run_command({"unshare", "--pid", "--fork", "--mount-proc", program(), "status"});
+  EXPECT_EQ(looked.code, 0) << looked.err;
+  EXPECT_NE(looked.out.find(head), std::string::npos) << looked.out;
+  for (const char* file : {"node.json", "node.sock", "head.sock", "journal", "../token"})
+    EXPECT_TRUE(std::filesystem::exists(session.dir / file)) << file;
+  EXPECT_EQ(starling({"status"}).code, 0);
+}
+
+TEST_F(Cluster, AStartDoesNotTouchTheFolderThatItIsGiven) {
+  const std::filesystem::path scratch = folder_.path() / "scratch";
+  std::filesystem::create_directories(scratch / "alice" / "project");
+  std::filesystem::permissions(scratch, static_cast<std::filesystem::perms>(01777));
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  std::filesystem::last_write_time(scratch / "alice" / "project", long_ago);
+  {
+    support::ScopedVariable root("STARLING_SESSION_ROOT", scratch.c_str());
+    const std::string head = start_head();
+    EXPECT_EQ(starling({"status"}).code, 0);
+    EXPECT_EQ(starling({"stop", "--address", head}).code, 0);
+  }
+  EXPECT_TRUE(std::filesystem::exists(scratch / "alice" / "project"));
+  struct stat info {};
+  ASSERT_EQ(::stat(scratch.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 01777u);
+  std::filesystem::remove_all(scratch);
+}
+
+TEST_F(Cluster, AJournalFolderThatIsOpenToOthersIsRefusedAsItIs) {
+  const std::filesystem::path shared = folder_.path() / "shared";
+  std::filesystem::create_directory(shared);
+  std::filesystem::permissions(shared, static_cast<std::filesystem::perms>(0755));
+  const CommandResult started =
+      starling({"start", "--head", "--port", "0", "--journal", shared.string()});
+  EXPECT_EQ(started.code, 1);
+  EXPECT_NE(started.err.find("chmod 700"), std::string::npos) << started.err;
+  struct stat info {};
+  ASSERT_EQ(::stat(shared.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755u);
+  std::filesystem::remove(shared);
+}
+
 TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
   std::string head = start_head();
   std::string port = head.substr(head.rfind(':') + 1);

@@ -1,10 +1,17 @@
 #include "runtime/node/session.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
+
+#include "runtime/node/cache_folder.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/private_folder.h"
+#include "runtime/node/session_folder.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -25,13 +32,34 @@ class SessionTest : public ::testing::Test {
     info.address = address;
     info.head_address = head;
     info.is_head = address == head;
-    auto dir = create_session(cluster, info.node, "token-of-" + cluster.short_hex());
-    EXPECT_TRUE(dir.ok()) << dir.status().message();
-    info.dir = *dir;
-    EXPECT_TRUE(publish_session(info, as_last).ok());
+    info.pid_scope = pid_scope();
+    auto folder = SessionFolder::create(cluster, info.node, "token-of-" + cluster.short_hex());
+    EXPECT_TRUE(folder.ok()) << folder.status().message();
+    info.dir = folder->path();
+    EXPECT_TRUE(folder->publish(info, as_last).ok());
+    folders_.insert_or_assign(info.dir, *std::move(folder));
     return info;
   }
 
+  /// As the node's process would end by kill -9.
+  void die(const SessionInfo& info) { folders_.erase(info.dir); }
+
+  /// Makes everything in the folder, links aside, eight days old.
+  static void age(const fs::path& folder) {
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(24 * 8);
+    std::vector<fs::path> all{folder};
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) all.push_back(entry.path());
+    for (const fs::path& path : all) {
+      if (!fs::is_symlink(path)) fs::last_write_time(path, long_ago);
+    }
+  }
+
+  static mode_t mode_of(const fs::path& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+  }
+
+  std::map<fs::path, SessionFolder> folders_;
   support::TemporaryFolder folder_;
   support::ScopedVariable root_{"STARLING_SESSION_ROOT", (folder_.path() / "s").c_str()};
   support::ScopedVariable address_{"STARLING_ADDRESS", nullptr};
@@ -62,14 +90,20 @@ TEST_F(SessionTest, FilesArePrivate) {
 
 TEST_F(SessionTest, RefusesARootThatIsALink) {
   fs::create_directory(folder_.path() / "elsewhere");
-  fs::create_symlink(folder_.path() / "elsewhere", folder_.path() / "s");
-  EXPECT_EQ(create_session(a_, NodeId::random(), "t").status().code(), ErrorCode::kInvalidArgument);
+  fs::permissions(folder_.path() / "elsewhere", fs::perms::owner_all);
+  const fs::path named = folder_.path() / "s";
+  fs::create_directory(named);
+  fs::create_symlink(folder_.path() / "elsewhere", session_root());
+  EXPECT_EQ(SessionFolder::create(a_, NodeId::random(), "t").status().code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "elsewhere"));
 }
 
 TEST_F(SessionTest, RefusesFoldersTooLongForSockets) {
   std::string lengthy = (folder_.path() / std::string(60, 'x')).string();
   support::ScopedVariable root("STARLING_SESSION_ROOT", lengthy.c_str());
-  auto made = create_session(a_, NodeId::random(), "t");
+  auto made = SessionFolder::create(a_, NodeId::random(), "t");
   EXPECT_EQ(made.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(made.status().message().find("too long"), std::string::npos);
 }
@@ -132,6 +166,7 @@ TEST_F(SessionTest, RemovingTheLastOneFallsBackToItsCluster) {
   SessionInfo other = publish(b_, "127.0.0.1:3", "127.0.0.1:3");
   SessionInfo node = publish(a_, "127.0.0.1:2", "127.0.0.1:1");
   remove_session(node.dir);
+  die(node);
   EXPECT_EQ(find_cluster("")->address, "127.0.0.1:1");
   EXPECT_TRUE(fs::exists(head.dir.parent_path() / "token"));
   remove_session(head.dir);
@@ -140,15 +175,147 @@ TEST_F(SessionTest, RemovingTheLastOneFallsBackToItsCluster) {
   EXPECT_EQ(find_cluster("")->cluster, b_);  // the only one left
 }
 
-TEST_F(SessionTest, DeadNodesAreForgotten) {
+TEST_F(SessionTest, DeadNodesAreForgottenByTheNextStart) {
+  const SessionInfo dead = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  ASSERT_TRUE(write_file_atomic(dead.dir / "node.sock", "", 0600).ok());
+  ASSERT_TRUE(make_private_folder(dead.dir / "journal").ok());
+  die(dead);
+  // Those who only look see that it is dead, and change nothing.
+  EXPECT_TRUE(running_sessions().empty());
+  EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kNotFound);
+  for (const char* file : {"node.json", "node.sock", "journal", "lock", "../token", "../../last"})
+    EXPECT_TRUE(fs::exists(dead.dir / file)) << file;
+  publish(b_, "127.0.0.1:2", "127.0.0.1:2", /*as_last=*/false);
+  for (const char* file : {"node.json", "node.sock", "journal", "../token", "../../last"})
+    EXPECT_FALSE(fs::exists(dead.dir / file)) << file;
+  EXPECT_TRUE(fs::exists(dead.dir / "logs"));
+}
+
+TEST_F(SessionTest, LogsOfDeadNodesGoAfterAWeek) {
+  const SessionInfo old = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const SessionInfo young = publish(a_, "127.0.0.1:2", "127.0.0.1:1");
+  remove_session(old.dir);
+  remove_session(young.dir);
+  die(old), die(young);
+  age(old.dir);
+  publish(b_, "127.0.0.1:3", "127.0.0.1:3");
+  EXPECT_FALSE(fs::exists(old.dir));
+  EXPECT_TRUE(fs::exists(young.dir / "logs"));
+}
+
+// What another program's folder looks like, at the places where our folders lie.
+TEST_F(SessionTest, RemovesNothingThatIsNotMarkedAsOurs) {
+  const fs::path scratch = folder_.path() / "s";
+  fs::create_directories(scratch / "alice" / "project");
+  fs::create_directories(scratch / "01234567" / "89abcdef" / "logs");
+  ASSERT_TRUE(write_file_atomic(scratch / "alice/project/results.csv", "1,2\n", 0644).ok());
+  fs::permissions(scratch, fs::perms::all | fs::perms::sticky_bit);
+  age(scratch);
+  publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  EXPECT_EQ(session_root(), scratch / ("starling-" + std::to_string(::geteuid())));
+  EXPECT_TRUE(fs::exists(scratch / "alice/project/results.csv"));
+  EXPECT_TRUE(fs::exists(scratch / "01234567/89abcdef/logs"));
+  EXPECT_EQ(mode_of(scratch), 01777u);
+
+  // Right in our root, too: no lock of a node, a link with a node's name, other names.
+  fs::create_directories(session_root() / "01234567" / "89abcdef" / "logs");
+  fs::create_directories(session_root() / "notes" / "old");
+  fs::create_directory_symlink(scratch / "alice", session_root() / "76543210");
+  for (const char* folder : {"01234567", "01234567/89abcdef", "notes", "notes/old"})
+    fs::permissions(session_root() / folder, fs::perms::owner_all);
+  age(session_root());
+  publish(b_, "127.0.0.1:2", "127.0.0.1:2");
+  EXPECT_TRUE(fs::exists(session_root() / "01234567/89abcdef/logs"));
+  EXPECT_TRUE(fs::exists(session_root() / "notes/old"));
+  EXPECT_TRUE(fs::exists(scratch / "alice/project/results.csv"));
+}
+
+TEST_F(SessionTest, ARootIsKnownByItsMark) {
+  const fs::path named = folder_.path() / "s";
+  EXPECT_EQ(session_root(), named);  // not there yet: it is made
+  publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  EXPECT_EQ(session_root(), named);
+  fs::remove(named / kRootMark);
+  EXPECT_NE(session_root(), named);
+}
+
+TEST_F(SessionTest, FoldersThatOthersCanEnterAreRefusedAndStayAsTheyAre) {
+  fs::create_directory(folder_.path() / "s");
+  fs::create_directory(session_root());
+  fs::permissions(session_root(), static_cast<fs::perms>(0755));
+  const auto made = SessionFolder::create(a_, NodeId::random(), "t");
+  EXPECT_EQ(made.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(made.status().message().find("chmod 700"), std::string::npos)
+      << made.status().message();
+  EXPECT_EQ(mode_of(session_root()), 0755u);
+  EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SessionTest, AnotherUsersRootIsTrustedByNobody) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  // A node of "another user", complete with a lock that is held.
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  ASSERT_EQ(::chown((folder_.path() / "s").c_str(), 65534, 65534), 0);
+  support::ScopedVariable base("STARLING_SESSION_ROOT", nullptr);
+  support::ScopedVariable runtime("XDG_RUNTIME_DIR", folder_.path().c_str());
+  fs::rename(folder_.path() / "s", session_root());
+  for (const Status& status : {find_cluster("").status(), find_sessions().status(),
+                               SessionFolder::create(a_, NodeId::random(), "t").status()}) {
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("belongs to user 65534"), std::string::npos)
+        << status.message();
+  }
+  EXPECT_TRUE(running_sessions().empty());
+}
+
+// A container that shares the folder has other pids.
+TEST_F(SessionTest, ALookFromAnotherPidNamespaceSeesTheNodeAlive) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    folders_.clear();  // a forked child would hold the locks, too
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t inside = ::fork();
+    if (inside == 0) {
+      const bool sees = running_sessions().size() == 1 && find_cluster("").ok();
+      const bool spares = kill_node(info).code() == ErrorCode::kInvalidArgument;
+      ::_exit(sees && spares ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(inside, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no PID namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(fs::exists(info.dir / "node.json"));
+}
+
+TEST_F(SessionTest, WhatACleanerTookAwayIsPutBack) {
+  const SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  for (const fs::path& file : {info.dir / "node.json", info.dir / "lock",
+                               info.dir.parent_path() / "token", session_root() / "last"})
+    ASSERT_TRUE(fs::remove(file)) << file;
+  EXPECT_EQ(find_cluster("").status().code(), ErrorCode::kNotFound);
+  ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+  EXPECT_EQ(find_cluster("")->token, "token-of-" + a_.short_hex());
+  EXPECT_EQ(last_session(), info.dir.string());
+  age(info.dir);
+  ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+  EXPECT_GT(fs::last_write_time(info.dir / "node.json"),
+            fs::file_time_type::clock::now() - std::chrono::hours(1));
+}
+
+TEST_F(SessionTest, AKillNamesTheProcessThatItMeans) {
   SessionInfo info = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
   info.pid_start += 1;  // the pid belongs to another process by now
-  ASSERT_TRUE(publish_session(info, true).ok());
-  ASSERT_TRUE(write_file_atomic(info.dir / "node.sock", "", 0600).ok());
-  EXPECT_TRUE(running_sessions().empty());
-  EXPECT_FALSE(fs::exists(info.dir / "node.sock"));
-  EXPECT_FALSE(fs::exists(info.dir.parent_path() / "token"));
-  EXPECT_FALSE(fs::exists(session_root() / "last"));
+  EXPECT_EQ(kill_node(info).code(), ErrorCode::kNotFound);
+  info.pid_scope = "another boot pid:[1]";
+  info.host = "elsewhere";
+  EXPECT_NE(kill_node(info).message().find("runs on elsewhere"), std::string::npos);
 }
 
 TEST_F(SessionTest, SurvivesDamagedFiles) {
@@ -157,6 +324,30 @@ TEST_F(SessionTest, SurvivesDamagedFiles) {
     ASSERT_TRUE(write_file_atomic(info.dir / "node.json", content, 0600).ok());
     EXPECT_TRUE(running_sessions().empty()) << content;
   }
+}
+
+TEST(CacheFolder, IsNeverOneThatOtherUsersShare) {
+  support::TemporaryFolder folder;
+  const fs::path cache = folder.path() / "c";
+  support::ScopedVariable named("STARLING_CACHE", cache.c_str());
+  ASSERT_TRUE(cache_folder().ok());  // not there yet
+  ASSERT_TRUE(make_cache_folder(cache / "files").ok());
+  ASSERT_TRUE(cache_folder().ok());
+  fs::permissions(cache, static_cast<fs::perms>(0777));
+  EXPECT_EQ(cache_folder().status().code(), ErrorCode::kInvalidArgument);
+  if (::geteuid() != 0) return;
+  fs::permissions(cache, static_cast<fs::perms>(0755));
+  ASSERT_EQ(::chown(cache.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(cache_folder().status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(HomeFolder, IsNotTheTemporaryFolder) {
+  support::ScopedVariable home("HOME", nullptr);
+  const auto found = home_folder("STARLING_CACHE");
+  if (found.ok())
+    EXPECT_FALSE(found->string().starts_with("/tmp"));
+  else
+    EXPECT_NE(found.status().message().find("STARLING_CACHE"), std::string::npos);
 }
 
 TEST(ProcessStartTime, TellsProcessesApart) {

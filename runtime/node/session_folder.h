@@ -1,0 +1,59 @@
+// SessionFolder: what a node keeps of itself on disk while it runs (the layout: session.h).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/node/file_lock.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+/// A node's folder, locked for as long as this object: by that others know that the node lives, and
+/// cleaners of temporary folders leave it alone. Not thread-safe.
+class SessionFolder {
+ public:
+  /// Makes `<root>/<cluster>/<node>/logs`, all 0700, and the token's file. What dead nodes of this
+  /// user left is removed on the way: run files at once, logs after a week.
+  /// Errors: kInvalidArgument (a folder there is another user's, open to others, or a link; socket
+  /// paths below it would be too long; no locks there).
+  static Result<SessionFolder> create(ClusterId cluster, NodeId node, std::string token);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Writes node.json in it; `as_last` also points `last` there. Both atomically.
+  Status publish(SessionInfo info, bool as_last);
+
+  /// Keeps the files young, and puts back those that somebody has removed: lock, token, node.json
+  /// and `last`. Sockets cannot be put back.
+  Status refresh();
+
+ private:
+  SessionFolder(std::filesystem::path path, std::string token);
+  Status lock();
+  Status write_node_file() const;
+
+  std::filesystem::path path_;
+  std::string token_;
+  std::optional<SessionInfo> published_;
+  bool is_last_ = false;
+  FileLock lock_;
+  FileLock root_;  // against systemd-tmpfiles
+};
+
+/// Removes node.json and the sockets; the token and `last` too when no other node needs them. Logs
+/// stay. Only of a folder that has a node's lock in it.
+void remove_session(const std::filesystem::path& dir);
+
+/// Removes what dead nodes of this user left: run files at once, their folders with the logs after
+/// a week.
+void remove_dead_sessions();
+
+/// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as
+/// make_private_folder().
+Status make_session_root(const std::filesystem::path& root);
+
+}  // namespace runtime
