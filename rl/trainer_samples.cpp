@@ -306,8 +306,8 @@ runtime::Status Trainer::leave_out_unscored(StepSamples& samples) {
                         options_.estimator == AdvantageEstimator::kGdpo ||
                         options_.estimator == AdvantageEstimator::kGpg ||
                         options_.estimator == AdvantageEstimator::kOwn;
-  const std::int64_t group = compares ? 2 : group_size_min(options_.estimator);
-  const std::int64_t fewest = std::min(group, options_.samples_per_prompt);
+  const std::int64_t size_min = compares ? 2 : group_size_min(options_.estimator);
+  const std::int64_t fewest = std::min(size_min, options_.samples_per_prompt);
   std::vector<std::vector<std::uint8_t>> left_out =
       select(samples.reports, &RewardReport::left_out);
   for (std::size_t worker = 0; worker < left_out.size(); ++worker) {

@@ -34,9 +34,10 @@ HeadConfig value_head();
 /// What a head computes from. Borrows all of it.
 class HeadInputs {
  public:
-  HeadInputs(const HeadConfig& head, const at::Tensor& hidden,
-             std::vector<std::pair<std::string, ops::Weight>> weights, kernel::ThreadPool& pool)
-      : config(head), hidden(hidden), pool(pool), weights_(std::move(weights)) {}
+  HeadInputs(const HeadConfig& head, const at::Tensor& hidden_states,
+             std::vector<std::pair<std::string, ops::Weight>> weights,
+             kernel::ThreadPool& thread_pool)
+      : config(head), hidden(hidden_states), pool(thread_pool), weights_(std::move(weights)) {}
 
   const HeadConfig& config;
   const at::Tensor&

@@ -246,13 +246,13 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
         const Factors factors(layers, dys);
         const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
         at::Tensor dx = at::empty(x.sizes(), x.options());
-        at::Tensor y =
+        at::Tensor inner_y =
             at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
         for_blocks(pool, blocks, [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
-          at::Tensor y_rows = rows_of(y, block);
+          at::Tensor y_rows = rows_of(inner_y, block);
           at::mul_out(y_rows, n, scale);
           if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
           norm_backward_rows(norm, scale, n, rows_of(moments, block),
@@ -260,7 +260,7 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
                              &block - blocks.data());
         });
         add_partial_sums(norm, sums);
-        add_weight_gradients(pool, y, layers, dys, factors);
+        add_weight_gradients(pool, inner_y, layers, dys, factors);
         return std::vector<at::Tensor>{dx};
       });
   return y;

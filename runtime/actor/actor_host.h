@@ -43,8 +43,9 @@ struct ActorHostOptions {
 
 /// What all actors of a process share. The executor outlives every stop() and push().
 struct HostContext {
-  HostContext(std::shared_ptr<Process> process, Runtime& runtime, ActorExecutor& executor)
-      : process(std::move(process)), runtime(runtime), executor(executor) {}
+  HostContext(std::shared_ptr<Process> host_process, Runtime& host_runtime,
+              ActorExecutor& host_executor)
+      : process(std::move(host_process)), runtime(host_runtime), executor(host_executor) {}
 
   const std::shared_ptr<Process> process;
   Runtime& runtime;

@@ -7,9 +7,9 @@ namespace {
 constinit ConstructorEntry* first = nullptr;
 }  // namespace
 
-ConstructorEntry::ConstructorEntry(std::type_index type, std::string_view signature,
-                                   Construct construct)
-    : type(type), signature(signature), construct(construct), next(first) {
+ConstructorEntry::ConstructorEntry(std::type_index actor_type, std::string_view arguments,
+                                   Construct maker)
+    : type(actor_type), signature(arguments), construct(maker), next(first) {
   first = this;
 }
 

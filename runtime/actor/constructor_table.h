@@ -31,7 +31,7 @@ struct ConstructorEntry {
   Construct construct;
   ConstructorEntry* next = nullptr;
 
-  ConstructorEntry(std::type_index type, std::string_view signature, Construct construct);
+  ConstructorEntry(std::type_index actor_type, std::string_view arguments, Construct maker);
 };
 
 /// Null: no spawn() in this program makes such an actor from such arguments.

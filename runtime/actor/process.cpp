@@ -310,14 +310,14 @@ void Process::linger(std::vector<ObjectValue> lent) {
     if (!self) return;
     auto timer = std::make_shared<Timer>(self->loop_.context(), kLinger);
     timer->async_wait([weak, number, timer](const boost::system::error_code&) {
-      auto self = weak.lock();
-      if (!self) return;
+      auto process = weak.lock();
+      if (!process) return;
       std::vector<ObjectValue> dropped;  // outside of the lock
-      std::lock_guard lock(self->mutex_);
-      if (auto found = self->lingering_values_.find(number);
-          found != self->lingering_values_.end()) {
+      std::lock_guard lock(process->mutex_);
+      if (auto found = process->lingering_values_.find(number);
+          found != process->lingering_values_.end()) {
         dropped = std::move(found->second);
-        self->lingering_values_.erase(found);
+        process->lingering_values_.erase(found);
       }
     });
   });

@@ -84,8 +84,8 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
         });
       });
   process->hear_of_drains(
-      [weak = std::weak_ptr(worker->actors_), here = client.node_id()](NodeId node) {
-        if (auto actors = weak.lock(); actors && node == here) actors->tell_of_drain();
+      [weak = std::weak_ptr(worker->actors_), here = client.node_id()](NodeId draining) {
+        if (auto actors = weak.lock(); actors && draining == here) actors->tell_of_drain();
       });
   client.set_on_stop_actor(
       [weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {

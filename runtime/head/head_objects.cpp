@@ -261,12 +261,12 @@ void Head::list_objects(Deadline deadline, std::shared_ptr<const ObjectList> bef
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now_()) / 2;
     ControlRequest request{{}, patience, ObjectControl{control::ListObjects{}}};
     const std::string name = "node " + node.short_hex() + " at " + info.address;
-    links_.request(node, std::move(request), [asking, end, name](Result<ControlAnswer> answer) {
-      auto* objects = answer.ok() ? std::get_if<ObjectControlAnswer>(&*answer) : nullptr;
+    links_.request(node, std::move(request), [asking, end, name](Result<ControlAnswer> reply) {
+      auto* objects = reply.ok() ? std::get_if<ObjectControlAnswer>(&*reply) : nullptr;
       if (auto* list = objects ? std::get_if<ObjectList>(objects) : nullptr)
         merge(asking->list, std::move(*list));
       else
-        asking->list.troubles.push_back(name + " has not answered: " + answer.status().message());
+        asking->list.troubles.push_back(name + " has not answered: " + reply.status().message());
       end();
     });
   }

@@ -150,12 +150,12 @@ void JobFetcher::fetch_file(const std::shared_ptr<Fetch>& fetch) {
   }
   const JobFile& file = fetch->missing.back();
   const auto store = [this, fetch](std::string part) {
-    const JobFile& file = fetch->missing.back();
-    if (part.empty() && file.bytes != 0)
+    const JobFile& fetched = fetch->missing.back();
+    if (part.empty() && fetched.bytes != 0)
       return finish(fetch,
-                    unavailable("the job's node has '" + file.path + "' shorter than it said"));
+                    unavailable("the job's node has '" + fetched.path + "' shorter than it said"));
     const std::uint64_t offset = std::exchange(fetch->received, fetch->received + part.size());
-    files_.store(fetch->channel->serial(), {file.hash, file.bytes, offset, std::move(part)},
+    files_.store(fetch->channel->serial(), {fetched.hash, fetched.bytes, offset, std::move(part)},
                  [this, fetch](Status status) {
                    if (!status.ok()) return finish(fetch, std::move(status));
                    if (fetch->received == fetch->missing.back().bytes) {

@@ -159,15 +159,15 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   }
 
   void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now());
+    auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now());
     JobId own_job;
     {
       std::lock_guard lock(mutex);
       own_job = job;
     }
     ControlRequest request{own_job,
-                           std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(1),
-                                                                 std::chrono::hours(24)),
+                           std::clamp<std::chrono::milliseconds>(
+                               patience, std::chrono::milliseconds(1), std::chrono::hours(24)),
                            std::move(body)};
     send_request(*channel, request, std::move(answer));
   }

@@ -440,8 +440,8 @@ struct Commands {
     if (!start_options.autoscaler.empty()) {
       auto config = placement::read_autoscaler_config(start_options.autoscaler);
       if (!config.ok()) return runtime::fail(config.status());
-      if (runtime::Status status = placement::check_command(config->provider); !status.ok())
-        return runtime::fail(status.with_context(start_options.autoscaler));
+      if (runtime::Status checked = placement::check_command(config->provider); !checked.ok())
+        return runtime::fail(checked.with_context(start_options.autoscaler));
       start_options.autoscaler_stop = config->stop_timeout;
     }
     return runtime::start_command(start_options, runtime::http_metrics());

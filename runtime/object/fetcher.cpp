@@ -48,8 +48,8 @@ struct Fetcher::Replica {
 /// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk
 /// never lands in memory that is used anew.
 struct Fetcher::Pull {
-  Pull(std::shared_ptr<StoreMemory> memory, std::uint64_t extent)
-      : memory(std::move(memory)), extent(extent) {}
+  Pull(std::shared_ptr<StoreMemory> store_memory, std::uint64_t leased)
+      : memory(std::move(store_memory)), extent(leased) {}
   ~Pull() {
     if (keep) return;
     memory->loop.post([memory = memory, extent = extent] {
@@ -234,10 +234,10 @@ void Fetcher::watch_progress(const PullPtr& pull) {
   timer->async_wait([weak = weak_from_this(), weak_pull = std::weak_ptr<Pull>(pull),
                      received = pull->received, timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
-    auto pull = weak_pull.lock();
-    if (ec || !self || !pull || self->stopped_ || pull->over) return;
-    if (pull->received == received) self->fail_if_left(pull);
-    self->watch_progress(pull);
+    auto watched = weak_pull.lock();
+    if (ec || !self || !watched || self->stopped_ || watched->over) return;
+    if (watched->received == received) self->fail_if_left(watched);
+    self->watch_progress(watched);
   });
 }
 

@@ -128,8 +128,8 @@ Result<BytesView> ObjectClient::get(const ObjectLocation& location, Deadline dea
 void ObjectClient::get(const ObjectLocation& location, Deadline deadline,
                        UniqueFunction<void(Result<BytesView>)> done) {
   struct Waiting {
-    Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> done)
-        : timer(loop.context()), done(std::move(done)) {}
+    Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> callback)
+        : timer(loop.context()), done(std::move(callback)) {}
     Timer timer;  // on the loop only
     std::mutex mutex;
     UniqueFunction<void(Result<BytesView>)> done;
@@ -141,10 +141,10 @@ void ObjectClient::get(const ObjectLocation& location, Deadline deadline,
   EventLoop& loop = heap_->loop();
   auto waiting = std::make_shared<Waiting>(loop, std::move(done));
   heap_->get(location, deadline, [&loop, waiting](Result<BytesView> result) {
-    auto done = waiting->take();
-    if (!done) return;
+    auto callback = waiting->take();
+    if (!callback) return;
     if (loop.in_loop()) waiting->timer.cancel();
-    done(std::move(result));
+    callback(std::move(result));
   });
   loop.post([waiting, location, deadline] {
     {
@@ -154,7 +154,7 @@ void ObjectClient::get(const ObjectLocation& location, Deadline deadline,
     waiting->timer.expires_at(deadline);
     waiting->timer.async_wait([waiting, location](const boost::system::error_code& ec) {
       if (ec) return;
-      if (auto done = waiting->take()) done(late(location));
+      if (auto callback = waiting->take()) callback(late(location));
     });
   });
 }

@@ -15,15 +15,15 @@ constexpr std::chrono::milliseconds kTrimPause{2};
 
 }  // namespace
 
-StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment,
+StoreMemory::StoreMemory(EventLoop& event_loop, std::unique_ptr<Segment> mapped,
                          const ObjectStoreOptions& options)
-    : loop(loop),
-      segment(std::move(segment)),
-      table(this->segment->bytes()),
-      line(std::make_shared<RoomLine>(loop)),
+    : loop(event_loop),
+      segment(std::move(mapped)),
+      table(segment->bytes()),
+      line(std::make_shared<RoomLine>(event_loop)),
       retained_bytes_max_(options.retained_bytes_max),
       retained_for_(options.retained_for),
-      trim_timer_(loop.context()) {}
+      trim_timer_(event_loop.context()) {}
 
 template <class Take>
 auto StoreMemory::find_room(std::uint64_t bytes, Take take) -> decltype(take()) {

@@ -24,7 +24,8 @@ inline constexpr ExtentTable::Client kStoreItself = 1;
 /// The segment and its bookkeeping.
 class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
  public:
-  StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, const ObjectStoreOptions& options);
+  StoreMemory(EventLoop& event_loop, std::unique_ptr<Segment> mapped,
+              const ObjectStoreOptions& options);
 
   /// Leases, discarding retained pages if fragmentation asks for it, and copies of other nodes'
   /// objects if need be. Nothing when there is no room.

@@ -254,15 +254,15 @@ void Channel::request_into(Message message, Deadline deadline, std::span<std::by
 }
 
 asio::awaitable<Result<Message>> Channel::request(Message message, Deadline deadline) {
-  auto initiate = [](auto handler, Channel* channel, Message message, Deadline deadline) {
-    channel->request(std::move(message), deadline,
-                     [handler = std::move(handler)](Result<Message> result) mutable {
-                       auto executor = asio::get_associated_executor(handler);
-                       asio::dispatch(executor, [handler = std::move(handler),
-                                                 result = std::move(result)]() mutable {
-                         std::move(handler)(std::move(result));
-                       });
-                     });
+  auto initiate = [](auto handler, Channel* channel, Message outgoing, Deadline until) {
+    channel->request(
+        std::move(outgoing), until, [handler = std::move(handler)](Result<Message> result) mutable {
+          auto executor = asio::get_associated_executor(handler);
+          asio::dispatch(executor,
+                         [handler = std::move(handler), result = std::move(result)]() mutable {
+                           std::move(handler)(std::move(result));
+                         });
+        });
   };
   auto self = shared_from_this();  // until the reply
   auto result = co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<Message>)>(

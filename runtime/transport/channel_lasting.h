@@ -27,8 +27,8 @@ inline constexpr std::size_t kConfirmBytes = 256 << 10;
 
 /// Guarded by the channel's mutex, except where it says otherwise.
 struct Channel::Lasting {
-  Lasting(EventLoop& loop, std::uint64_t id, std::function<void()> interrupted)
-      : session(id), on_interrupt(std::move(interrupted)), give_up(loop.context()) {}
+  Lasting(EventLoop& loop, std::uint64_t id, std::function<void()> when_interrupted)
+      : session(id), on_interrupt(std::move(when_interrupted)), give_up(loop.context()) {}
 
   const std::uint64_t session;
   const std::function<void()> on_interrupt;  // of the side that connects: brings a new socket

@@ -30,15 +30,15 @@ void report_end(std::exception_ptr error) {
 
 /// Shared by the listener and its coroutines. Everything is touched on the loop only.
 struct Listener::State : std::enable_shared_from_this<Listener::State> {
-  State(EventLoop& loop, Acceptor acceptor, Endpoint endpoint, Credentials credentials,
-        ListenerCallbacks callbacks, ListenerOptions options)
-      : loop(loop),
-        acceptor(std::move(acceptor)),
-        pause(loop.context()),
-        endpoint(std::move(endpoint)),
-        credentials(std::move(credentials)),
-        callbacks(std::move(callbacks)),
-        options(options) {}
+  State(EventLoop& event_loop, Acceptor bound, Endpoint bound_to, Credentials own_credentials,
+        ListenerCallbacks user_callbacks, ListenerOptions user_options)
+      : loop(event_loop),
+        acceptor(std::move(bound)),
+        pause(event_loop.context()),
+        endpoint(std::move(bound_to)),
+        credentials(std::move(own_credentials)),
+        callbacks(std::move(user_callbacks)),
+        options(user_options) {}
 
   static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
   static asio::awaitable<void> serve(std::shared_ptr<State> self,

@@ -117,23 +117,23 @@ namespace {
 
 asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& timed,
                                           Endpoint endpoint) {
-  auto initiate = [](auto handler, Simulation* simulated, TimedSocket* timed, Endpoint to) {
+  auto initiate = [](auto handler, Simulation* network, TimedSocket* socket, Endpoint to) {
     auto waiting = std::make_shared<std::optional<decltype(handler)>>(std::move(handler));
-    const auto finish = [](std::optional<decltype(handler)>* waiting, int fd, int error) {
+    const auto finish = [](std::optional<decltype(handler)>* waiter, int fd, int error) {
       auto arrived =
           std::make_shared<FileDescriptor>(fd);  // closed if nobody waits, or the loop ends first
-      if (!*waiting) return;
-      auto shared = std::make_shared<decltype(handler)>(std::move(**waiting));
-      waiting->reset();
+      if (!*waiter) return;
+      auto shared = std::make_shared<decltype(handler)>(std::move(**waiter));
+      waiter->reset();
       asio::post(asio::get_associated_executor(*shared),
                  [shared, arrived, error] { std::move (*shared)(arrived, error); });
     };
     // The coroutine owns the socket: the simulation alone keeps the coroutine.
-    timed->on_expired = [finish, weak = std::weak_ptr(waiting)] {
+    socket->on_expired = [finish, weak = std::weak_ptr(waiting)] {
       if (auto still = weak.lock()) finish(still.get(), -1, ECANCELED);
     };
-    simulated->connect(to,
-                       [finish, waiting](int fd, int error) { finish(waiting.get(), fd, error); });
+    network->connect(to,
+                     [finish, waiting](int fd, int error) { finish(waiting.get(), fd, error); });
   };
   using Arrived = std::shared_ptr<FileDescriptor>;
   auto [fd, error] = co_await asio::async_initiate<const asio::as_tuple_t<asio::use_awaitable_t<>>,

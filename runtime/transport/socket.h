@@ -22,8 +22,8 @@ using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 /// pending operations end as cancelled. Lives in a shared_ptr, which the timer's handler holds too.
 /// On the loop only.
 struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
-  TimedSocket(asio::io_context& context, Channel::Socket socket)
-      : socket(std::move(socket)), timer(context) {}
+  TimedSocket(asio::io_context& context, Channel::Socket connection)
+      : socket(std::move(connection)), timer(context) {}
 
   void arm(Deadline deadline);
   void disarm();

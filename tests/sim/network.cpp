@@ -243,10 +243,10 @@ void Network::arm(const LinkPtr& link, int to) {
   world_.call_later(std::chrono::ceil<std::chrono::microseconds>(
                         std::max(end.to_deliver.front().at - world_.now(), Deadline::duration(0))),
                     [this, weak = std::weak_ptr<Link>(link), to] {
-                      auto link = weak.lock();
-                      if (!link) return;
-                      link->ends[to].armed = false;
-                      deliver(link, to);
+                      auto alive = weak.lock();
+                      if (!alive) return;
+                      alive->ends[to].armed = false;
+                      deliver(alive, to);
                     });
 }
 

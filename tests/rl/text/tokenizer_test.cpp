@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
                      ErrorCode::kInvalidArgument, "<x>"},
         BadTokenizer{"template_empty", R"({"post_processor":{"single":[]}})",
                      ErrorCode::kInvalidArgument, "one Sequence"}),
-    [](const auto& info) { return std::string(info.param.what); });
+    [](const auto& test) { return std::string(test.param.what); });
 
 TEST(TokenizerLoad, DeepNestingIsAnErrorNotACrash) {
   std::string nested = R"({"type":"Sequence","normalizers":[])";

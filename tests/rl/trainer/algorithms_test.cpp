@@ -156,7 +156,7 @@ TEST_P(AlgorithmTest, TakesTwentyStepsFromTheCommandLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Named, AlgorithmTest, ::testing::ValuesIn(algorithms()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 // A sample of a first step, from trainer.rollout_data_dir.
 struct Sample {

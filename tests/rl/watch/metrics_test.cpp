@@ -106,7 +106,8 @@ TEST(JsonLinesSink, NamesThePathItCannotWrite) {
 
 TEST(MetricLogger, WritesLaterAndInOrderWhatASinkCouldNotTake) {
   struct Failing : MetricSink {
-    explicit Failing(bool& full, std::vector<std::int64_t>& steps) : full(full), steps(steps) {}
+    explicit Failing(bool& is_full, std::vector<std::int64_t>& written)
+        : full(is_full), steps(written) {}
     runtime::Status write(const StepRecord& record) override {
       if (full) return runtime::resource_exhausted("full");
       steps.push_back(record.step);

@@ -245,7 +245,7 @@ TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(MetricLog, FullDisk,
                          testing::Values("file", "csv", "tensorboard", "wandb"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(MetricLog, OpensWhatIsNamedAndSaysWhereItIs) {
   const TemporaryFolder folder;

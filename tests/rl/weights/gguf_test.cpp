@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tensor_type", with_data(preamble(1, 0) + tensor("w", {1}, 200, 0), "data"),
             "type 200"},
         Bad{"tensor_iq", with_data(preamble(1, 0) + tensor("w", {256}, 16, 0), "data"), "IQ2_XXS"}),
-    [](const auto& info) { return std::string(info.param.what); });
+    [](const auto& test) { return std::string(test.param.what); });
 
 TEST(Gguf, MissingFile) {
   Status status = GgufFile::open("/no/such/model.gguf").status();

@@ -68,8 +68,8 @@ TEST_P(PytorchFile, HoldsWhatTorchSaved) {
 INSTANTIATE_TEST_SUITE_P(All, PytorchFile,
                          ::testing::Values("tensors.bin", "module.bin", "protocol4.bin",
                                            "protocol5.bin", "shard1.bin"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
+                         [](const auto& test) {
+                           const std::string name = test.param;
                            return name.substr(0, name.find('.'));
                          });
 
@@ -141,8 +141,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"refused_complex.bin", "torch.ComplexFloatStorage"},
                       Refused{"refused_expanded.bin", "more elements than its storage of 1"},
                       Refused{"refused_compressed.bin", "compressed"}),
-    [](const auto& info) {
-      const std::string name = info.param.file;
+    [](const auto& test) {
+      const std::string name = test.param.file;
       return name.substr(8, name.find('.') - 8);
     });
 

@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
             "twice",
             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
             "twice"}),
-    [](const auto& info) { return std::string(info.param.what); });
+    [](const auto& test) { return std::string(test.param.what); });
 
 TEST(SafetensorsIndex, NamesTheMissingShardAndTheMissingTensor) {
   TempFolder folder;

@@ -24,8 +24,8 @@ TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
 class ConcurrencyTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
 INSTANTIATE_TEST_SUITE_P(Isolations, ConcurrencyTest,
                          testing::Values(Isolation::kProcess, Isolation::kShared),
-                         [](const auto& info) {
-                           return info.param == Isolation::kShared ? "Shared" : "Process";
+                         [](const auto& test) {
+                           return test.param == Isolation::kShared ? "Shared" : "Process";
                          });
 
 TEST_P(ConcurrencyTest, MaxConcurrencyRunsThatManyAtOnce) {

@@ -163,8 +163,8 @@ TEST_F(StateTest, CallsOfACallerThatIsJustConnectingSurviveARestartOnRequest) {
 class RestartTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
 INSTANTIATE_TEST_SUITE_P(Isolations, RestartTest,
                          testing::Values(Isolation::kProcess, Isolation::kShared),
-                         [](const auto& info) {
-                           return info.param == Isolation::kShared ? "Shared" : "Process";
+                         [](const auto& test) {
+                           return test.param == Isolation::kShared ? "Shared" : "Process";
                          });
 
 TEST_P(RestartTest, SeveralAtOnceLoseNoCallAndLeaveALivingActor) {

@@ -446,13 +446,13 @@ TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
   const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
   const auto graces = [&] {
-    std::map<ActorId, std::chrono::milliseconds> graces;
+    std::map<ActorId, std::chrono::milliseconds> grace_of;
     while (auto stop = links_.take<control::StopActor>()) {
       const auto& body = std::get<control::StopActor>(stop->request.body);
       EXPECT_EQ(stop->node, record(body.actor == leaving.actor ? leaving : staying).node);
-      graces[body.actor] = body.grace;
+      grace_of[body.actor] = body.grace;
     }
-    return graces;
+    return grace_of;
   };
   graces();
   drain(other_, 600s);

@@ -79,7 +79,7 @@ TEST(Spill, TakesMoreThanFitsAndGivesItAllBack) {
   EXPECT_GT(node.stats().restores, 0u);
   for (const Held& object : held) writer.objects->free(object.location);
   EXPECT_TRUE(node.eventually(
-      [](const auto& stats) { return stats.spilled_bytes == 0 && stats.leased_bytes == 0; }));
+      [](const auto& now) { return now.spilled_bytes == 0 && now.leased_bytes == 0; }));
   EXPECT_EQ(folder.files(), 0u);
 }
 

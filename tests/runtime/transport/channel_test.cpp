@@ -94,7 +94,7 @@ TEST_P(ChannelKinds, ServesManyThreadsAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sockets, ChannelKinds, testing::Values(true, false),
-                         [](const auto& info) { return info.param ? "Unix" : "Tcp"; });
+                         [](const auto& test) { return test.param ? "Unix" : "Tcp"; });
 
 TEST(Channel, CallsBothWays) {
   Pair pair;

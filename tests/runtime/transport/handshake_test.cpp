@@ -61,7 +61,8 @@ struct Server {
 
 /// Says the given bytes to whoever connects, then closes (or waits).
 struct OddServer {
-  OddServer(std::string says, bool closes) : says(std::move(says)), closes(closes) {
+  OddServer(std::string greeting, bool closes_after)
+      : says(std::move(greeting)), closes(closes_after) {
     fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -75,9 +76,9 @@ struct OddServer {
       int peer = ::accept(fd, nullptr, nullptr);
       char bytes[64];
       EXPECT_EQ(::recv(peer, bytes, sizeof bytes, MSG_WAITALL), 64);
-      EXPECT_EQ(::send(peer, this->says.data(), this->says.size(), MSG_NOSIGNAL),
-                static_cast<ssize_t>(this->says.size()));
-      if (!this->closes) (void)::recv(peer, bytes, sizeof bytes, 0);
+      EXPECT_EQ(::send(peer, says.data(), says.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(says.size()));
+      if (!closes) (void)::recv(peer, bytes, sizeof bytes, 0);
       ::close(peer);
     });
   }
