@@ -423,6 +423,7 @@ struct ControlRequest {
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
+  RequestId id = {};  // the same on each repetition (request_ids.h)
   bool operator==(const ControlRequest&) const = default;
 };
 

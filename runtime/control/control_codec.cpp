@@ -293,6 +293,7 @@ struct BodyWriter {
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
   ControlRequest to;
   to.job = load_id<JobId>(from.getJob());
+  to.id = load_id<RequestId>(from.getId());
   // A deadline of zero or of centuries is a bug of the peer; a day bounds what it can make us keep.
   constexpr std::uint64_t kTimeoutMaxMs = 24ull * 3600 * 1000;
   KJ_REQUIRE(from.getDeadlineMs() > 0, "a control request needs a deadline");
@@ -658,6 +659,7 @@ Buffer encode(const ControlRequest& request) {
     to.setJob(data(request.job));
     to.setDeadlineMs(
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
+    if (!request.id.is_none()) to.setId(data(request.id));
     std::visit(BodyWriter{to}, request.body);
   });
 }

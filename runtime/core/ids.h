@@ -42,6 +42,7 @@ using WorkerId = Id<struct WorkerTag>;
 using JobId = Id<struct JobTag>;
 using GroupId = Id<struct GroupTag>;  // of a placement group
 using ClusterId = Id<struct ClusterTag>;
+using RequestId = Id<struct RequestTag>;  // of a control request that must not run twice
 
 namespace ids_detail {
 std::string to_hex(const std::array<std::uint8_t, 16>& bytes);

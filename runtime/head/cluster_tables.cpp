@@ -424,4 +424,12 @@ void ClusterTables::on(const command::Unpublish& c) {
   changed(OfPublished{c.name, c.version});
 }
 
+void ClusterTables::on(const command::RequestBegun& c) {
+  for (std::size_t slot : requests_.begin(c.id, c.at_ms, c.about)) changed(OfRequest{slot});
+}
+
+void ClusterTables::on(const command::RequestAnswered& c) {
+  for (std::size_t slot : requests_.answer(c.id, c.at_ms, c.reply)) changed(OfRequest{slot});
+}
+
 }  // namespace runtime

@@ -12,6 +12,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/head/journal_entries.h"
 #include "runtime/head/published_table.h"
+#include "runtime/head/request_table.h"
 #include "runtime/head/scheduler.h"
 
 namespace runtime {
@@ -141,6 +142,18 @@ struct MoveCopy {
   ObjectLocation to;
 };
 
+/// A request that must not run twice has begun, and is answered later.
+struct RequestBegun {
+  RequestId id;
+  std::uint64_t at_ms;
+  std::uint64_t about;  // the incarnation that it is about; 0: none
+};
+struct RequestAnswered {
+  RequestId id;
+  std::uint64_t at_ms;
+  std::string reply;  // encoded
+};
+
 }  // namespace command
 
 using HeadCommand =
@@ -151,7 +164,7 @@ using HeadCommand =
                  command::ForgetDead, command::PutKey, command::DeleteKey, command::AddGroup,
                  command::GroupWaits, command::GroupPlaced, command::RemoveGroup, command::Publish,
                  command::Unpublish, command::GroupTorn, command::NodeDrains, command::ActorMoves,
-                 command::MoveCopy>;
+                 command::MoveCopy, command::RequestBegun, command::RequestAnswered>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -235,6 +248,7 @@ class ClusterTables {
   /// Null: it is not known to have gone.
   const NodeDeparture* departure(NodeId id) const;
   const PublishedTable& published() const { return published_; }
+  const RequestTable& requests() const { return requests_; }
   /// The namespace that a job has to itself when its driver names none.
   std::string private_name_space(JobId id) const { return "job-" + id.hex(); }
   const std::string* value(JobId job, const std::string& key) const;
@@ -273,6 +287,8 @@ class ClusterTables {
   void on(const command::NodeDrains& c);
   void on(const command::ActorMoves& c);
   void on(const command::MoveCopy& c);
+  void on(const command::RequestBegun& c);
+  void on(const command::RequestAnswered& c);
   ActorRecord& existing(ActorId id);
   /// Its process has ended.
   void leave_node(const ActorRecord& record);
@@ -308,8 +324,12 @@ class ClusterTables {
     NodeId node;
     auto operator<=>(const OfDeparture&) const = default;
   };
+  struct OfRequest {
+    std::size_t slot;
+    auto operator<=>(const OfRequest&) const = default;
+  };
   using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair,
-                               OfPublished, OfDeparture>;
+                               OfPublished, OfDeparture, OfRequest>;
   void changed(Changed what) {
     if (follows_) changed_.insert(std::move(what));
   }
@@ -323,6 +343,7 @@ class ClusterTables {
   JournalWrite write_of(const OfPair& what) const;
   JournalWrite write_of(const OfPublished& what) const;
   JournalWrite write_of(const OfDeparture& what) const;
+  JournalWrite write_of(const OfRequest& what) const;
   Status take(const journal::Cluster&) { return {}; }
   Status take(const journal::Counters& entry);
   Status take(const journal::Node& entry);
@@ -334,6 +355,7 @@ class ClusterTables {
   Status take(const journal::Pair& entry);
   Status take(const journal::PublishedEntry& entry);
   Status take(const journal::Departure& entry);
+  Status take(const journal::Request& entry);
 
   std::map<NodeId, NodeInfo> nodes_;
   std::map<ActorId, ActorRecord> actors_;
@@ -347,6 +369,7 @@ class ClusterTables {
   std::map<NodeId, std::set<ActorId>> started_on_;
   std::map<NodeId, std::set<GroupId>> placed_on_;
   PublishedTable published_;
+  RequestTable requests_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::deque<ActorId> dead_;  // oldest first
   std::deque<NodeDeparture> departures_;

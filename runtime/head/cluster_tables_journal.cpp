@@ -96,6 +96,12 @@ JournalWrite ClusterTables::write_of(const OfDeparture& what) const {
   return {journal::key_of_departure(what.node), journal::encode(journal::Departure{*known})};
 }
 
+JournalWrite ClusterTables::write_of(const OfRequest& what) const {
+  const RequestRecord* record = requests_.in_slot(what.slot);
+  if (!record) return {journal::key_of_request(what.slot), {}};
+  return {journal::key_of_request(what.slot), journal::encode(journal::Request{*record})};
+}
+
 // -- Back
 
 Status ClusterTables::restore(const journal::Entry& entry) {
@@ -175,6 +181,11 @@ Status ClusterTables::take(const journal::PublishedEntry& entry) {
 
 Status ClusterTables::take(const journal::Departure& entry) {
   departures_.push_back(entry.departure);
+  return {};
+}
+
+Status ClusterTables::take(const journal::Request& entry) {
+  requests_.restore(entry.record);
   return {};
 }
 

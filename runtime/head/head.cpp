@@ -37,7 +37,8 @@ void Head::handle(NodeId from, ControlRequest request, ControlAnswerer answer) {
       tables_.nodes().contains(from) || std::holds_alternative<control::RegisterNode>(request.body);
   if (!known)
     return answer(unavailable("node " + from.short_hex() + " is not in the cluster (any more)"));
-  std::visit([&](auto& body) { on(call, body, std::move(answer)); }, request.body);
+  answer = once(call, request, std::move(answer));
+  if (answer) std::visit([&](auto& body) { on(call, body, std::move(answer)); }, request.body);
 }
 
 template <class Other>
@@ -62,7 +63,8 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
                             " has been declared dead meanwhile; what it runs has been replaced, "
                             "and it has to join as a new node"));
   }
-  if (body.returns) {
+  // Also one whose first answer was lost: it chose its id itself, and runs nothing yet.
+  if (known) {
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
     answer(ControlAnswer{std::int64_t{options_.durable}});
     reconcile(body);

@@ -95,12 +95,19 @@ class Head {
   /// How many there are of what, for metrics.
   Numbers numbers() const;
   const ClusterTables& tables() const { return tables_; }
+  /// Whether it comes again: it is answered as it was, or will be.
+  bool knows(RequestId id) const {
+    return under_way_.contains(id) || tables_.requests().find(id) != nullptr;
+  }
 
  private:
   struct Call {  // a request being handled
     NodeId from;
     JobId job;
     Deadline deadline;
+    RequestId id = {};        // none: it may run twice
+    bool has_begun = false;   // it comes again, to a head that knows that it began
+    std::uint64_t about = 0;  // what it was about then (note_begun())
   };
   /// Called with the actor once its present incarnation has ended, or with null at the deadline.
   using EndAnswerer = UniqueFunction<void(const ActorRecord* ended)>;
@@ -136,6 +143,15 @@ class Head {
   void on(const Call& call, ObserveControl& body, ControlAnswerer answer);  // head_observe.cpp
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
+
+  // Requests that must not run twice: head_requests.cpp.
+  /// The answerer that remembers the answer; null: it has been answered, or will be when the first
+  /// is. Fills in what is known of the request.
+  ControlAnswerer once(Call& call, const ControlRequest& request, ControlAnswerer answer);
+  /// For one that is answered in a later turn than it changes something: recorded with that change.
+  void note_begun(const Call& call, std::uint64_t about);
+  /// In the turn of the change that it tells of.
+  void answer_once(RequestId id, Result<ControlAnswer> result);
 
   // Objects: head_objects.cpp.
   struct Publishing;
@@ -364,10 +380,11 @@ class Head {
 
   ClusterTables tables_;
   // What follows is about requests under way; a restarted head begins without.
-  std::vector<PendingActor> pending_actors_;        // in order of arrival
-  std::map<ActorShape, std::size_t> actor_shapes_;  // of those
-  std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
-  Deadline refresh_at_ = Deadline::max();           // of the others' reasons
+  std::map<RequestId, std::vector<ControlAnswerer>> under_way_;  // of those that have an id
+  std::vector<PendingActor> pending_actors_;                     // in order of arrival
+  std::map<ActorShape, std::size_t> actor_shapes_;               // of those
+  std::map<std::size_t, ActorId> without_room_;  // by shape: one that has the reason of all
+  Deadline refresh_at_ = Deadline::max();        // of the others' reasons
   Deadline earliest_pending_ = Deadline::max();  // never later than the first deadline, or end of a
                                                  // pause, of what waits for a place
   std::uint64_t arrivals_ = 0;

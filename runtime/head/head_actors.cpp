@@ -263,6 +263,7 @@ void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer
   const ActorRecord* record = tables_.actor(body.actor);
   if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
+  if (call.has_begun && call.about != record->incarnation) return answer(ControlAnswer{});
   if (!body.may_restart) commit(command::ActorEnds{body.actor});
   if (record->phase == ActorPhase::kPending) {
     if (body.may_restart && record->restarts > 0)
@@ -271,6 +272,7 @@ void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer
                cancelled(describe(record->spec) + " was killed before it had a place"));
     return answer(ControlAnswer{});
   }
+  note_begun(call, record->incarnation);
   end_waiters_.add(
       body.actor, call.deadline,
       [actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {
@@ -285,7 +287,8 @@ void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer
 void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer answer) {
   const ActorRecord* record = tables_.actor(body.actor);
   if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
-  if (record->phase == ActorPhase::kDead && body.restart)
+  if (call.has_begun && call.about != record->incarnation) return answer(ControlAnswer{});
+  if (record->phase == ActorPhase::kDead && body.restart && !call.has_begun)
     return answer(actor_died(describe(record->spec) + " cannot be started again: it has ended"));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
   if (record->phase != ActorPhase::kAlive) {           // no calls wait at it yet
@@ -301,6 +304,7 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
                                    " restarts, or is being ended (ActorOptions::max_restarts)"));
   }
   if (!body.restart) commit(command::ActorEnds{body.actor});
+  note_begun(call, record->incarnation);
   end_waiters_.add(
       body.actor, call.deadline + kEndGrace,
       [actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {

@@ -78,7 +78,10 @@ void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answ
     pending.deadline = std::max(pending.deadline, call.deadline);
     return group_waiters_.add(id, call.deadline, std::move(answer));
   }
+  if (call.has_begun)  // it had been added
+    return answer(cancelled(describe(body.spec) + " was removed"));
   if (Status status = check_new_group(call, body.spec); !status.ok()) return answer(status);
+  note_begun(call, 0);
   commit(command::AddGroup{call.job, std::move(body.spec)});
   group_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
   queue_group(id, call.deadline);

@@ -167,7 +167,8 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
   }
   if (journal_) {
     const Status trouble = journal_->trouble();
-    if (!trouble.ok() && std::visit(IsRefusable{}, request.body)) return answer(trouble);
+    if (!trouble.ok() && std::visit(IsRefusable{}, request.body) && !head_.knows(request.id))
+      return answer(trouble);
     if (!trouble.ok() && std::visit(IsOverview{}, request.body)) {
       Turn turn(*this);
       return head_.handle(from, std::move(request), std::move(answer));

@@ -86,6 +86,15 @@ struct EntryWriter {
   void operator()(const Departure& entry) {
     schema_values::store(entry.departure, to.initDeparture());
   }
+  void operator()(const Request& entry) {
+    auto request = to.initRequest();
+    request.setId(data(entry.record.id));
+    request.setOrder(entry.record.order);
+    request.setAtMs(entry.record.at_ms);
+    request.setAbout(entry.record.about);
+    request.setIsAnswered(entry.record.reply.has_value());
+    if (entry.record.reply) request.setReply(data(*entry.record.reply));
+  }
 };
 
 ActorRow load_row(schema::ActorRow::Reader from) {
@@ -142,6 +151,13 @@ Entry load_entry(schema::JournalEntry::Reader from) {
     }
     case schema::JournalEntry::DEPARTURE:
       return Departure{schema_values::load(from.getDeparture())};
+    case schema::JournalEntry::REQUEST: {
+      auto request = from.getRequest();
+      Request entry{{load_id<RequestId>(request.getId()), request.getOrder(), request.getAtMs(),
+                     request.getAbout(), std::nullopt}};
+      if (request.getIsAnswered()) entry.record.reply = load_bytes(request.getReply());
+      return entry;
+    }
     case schema::JournalEntry::PUBLISHED: {
       auto published = from.getPublished();
       return PublishedEntry{load_text(published.getNameSpace()),
@@ -178,6 +194,7 @@ std::string key_of_published(const std::string& name_space, const std::string& n
 }
 
 std::string key_of_departure(NodeId node) { return "departure/" + node.hex(); }
+std::string key_of_request(std::size_t slot) { return "request/" + std::to_string(slot); }
 
 std::string encode(const Entry& entry) {
   const Buffer bytes = runtime::encode<schema::JournalEntry>(

@@ -9,6 +9,7 @@
 #include "runtime/control/object_control.h"
 #include "runtime/core/result.h"
 #include "runtime/head/journal.h"
+#include "runtime/head/request_table.h"
 
 namespace runtime {
 
@@ -85,9 +86,13 @@ struct Departure {
   NodeDeparture departure;
   bool operator==(const Departure&) const = default;
 };
+struct Request {
+  RequestRecord record;
+  bool operator==(const Request&) const = default;
+};
 
 using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group,
-                           Pair, PublishedEntry, Departure>;
+                           Pair, PublishedEntry, Departure, Request>;
 
 // The keys: in their order an actor's specification comes before the rest of it.
 std::string key_of_cluster();
@@ -103,6 +108,7 @@ std::string key_of_published(const std::string& name_space, const std::string& n
                              std::uint64_t version);
 
 std::string key_of_departure(NodeId node);
+std::string key_of_request(std::size_t slot);
 
 std::string encode(const Entry& entry);
 /// Errors: kInvalidArgument, naming what is malformed, or that a newer version wrote it.

@@ -345,6 +345,21 @@ void ForkedProcess::pause_output(bool paused) {
 
 }  // namespace
 
+namespace {
+
+/// Of fork() and execve(): EAGAIN is a limit of processes there.
+Status start_failure(int error, const ProcessSpec& spec) {
+  const bool is_held = spec.program.starts_with("/proc/self/fd/") && !spec.argv.empty();
+  const Status status =
+      errno_status(error, "starting " + (is_held ? spec.argv.front() : spec.program));
+  if (error != EAGAIN) return status;
+  return resource_exhausted(status.message() +
+                            " (no more processes may be started: ulimit -u, or the cgroup's "
+                            "pids.max)");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec,
                                                           ProcessHandlers handlers) {
   if (Simulation* simulated = simulation())
@@ -367,7 +382,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   const char* working_dir = spec.working_dir.empty() ? nullptr : spec.working_dir.c_str();
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
-  if (pid < 0) return errno_status(errno, "starting " + spec.program);
+  if (pid < 0) return start_failure(errno, spec);
   if (pid == 0) {
     run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir,
               input->get(), out.write.get(), err.write.get(), failure.write.get(),
@@ -390,9 +405,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
                               "KiB for each variable");
     if (why.at == ExecFailure::At::kUser)
       return errno_status(why.error, "becoming user " + spec.user->name);
-    return errno_status(why.error, why.at == ExecFailure::At::kWorkingDir
-                                       ? "working folder " + spec.working_dir
-                                       : "starting " + spec.program);
+    return why.at == ExecFailure::At::kWorkingDir
+               ? errno_status(why.error, "working folder " + spec.working_dir)
+               : start_failure(why.error, spec);
   }
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {

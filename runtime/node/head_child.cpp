@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kHeadCalm{10};
 HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status)> failed)
     : loop_(loop),
       options_(std::move(options)),
+      program_(options_.program),
       failed_(std::move(failed)),
       timer_(loop.context()) {}
 
@@ -25,7 +26,7 @@ HeadChild::~HeadChild() { *alive_ = false; }
 Status HeadChild::start() {
   if (!log_) log_ = std::make_unique<LogFile>(options_.session_dir / "logs" / "head.log");
   ProcessSpec spec;
-  spec.program = options_.program;
+  spec.program = program_.to_execute();
   spec.argv = {options_.program, "head",
                "--cluster",      options_.cluster.hex(),
                "--node",         options_.node.hex(),
@@ -49,6 +50,7 @@ Status HeadChild::start() {
 }
 
 void HeadChild::end(std::function<void()> done) {
+  ending_ = true;
   timer_.cancel();
   if (!process_ || !process_->running()) return done();
   on_ended_ = std::move(done);
@@ -63,10 +65,19 @@ void HeadChild::on_exit(const DeathCause& cause) {
                ? options_.restart_delay_first
                : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());
+  start_later();
+}
+
+void HeadChild::start_later() {
   timer_.expires_after(delay_);
   timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive) return;
-    if (Status status = start(); !status.ok()) failed_(status);
+    if (ec || !*alive || ending_) return;
+    const Status before = std::exchange(trouble_, start());
+    if (trouble_.ok()) return;
+    if (!confirmed_) return failed_(trouble_);
+    if (trouble_ != before) LOG(warn, "{}; it is tried again", trouble_.message());
+    delay_ = std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+    start_later();
   });
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/head_restart.h"
+#include "runtime/node/held_program.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
 
@@ -44,8 +45,11 @@ class HeadChild {
 
   /// The first start. Errors: as ChildProcess::start.
   Status start();
-  /// It has worked: from now on it is started again whatever it dies of.
+  /// It has worked: from now on it is started again whatever it dies of, and however often that
+  /// fails. Who waits for it decides for how long.
   void confirm() { confirmed_ = true; }
+  /// Why the last attempt to start it again failed; success: it did not.
+  const Status& trouble() const { return trouble_; }
   /// Ends it in order, so that it closes its journal, and starts it no more. `done` when it is
   /// gone.
   void end(std::function<void()> done);
@@ -55,15 +59,19 @@ class HeadChild {
 
  private:
   void on_exit(const DeathCause& cause);
+  void start_later();
 
   EventLoop& loop_;
   const HeadChildOptions options_;
+  const HeldProgram program_;
   const std::function<void(Status)> failed_;
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<LogFile> log_;
   Tail error_tail_;
   std::function<void()> on_ended_;
   bool confirmed_ = false;
+  bool ending_ = false;
+  Status trouble_;
   Deadline started_ = Deadline::min();
   std::chrono::milliseconds delay_{0};
   Timer timer_;

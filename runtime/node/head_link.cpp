@@ -6,6 +6,7 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/control/request_ids.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/log.h"
 #include "runtime/core/time_text.h"
@@ -22,9 +23,9 @@ static_assert(2 * kHeadPauseMax < kHeadFoundMax,
 constexpr std::chrono::seconds kConnectTime{5};
 constexpr std::chrono::seconds kRegisterTime{10};
 
-/// Whether the same request twice is as good as once.
-bool may_be_repeated(const ControlRequest& request) {
-  return !std::holds_alternative<control::KvAdd>(request.body);
+/// Whether the same request twice is as good as once, to a head that may be of an older release.
+bool may_be_repeated(const ControlRequest& request, std::uint32_t protocol) {
+  return protocol >= kProtocolRequestIds || !std::holds_alternative<control::KvAdd>(request.body);
 }
 
 }  // namespace
@@ -77,6 +78,7 @@ void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   }
   if (!channel.ok()) return again_later(channel.status());
   channel_ = std::move(*channel);
+  protocol_ = channel_->peer().protocol;
   ++life_;
   channel_->set_handler(
       [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
@@ -131,7 +133,7 @@ void HeadLink::on_closed(const Status& why) {
   }
   std::vector<ControlAnswerer> unsure;
   for (auto at = outstanding_.begin(); at != outstanding_.end();) {
-    const bool is_lost = at->second.sent != 0 && !may_be_repeated(at->second.request);
+    const bool is_lost = at->second.sent != 0 && !may_be_repeated(at->second.request, protocol_);
     at->second.sent = 0;
     if (is_lost) unsure.push_back(std::move(at->second.answer));
     at = is_lost ? outstanding_.erase(at) : std::next(at);
@@ -158,7 +160,7 @@ void HeadLink::again_later(const Status& why) {
   const auto patience = patience_now();
   if (joined_ && now - down_since_ > patience) {
     return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) +
-                           " s: " + why.message()));
+                           " s: " + why.message() + trouble_text()));
   }
   pause_ = std::clamp(2 * pause_, kPauseFirst, kHeadPauseMax);
   retry_timer_.expires_after(pause_);
@@ -214,6 +216,7 @@ void HeadLink::request(ControlRequest request, ControlAnswerer answer, Urgency u
       answer(unavailable("the node has left its cluster"));
     });
   }
+  identify(request);
   const std::uint64_t number = next_++;
   const Deadline deadline = deadline_after(request.timeout + kControlGrace);
   outstanding_.emplace(number,
@@ -303,6 +306,11 @@ Deadline HeadLink::too_long_away_at() const {
          (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
 }
 
+std::string HeadLink::trouble_text() const {
+  const Status trouble = callbacks_.head_trouble ? callbacks_.head_trouble() : Status();
+  return trouble.ok() ? "" : ": " + trouble.message();
+}
+
 Status HeadLink::describe_absence() const {
   const bool is_up = state_ == State::kUp;
   const auto milliseconds = [](Deadline::duration time) {
@@ -316,6 +324,7 @@ Status HeadLink::describe_absence() const {
           time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" +
           describe_duration(away) + ")";
   if (!is_up && !why_down_.ok()) text += ": " + why_down_.message();
+  if (!is_up) text += trouble_text();
   text +=
       "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be "
       "asked of the head waits";

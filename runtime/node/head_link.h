@@ -41,8 +41,8 @@ struct HeadLinkOptions {
 };
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way
-/// when it died are made again: the head knows most of them by what they name. One that would not
-/// be the same twice (control::KvAdd) fails with kUnavailable instead.
+/// when it died are made again: the head knows them by what they name, or by the request's id
+/// (request_ids.h).
 class HeadLink {
  public:
   struct Callbacks {
@@ -54,6 +54,9 @@ class HeadLink {
     /// it runs has been replaced, and it may join anew. kUnavailable: the head was away for too
     /// long. Once.
     std::function<void(Status why)> lost;
+    /// What keeps the head's process from being started, if this node is to start it; success:
+    /// nothing that it knows. May be empty.
+    std::function<Status()> head_trouble = {};
   };
 
   HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks,
@@ -109,6 +112,8 @@ class HeadLink {
   Deadline too_long_away_at() const;
   std::chrono::milliseconds patience_now() const;
   Status describe_absence() const;
+  /// ": starting the head: ..."; empty: nothing is known to keep it from starting.
+  std::string trouble_text() const;
 
   EventLoop& loop_;
   const Endpoint head_;
@@ -121,7 +126,8 @@ class HeadLink {
   UniqueFunction<void(Status)> on_joined_;
   Deadline join_deadline_ = Deadline::max();
   std::shared_ptr<Channel> channel_;
-  std::uint64_t life_ = 0;  // of the connection
+  std::uint64_t life_ = 0;                 // of the connection
+  std::uint32_t protocol_ = kProtocolMin;  // that the head speaks
   Deadline down_since_ = Deadline::min();
   Status why_down_;
   std::chrono::milliseconds pause_{0};

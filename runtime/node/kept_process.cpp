@@ -13,7 +13,10 @@ constexpr std::chrono::seconds kProcessCalm{10};
 }  // namespace
 
 KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options)
-    : loop_(loop), options_(std::move(options)), timer_(loop.context()) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      program_(options_.spec.program),
+      timer_(loop.context()) {}
 
 KeptProcess::~KeptProcess() { *alive_ = false; }
 
@@ -22,10 +25,12 @@ Status KeptProcess::start() {
   ProcessHandlers handlers;
   handlers.on_output = [this](bool, std::string_view bytes) { log_->append(bytes); };
   handlers.on_exit = [this](const DeathCause& cause) { on_exit(cause); };
-  auto process = ChildProcess::start(loop_, options_.spec, std::move(handlers));
+  started_ = steady_now();  // also of a start that fails: the next one waits for longer
+  ProcessSpec spec = options_.spec;
+  spec.program = program_.to_execute();
+  auto process = ChildProcess::start(loop_, spec, std::move(handlers));
   if (!process.ok()) return process.status().with_context("starting " + options_.name);
   process_ = std::move(*process);
-  started_ = steady_now();
   return {};
 }
 

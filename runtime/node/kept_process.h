@@ -10,6 +10,7 @@
 
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
+#include "runtime/node/held_program.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
 
@@ -41,6 +42,7 @@ class KeptProcess {
 
   EventLoop& loop_;
   const KeptProcessOptions options_;
+  const HeldProgram program_;
   std::unique_ptr<LogFile> log_;
   std::unique_ptr<ChildProcess> process_;
   Deadline started_ = Deadline::min();

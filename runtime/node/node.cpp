@@ -226,6 +226,7 @@ void Node::link_to_head() {
   };
   callbacks.event = [this](const ControlEvent& event) { on_head_event(event); };
   callbacks.lost = [this](const Status& why) { on_lost(why); };
+  callbacks.head_trouble = [this] { return head_child_ ? head_child_->trouble() : Status(); };
   head_ = std::make_unique<HeadLink>(loop_, std::move(head), credentials(), std::move(callbacks),
                                      options_.link);
 }

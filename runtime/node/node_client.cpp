@@ -7,6 +7,7 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/control/request_ids.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
 #include "runtime/node/program_files.h"
@@ -169,6 +170,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
                            std::clamp<std::chrono::milliseconds>(
                                patience, std::chrono::milliseconds(1), std::chrono::hours(24)),
                            std::move(body)};
+    identify(request);
     send_request(*channel, request, std::move(answer));
   }
 };

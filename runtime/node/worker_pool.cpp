@@ -64,12 +64,26 @@ struct WorkerPool::Worker {
   Timer timer;  // of the start's deadline
 };
 
-/// A start whose program is being looked for, or fetched.
+/// A start whose program is being looked for, or fetched, or whose process could not be started
+/// yet.
 struct WorkerPool::Start {
+  Start(EventLoop& loop, JobId of, control::StartActor wanted, Deadline by, Deadline patience_ends,
+        ControlAnswerer answerer)
+      : job(of),
+        request(std::move(wanted)),
+        deadline(by),
+        patient_until(patience_ends),
+        answer(std::move(answerer)),
+        timer(loop.context()) {}
+
   JobId job;
   control::StartActor request;
   Deadline deadline;
+  Deadline patient_until;
   ControlAnswerer answer;  // empty once cancelled
+  std::uint32_t failures = 0;
+  std::chrono::milliseconds pause{0};
+  Timer timer;
 };
 
 WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
@@ -178,16 +192,25 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
     for (auto& [name, value] : gpu_environment(options_.gpu_names, request.gpus))
       request.spec.env[name] = value;
   }
-  auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
+  // The last attempt is answered in time for the head.
+  const Deadline patient_until =
+      std::min(deadline - (deadline - steady_now()) / 20, deadline_after(options_.start_patience));
+  auto start = std::make_shared<Start>(loop_, job, std::move(request), deadline, patient_until,
+                                       std::move(answer));
   starts_.push_back(start);
+  try_start(start);
+}
+
+void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
   const control::StartActor& wanted = start->request;
-  programs_.find(wanted.driver, wanted.driver_node, deadline,
+  programs_.find(wanted.driver, wanted.driver_node, start->deadline,
                  [this, alive = alive_, start](Result<fs::path> program) {
                    if (!*alive) return;
                    const auto go = [this, alive, start](const Result<fs::path>& ready) {
                      if (!*alive) return;
+                     const Status begun = start->answer ? begin(*start, ready) : Status();
+                     if (!begun.ok()) return start_failed(start, begun);
                      starts_.remove(start);
-                     if (start->answer) begin(*start, ready);
                    };
                    if (!program.ok() || !callbacks_.find_folder || !start->answer)
                      return go(program);
@@ -200,15 +223,37 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
                  });
 }
 
-void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
-  if (!program.ok()) return start.answer(program.status());
+void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status& why) {
+  ++start->failures;
+  const bool passes = why.code() == ErrorCode::kResourceExhausted;
+  start->pause = std::clamp(2 * start->pause, options_.start_pause_first, options_.start_pause_max);
+  if (!passes || ending_ || steady_now() + start->pause > start->patient_until) {
+    starts_.remove(start);
+    return std::exchange(start->answer, nullptr)(
+        start->failures == 1 ? why
+                             : Status(why.code(), why.message() + " (tried " +
+                                                      std::to_string(start->failures) + " times)"));
+  }
+  if (start->failures == 1)
+    LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
+        start->request.spec.actor.short_hex(), why.message());
+  start->timer.expires_after(start->pause);
+  start->timer.async_wait([this, alive = alive_, start](boost::system::error_code ec) {
+    if (ec || !*alive) return;
+    if (start->answer) return try_start(start);
+    starts_.remove(start);  // it was cancelled meanwhile
+  });
+}
+
+Status WorkerPool::begin(Start& start, const Result<fs::path>& program) {
+  if (!program.ok()) return program.status();
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
   if (spec.shared) return begin_shared(start, *program, threads);
   WorkerPtr worker = take_warm(start.job, start.request, threads);
   if (!worker) {
     auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
-    if (!spawned.ok()) return start.answer(spawned.status());
+    if (!spawned.ok()) return spawned.status();
     worker = *spawned;
   }
   worker->spec = std::move(spec);
@@ -217,9 +262,10 @@ void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
   worker->start_answer = std::move(start.answer);
   arm_timer(worker);
   if (worker->channel) assign(worker);
+  return {};
 }
 
-void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32_t threads) {
+Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32_t threads) {
   ActorSpec& spec = start.request.spec;
   const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
   auto known = shared_.find(key);
@@ -228,7 +274,7 @@ void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32
     WorkerPtr made = take_warm(start.job, start.request, threads);
     if (!made) {
       auto spawned = spawn(start.job, start.request.driver, program, spec.env, threads);
-      if (!spawned.ok()) return start.answer(spawned.status());
+      if (!spawned.ok()) return spawned.status();
       made = *spawned;
     }
     made->spec.class_name = "shared";
@@ -247,6 +293,7 @@ void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32
   }
   worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
                         std::move(start.answer));
+  return {};
 }
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {

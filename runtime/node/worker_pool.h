@@ -36,6 +36,11 @@ struct WorkerPoolOptions {
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
   std::vector<std::string> gpu_names =
       {};  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
+  /// For so long, within a start's own deadline, a process is tried again that the machine could
+  /// not start: it lacked memory, descriptors or room for another process. The pauses between.
+  std::chrono::milliseconds start_patience{120'000};
+  std::chrono::milliseconds start_pause_first{50};
+  std::chrono::milliseconds start_pause_max{5000};
   std::chrono::milliseconds shared_idle{
       5000};  // how long a process of shared actors stays without any
 };
@@ -72,7 +77,8 @@ class WorkerPool {
   /// Kills what still runs.
   ~WorkerPool();
 
-  /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address.
+  /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address. A
+  /// process that cannot be started now is tried again (WorkerPoolOptions::start_patience).
   /// Errors: what the constructor threw (kTaskFailed), kActorDied with the cause when the process
   /// ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
   /// restarted), it answers for the one start that there is.
@@ -125,8 +131,12 @@ class WorkerPool {
                           const Environment& env, std::uint32_t threads);
   /// Whether that incarnation is there, or on its way, and the answer taken care of.
   bool join_start(const control::StartActor& start, ControlAnswerer& answer);
-  void begin(Start& start, const Result<std::filesystem::path>& program);
-  void begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
+  void try_start(const std::shared_ptr<Start>& start);
+  /// What the machine lacks for it passes: it is tried again, until the start's patience is over.
+  void start_failed(const std::shared_ptr<Start>& start, const Status& why);
+  /// Errors: the program's, or spawn()'s; it is not answered then.
+  Status begin(Start& start, const Result<std::filesystem::path>& program);
+  Status begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
   void on_output(Worker& worker, bool is_stderr, std::string_view bytes);

@@ -52,6 +52,15 @@ struct JournalEntry {
       epoch @24 :UInt64;           # grows with each start of a head
     }
     departure @25 :Membership.NodeDeparture;  # one of the last nodes that went
+    # One of the last requests that must not run twice.
+    request :group {
+      id @26 :Data;
+      order @27 :UInt64;           # in which they were recorded
+      atMs @28 :UInt64;            # Unix time
+      about @29 :UInt64;           # the incarnation that it is about
+      isAnswered @30 :Bool;
+      reply @31 :Data;             # a ControlReply
+    }
   }
 }
 

@@ -285,6 +285,7 @@ struct ControlRequest {
     # From the command line: a job that waits for a place.
     queueJob :group { job @104 :Data; place @105 :Data; argv @106 :List(Text); resources @107 :List(Amount); labels @108 :List(Pair); }
   }
+  id @109 :Data;             # of a request that must not run twice: the same on each repetition; empty: it has none
 }
 
 # What a placement group takes of one node.

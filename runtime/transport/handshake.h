@@ -31,7 +31,9 @@ namespace runtime {
 inline constexpr std::uint16_t kWireVersion = 1;
 /// The range of frame protocols that this build speaks.
 inline constexpr std::uint32_t kProtocolMin = 1;
-inline constexpr std::uint32_t kProtocolMax = 1;
+inline constexpr std::uint32_t kProtocolMax = 2;
+/// From this on a head knows requests by their ids: none runs twice.
+inline constexpr std::uint32_t kProtocolRequestIds = 2;
 
 /// Who this process is, and the secret that its cluster shares.
 struct Credentials {

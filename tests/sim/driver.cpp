@@ -132,6 +132,7 @@ void Driver::operate(runtime::Runtime& rt) {
   Random& random = world_.random();
   if (random.one_in(3)) world_.sleep(random.micros(100, 30'000));
   if (plan_.gangs && random.one_in(4)) return use_gangs(rt);
+  if (random.one_in(6)) return keys_.use(rt);
   if (actors_.empty()) {
     world_.sleep(20ms);
     if (!gone()) spawn(rt);

@@ -10,6 +10,7 @@
 
 #include "actors.h"
 #include "gangs.h"
+#include "keys.h"
 #include "ledger.h"
 #include "runtime/actor/object_state.h"
 #include "world.h"
@@ -51,7 +52,8 @@ class Driver {
         ledger_(ledger),
         rendezvous_(rendezvous),
         plan_(std::move(plan)),
-        gangs_(world, plan_.calm) {}
+        gangs_(world, plan_.calm),
+        keys_(world, plan_.number) {}
 
   /// The program's main.
   void run();
@@ -93,6 +95,7 @@ class Driver {
   Rendezvous& rendezvous_;
   const DriverPlan plan_;
   Gangs gangs_;
+  Keys keys_;
   std::vector<Actor> actors_;
   std::vector<Pending> pending_;
   std::vector<runtime::ObjectRef<Bytes>> objects_;

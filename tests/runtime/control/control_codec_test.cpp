@@ -263,7 +263,8 @@ TEST(ControlCodec, EveryRequestComesBackEqual) {
   for (const auto& body : bodies) kinds.insert(body.index());
   ASSERT_EQ(kinds.size(), std::variant_size_v<ControlRequest::Body>);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), bodies[i]};
+    ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), bodies[i],
+                           i % 2 ? RequestId::random() : RequestId()};
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
     EXPECT_EQ(*decoded, request) << i;

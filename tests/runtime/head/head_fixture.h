@@ -18,6 +18,7 @@ namespace runtime {
 class CpuScheduler final : public Scheduler {
  public:
   Status add_node(const NodeInfo& node) override {
+    if (left_.contains(node.node)) return invalid_argument("it has joined already");
     left_[node.node] = node.resources.contains("CPU") ? node.resources.at("CPU") : 0;
     return {};
   }
@@ -188,11 +189,11 @@ class HeadTest : public ::testing::Test {
   control::ActorInstance instance(const ActorSpec& spec) { return {spec.actor, incarnation(spec)}; }
 
   Answer ask(ControlRequest::Body body, JobId job = {}, NodeId from = {},
-             std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+             std::chrono::milliseconds timeout = std::chrono::seconds(10), RequestId id = {}) {
     record_changes();
     auto answer = std::make_shared<std::optional<Result<ControlAnswer>>>();
     head().handle(from.is_none() ? node_ : from,
-                  ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body)},
+                  ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body), id},
                   [answer](Result<ControlAnswer> result) {
                     EXPECT_FALSE(answer->has_value()) << "answered twice";
                     answer->emplace(std::move(result));
@@ -229,6 +230,7 @@ class HeadTest : public ::testing::Test {
     EXPECT_TRUE(left.jobs() == right.jobs());
     EXPECT_TRUE(left.pairs() == right.pairs());
     EXPECT_TRUE(left.published().all() == right.published().all());
+    EXPECT_TRUE(left.requests().all() == right.requests().all());
     EXPECT_EQ(left.next_incarnation(), right.next_incarnation());
     EXPECT_EQ(left.nodes_version(), right.nodes_version());
     EXPECT_EQ(left.dead_actors(), right.dead_actors());

@@ -1,0 +1,55 @@
+// Calls to a head that is killed again and again, for as long as a test says.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "control_calls.h"
+#include "fixture.h"
+#include "runtime/runtime.h"
+
+namespace runtime::test {
+
+class ControlCallsTest : public NetworkTest {
+ protected:
+  /// The driver talks to a node beside the head, or to another one.
+  void call_while_heads_die(std::chrono::milliseconds duration, int machine) {
+    start_here({.machines = 2, .arguments = {"--num-cpus", "4"}});
+    if (HasFatalFailure()) return;
+    static char name[] = "control-calls";
+    static char* argv[] = {name, nullptr};
+    RuntimeOptions options;
+    options.address = cluster_->address(machine);
+    options.start_cluster = false;
+    support::ScopedVariable token("STARLING_TOKEN_FILE", cluster_->token_file().c_str());
+    Runtime rt(1, argv, options);
+    const Status started = rt.start();
+    ASSERT_TRUE(started.ok()) << started.to_string();
+
+    std::atomic<bool> ends{false};
+    std::atomic<int> kills{0};
+    std::thread killer([&] {
+      std::mt19937_64 random(static_cast<std::uint64_t>(now_us()));
+      while (!ends) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300 + random() % 1000));
+        const pid_t head = cluster_->head();
+        if (ends || head <= 0) continue;
+        ::kill(head, SIGKILL);
+        ++kills;
+      }
+    });
+    const std::vector<ControlCall> calls = make_control_calls(rt, duration);
+    ends = true;
+    killer.join();
+    std::printf("%zu calls, %d heads killed\n", calls.size(), kills.load());
+    EXPECT_GT(kills.load(), 3);
+    EXPECT_GT(calls.size(), 200u);
+    const std::vector<std::string> wrong = control_violations(calls);
+    for (std::size_t i = 0; i < wrong.size() && i < 20; ++i) ADD_FAILURE() << wrong[i];
+    EXPECT_EQ(wrong.size(), 0u);
+  }
+};
+
+}  // namespace runtime::test

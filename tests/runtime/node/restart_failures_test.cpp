@@ -1,0 +1,172 @@
+// Restarts that cannot happen for a while: no room for another process, the program's file is gone.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "runtime/node/file_util.h"
+#include "tests/runtime/node/cluster_fixture.h"
+#include "tests/runtime/node/program.h"
+
+namespace runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// A control group for processes; where none can be made, the limit of the user's processes, which
+/// does not hold for root.
+class ProcessLimit {
+ public:
+  ProcessLimit() {
+    for (const char* root : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"}) {
+      const fs::path group = fs::path(root) / ("starling-test-" + std::to_string(::getpid()));
+      std::error_code error;
+      if (!fs::create_directory(group, error)) continue;
+      if (fs::exists(group / "pids.max", error)) {
+        group_ = group;
+        return;
+      }
+      fs::remove(group, error);
+    }
+  }
+  ~ProcessLimit() {
+    wait_until([&] { return group_.empty() || ::rmdir(group_.c_str()) == 0; });
+  }
+  ProcessLimit(const ProcessLimit&) = delete;
+  ProcessLimit& operator=(const ProcessLimit&) = delete;
+
+  bool is_there() const { return !group_.empty() || ::geteuid() != 0; }
+  void add(int pid) {
+    if (!group_.empty()) write("cgroup.procs", std::to_string(pid));
+  }
+  /// What is in the group, or this process (of another user than root), starts no more processes.
+  void close(int pid) { set(pid, "1", 1); }
+  void open(int pid) { set(pid, "max", RLIM_INFINITY); }
+
+ private:
+  void write(const char* file, const std::string& text) {
+    std::ofstream out(group_ / file);
+    out << text << std::flush;
+    EXPECT_TRUE(out.good()) << group_ / file;
+  }
+  void set(int pid, const std::string& group_limit, rlim_t user_limit) {
+    if (!group_.empty()) return write("pids.max", group_limit);
+    rlimit limit{};
+    EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, nullptr, &limit), 0);
+    limit.rlim_cur = std::min(user_limit, limit.rlim_max);
+    EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, &limit, nullptr), 0);
+  }
+
+  fs::path group_;
+};
+
+class RestartFailures : public ClusterTest {
+ protected:
+  /// The node beside a head, which the limit is for.
+  int start_limited() {
+    address_ = start_head();
+    const int node = session_of(address_).pid;
+    limit_.add(node);
+    return node;
+  }
+  std::string node_log() {
+    return read_file(session_of(address_).dir / "logs" / "node.log", 4 << 20).value_or("");
+  }
+  bool has_logged(const std::string& text) {
+    return wait_until([&] { return node_log().find(text) != std::string::npos; });
+  }
+
+  ProcessLimit limit_;
+  std::string address_;
+};
+
+TEST_F(RestartFailures, AHeadThatCannotBeStartedIsTriedAgain) {
+  if (!limit_.is_there()) GTEST_SKIP() << "needs a pids cgroup, or another user than root";
+  const int node = start_limited();
+  limit_.close(node);
+  ::kill(child_of(node, "head"), SIGKILL);
+  EXPECT_TRUE(has_logged("it is tried again")) << node_log();
+  std::this_thread::sleep_for(seconds(2));
+  EXPECT_TRUE(process_runs(node)) << node_log();
+  const CommandResult away = starling({"status", "--address", address_});
+  EXPECT_NE(away.code, 0);
+  EXPECT_NE(away.err.find("pids.max"), std::string::npos) << away.err;
+  limit_.open(node);
+  EXPECT_TRUE(wait_until([&] { return child_of(node, "head") > 0; })) << node_log();
+  EXPECT_TRUE(wait_until([&] { return starling({"status", "--address", address_}).code == 0; }));
+}
+
+TEST_F(RestartFailures, AHeadWhoseProgramIsGoneIsStartedAsItWas) {
+  const support::TemporaryFolder tools;
+  const fs::path copy = tools.path() / "starling";
+  fs::copy_file(program(), copy);
+  CommandResult started = run_command({copy.string(), "start", "--head", "--port", "0"});
+  ASSERT_EQ(started.code, 0) << started.err;
+  address_ = started.last_line();
+  const int node = session_of(address_).pid;
+  // Removed, and replaced by what is no program at all.
+  for (const bool is_replaced : {false, true}) {
+    fs::remove(copy);
+    if (is_replaced) std::ofstream(copy) << "something else\n";
+    const int head = child_of(node, "head");
+    ASSERT_GT(head, 0);
+    ::kill(head, SIGKILL);
+    EXPECT_TRUE(wait_until([&] {
+      const int now = child_of(node, "head");
+      return now > 0 && now != head;
+    })) << node_log();
+    EXPECT_TRUE(wait_until([&] {
+      return starling({"status", "--address", address_}).code == 0;
+    })) << node_log();
+  }
+}
+
+TEST_F(RestartFailures, AnActorThatCannotBeStartedKeepsItsRestarts) {
+  if (!limit_.is_there()) GTEST_SKIP() << "needs a pids cgroup, or another user than root";
+  const int node = start_limited();
+  auto driver = TestDriver::connect(address_);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = "Echo";
+  spec.max_restarts = 1;
+  auto actor = (*driver)->create(spec);
+  ASSERT_TRUE(actor.ok()) << actor.status().message();
+  limit_.close(node);
+  ::kill(actor->pid, SIGKILL);
+  EXPECT_TRUE(has_logged("it is tried again")) << node_log();
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_NE((*driver)->state(spec.actor)->phase, ActorPhase::kDead);
+  limit_.open(node);
+  EXPECT_TRUE(wait_until([&] {
+    auto state = (*driver)->state(spec.actor);
+    return state.ok() && state->phase == ActorPhase::kAlive &&
+           state->incarnation > actor->incarnation;
+  }));
+  EXPECT_EQ((*driver)->state(spec.actor)->restarts, 1u);
+}
+
+TEST_F(RestartFailures, AStartThatStaysImpossibleSaysWhy) {
+  if (!limit_.is_there()) GTEST_SKIP() << "needs a pids cgroup, or another user than root";
+  const int node = start_limited();
+  auto driver = TestDriver::connect(address_);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  limit_.close(node);
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = "Echo";
+  const Status status = (*driver)->create(spec, milliseconds(1500)).status();
+  limit_.open(node);
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.message();
+  EXPECT_NE(status.message().find("pids.max"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("times"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace runtime
