@@ -12,6 +12,7 @@
 #include "rl/command/command_line.h"
 #include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
+#include "runtime/core/json.h"
 #include "runtime/core/rest_of.h"
 
 namespace rl {
@@ -62,7 +63,10 @@ bool render_lines(const ChatTemplate& chat_template,
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const ordered_json row = parse_template_variables(line);
     if (!row.is_object()) {
-      write_line(out, "error", "stdin:" + std::to_string(number) + ": not a JSON object");
+      const std::string why = runtime::nests_deeper(line)
+                                  ? ": nested deeper than " + std::to_string(runtime::kJsonDepthMax)
+                                  : ": not a JSON object";
+      write_line(out, "error", "stdin:" + std::to_string(number) + why);
       all_read = false;
       continue;
     }

@@ -12,7 +12,8 @@
 
 namespace rl {
 
-/// The variables of a rendering from JSON text, a discarded value when it is none. Integers that 64
+/// The variables of a rendering from JSON text, a discarded value when it is none or nested as
+/// runtime::parse_json() refuses it. Integers that 64
 /// bits cannot hold keep their digits (as binary values, which only ChatTemplate::render knows how
 /// to read), where plain parsing would round them.
 nlohmann::ordered_json parse_template_variables(std::string_view text);
@@ -20,7 +21,7 @@ nlohmann::ordered_json parse_template_variables(std::string_view text);
 /// Limits on one rendering: a template is outside data, and a hostile one may neither loop for ever
 /// nor exhaust memory.
 struct TemplateLimits {
-  std::int64_t steps_max = 5'000'000;       // nodes evaluated
+  std::int64_t steps_max = 5'000'000;       // nodes evaluated, and bytes looked at (32 a step)
   std::size_t output_bytes_max = 16 << 20;  // of the result
   std::size_t work_bytes_max = 256 << 20;   // of all strings and lists made on the way
   int depth_max = 200;                      // nested calls

@@ -32,12 +32,12 @@ void CallArguments::check(std::string_view function,
   }
 }
 
-std::string CallArguments::text(std::size_t position, std::string_view name,
-                                std::string_view otherwise) const {
+std::string CallArguments::text(TemplateEvaluator& evaluator, std::size_t position,
+                                std::string_view name, std::string_view otherwise) const {
   const TemplateValue* value = find(position, name);
   if (value == nullptr) return std::string(otherwise);
   require_defined(*value);
-  return value->to_string();
+  return value->to_string(evaluator);
 }
 
 std::int64_t CallArguments::integer(std::size_t position, std::string_view name,

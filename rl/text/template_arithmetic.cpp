@@ -109,9 +109,9 @@ TemplateValue repeat(TemplateEvaluator& evaluator, const TemplateValue& value, s
 
 TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a,
                             const TemplateValue& b) {
+  evaluator.charge((a.items().size() + b.items().size()) * sizeof(TemplateValue));
   ValueList items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
-  evaluator.charge(items.size() * sizeof(TemplateValue));
   return a.is_list() ? TemplateValue::list(std::move(items))
                      : TemplateValue::tuple(std::move(items));
 }
@@ -124,20 +124,21 @@ struct Conversion {
   char letter = 's';
 };
 
-std::string convert(const Conversion& conversion, const TemplateValue& value) {
+std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
+                    const TemplateValue& value) {
   require_defined(value);
   std::string text;
   switch (conversion.letter) {
     case 's':
     case 'r':
-      text = conversion.letter == 's' ? value.to_string() : value.repr();
+      text = conversion.letter == 's' ? value.to_string(evaluator) : value.repr(evaluator);
       if (conversion.precision)
         text.resize(std::min(text.size(), static_cast<std::size_t>(*conversion.precision)));
       break;
     case 'd':
     case 'i':
       if (value.is_big_integer()) {
-        text = value.as_big_integer();
+        text = value.repr(evaluator);
         break;
       }
       if (!value.is_number())
@@ -174,8 +175,11 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
 
 }  // namespace
 
-std::string format_percent(const std::string& format, const ValueList& values, bool all_used) {
+std::string format_percent(TemplateEvaluator& evaluator, const std::string& format,
+                           const ValueList& values, bool all_used) {
   constexpr std::size_t kWidthMax = 10'000;
+  evaluator.charge(format.size());
+  evaluator.charge_scan(format.size());
   std::string out;
   std::size_t next = 0;
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -207,7 +211,9 @@ std::string format_percent(const std::string& format, const ValueList& values, b
     }
     conversion.letter = format[i];
     if (next >= values.size()) fail_type("not enough arguments for format string");
-    out += convert(conversion, values[next++]);
+    const std::string text = convert(evaluator, conversion, values[next++]);
+    evaluator.charge(text.size());
+    out += text;
   }
   if (all_used && next < values.size())
     fail_type("not all arguments converted during string formatting");
@@ -220,10 +226,8 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
     // Of one value that has items Python does not ask whether it was used: it may have been for
     // names.
     const bool has_items = b.is_list() || b.is_dict() || b.is_range() || b.is_undefined();
-    std::string text = format_percent(
-        a.as_string(), b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
-    evaluator.charge(text.size());
-    return text;
+    return format_percent(evaluator, a.as_string(),
+                          b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
   }
   require_defined(a);
   require_defined(b);
@@ -264,21 +268,25 @@ bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
     require_defined(item);
     if (!item.is_string())
       fail_type("'in <string>' requires string as left operand, not " + item.type_name());
-    return container.as_string().find(item.as_string()) != std::string::npos;
+    evaluator.charge_scan(container.as_string().size() + item.as_string().size());
+    return find_text(container.as_string(), item.as_string()) != std::string_view::npos;
   }
-  if (container.is_dict()) return container.as_dict().find_value(item) != nullptr;
+  if (container.is_dict()) return container.as_dict().find_value(evaluator, item) != nullptr;
   if (container.is_none() || container.is_number() || container.is_callable()) {
     fail_type("argument of type '" + container.type_name() + "' is not iterable");
   }
   for (const TemplateValue& present : evaluator.iterate(container)) {
-    if (equal_values(present, item)) return true;
+    if (equal_values(evaluator, present, item)) return true;
   }
   return false;
 }
 
-std::int64_t length_of(const TemplateValue& value) {
+std::int64_t length_of(TemplateEvaluator& evaluator, const TemplateValue& value) {
   if (value.is_undefined()) return 0;
-  if (value.is_string()) return count_characters(value.as_string());
+  if (value.is_string()) {
+    evaluator.charge_scan(value.as_string().size());
+    return count_characters(value.as_string());
+  }
   if (value.is_sequence()) return static_cast<std::int64_t>(value.items().size());
   if (value.is_dict()) return static_cast<std::int64_t>(value.as_dict().entries().size());
   if (value.is_loop()) return static_cast<std::int64_t>(value.as_loop().items.size());

@@ -36,13 +36,13 @@ TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& obj
 /// + - * / // % **, Python's way; integers beyond 64 bits are an error.
 TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a,
                          const TemplateValue& b);
-/// "a %s" % values. Values that are left over are a TypeError where all have to be used.
-std::string format_percent(const std::string& format, const ValueList& values,
-                           bool all_used = true);
+/// "a %s" % values, charged. Values that are left over are a TypeError where all have to be used.
+std::string format_percent(TemplateEvaluator& evaluator, const std::string& format,
+                           const ValueList& values, bool all_used = true);
 
 bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
               const TemplateValue& item);
-std::int64_t length_of(const TemplateValue& value);
+std::int64_t length_of(TemplateEvaluator& evaluator, const TemplateValue& value);
 
 /// Throws what using an undefined value throws; does nothing for others.
 void require_defined(const TemplateValue& value);

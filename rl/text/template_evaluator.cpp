@@ -37,6 +37,7 @@ TemplateEvaluator::TemplateEvaluator(const nlohmann::ordered_json& variables,
 
 TemplateEvaluator::~TemplateEvaluator() {
   for (const auto& box : namespaces_) box->attributes.clear();
+  for (const auto& loop : kept_loops_) loop->changed_value.clear();
   for (const ScopePtr& scope : macro_scopes_) scope->variables.clear();
 }
 
@@ -94,7 +95,7 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& sta
   };
   switch (statement.kind) {
     case StatementKind::kText: emit(statement.text); break;
-    case StatementKind::kOutput: emit(eval(*statement.expr, scope).to_string()); break;
+    case StatementKind::kOutput: emit(eval(*statement.expr, scope).to_string(*this)); break;
     case StatementKind::kIf: return exec_if(statement, scope);
     case StatementKind::kFor: exec_for(statement, scope); break;
     case StatementKind::kSet: assign(statement.target, eval(*statement.expr, scope), scope); break;
@@ -145,6 +146,9 @@ void TemplateEvaluator::exec_for(const TemplateStatement& statement, const Scope
     }
     state->items = std::move(kept);
   }
+  for (const TemplateValue& item : state->items)
+    state->value_depth = std::max(state->value_depth, item.depth() + 1);
+  check_value_depth(state->value_depth);
   if (state->items.empty()) {
     exec(statement.otherwise, std::make_shared<TemplateScope>(TemplateScope{scope, {}}));
     return;
@@ -170,7 +174,7 @@ void TemplateEvaluator::exec_call_block(const TemplateStatement& statement, cons
   const TemplateValue callee = eval(*call_expr.parts[0], scope);
   CallArguments arguments = eval_arguments(call_expr.arguments, scope);
   arguments.named.emplace_back("caller", make_macro(statement, "caller", scope));
-  emit(call(callee, arguments).to_string());
+  emit(call(callee, arguments).to_string(*this));
 }
 
 void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value,
@@ -183,6 +187,7 @@ void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value,
     if (holder == nullptr || !holder->is_namespace())
       fail_python("TemplateRuntimeError", "cannot assign attribute on non-namespace object");
     auto& attributes = holder->as_namespace().attributes;
+    charge_steps(static_cast<std::int64_t>(attributes.size() / 16));
     const auto present =
         std::find_if(attributes.begin(), attributes.end(),
                      [&](const auto& attribute) { return attribute.first == target.attribute; });
@@ -259,7 +264,7 @@ TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement,
     if (keyword == "caller" && statement.takes_caller) {
       inner->set(keyword, value);
     } else if (statement.takes_kwargs) {
-      surplus.set(TemplateValue(keyword), value);
+      surplus.set_text(keyword, value);
     } else if (keyword == "caller") {
       fail_type("macro '" + name +
                 "' was invoked with two values for the special caller argument. This is most "
@@ -319,11 +324,11 @@ TemplateValue TemplateEvaluator::make_namespace(const CallArguments& arguments) 
     if (!arguments.positional[0].is_dict())
       fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
     for (const auto& [key, value] : arguments.positional[0].as_dict().entries())
-      box->attributes.emplace_back(key.to_string(), value);
+      box->attributes.emplace_back(key.to_string(*this), value);
   }
   for (const auto& [name, value] : arguments.named) box->attributes.emplace_back(name, value);
   namespaces_.push_back(box);
-  charge(sizeof(NamespaceBox) + 64);
+  charge(sizeof(NamespaceBox) + 64 + box->attributes.size() * 64);
   return TemplateValue(std::move(box));
 }
 
@@ -334,6 +339,10 @@ ValueList TemplateEvaluator::iterate(const TemplateValue& value) {
       require_defined(value);
     return items;
   }
+  const std::int64_t count =
+      value.is_string() || value.is_sequence() || value.is_dict() ? length_of(*this, value) : 0;
+  charge(static_cast<std::size_t>(count) * (sizeof(TemplateValue) + (value.is_string() ? 64 : 0)));
+  charge_steps(count);
   if (value.is_sequence()) {
     items = value.items();
   } else if (value.is_dict()) {
@@ -341,12 +350,9 @@ ValueList TemplateEvaluator::iterate(const TemplateValue& value) {
   } else if (value.is_string()) {
     for (std::string_view character : split_characters(value.as_string()))
       items.push_back(TemplateValue::text(character));
-    charge(items.size() * 64);
   } else {
     fail_type("'" + value.type_name() + "' object is not iterable");
   }
-  charge(items.size() * sizeof(TemplateValue));
-  charge_steps(static_cast<std::int64_t>(items.size()));
   return items;
 }
 

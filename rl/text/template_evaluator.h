@@ -27,7 +27,8 @@ struct CallArguments {
   const TemplateValue* find_named(std::string_view name) const;
   /// Throws TypeError for more arguments than `names`, or for a name that is not among them.
   void check(std::string_view function, std::initializer_list<std::string_view> names) const;
-  std::string text(std::size_t position, std::string_view name, std::string_view otherwise) const;
+  std::string text(TemplateEvaluator& evaluator, std::size_t position, std::string_view name,
+                   std::string_view otherwise) const;
   std::int64_t integer(std::size_t position, std::string_view name, std::int64_t otherwise) const;
   bool flag(std::size_t position, std::string_view name, bool otherwise) const;
 };
@@ -37,6 +38,7 @@ struct LoopState {
   ValueList items;
   std::size_t index = 0;
   std::int64_t depth = 1;
+  int value_depth = 1;  // of its items, and one
   bool has_changed_value = false;
   ValueList changed_value;  // what loop.changed(...) saw last
 };
@@ -82,6 +84,11 @@ class TemplateEvaluator {
   /// Accounts for memory made on the way.
   void charge(std::size_t bytes);
   void charge_steps(std::int64_t steps);
+  /// Accounts for looking at bytes (a nanosecond each), or at characters (tens of them).
+  void charge_scan(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 32)); }
+  void charge_characters(std::size_t bytes) { charge_steps(static_cast<std::int64_t>(bytes / 4)); }
+  /// Keeps a loop to the end, since it holds what may hold it.
+  void keep(std::shared_ptr<LoopState> loop) { kept_loops_.push_back(std::move(loop)); }
   int line() const { return line_; }
   TemplateValue make_namespace(const CallArguments& arguments);
   const TemplateValue* root_variable(std::string_view name) { return root_->find(name); }
@@ -127,6 +134,7 @@ class TemplateEvaluator {
   // What can hold itself: emptied at the end, so that nothing leaks.
   std::vector<std::shared_ptr<NamespaceBox>> namespaces_;
   std::vector<ScopePtr> macro_scopes_;
+  std::vector<std::shared_ptr<LoopState>> kept_loops_;
 };
 
 }  // namespace rl

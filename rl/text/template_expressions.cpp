@@ -6,6 +6,7 @@
 
 #include "rl/text/template_builtins.h"
 #include "rl/text/template_failure.h"
+#include "rl/text/template_string.h"
 
 namespace rl {
 
@@ -76,7 +77,7 @@ TemplateValue TemplateEvaluator::eval_collection(const TemplateExpr& expr, const
     for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
       TemplateValue key = eval(*expr.parts[i], scope);
       if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
-      members.set(std::move(key), eval(*expr.parts[i + 1], scope));
+      members.set(*this, std::move(key), eval(*expr.parts[i + 1], scope));
     }
     return TemplateValue::dict(std::move(members));
   }
@@ -96,8 +97,11 @@ TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const S
   }
   if (expr.kind == ExprKind::kConcat) {
     std::string text;
-    for (const ExprPtr& part : expr.parts) text += eval(*part, scope).to_string();
-    charge(text.size());
+    for (const ExprPtr& part : expr.parts) {
+      const std::string piece = eval(*part, scope).to_string(*this);
+      charge(piece.size());
+      text += piece;
+    }
     return text;
   }
   const TemplateValue value = eval(*expr.parts[0], scope);
@@ -124,13 +128,13 @@ TemplateValue TemplateEvaluator::eval_compare(const TemplateExpr& expr, const Sc
     const std::string& op = expr.names[i];
     bool holds = false;
     if (op == "==" || op == "!=") {
-      holds = equal_values(left, right) == (op == "==");
+      holds = equal_values(*this, left, right) == (op == "==");
     } else if (op == "in" || op == "not in") {
       holds = contains(*this, right, left) == (op == "in");
     } else {
       const bool nan = (left.is_float() && left.as_double() != left.as_double()) ||
                        (right.is_float() && right.as_double() != right.as_double());
-      const int order = compare_values(left, right, op.c_str());
+      const int order = compare_values(*this, left, right, op.c_str());
       holds = !nan && (op == "<"    ? order < 0
                        : op == "<=" ? order <= 0
                        : op == ">"  ? order > 0
@@ -162,8 +166,7 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
                                : "'" + object.type_name() + "' object is not subscriptable");
   }
   const bool is_string = object.is_string();
-  ValueList all = is_string ? iterate(object) : object.items();
-  const auto size = static_cast<std::int64_t>(all.size());
+  const std::int64_t size = length_of(*this, object);
   const auto clamp = [size, step](std::int64_t at) {
     if (at < 0) at = at < -size ? -1 : at + size;
     const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
@@ -171,17 +174,23 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
   };
   const std::int64_t start = bounds[0] ? clamp(*bounds[0]) : (step < 0 ? size - 1 : 0);
   const std::int64_t stop = bounds[1] ? clamp(*bounds[1]) : (step < 0 ? -1 : size);
-  ValueList items;
   // A step beyond the size takes one item; it must not overflow the counter.
   const std::int64_t stride = std::clamp(step, -size - 1, size + 1);
-  for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride)
-    items.push_back(all[static_cast<std::size_t>(i)]);
-  charge(items.size() * sizeof(TemplateValue));
+  const auto each = [&](const auto& take) {
+    for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride)
+      take(static_cast<std::size_t>(i));
+  };
   if (is_string) {
+    charge(object.as_string().size());
+    charge_characters(object.as_string().size());
+    const std::vector<std::string_view> characters = split_characters(object.as_string());
     std::string text;
-    for (const TemplateValue& item : items) text += item.as_string();
+    each([&](std::size_t i) { text += characters[i]; });
     return text;
   }
+  charge(static_cast<std::size_t>(size) * sizeof(TemplateValue));
+  ValueList items;
+  each([&](std::size_t i) { items.push_back(object.items()[i]); });
   if (object.is_range()) {
     const RangeBounds& whole = *object.as_tuple().range;
     return TemplateValue::range(
@@ -226,8 +235,9 @@ CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arg
       case Argument::Form::kDoubleStar:
         if (!value.is_dict())
           fail_type("argument after ** must be a mapping, not " + value.type_name());
+        charge(value.as_dict().entries().size() * 64);
         for (const auto& [key, item] : value.as_dict().entries())
-          result.named.emplace_back(key.to_string(), item);
+          result.named.emplace_back(key.to_string(*this), item);
         break;
     }
   }

@@ -19,7 +19,7 @@ using Arguments = CallArguments;
 
 /// What most text filters do first: str(value).
 std::string soft_text(TemplateEvaluator& evaluator, const TemplateValue& value) {
-  std::string text = value.to_string();
+  std::string text = value.to_string(evaluator);
   evaluator.charge(text.size());
   return text;
 }
@@ -48,12 +48,10 @@ TemplateValue filter_tojson(TemplateEvaluator& evaluator, const TemplateValue& v
   if (separators != nullptr && !separators->is_none()) {
     if (!separators->is_sequence() || separators->items().size() != 2)
       fail_type("tojson: separators must be a pair");
-    style.item_separator = separators->items()[0].to_string();
-    style.key_separator = separators->items()[1].to_string();
+    style.item_separator = separators->items()[0].to_string(evaluator);
+    style.key_separator = separators->items()[1].to_string(evaluator);
   }
-  std::string text = to_json_text(value, style);
-  evaluator.charge(text.size());
-  return text;
+  return to_json_text(evaluator, value, style);
 }
 
 TemplateValue filter_default(TemplateEvaluator&, const TemplateValue& value,
@@ -71,7 +69,8 @@ TemplateValue filter_trim(TemplateEvaluator& evaluator, const TemplateValue& val
   const std::string text = soft_text(evaluator, value);
   if (characters == nullptr || characters->is_none())
     return TemplateValue::text(strip_text(text, true, true));
-  const std::string wanted = characters->to_string();
+  const std::string wanted = characters->to_string(evaluator);
+  evaluator.charge_characters(wanted.size());
   return TemplateValue::text(strip_text(text, true, true, &wanted));
 }
 
@@ -91,6 +90,8 @@ TemplateValue filter_indent(TemplateEvaluator& evaluator, const TemplateValue& v
   if (!value.is_string())
     fail_type("unsupported operand type(s) for +=: '" + value.type_name() + "' and 'str'");
   const bool blank = arguments.flag(2, "blank", false);
+  evaluator.charge(value.as_string().size() + line_bytes(value.as_string()));
+  evaluator.charge_characters(value.as_string().size());
   const std::vector<std::string> lines = split_lines(value.as_string() + "\n", false);
   std::string out = arguments.flag(1, "first", false) ? indentation : "";
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -109,8 +110,8 @@ TemplateValue filter_replace(TemplateEvaluator& evaluator, const TemplateValue& 
                              const Arguments& arguments) {
   arguments.check("replace", {"old", "new", "count"});
   CallArguments method_arguments;
-  method_arguments.positional = {TemplateValue(arguments.text(0, "old", "")),
-                                 TemplateValue(arguments.text(1, "new", ""))};
+  method_arguments.positional = {TemplateValue(arguments.text(evaluator, 0, "old", "")),
+                                 TemplateValue(arguments.text(evaluator, 1, "new", ""))};
   const TemplateValue* count = arguments.find(2, "count");
   if (count != nullptr && !count->is_none()) method_arguments.positional.push_back(*count);
   const TemplateValue text(soft_text(evaluator, value));
@@ -193,7 +194,7 @@ TemplateValue filter_center(TemplateEvaluator& evaluator, const TemplateValue& v
          std::string(static_cast<std::size_t>(missing - left), ' ');
 }
 
-TemplateValue filter_int(TemplateEvaluator&, const TemplateValue& value,
+TemplateValue filter_int(TemplateEvaluator& evaluator, const TemplateValue& value,
                          const Arguments& arguments) {
   arguments.check("int", {"default", "base"});
   const std::int64_t base = arguments.integer(1, "base", 10);
@@ -206,6 +207,7 @@ TemplateValue filter_int(TemplateEvaluator&, const TemplateValue& value,
   std::optional<double> number;
   if (value.is_float()) number = value.as_double();
   if (value.is_string()) {
+    evaluator.charge_scan(value.as_string().size());
     if (std::optional<TemplateValue> whole =
             parse_integer(strip_text(value.as_string(), true, true), base))
       return *whole;
@@ -215,11 +217,14 @@ TemplateValue filter_int(TemplateEvaluator&, const TemplateValue& value,
   return static_cast<std::int64_t>(*number);
 }
 
-TemplateValue filter_float(TemplateEvaluator&, const TemplateValue& value,
+TemplateValue filter_float(TemplateEvaluator& evaluator, const TemplateValue& value,
                            const Arguments& arguments) {
   arguments.check("float", {"default"});
   require_defined(value);
   if (value.is_number()) return value.as_double();
+  if (value.is_big_integer() || value.is_string())
+    evaluator.charge_scan(value.is_string() ? value.as_string().size()
+                                            : value.as_big_integer().size());
   if (value.is_big_integer()) return std::strtod(value.as_big_integer().c_str(), nullptr);
   const std::optional<double> number =
       value.is_string() ? parse_number(value.as_string()) : std::nullopt;
@@ -239,7 +244,7 @@ TemplateValue filter_abs(TemplateEvaluator&, const TemplateValue& value, const A
   return std::abs(value.as_int());
 }
 
-TemplateValue filter_round(TemplateEvaluator&, const TemplateValue& value,
+TemplateValue filter_round(TemplateEvaluator& evaluator, const TemplateValue& value,
                            const Arguments& arguments) {
   arguments.check("round", {"precision", "method"});
   require_defined(value);
@@ -247,7 +252,7 @@ TemplateValue filter_round(TemplateEvaluator&, const TemplateValue& value,
   if (!value.is_number())
     fail_type("type " + value.type_name() + " doesn't define __round__ method");
   const std::int64_t precision = arguments.integer(0, "precision", 0);
-  const std::string method = arguments.text(1, "method", "common");
+  const std::string method = arguments.text(evaluator, 1, "method", "common");
   const double scale =
       std::pow(10.0, static_cast<double>(std::clamp<std::int64_t>(precision, -300, 300)));
   const double scaled = value.as_double() * scale;
@@ -269,9 +274,7 @@ TemplateValue filter_format(TemplateEvaluator& evaluator, const TemplateValue& v
                             const Arguments& arguments) {
   if (!arguments.named.empty())
     fail_unsupported(evaluator.line(), "the filter 'format' with named values");
-  std::string text = format_percent(soft_text(evaluator, value), arguments.positional);
-  evaluator.charge(text.size());
-  return text;
+  return format_percent(evaluator, soft_text(evaluator, value), arguments.positional);
 }
 
 TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue& value,
@@ -281,7 +284,7 @@ TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue&
   const std::int64_t length = arguments.integer(0, "length", 255);
   const std::int64_t leeway =
       given_leeway == nullptr || given_leeway->is_none() ? 5 : arguments.integer(3, "leeway", 5);
-  const std::string end = arguments.text(2, "end", "...");
+  const std::string end = arguments.text(evaluator, 2, "end", "...");
   const std::int64_t end_length = count_characters(end);
   if (length < end_length)
     fail_python("AssertionError", "expected length >= " + std::to_string(end_length) + ", got " +
@@ -290,7 +293,7 @@ TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue&
     fail_python("AssertionError", "expected leeway >= 0, got " + std::to_string(leeway));
   // What is short enough stays as it is, a list too; only text can be cut.
   if (!value.is_string()) {
-    if (length_of(value) <= length + leeway) return value;
+    if (length_of(evaluator, value) <= length + leeway) return value;
     if (value.is_dict()) fail_type("unhashable type: 'slice'");
     if (arguments.flag(1, "killwords", false))
       fail_type("can only concatenate " + value.type_name() + " (not \"str\") to " +
@@ -298,6 +301,7 @@ TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue&
     fail_python("AttributeError", "'" + value.type_name() + "' object has no attribute 'rsplit'");
   }
   const std::string text = soft_text(evaluator, value);
+  evaluator.charge_characters(text.size());
   const auto characters = split_characters(text);
   if (static_cast<std::int64_t>(characters.size()) <= length + leeway) return text;
   const std::int64_t kept = length - end_length;
@@ -328,6 +332,7 @@ TemplateValue filter_wordcount(TemplateEvaluator& evaluator, const TemplateValue
   std::int64_t words = 0;
   bool in_word = false;
   const std::string text = soft_text(evaluator, value);  // the characters are views of it
+  evaluator.charge_characters(text.size());
   for (std::string_view character : split_characters(text)) {
     const bool part = is_word_character(character);
     words += part && !in_word;
@@ -349,6 +354,7 @@ TemplateValue filter_title(TemplateEvaluator& evaluator, const TemplateValue& va
     word.clear();
   };
   const std::string text = soft_text(evaluator, value);  // the characters are views of it
+  evaluator.charge_characters(text.size());
   for (std::string_view character : split_characters(text)) {
     const bool between = is_blank_character(character) ||
                          std::string_view("-({[<").find(character) != std::string_view::npos;
@@ -362,7 +368,9 @@ TemplateValue filter_title(TemplateEvaluator& evaluator, const TemplateValue& va
 template <std::string (*kMap)(std::string_view)>
 TemplateValue filter_map_text(TemplateEvaluator& evaluator, const TemplateValue& value,
                               const Arguments&) {
-  return kMap(soft_text(evaluator, value));
+  const std::string text = soft_text(evaluator, value);
+  evaluator.charge_characters(text.size());
+  return kMap(text);
 }
 
 TemplateValue filter_string(TemplateEvaluator& evaluator, const TemplateValue& value,

@@ -29,14 +29,17 @@ TemplateValue global_range(TemplateEvaluator& evaluator, const CallArguments& ar
   return TemplateValue::range(std::move(items), {start, stop, step});
 }
 
-TemplateValue global_dict(TemplateEvaluator&, const CallArguments& arguments) {
+TemplateValue global_dict(TemplateEvaluator& evaluator, const CallArguments& arguments) {
   DictBox members;
   if (!arguments.positional.empty()) {
     if (!arguments.positional[0].is_dict())
       fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
+    const std::size_t entries = arguments.positional[0].as_dict().entries().size();
+    evaluator.charge(entries * 2 * sizeof(TemplateValue));
+    evaluator.charge_steps(static_cast<std::int64_t>(entries));
     members = arguments.positional[0].as_dict();
   }
-  for (const auto& [name, value] : arguments.named) members.set(TemplateValue(name), value);
+  for (const auto& [name, value] : arguments.named) members.set_text(name, value);
   return TemplateValue::dict(std::move(members));
 }
 
@@ -44,8 +47,8 @@ TemplateValue global_namespace(TemplateEvaluator& evaluator, const CallArguments
   return evaluator.make_namespace(arguments);
 }
 
-TemplateValue global_raise_exception(TemplateEvaluator&, const CallArguments& arguments) {
-  fail_python("TemplateError", arguments.text(0, "message", ""));
+TemplateValue global_raise_exception(TemplateEvaluator& evaluator, const CallArguments& arguments) {
+  fail_python("TemplateError", arguments.text(evaluator, 0, "message", ""));
 }
 
 /// The time to render: the variable `now` ("2026-03-05T09:07:00") where it is given, so that a
@@ -70,7 +73,7 @@ std::tm current_time(TemplateEvaluator& evaluator) {
 }
 
 TemplateValue global_strftime_now(TemplateEvaluator& evaluator, const CallArguments& arguments) {
-  const std::string format = arguments.text(0, "format", "");
+  const std::string format = arguments.text(evaluator, 0, "format", "");
   if (format.empty()) return TemplateValue(std::string());
   if (format.size() > 1000) fail_limit("strftime_now: a format of more than 1000 bytes");
   const std::tm time = current_time(evaluator);

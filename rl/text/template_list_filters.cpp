@@ -23,12 +23,18 @@ TemplateValue sort_key(TemplateEvaluator& evaluator, const TemplateValue& item,
   TemplateValue key = attribute == nullptr || attribute->is_none()
                           ? item
                           : get_path(evaluator, item, *attribute, otherwise);
-  if (!case_sensitive && key.is_string()) key = TemplateValue(to_lower(key.as_string()));
+  evaluator.charge_steps(1);
+  if (!case_sensitive && key.is_string()) {
+    evaluator.charge(key.as_string().size());
+    evaluator.charge_characters(key.as_string().size());
+    key = TemplateValue(to_lower(key.as_string()));
+  }
   return key;
 }
 
-TemplateValue filter_length(TemplateEvaluator&, const TemplateValue& value, const Arguments&) {
-  return length_of(value);
+TemplateValue filter_length(TemplateEvaluator& evaluator, const TemplateValue& value,
+                            const Arguments&) {
+  return length_of(evaluator, value);
 }
 
 TemplateValue filter_first(TemplateEvaluator& evaluator, const TemplateValue& value,
@@ -60,7 +66,7 @@ TemplateValue filter_items(TemplateEvaluator& evaluator, const TemplateValue& va
 TemplateValue filter_join(TemplateEvaluator& evaluator, const TemplateValue& value,
                           const Arguments& arguments) {
   arguments.check("join", {"d", "attribute"});
-  const std::string separator = arguments.text(0, "d", "");
+  const std::string separator = arguments.text(evaluator, 0, "d", "");
   const TemplateValue* attribute = arguments.find(1, "attribute");
   std::string out;
   bool first = true;
@@ -68,7 +74,7 @@ TemplateValue filter_join(TemplateEvaluator& evaluator, const TemplateValue& val
     const std::string part =
         (attribute == nullptr || attribute->is_none() ? item
                                                       : get_path(evaluator, item, *attribute))
-            .to_string();
+            .to_string(evaluator);
     if (!first) out += separator;
     first = false;
     out += part;
@@ -93,8 +99,8 @@ ValueList sort_by(TemplateEvaluator& evaluator, const TemplateValue& value, bool
   std::vector<std::pair<TemplateValue, TemplateValue>> keyed;
   for (TemplateValue& item : evaluator.iterate(value)) keyed.emplace_back(key(item), item);
   evaluator.charge_steps(static_cast<std::int64_t>(keyed.size()) * 8);
-  std::stable_sort(keyed.begin(), keyed.end(), [reverse](const auto& a, const auto& b) {
-    const int order = compare_values(a.first, b.first, "<");
+  std::stable_sort(keyed.begin(), keyed.end(), [&evaluator, reverse](const auto& a, const auto& b) {
+    const int order = compare_values(evaluator, a.first, b.first, "<");
     return reverse ? order > 0 : order < 0;
   });
   ValueList items;
@@ -113,6 +119,7 @@ TemplateValue filter_sort(TemplateEvaluator& evaluator, const TemplateValue& val
     const std::string& names = attribute->as_string();
     for (std::size_t start = 0; start <= names.size();) {
       const std::size_t comma = std::min(names.find(',', start), names.size());
+      evaluator.charge_steps(1);
       attributes.push_back(
           TemplateValue::text(std::string_view(names).substr(start, comma - start)));
       start = comma + 1;
@@ -134,7 +141,7 @@ TemplateValue filter_dictsort(TemplateEvaluator& evaluator, const TemplateValue&
                               const Arguments& arguments) {
   arguments.check("dictsort", {"case_sensitive", "by", "reverse"});
   if (!value.is_dict()) fail_type("'" + value.type_name() + "' object has no attribute 'items'");
-  const std::string by = arguments.text(1, "by", "key");
+  const std::string by = arguments.text(evaluator, 1, "by", "key");
   if (by != "key" && by != "value")
     fail_python("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
   const TemplateValue part(std::int64_t{by == "key" ? 0 : 1});
@@ -157,7 +164,7 @@ TemplateValue extreme(TemplateEvaluator& evaluator, const TemplateValue& value,
   TemplateValue best_key = sort_key(evaluator, items[0], attribute, case_sensitive);
   for (std::size_t i = 1; i < items.size(); ++i) {
     TemplateValue key = sort_key(evaluator, items[i], attribute, case_sensitive);
-    const int order = compare_values(key, best_key, largest ? ">" : "<");
+    const int order = compare_values(evaluator, key, best_key, largest ? ">" : "<");
     if (largest ? order <= 0 : order >= 0) continue;
     best = i;
     best_key = std::move(key);
@@ -176,8 +183,8 @@ TemplateValue filter_unique(TemplateEvaluator& evaluator, const TemplateValue& v
     TemplateValue key = sort_key(evaluator, item, attribute, case_sensitive);
     if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
     evaluator.charge_steps(key.is_string() ? 1 : static_cast<std::int64_t>(items.size()));
-    if (seen.find_value(key) != nullptr) continue;
-    seen.set(std::move(key), true);
+    if (seen.find_value(evaluator, key) != nullptr) continue;
+    seen.set(evaluator, std::move(key), true);
     items.push_back(std::move(item));
   }
   return make_list(evaluator, std::move(items));
@@ -213,7 +220,7 @@ TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& valu
     }
     return make_list(evaluator, std::move(out));
   }
-  const std::string name = arguments.positional[0].to_string();
+  const std::string name = arguments.positional[0].to_string(evaluator);
   CallArguments rest = arguments;
   rest.positional.erase(rest.positional.begin());
   for (const TemplateValue& item : evaluator.iterate(value)) {
@@ -237,7 +244,7 @@ TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value,
   }
   std::string test;
   if (!rest.positional.empty()) {
-    test = rest.positional[0].to_string();
+    test = rest.positional[0].to_string(evaluator);
     rest.positional.erase(rest.positional.begin());
   }
   ValueList out;
@@ -321,7 +328,7 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
   };
   for (const TemplateValue& item : sort_by(evaluator, value, false, key_of)) {
     TemplateValue item_key = key_of(item);
-    if (!members.empty() && !equal_values(item_key, key)) close();
+    if (!members.empty() && !equal_values(evaluator, item_key, key)) close();
     if (members.empty()) key = std::move(item_key);
     members.push_back(item);
   }
@@ -331,7 +338,7 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
 
 TemplateValue filter_attr(TemplateEvaluator& evaluator, const TemplateValue& value,
                           const Arguments& arguments) {
-  const std::string name = arguments.text(0, "name", "");
+  const std::string name = arguments.text(evaluator, 0, "name", "");
   // Unlike a.b it never looks at items.
   TemplateValue found = find_method(evaluator, value, name);
   if (!found.is_undefined() || value.is_dict()) return found;

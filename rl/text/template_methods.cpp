@@ -27,12 +27,18 @@ const TemplateValue& need_argument(const Arguments& arguments, std::size_t posit
   return arguments.positional[position];
 }
 
-TemplateValue strip(const TemplateValue& self, const Arguments& arguments, bool left, bool right) {
+TemplateValue strip(TemplateEvaluator& evaluator, const TemplateValue& self,
+                    const Arguments& arguments, bool left, bool right) {
   arguments.check("strip", {"chars"});
   const TemplateValue* characters = arguments.find(0, "chars");
   const bool given = characters != nullptr && !characters->is_none();
-  return TemplateValue::text(strip_text(self.as_string(), left, right,
-                                        given ? &need_string(*characters, "strip") : nullptr));
+  const std::string* const set = given ? &need_string(*characters, "strip") : nullptr;
+  evaluator.charge_scan(self.as_string().size());
+  if (set != nullptr) evaluator.charge_characters(set->size());
+  const std::string_view kept = strip_text(self.as_string(), left, right, set);
+  evaluator.charge_characters(self.as_string().size() - kept.size());
+  evaluator.charge(kept.size());
+  return TemplateValue::text(kept);
 }
 
 ValueList to_values(const std::vector<std::string>& texts) {
@@ -48,80 +54,97 @@ TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self,
   const std::int64_t most = arguments.integer(1, "maxsplit", -1);
   const TemplateValue* separator = arguments.find(0, "sep");
   std::string_view rest = self.as_string();
+  evaluator.charge(rest.size());
   std::vector<std::string> parts;
+  const auto add = [&](std::string_view part) {
+    evaluator.charge(64 + sizeof(TemplateValue));
+    evaluator.charge_steps(1);
+    parts.emplace_back(part);
+  };
   const auto room = [&] { return most < 0 || static_cast<std::int64_t>(parts.size()) < most; };
   if (separator == nullptr || separator->is_none()) {
     rest = strip_text(rest, !from_right, from_right);
     while (!rest.empty() && room()) {
       // The next run of characters that are not blank, from the chosen side.
-      const std::vector<std::string_view> characters = split_characters(rest);
-      std::size_t bytes = 0;
-      for (std::size_t i = 0; i < characters.size(); ++i) {
-        const std::string_view character =
-            from_right ? characters[characters.size() - 1 - i] : characters[i];
-        if (is_blank_character(character)) break;
-        bytes += character.size();
+      std::string_view behind = rest;
+      while (!behind.empty()) {
+        const std::size_t size = from_right ? last_character_size(behind) : character_size(behind);
+        if (is_blank_character(from_right ? behind.substr(behind.size() - size)
+                                          : behind.substr(0, size)))
+          break;
+        from_right ? behind.remove_suffix(size) : behind.remove_prefix(size);
       }
-      parts.emplace_back(from_right ? rest.substr(rest.size() - bytes) : rest.substr(0, bytes));
-      rest = from_right ? rest.substr(0, rest.size() - bytes) : rest.substr(bytes);
-      rest = strip_text(rest, !from_right, from_right);
-      evaluator.charge_steps(static_cast<std::int64_t>(characters.size() / 16 + 1));
+      add(from_right ? rest.substr(behind.size()) : rest.substr(0, rest.size() - behind.size()));
+      rest = strip_text(behind, !from_right, from_right);
     }
-    if (!rest.empty())
-      parts.emplace_back(rest);  // what is beyond maxsplit, with its blanks on the far side
+    if (!rest.empty()) add(rest);  // what is beyond maxsplit, with its blanks on the far side
   } else {
     const std::string& sep = need_string(*separator, "split");
     if (sep.empty()) fail_python("ValueError", "empty separator");
-    while (room()) {
-      const std::size_t at = from_right ? rest.rfind(sep) : rest.find(sep);
-      if (at == std::string_view::npos) break;
-      parts.emplace_back(from_right ? rest.substr(at + sep.size()) : rest.substr(0, at));
-      rest = from_right ? rest.substr(0, at) : rest.substr(at + sep.size());
-    }
-    parts.emplace_back(rest);
+    const std::string_view whole = rest;
+    evaluator.charge_scan(whole.size() + sep.size());
+    each_occurrence(whole, sep, from_right, [&](std::size_t at) {
+      if (!room()) return false;
+      const std::size_t begin = whole.size() - rest.size();  // of the rest, where that is behind
+      add(from_right ? rest.substr(at + sep.size()) : whole.substr(begin, at - begin));
+      rest = from_right ? whole.substr(0, at) : whole.substr(at + sep.size());
+      return true;
+    });
+    add(rest);
   }
+  evaluator.charge_characters(separator == nullptr ? self.as_string().size() : 0);
   if (from_right) std::reverse(parts.begin(), parts.end());
-  evaluator.charge(self.as_string().size() + parts.size() * 64);
   return TemplateValue::list(to_values(parts));
 }
 
 /// startswith and endswith, with one text or a tuple of them.
-bool has_affix(const std::string& text, const TemplateValue& affix, bool at_start) {
+bool has_affix(TemplateEvaluator& evaluator, const std::string& text, const TemplateValue& affix,
+               bool at_start) {
+  evaluator.charge_steps(1);
   if (affix.is_tuple()) {
-    return std::any_of(affix.items().begin(), affix.items().end(),
-                       [&](const TemplateValue& one) { return has_affix(text, one, at_start); });
+    return std::any_of(affix.items().begin(), affix.items().end(), [&](const TemplateValue& one) {
+      return has_affix(evaluator, text, one, at_start);
+    });
   }
   const std::string& wanted = need_string(affix, at_start ? "startswith" : "endswith");
+  evaluator.charge_scan(std::min(wanted.size(), text.size()));
   return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
 }
 
 std::string replace_counted(TemplateEvaluator& evaluator, const std::string& text,
                             const std::string& from, const std::string& to, std::int64_t most) {
+  evaluator.charge(text.size());
+  evaluator.charge_scan(text.size() + from.size());
   std::string out;
   std::size_t at = 0;
-  for (std::int64_t done = 0; most < 0 || done < most; ++done) {
-    const std::size_t found = from.empty() ? at : text.find(from, at);
-    if (found == std::string::npos || (from.empty() && at > text.size())) break;
-    out.append(text, at, found - at);
+  std::int64_t done = 0;
+  const auto room = [&] { return most < 0 || done < most; };
+  const auto put = [&] {
     evaluator.charge(to.size());
+    evaluator.charge_steps(1);
     out += to;
-    at = found + from.size();
-    if (from.empty()) {  // between all characters
-      if (at >= text.size()) {
-        at = text.size();
-        break;
-      }
+    ++done;
+  };
+  if (!from.empty()) {
+    each_occurrence(text, from, /*from_right=*/false, [&](std::size_t found) {
+      if (!room()) return false;
+      out.append(text, at, found - at);
+      put();
+      at = found + from.size();
+      return true;
+    });
+  } else {  // between all characters
+    while (room()) {
+      put();
+      if (at >= text.size()) break;
       const std::size_t size = character_size(std::string_view(text).substr(at));
       out.append(text, at, size);
       at += size;
     }
   }
-  out.append(text, std::min(at, text.size()), std::string::npos);
-  evaluator.charge(out.size());
-  return out;
+  return out.append(text, at, std::string::npos);
 }
 
-/// find and rfind: a number of characters, or -1.
 /// The part of a string that a method's arguments `start` and `end`, from position 1, ask for; and
 /// how many characters are before it.
 struct Searched {
@@ -130,9 +153,11 @@ struct Searched {
   bool outside = false;  // start lies behind the end: not even the empty string is there
 };
 
-Searched searched_part(const TemplateValue& self, const Arguments& arguments, const char* method) {
+Searched searched_part(TemplateEvaluator& evaluator, const TemplateValue& self,
+                       const Arguments& arguments, const char* method) {
   arguments.check(method, {"sub", "start", "end"});
   const std::string_view text = self.as_string();
+  evaluator.charge_scan(text.size());
   if (arguments.positional.size() < 2) return {text};
   const std::int64_t size = count_characters(text);
   const auto bound = [&](std::size_t position, std::int64_t otherwise) {
@@ -144,6 +169,7 @@ Searched searched_part(const TemplateValue& self, const Arguments& arguments, co
   const std::int64_t start = bound(1, 0);
   const std::int64_t end = std::min(bound(2, size), size);
   if (start > end) return {.before = start, .outside = true};
+  evaluator.charge_characters(text.size());
   const std::vector<std::string_view> characters = split_characters(text);
   const auto offset = [&](std::int64_t at) {
     return at == size ? text.size()
@@ -153,22 +179,27 @@ Searched searched_part(const TemplateValue& self, const Arguments& arguments, co
   return {text.substr(offset(start), offset(end) - offset(start)), start};
 }
 
-std::int64_t find_text(const TemplateValue& self, const Arguments& arguments, const char* method,
-                       bool last) {
+/// find and rfind: a number of characters, or -1.
+std::int64_t search(TemplateEvaluator& evaluator, const TemplateValue& self,
+                    const Arguments& arguments, const char* method, bool last) {
   const std::string& wanted = need_string(need_argument(arguments, 0, method), method);
-  const Searched part = searched_part(self, arguments, method);
+  const Searched part = searched_part(evaluator, self, arguments, method);
+  evaluator.charge_scan(wanted.size());
   const std::size_t at = part.outside ? std::string_view::npos
-                         : last       ? part.text.rfind(wanted)
-                                      : part.text.find(wanted);
+                         : last       ? find_last_text(part.text, wanted)
+                                      : find_text(part.text, wanted);
   return at == std::string_view::npos ? -1
                                       : part.before + count_characters(part.text.substr(0, at));
 }
 
-TemplateValue partition(const TemplateValue& self, const Arguments& arguments, bool last) {
+TemplateValue partition(TemplateEvaluator& evaluator, const TemplateValue& self,
+                        const Arguments& arguments, bool last) {
   const std::string& text = self.as_string();
   const std::string& separator = need_string(need_argument(arguments, 0, "partition"), "partition");
   if (separator.empty()) fail_python("ValueError", "empty separator");
-  const std::size_t at = last ? text.rfind(separator) : text.find(separator);
+  evaluator.charge(text.size() + separator.size());
+  evaluator.charge_scan(text.size() + separator.size());
+  const std::size_t at = last ? find_last_text(text, separator) : find_text(text, separator);
   if (at == std::string::npos)
     return TemplateValue::tuple(to_values(last ? std::vector<std::string>{"", "", text}
                                                : std::vector<std::string>{text, "", ""}));
@@ -180,11 +211,13 @@ TemplateValue partition(const TemplateValue& self, const Arguments& arguments, b
 TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self,
                          const Arguments& arguments, int left_halves) {
   const std::int64_t width = arguments.integer(0, "width", 0);
-  const std::string fill = arguments.text(1, "fillchar", " ");
+  const std::string fill = arguments.text(evaluator, 1, "fillchar", " ");
   if (count_characters(fill) != 1)
     fail_type("The fill character must be exactly one character long");
   const std::int64_t missing = width - count_characters(self.as_string());
+  evaluator.charge_scan(self.as_string().size());
   if (missing <= 0) return self;
+  evaluator.charge(self.as_string().size());
   evaluator.charge(static_cast<std::size_t>(missing) * fill.size());
   std::int64_t left = left_halves == 0   ? 0
                       : left_halves == 2 ? missing
@@ -200,6 +233,8 @@ TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self
 TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& self,
                             const Arguments& arguments) {
   const std::string& format = self.as_string();
+  evaluator.charge(format.size());
+  evaluator.charge_scan(format.size());
   std::string out;
   std::size_t next = 0;
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -228,11 +263,11 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
           fail_python("IndexError", "Replacement index " + std::to_string(position) +
                                         " out of range for positional args tuple");
         }
-        out += arguments.positional[position].to_string();
+        out += arguments.positional[position].to_string(evaluator);
       } else {
         const TemplateValue* value = arguments.find_named(field);
         if (value == nullptr) fail_python("KeyError", "'" + field + "'");
-        out += value->to_string();
+        out += value->to_string(evaluator);
       }
       evaluator.charge(out.size());
     }
@@ -241,9 +276,9 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
 }
 
 template <bool kLeft, bool kRight>
-TemplateValue strip_method(TemplateEvaluator&, const TemplateValue& self,
+TemplateValue strip_method(TemplateEvaluator& evaluator, const TemplateValue& self,
                            const Arguments& arguments) {
-  return strip(self, arguments, kLeft, kRight);
+  return strip(evaluator, self, arguments, kLeft, kRight);
 }
 
 template <std::string (*kMap)(std::string_view)>
@@ -251,11 +286,14 @@ TemplateValue map_method(TemplateEvaluator& evaluator, const TemplateValue& self
                          const Arguments& arguments) {
   arguments.check("str method", {});
   evaluator.charge(self.as_string().size());
+  evaluator.charge_characters(self.as_string().size());
   return kMap(self.as_string());
 }
 
 template <CharacterClass kClass>
-TemplateValue class_method(TemplateEvaluator&, const TemplateValue& self, const Arguments&) {
+TemplateValue class_method(TemplateEvaluator& evaluator, const TemplateValue& self,
+                           const Arguments&) {
+  evaluator.charge_scan(self.as_string().size());
   return is_all(self.as_string(), kClass);
 }
 
@@ -288,17 +326,19 @@ constexpr NamedMethod kStringMethods[] = {
                   const Arguments& a) { return split(e, self, a, true); }},
     {"splitlines",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
-       e.charge(self.as_string().size() * 2);
+       e.charge(self.as_string().size() + line_bytes(self.as_string()) * 4);
+       e.charge_characters(self.as_string().size());
        return TemplateValue::list(
            to_values(split_lines(self.as_string(), a.flag(0, "keepends", false))));
      }},
     {"startswith",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "startswith"), true));
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(
+           has_affix(e, self.as_string(), need_argument(a, 0, "startswith"), true));
      }},
     {"endswith",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false));
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(has_affix(e, self.as_string(), need_argument(a, 0, "endswith"), false));
      }},
     {"replace",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
@@ -306,33 +346,34 @@ constexpr NamedMethod kStringMethods[] = {
            e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
            need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
      }},
-    {"find", [](TemplateEvaluator&, const TemplateValue& self,
-                const Arguments& a) { return TemplateValue(find_text(self, a, "find", false)); }},
-    {"rfind", [](TemplateEvaluator&, const TemplateValue& self,
-                 const Arguments& a) { return TemplateValue(find_text(self, a, "rfind", true)); }},
+    {"find", [](TemplateEvaluator& e, const TemplateValue& self,
+                const Arguments& a) { return TemplateValue(search(e, self, a, "find", false)); }},
+    {"rfind", [](TemplateEvaluator& e, const TemplateValue& self,
+                 const Arguments& a) { return TemplateValue(search(e, self, a, "rfind", true)); }},
     {"index",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       const std::int64_t at = find_text(self, a, "index", false);
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       const std::int64_t at = search(e, self, a, "index", false);
        if (at < 0) fail_python("ValueError", "substring not found");
        return TemplateValue(at);
      }},
     {"rindex",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       const std::int64_t at = find_text(self, a, "rindex", true);
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       const std::int64_t at = search(e, self, a, "rindex", true);
        if (at < 0) fail_python("ValueError", "substring not found");
        return TemplateValue(at);
      }},
     {"count",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const std::string& wanted = need_string(need_argument(a, 0, "count"), "count");
-       const Searched part = searched_part(self, a, "count");
+       const Searched part = searched_part(e, self, a, "count");
        if (part.outside) return TemplateValue(std::int64_t{0});
        if (wanted.empty()) return TemplateValue(count_characters(part.text) + 1);
+       e.charge_scan(wanted.size());
        std::int64_t count = 0;
-       for (std::size_t at = part.text.find(wanted); at != std::string_view::npos;
-            at = part.text.find(wanted, at + wanted.size()))
-         ++count;
-       e.charge_steps(count / 16);
+       each_occurrence(part.text, wanted, /*from_right=*/false, [&](std::size_t) {
+         if (++count % 16 == 0) e.charge_steps(1);
+         return true;
+       });
        return TemplateValue(count);
      }},
     {"join",
@@ -343,25 +384,30 @@ constexpr NamedMethod kStringMethods[] = {
          if (!items[i].is_string())
            fail_type("sequence item " + std::to_string(i) + ": expected str instance, " +
                      items[i].type_name() + " found");
-         out += (i > 0 ? self.as_string() : std::string()) + items[i].as_string();
          e.charge(self.as_string().size() + items[i].as_string().size());
+         if (i > 0) out += self.as_string();
+         out += items[i].as_string();
        }
        return TemplateValue(std::move(out));
      }},
-    {"partition", [](TemplateEvaluator&, const TemplateValue& self,
-                     const Arguments& a) { return partition(self, a, false); }},
-    {"rpartition", [](TemplateEvaluator&, const TemplateValue& self,
-                      const Arguments& a) { return partition(self, a, true); }},
+    {"partition", [](TemplateEvaluator& e, const TemplateValue& self,
+                     const Arguments& a) { return partition(e, self, a, false); }},
+    {"rpartition", [](TemplateEvaluator& e, const TemplateValue& self,
+                      const Arguments& a) { return partition(e, self, a, true); }},
     {"removeprefix",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removeprefix"), "removeprefix");
+       e.charge(self.as_string().size());
+       e.charge_scan(self.as_string().size());
        return self.as_string().starts_with(affix)
                   ? TemplateValue(self.as_string().substr(affix.size()))
                   : self;
      }},
     {"removesuffix",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removesuffix"), "removesuffix");
+       e.charge(self.as_string().size());
+       e.charge_scan(self.as_string().size());
        return self.as_string().ends_with(affix) ? TemplateValue(self.as_string().substr(
                                                       0, self.as_string().size() - affix.size()))
                                                 : self;
@@ -393,8 +439,8 @@ constexpr NamedMethod kDictMethods[] = {
                   const Arguments&) { return dict_parts(e, self, false, true); }},
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
     {"get",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       const TemplateValue* value = self.as_dict().find_value(need_argument(a, 0, "get"));
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       const TemplateValue* value = self.as_dict().find_value(e, need_argument(a, 0, "get"));
        if (value != nullptr) return *value;
        const TemplateValue* otherwise = a.find(1, "default");
        return otherwise == nullptr ? TemplateValue() : *otherwise;
@@ -404,20 +450,22 @@ constexpr NamedMethod kDictMethods[] = {
 constexpr NamedMethod kListMethods[] = {
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
     {"count",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "count");
-       return TemplateValue(static_cast<std::int64_t>(
-           std::count_if(self.items().begin(), self.items().end(),
-                         [&](const TemplateValue& item) { return equal_values(item, wanted); })));
+       e.charge_steps(static_cast<std::int64_t>(self.items().size()));
+       return TemplateValue(static_cast<std::int64_t>(std::count_if(
+           self.items().begin(), self.items().end(),
+           [&](const TemplateValue& item) { return equal_values(e, item, wanted); })));
      }},
     {"index",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "index");
        a.check("index", {"value"});
+       e.charge_steps(static_cast<std::int64_t>(self.items().size()));
        const auto at =
            std::find_if(self.items().begin(), self.items().end(),
-                        [&](const TemplateValue& item) { return equal_values(item, wanted); });
-       if (at == self.items().end()) fail_python("ValueError", wanted.repr() + " is not in list");
+                        [&](const TemplateValue& item) { return equal_values(e, item, wanted); });
+       if (at == self.items().end()) fail_python("ValueError", wanted.repr(e) + " is not in list");
        return TemplateValue(static_cast<std::int64_t>(at - self.items().begin()));
      }},
 };
@@ -469,14 +517,22 @@ TemplateValue loop_cycle(TemplateEvaluator&, const TemplateValue& self,
   return arguments.positional[self.as_loop().index % arguments.positional.size()];
 }
 
-TemplateValue loop_changed(TemplateEvaluator&, const TemplateValue& self,
+TemplateValue loop_changed(TemplateEvaluator& evaluator, const TemplateValue& self,
                            const Arguments& arguments) {
   LoopState& loop = self.as_loop();
   const bool same =
       loop.has_changed_value &&
       std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(),
-                 arguments.positional.end(),
-                 [](const TemplateValue& a, const TemplateValue& b) { return equal_values(a, b); });
+                 arguments.positional.end(), [&](const TemplateValue& a, const TemplateValue& b) {
+                   return equal_values(evaluator, a, b);
+                 });
+  evaluator.charge_steps(static_cast<std::int64_t>(arguments.positional.size()));
+  for (const TemplateValue& value : arguments.positional) {
+    if (value.depth() == 0) continue;
+    evaluator.charge(sizeof(LoopState) + loop.items.size() * sizeof(TemplateValue));
+    evaluator.keep(self.loop());
+    break;
+  }
   loop.has_changed_value = true;
   loop.changed_value = arguments.positional;
   return !same;
@@ -493,6 +549,8 @@ TemplateValue bind(TemplateEvaluator& evaluator, const TemplateValue& object,
                                               const CallArguments& arguments) {
     return method(e, object, arguments);
   };
+  box->depth = object.depth() + 1;
+  check_value_depth(box->depth);
   evaluator.charge(sizeof(CallableBox));
   return TemplateValue(TemplateValue::Callable(std::move(box)));
 }
@@ -532,6 +590,7 @@ TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& o
     if (const TemplateValue* item = object.as_dict().find(name)) return *item;
   }
   if (object.is_namespace()) {
+    evaluator.charge_steps(static_cast<std::int64_t>(object.as_namespace().attributes.size() / 16));
     for (const auto& [present, value] : object.as_namespace().attributes) {
       if (present == name) return value;
     }
@@ -559,20 +618,21 @@ TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object
   if (key.is_undefined())
     return TemplateValue::undefined(object_name(object) + " has no element Undefined");
   if (object.is_dict()) {
-    if (const TemplateValue* item = object.as_dict().find_value(key)) return *item;
+    if (const TemplateValue* item = object.as_dict().find_value(evaluator, key)) return *item;
   }
   if ((object.is_sequence() || object.is_string()) && (key.is_int() || key.is_bool())) {
-    const std::int64_t size = length_of(object);
+    const std::int64_t size = length_of(evaluator, object);
     const std::int64_t at = key.as_int() < 0 ? key.as_int() + size : key.as_int();
     if (at >= 0 && at < size) {
       if (object.is_sequence()) return object.items()[static_cast<std::size_t>(at)];
-      evaluator.charge_steps(size / 64);
-      return TemplateValue::text(
-          split_characters(object.as_string())[static_cast<std::size_t>(at)]);
+      evaluator.charge_scan(object.as_string().size());
+      std::string_view rest = object.as_string();
+      for (std::int64_t i = 0; i < at; ++i) rest.remove_prefix(character_size(rest));
+      return TemplateValue::text(rest.substr(0, character_size(rest)));
     }
   }
   if (key.is_string()) return get_attribute(evaluator, object, key.as_string());
-  return TemplateValue::undefined(object_name(object) + " has no element " + key.repr());
+  return TemplateValue::undefined(object_name(object) + " has no element " + key.repr(evaluator));
 }
 
 TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object,
@@ -585,6 +645,7 @@ TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object
   TemplateValue at = object;
   const std::string& text = path.as_string();
   for (std::size_t start = 0; start <= text.size();) {
+    evaluator.charge_steps(1);
     const std::size_t dot = std::min(text.find('.', start), text.size());
     const std::string part = text.substr(start, dot - start);
     const bool is_number = !part.empty() && part.size() < 10 &&

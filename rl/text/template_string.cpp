@@ -2,15 +2,19 @@
 
 #include "rl/text/template_case.h"
 
+#include <string.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
-
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace rl {
 namespace {
+
+constexpr std::size_t kShortBytes = 32;  // of what is searched for from the end in the plain way
 
 bool is_stray(std::string_view character) {
   return character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80;
@@ -145,6 +149,52 @@ std::vector<std::string_view> split_characters(std::string_view text) {
   return characters;
 }
 
+std::size_t last_character_size(std::string_view text) {
+  std::size_t start = text.size() - 1;
+  while (start > 0 && text.size() - start < 4 &&
+         (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80)
+    --start;
+  const std::size_t size = text.size() - start;
+  return character_size(text.substr(start)) == size ? size : 1;
+}
+
+std::size_t find_text(std::string_view text, std::string_view wanted) {
+  const void* found = ::memmem(text.data(), text.size(), wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t find_last_text(std::string_view text, std::string_view wanted) {
+  if (wanted.empty()) return text.size();
+  std::size_t last = std::string_view::npos;
+  each_occurrence(text, wanted, /*from_right=*/true, [&last](std::size_t at) {
+    last = at;
+    return false;
+  });
+  return last;
+}
+
+void each_occurrence(std::string_view text, std::string_view wanted, bool from_right,
+                     const std::function<bool(std::size_t)>& take) {
+  if (!from_right) {
+    for (std::size_t from = 0; from <= text.size();) {
+      const std::size_t at = find_text(text.substr(from), wanted);
+      if (at == std::string_view::npos || !take(from + at)) return;
+      from += at + wanted.size();
+    }
+  } else if (wanted.size() <= kShortBytes) {
+    for (std::size_t end = text.size(); end > 0;) {
+      const std::size_t at = text.substr(0, end).rfind(wanted);
+      if (at == std::string_view::npos || !take(at)) return;
+      end = at;
+    }
+  } else {
+    const std::string backwards(text.rbegin(), text.rend());
+    each_occurrence(backwards, std::string(wanted.rbegin(), wanted.rend()), /*from_right=*/false,
+                    [&](std::size_t at) { return take(text.size() - at - wanted.size()); });
+  }
+}
+
 std::uint32_t decode_character(std::string_view character) {
   const auto byte = [&](std::size_t i) {
     return static_cast<std::uint32_t>(static_cast<unsigned char>(character[i]));
@@ -175,9 +225,13 @@ bool is_word_character(std::string_view character) {
 
 std::string_view strip_text(std::string_view text, bool left, bool right,
                             const std::string* characters) {
-  const auto drops = [characters](std::string_view character) {
-    return characters == nullptr ? is_blank_character(character)
-                                 : characters->find(character) != std::string::npos;
+  std::set<std::string_view> dropped;
+  if (characters != nullptr) {
+    const std::vector<std::string_view> each = split_characters(*characters);
+    dropped.insert(each.begin(), each.end());
+  }
+  const auto drops = [&](std::string_view character) {
+    return characters == nullptr ? is_blank_character(character) : dropped.contains(character);
   };
   while (left && !text.empty()) {
     const std::size_t size = character_size(text);
@@ -185,13 +239,9 @@ std::string_view strip_text(std::string_view text, bool left, bool right,
     text.remove_prefix(size);
   }
   while (right && !text.empty()) {
-    std::size_t start = text.size() - 1;
-    while (start > 0 && text.size() - start < 4 &&
-           (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80)
-      --start;
-    if (character_size(text.substr(start)) != text.size() - start) start = text.size() - 1;
-    if (!drops(text.substr(start))) break;
-    text.remove_suffix(text.size() - start);
+    const std::size_t size = last_character_size(text);
+    if (!drops(text.substr(text.size() - size))) break;
+    text.remove_suffix(size);
   }
   return text;
 }
@@ -262,7 +312,10 @@ std::string to_title(std::string_view text) {
 
 bool is_all(std::string_view text, CharacterClass wanted) {
   bool cased = false;
-  for (std::string_view character : split_characters(text)) {
+  std::size_t size = 0;
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(size)) {
+    size = character_size(rest);
+    const std::string_view character = rest.substr(0, size);
     const utf8proc_category_t c = category_of(character);
     const bool digit = c == UTF8PROC_CATEGORY_ND;
     switch (wanted) {
@@ -311,6 +364,16 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   }
   if (start < text.size()) lines.emplace_back(text.substr(start));
   return lines;
+}
+
+std::size_t line_bytes(std::string_view text) {
+  const auto ends = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);  // the last of U+0085, U+2028, U+2029, too
+    return (byte >= 10 && byte <= 13) || (byte >= 0x1C && byte <= 0x1E) || byte == 0x85 ||
+           byte == 0xA8 || byte == 0xA9;
+  };
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), ends) + 1) *
+         sizeof(std::string);
 }
 
 std::string python_float(double value) {

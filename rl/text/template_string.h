@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,18 @@ std::int64_t count_characters(std::string_view text);
 std::vector<std::string_view> split_characters(std::string_view text);
 /// The code point of one character; a stray byte is itself.
 std::uint32_t decode_character(std::string_view character);
+
+/// How many bytes the last character has; `text` is not empty.
+std::size_t last_character_size(std::string_view text);
+
+/// Where `wanted` first or last stands, npos where it does not. In time linear in the two, unlike
+/// std::string_view::find.
+std::size_t find_text(std::string_view text, std::string_view wanted);
+std::size_t find_last_text(std::string_view text, std::string_view wanted);
+/// Calls `take` with each place of `wanted`, which is not empty, that overlaps none before; from
+/// the end with `from_right`. It gives false to stop.
+void each_occurrence(std::string_view text, std::string_view wanted, bool from_right,
+                     const std::function<bool(std::size_t)>& take);
 
 bool is_blank_character(std::string_view character);
 bool is_word_character(std::string_view character);  // \w of Python's regular expressions: letters,
@@ -40,6 +53,8 @@ bool is_all(std::string_view text, CharacterClass wanted);
 
 /// str.splitlines.
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
+/// At most so many bytes do the lines take beside their text.
+std::size_t line_bytes(std::string_view text);
 
 std::string python_float(double value);                    // 1.0, 1e-06, inf
 std::string python_string_literal(std::string_view text);  // 'it\'s'

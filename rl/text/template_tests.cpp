@@ -19,11 +19,12 @@ bool leaves(TemplateEvaluator& evaluator, const TemplateValue& value, const Temp
             std::int64_t rest) {
   if (value.is_big_integer() && by.is_int() && by.as_int() == 2)
     return (value.as_big_integer().back() - '0') % 2 == rest;
-  return equal_values(arithmetic(evaluator, "%", value, by), TemplateValue(rest));
+  return equal_values(evaluator, arithmetic(evaluator, "%", value, by), TemplateValue(rest));
 }
 
-bool is_ordered(const TemplateValue& a, const Arguments& arguments, const char* op) {
-  const int order = compare_values(a, other(arguments, op), op);
+bool is_ordered(TemplateEvaluator& evaluator, const TemplateValue& a, const Arguments& arguments,
+                const char* op) {
+  const int order = compare_values(evaluator, a, other(arguments, op), op);
   const std::string_view name = op;
   return name == "<" ? order < 0 : name == "<=" ? order <= 0 : name == ">" ? order > 0 : order >= 0;
 }
@@ -87,10 +88,10 @@ constexpr NamedTest kTests[] = {
                 const Arguments&) { return leaves(e, v, std::int64_t{2}, 0); }},
     {"divisibleby", [](TemplateEvaluator& e, const TemplateValue& v,
                        const Arguments& a) { return leaves(e, v, other(a, "divisibleby"), 0); }},
-    {"upper", [](TemplateEvaluator&, const TemplateValue& v,
-                 const Arguments&) { return is_all(v.to_string(), CharacterClass::kUpper); }},
-    {"lower", [](TemplateEvaluator&, const TemplateValue& v,
-                 const Arguments&) { return is_all(v.to_string(), CharacterClass::kLower); }},
+    {"upper", [](TemplateEvaluator& e, const TemplateValue& v,
+                 const Arguments&) { return is_all(v.to_string(e), CharacterClass::kUpper); }},
+    {"lower", [](TemplateEvaluator& e, const TemplateValue& v,
+                 const Arguments&) { return is_all(v.to_string(e), CharacterClass::kLower); }},
     {"filter", [](TemplateEvaluator&, const TemplateValue& v,
                   const Arguments&) { return find_filter(known_name(v)) != nullptr; }},
     {"test", [](TemplateEvaluator&, const TemplateValue& v,
@@ -99,18 +100,18 @@ constexpr NamedTest kTests[] = {
 
 // Comparisons have several names each.
 constexpr NamedTest kComparisons[] = {
-    {"eq equalto ==", [](TemplateEvaluator&, const TemplateValue& v,
-                         const Arguments& a) { return equal_values(v, other(a, "eq")); }},
-    {"ne !=", [](TemplateEvaluator&, const TemplateValue& v,
-                 const Arguments& a) { return !equal_values(v, other(a, "ne")); }},
-    {"lt lessthan <", [](TemplateEvaluator&, const TemplateValue& v,
-                         const Arguments& a) { return is_ordered(v, a, "<"); }},
-    {"le <=", [](TemplateEvaluator&, const TemplateValue& v,
-                 const Arguments& a) { return is_ordered(v, a, "<="); }},
-    {"gt greaterthan >", [](TemplateEvaluator&, const TemplateValue& v,
-                            const Arguments& a) { return is_ordered(v, a, ">"); }},
-    {"ge >=", [](TemplateEvaluator&, const TemplateValue& v,
-                 const Arguments& a) { return is_ordered(v, a, ">="); }},
+    {"eq equalto ==", [](TemplateEvaluator& e, const TemplateValue& v,
+                         const Arguments& a) { return equal_values(e, v, other(a, "eq")); }},
+    {"ne !=", [](TemplateEvaluator& e, const TemplateValue& v,
+                 const Arguments& a) { return !equal_values(e, v, other(a, "ne")); }},
+    {"lt lessthan <", [](TemplateEvaluator& e, const TemplateValue& v,
+                         const Arguments& a) { return is_ordered(e, v, a, "<"); }},
+    {"le <=", [](TemplateEvaluator& e, const TemplateValue& v,
+                 const Arguments& a) { return is_ordered(e, v, a, "<="); }},
+    {"gt greaterthan >", [](TemplateEvaluator& e, const TemplateValue& v,
+                            const Arguments& a) { return is_ordered(e, v, a, ">"); }},
+    {"ge >=", [](TemplateEvaluator& e, const TemplateValue& v,
+                 const Arguments& a) { return is_ordered(e, v, a, ">="); }},
 };
 
 }  // namespace

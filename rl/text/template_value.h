@@ -39,10 +39,16 @@ struct RangeBounds {
   std::int64_t step = 1;
 };
 
+struct ListBox {
+  ValueList items;
+  int depth = 1;
+};
+
 struct TupleBox {
   ValueList items;
   std::vector<std::string> names;    // of a named tuple: its items are attributes too
   std::optional<RangeBounds> range;  // of what range() gives, which prints as itself
+  int depth = 1;
 };
 
 /// An integer beyond 64 bits: kept as it was written, to be printed and compared. Arithmetic on it
@@ -55,18 +61,22 @@ struct BigInteger {
 class DictBox {
  public:
   /// Replaces the value of an equal key.
-  void set(TemplateValue key, TemplateValue value);
+  void set(TemplateEvaluator& evaluator, TemplateValue key, TemplateValue value);
+  void set_text(std::string key, TemplateValue value);
   const TemplateValue* find(std::string_view key) const;
-  const TemplateValue* find_value(const TemplateValue& key) const;
+  const TemplateValue* find_value(TemplateEvaluator& evaluator, const TemplateValue& key) const;
+  int depth() const { return depth_; }
   const std::vector<std::pair<TemplateValue, TemplateValue>>& entries() const { return entries_; }
 
  private:
   // The entry's number; their count when there is none.
   std::size_t position_of(std::string_view key) const;
-  std::size_t position_of(const TemplateValue& key) const;
+  std::size_t position_of(TemplateEvaluator& evaluator, const TemplateValue& key) const;
+  void set_at(std::size_t at, TemplateValue key, TemplateValue value);
 
   std::vector<std::pair<TemplateValue, TemplateValue>> entries_;
   std::vector<std::pair<std::size_t, std::size_t>> index_;  // (hash of a string key, entry), sorted
+  int depth_ = 1;
 };
 
 struct NamespaceBox {
@@ -80,6 +90,7 @@ struct CallableBox {
   std::function<TemplateValue(TemplateEvaluator&, const CallArguments&)> call;
   std::vector<std::pair<std::string, TemplateValue>>
       attributes;  // of a macro: name, arguments, ...
+  int depth = 0;   // of what a method is bound to, and one
 };
 
 struct LoopState;  // `loop`, see template_evaluator.h
@@ -87,7 +98,7 @@ struct LoopState;  // `loop`, see template_evaluator.h
 class TemplateValue {
  public:
   using Text = std::shared_ptr<const std::string>;
-  using List = std::shared_ptr<const ValueList>;
+  using List = std::shared_ptr<const ListBox>;
   using Tuple = std::shared_ptr<const TupleBox>;
   using Dict = std::shared_ptr<const DictBox>;
   using Namespace = std::shared_ptr<NamespaceBox>;
@@ -121,6 +132,11 @@ class TemplateValue {
   /// integer that JSON numbers of 64 bits cannot hold; see parse_template_variables.
   static TemplateValue from_json(const nlohmann::ordered_json& json, int depth = 0);
 
+  /// How many values stand in each other: 0 of a number or text, 1 of a list of such. Above 200
+  /// making a value fails, so that what is recursive (printing, comparing, freeing) ends.
+  /// Namespaces count as 0: they can hold themselves, and the evaluator keeps each to the end.
+  int depth() const;
+
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_none() const { return std::holds_alternative<NoneType>(data_); }
   bool is_bool() const { return std::holds_alternative<bool>(data_); }
@@ -151,39 +167,51 @@ class TemplateValue {
   const std::string& as_big_integer() const { return std::get<Big>(data_)->digits; }
   const std::string& as_string() const { return *std::get<Text>(data_); }
   const ValueList& items() const {
-    return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items;
+    return is_list() ? std::get<List>(data_)->items : std::get<Tuple>(data_)->items;
   }  // of a list or tuple
   const TupleBox& as_tuple() const { return *std::get<Tuple>(data_); }
   const DictBox& as_dict() const { return *std::get<Dict>(data_); }
   NamespaceBox& as_namespace() const { return *std::get<Namespace>(data_); }
   const CallableBox& as_callable() const { return *std::get<Callable>(data_); }
   LoopState& as_loop() const { return *std::get<Loop>(data_); }
+  const Loop& loop() const { return std::get<Loop>(data_); }
   const UndefinedInfo& as_undefined() const { return *std::get<Undefined>(data_); }
 
   /// Python's truth.
   bool truthy() const;
   /// "str", "NoneType", "list", ...
   std::string type_name() const;
-  /// str(value), and repr(value) for what is inside containers. Throws when nested too deeply.
-  std::string to_string() const;
-  std::string repr(int depth = 0) const;
+  /// str(value), and repr(value) for what is inside containers, charged to the evaluator by length.
+  /// Throws when nested too deeply.
+  std::string to_string(TemplateEvaluator& evaluator) const;
+  std::string repr(TemplateEvaluator& evaluator) const;
   /// Same object, for `is sameas`.
   bool same_as(const TemplateValue& other) const;
 
  private:
-  friend bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth);
+  friend bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a,
+                           const TemplateValue& b, int depth);
+  void append_repr(TemplateEvaluator& evaluator, std::string& out, int depth) const;
+  std::string leaf_repr(TemplateEvaluator& evaluator) const;
 
   std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable,
                Loop, Undefined, Big>
       data_;
 };
 
+/// Throws the failure of what nests deeper than 200.
+void check_value_depth(int depth);
+
+// What follows is charged to the evaluator by the length of what it looks at.
+
 /// Python's ==: numbers by value, dictionaries without order, a list never equals a tuple.
-bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth = 0);
+bool equal_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
+                  int depth = 0);
 
 /// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the
 /// two have no order; `op` is for that message.
-int compare_values(const TemplateValue& a, const TemplateValue& b, const char* op, int depth = 0);
+int compare_values(TemplateEvaluator& evaluator, const TemplateValue& a, const TemplateValue& b,
+                   const char* op, int depth = 0);
 
 struct JsonStyle {
   bool ensure_ascii = false;
@@ -195,6 +223,7 @@ struct JsonStyle {
 };
 
 /// json.dumps. Throws TypeError for what JSON has no form for.
-std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int depth = 0);
+std::string to_json_text(TemplateEvaluator& evaluator, const TemplateValue& value,
+                         const JsonStyle& style);
 
 }  // namespace rl

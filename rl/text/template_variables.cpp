@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/text/template.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -51,6 +52,7 @@ class ExactReader {
 }  // namespace
 
 nlohmann::ordered_json parse_template_variables(std::string_view text) {
+  if (!runtime::may_parse_json(text)) return ordered_json(ordered_json::value_t::discarded);
   ordered_json root;
   ExactReader reader(root);
   if (!ordered_json::sax_parse(text, &reader))

@@ -33,13 +33,18 @@ inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   return false;
 }
 
-/// Discarded (`is_discarded()`) where the text is malformed, nested deeper than kJsonDepthMax, or
-/// has a NUL byte, which the parser takes for the end. Throws nothing.
+/// Whether a text is neither nested deeper than kJsonDepthMax nor has a NUL byte, which the parser
+/// takes for the end.
+inline bool may_parse_json(std::string_view text) {
+  return !nests_deeper(text) && text.find('\0') == std::string_view::npos;
+}
+
+/// Discarded (`is_discarded()`) where the text is malformed, or may_parse_json() refuses it.
+/// Throws nothing.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
-  return nests_deeper(text) || text.find('\0') != std::string_view::npos
-             ? Json(nlohmann::json::value_t::discarded)
-             : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return may_parse_json(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
+                              : Json(nlohmann::json::value_t::discarded);
 }
 
 }  // namespace runtime

@@ -43,6 +43,17 @@ TEST(RenderCommand, NumbersLinesThatAreNoObjects) {
             "not a JSON object\"}\n");
 }
 
+// Copying such a value would exhaust the stack.
+TEST(RenderCommand, DeepLinesAreRefused) {
+  const Rendered result =
+      render("x", "{\"messages\": " + std::string(100'000, '[') + std::string(100'000, ']') +
+                      "}\n" + std::string(100'000, '[') + "\n{}\n");
+  EXPECT_FALSE(result.all_read);
+  EXPECT_EQ(result.out,
+            "{\"error\":\"stdin:1: nested deeper than 500\"}\n"
+            "{\"error\":\"stdin:2: nested deeper than 500\"}\n{\"text\":\"x\"}\n");
+}
+
 TEST(RenderCommand, BytesThatAreNoTextAreReplaced) {
   EXPECT_EQ(render("\xff", "{}\n").out, "{\"text\":\"\xef\xbf\xbd\"}\n");
 }

@@ -189,6 +189,158 @@ TEST(ChatTemplate, DeepVariablesAreRefused) {
   EXPECT_FALSE(outcome("", ordered_json::array()).ok());
 }
 
+// Each of these nests 100,000 deep when nothing stops it: freeing that would exhaust the stack.
+TEST(ChatTemplate, ValuesNestedByALoopAreRefused) {
+  const auto nested = [](const std::string& start, const std::string& value) {
+    return outcome("{% set ns = namespace(d=" + start +
+                   ") %}{% for i in range(100000) %}{% set ns.d = " + value + " %}{% endfor %}x")
+        .message();
+  };
+  const std::string why = "RecursionError: a value is nested deeper than 200";
+  EXPECT_EQ(nested("[]", "[ns.d]"), why);
+  EXPECT_EQ(nested("[]", "(ns.d,)"), why);
+  EXPECT_EQ(nested("[]", "{'a': ns.d}"), why);
+  EXPECT_EQ(nested("0", "{(ns.d,): 1}"), why);
+  EXPECT_EQ(nested("[]", "dict(a=ns.d)"), why);
+  EXPECT_EQ(nested("{}", "dict(ns.d, **{'a': ns.d})"), why);
+  EXPECT_EQ(nested("[]", "[] + [ns.d]"), why);
+  EXPECT_EQ(nested("[]", "[ns.d] * 2"), why);
+  EXPECT_EQ(nested("[[]]", "ns.d | batch(1) | list"), why);
+  EXPECT_EQ(nested("[[]]", "ns.d | slice(1) | list"), why);
+  EXPECT_EQ(nested("{'a': 1}", "{'a': ns.d}.items()"), why);
+  EXPECT_EQ(nested("[1]", "[ns.d] | groupby(0)"), why);
+  EXPECT_EQ(nested("[]", "[ns.d.copy]"), why) << "a method holds its object";
+  EXPECT_EQ(outcome("{% set ns = namespace(d=[]) %}{% for i in range(100000) %}{% for x in [ns.d] "
+                    "%}{% set ns.d = [loop] %}{% endfor %}{% endfor %}x")
+                .message(),
+            why)
+      << "a loop holds its items";
+}
+
+// What can change after it was put somewhere is freed one by one.
+TEST(ChatTemplate, ChainsOfThingsThatChangeAreFreed) {
+  EXPECT_EQ(render("{% set ns = namespace(d=0) %}{% for i in range(50000) %}{% set ns.d = "
+                   "namespace(d=[ns.d]) %}{% endfor %}x"),
+            "x");
+  EXPECT_EQ(render("{% set ns = namespace(d=[0]) %}{% for i in range(50000) %}{% for x in [1] %}{% "
+                   "set next = [loop] %}{% set _ = loop.changed(ns.d) %}{% set ns.d = next %}{% "
+                   "endfor %}{% endfor %}x"),
+            "x");
+  EXPECT_EQ(render("{% for x in [1] %}{% set _ = loop.changed([loop]) %}{% endfor %}x"), "x");
+}
+
+TEST(ChatTemplate, DepthUpToTheLimitIsFine) {
+  const auto nested = [](int times) {
+    return render("{% set ns = namespace(d=1) %}{% for i in range(" + std::to_string(times) +
+                  ") %}{% set ns.d = [ns.d] %}{% endfor %}{{ ns.d | tojson | length }} {{ ns.d | "
+                  "string | length }} {{ ns.d == ns.d }}");
+  };
+  EXPECT_EQ(nested(200), "401 401 True");
+  EXPECT_EQ(nested(201), "invalid argument: RecursionError: a value is nested deeper than 200");
+}
+
+// Values that share their parts print as more than there is memory for.
+TEST(ChatTemplate, ValuesThatPrintAsMoreThanTheyHaveEnd) {
+  const std::string doubled =
+      "{% set ns = namespace(d=[1]) %}{% for i in range(60) %}{% set ns.d = [ns.d, ns.d] %}{% "
+      "endfor %}";
+  const std::string alike =
+      "{% set ms = namespace(d=[1]) %}{% for i in range(60) %}{% set ms.d = [ms.d, ms.d] %}{% "
+      "endfor %}";
+  for (const char* use :
+       {"{{ ns.d }}", "{{ ns.d | tojson }}", "{{ ns.d == ms.d }}", "{{ ns.d < ms.d }}",
+        "{{ '%.0s' % [ns.d] }}", "{{ [ns.d] | unique }}", "{{ [ns.d, ms.d] | sort }}"}) {
+    const ErrorCode code = outcome(doubled + alike + use).code();
+    EXPECT_TRUE(code == ErrorCode::kResourceExhausted ||
+                (std::string_view(use).find("unique") != std::string_view::npos &&
+                 code == ErrorCode::kInvalidArgument))
+        << use;
+  }
+  EXPECT_EQ(outcome("{% set s = 'a' * 1000000 %}{{ '%s' * 10000 % ((s,) * 10000) }}").code(),
+            ErrorCode::kResourceExhausted);
+  std::string joined = "s";
+  for (int i = 0; i < 90; ++i) joined += " ~ s";
+  EXPECT_EQ(outcome("{% set s = 'a' * 1000000 %}{{ " + joined + " }}").code(),
+            ErrorCode::kResourceExhausted);
+  EXPECT_EQ(outcome("{{ [[1], [2]] | tojson(indent='a' * 4000000) }}").code(),
+            ErrorCode::kResourceExhausted);
+}
+
+// A search is as many steps as its text is long. Each line takes minutes to hours where it is one.
+TEST(ChatTemplate, LongTextsCountByTheirLength) {
+  const std::string texts =
+      "{% set s = 'a' * 2000000 %}{% set p = 'a' * 1000000 ~ 'b' %}{% set q = 'b' ~ 'a' * 1000000 "
+      "%}";
+  EXPECT_EQ(render(texts + "{{ s.count(p) }}"), "0");
+  EXPECT_EQ(render(texts + "{{ s.find(p) }} {{ s.rfind(q) }} {{ p in s }}"), "-1 -1 False");
+  EXPECT_EQ(render(texts + "{{ s.split(p) | length }} {{ s.rsplit(q) | length }}"), "1 1");
+  EXPECT_EQ(render(texts + "{{ s.replace(p, '') == s }} {{ s.partition(p)[1] == '' }} {{ "
+                           "s.rpartition(q)[1] == '' }}"),
+            "True True True");
+  EXPECT_EQ(
+      render("{% set s = 'ab ' * 300000 %}{{ s.split() | length }} {{ s.rsplit() | length }}"),
+      "300000 300000");
+  const std::string set = "{% set s = 'a' * 16000000 %}{% set t = 'a' * 15999999 ~ 'b' %}";
+  for (const char* use : {"'b' in s",
+                          "s.count('b')",
+                          "s.find('b')",
+                          "s.rfind('b')",
+                          "s.replace('b', '') is none",
+                          "s.split('b') is none",
+                          "s == t",
+                          "s < t",
+                          "s.startswith(t)",
+                          "{'x': 1}[s]",
+                          "s | length",
+                          "s[5]",
+                          "s[:1]",
+                          "s.isalpha()",
+                          "s.strip('a')",
+                          "s.upper() is none",
+                          "s | wordcount",
+                          "'x'.join([s]) is none",
+                          "'%.0s' % [s]",
+                          "s is upper",
+                          "[s] | min is none",
+                          "s.endswith((t, t))",
+                          "s in [t]",
+                          "[s].count(t)",
+                          "s.partition('b') is none"}) {
+    const auto parsed = ChatTemplate::parse(set + "{% for i in range(100000) %}{% set _ = " + use +
+                                            " %}{% endfor %}");
+    ASSERT_TRUE(parsed.ok()) << use << ": " << parsed.status().to_string();
+    const auto text = parsed->render(ordered_json::object());
+    EXPECT_EQ(text.status().code(), ErrorCode::kResourceExhausted)
+        << use << ": " << text.status().to_string();
+  }
+  const auto rounds = ChatTemplate::parse(
+      set + "{% for i in range(100000) %}{% if 'b' in s %}{% endif %}{% endfor %}");
+  ASSERT_TRUE(rounds.ok());
+  EXPECT_EQ(rounds->render(ordered_json::object()).status().message(),
+            "rendering takes more than 5000000 steps");
+}
+
+TEST(ChatTemplate, SearchesAgreeFromBothEnds) {
+  const std::string long_part(40, 'x');
+  const ordered_json variables = {{"s", "1" + long_part + "2" + long_part + long_part + "3"},
+                                  {"p", long_part}};
+  EXPECT_EQ(render("{{ s.split(p) }} {{ s.rsplit(p) }} {{ s.rsplit(p, 1)[1] }} {{ s.split(p, 1)[0] "
+                   "}} {{ s.count(p) }} {{ s.find(p) }} {{ s.rfind(p) }} {{ s.replace(p, '-', 2) "
+                   "| length }} {{ s.rpartition(p)[2] }}",
+                   variables),
+            "['1', '2', '', '3'] ['1', '2', '', '3'] 3 1 3 1 82 45 3");
+  EXPECT_EQ(render("{{ 'aXbXc'.rsplit('X', 1) }} {{ 'aaa'.rsplit('aa') }} {{ ' a  b '.rsplit(none, "
+                   "1) }} {{ ' a  b '.split(none, 1) }} {{ 'é ü'.rsplit() }}"),
+            "['aXb', 'c'] ['a', ''] [' a', 'b'] ['a', 'b '] ['é', 'ü']");
+}
+
+TEST(ChatTemplate, VariablesFromTextAreRefusedWhenDeep) {
+  const std::string deep = "{\"x\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  EXPECT_TRUE(parse_template_variables(deep).is_discarded());
+  EXPECT_TRUE(parse_template_variables(std::string(100'000, '[')).is_discarded());
+  EXPECT_TRUE(parse_template_variables("{\"x\": [[1]]}").is_object());
+}
+
 TEST(ChatTemplate, StrayBytesPassThrough) {
   EXPECT_EQ(render("\xff{{ 'a\xc3' }}{{ '\xe2\x82' | length }}"),
             "\xff"
