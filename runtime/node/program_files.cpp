@@ -38,15 +38,41 @@ bool is_system_library(const std::string& path) {
   return false;
 }
 
-/// A path with what changes when the file does, to remember its hash by.
+/// What changes when a file does.
+std::string version_of(const struct stat& info) {
+  return ":" + std::to_string(info.st_size) + ":" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec) + ":" + std::to_string(info.st_dev) + ":" +
+         std::to_string(info.st_ino);
+}
+
+/// With the path, to remember its hash by.
 Result<std::string> file_version(const fs::path& file, std::uint64_t* bytes) {
   struct stat info;
   if (::stat(file.c_str(), &info) != 0) return errno_status(errno, file.string());
   if (!S_ISREG(info.st_mode)) return invalid_argument(file.string() + " is not a file");
   *bytes = static_cast<std::uint64_t>(info.st_size);
-  return file.string() + ":" + std::to_string(info.st_size) + ":" +
-         std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec) + ":" +
-         std::to_string(info.st_ino);
+  return file.string() + version_of(info);
+}
+
+std::string open_path(const FileDescriptor& file) {
+  return "/proc/self/fd/" + std::to_string(file.get());
+}
+
+/// The file that the process executes, if that is this program.
+FileDescriptor open_executable(const DriverInfo& driver, std::string* version) {
+  FileDescriptor file(
+      ::open(("/proc/" + std::to_string(driver.pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat open, there;
+  if (!file || ::fstat(file.get(), &open) != 0 ||
+      static_cast<std::uint64_t>(open.st_size) != driver.executable.bytes)
+    return {};
+  *version = version_of(open);
+  // The number may be that of another process (in another namespace); the file at its path is
+  // known, and reading it again would tell nothing new.
+  const bool is_there =
+      ::stat(driver.executable.path.c_str(), &there) == 0 && version_of(there) == *version;
+  if (!is_there && hash_file(open_path(file)).value_or("") != driver.executable.hash) return {};
+  return file;
 }
 
 std::vector<FileSpec> loaded_libraries() {
@@ -111,6 +137,16 @@ ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, fs::path ca
 ProgramFiles::~ProgramFiles() = default;
 
 void ProgramFiles::offer(const DriverInfo& driver) {
+  if (!open_program(driver.executable.hash)) {
+    Offered offered{driver.executable.hash, driver.executable.path, {}, {}};
+    offered.file = open_executable(driver, &offered.version);
+    std::erase_if(open_, [&](const Offered& old) { return old.hash == offered.hash; });
+    if (offered.file) {
+      offered_[offered.hash] = offered.path;
+      open_.push_back(std::move(offered));
+    }
+    if (open_.size() > kOpenMax) open_.pop_front();
+  }
   std::uint64_t bytes = 0;
   auto version = file_version(driver.executable.path, &bytes);
   if (!version.ok() || bytes != driver.executable.bytes) return;
@@ -136,6 +172,16 @@ Status ProgramFiles::check_cache() const {
       return status.with_context("the cache of programs");
   }
   return {};
+}
+
+const ProgramFiles::Offered* ProgramFiles::open_program(const std::string& hash) const {
+  for (const Offered& offered : open_) {
+    struct stat info;
+    if (offered.hash == hash && ::fstat(offered.file.get(), &info) == 0 &&
+        version_of(info) == offered.version)
+      return &offered;
+  }
+  return nullptr;
 }
 
 /// One transfer under way. Chunks follow one another; a program is fetched once per node and
@@ -165,6 +211,8 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   if (file_version(program.path, &bytes).ok() && bytes == program.bytes &&
       is_verified(program.path, program.hash))
     return found(fs::path(program.path));
+  if (const Offered* open = open_program(program.hash))
+    return found(fs::path(open_path(open->file)));
   std::error_code error;
   fs::path cached = cache_ / program.hash / fs::path(program.path).filename();
   if (program.hash.size() != 32 ||
@@ -255,8 +303,16 @@ Result<std::string> ProgramFiles::read(const std::string& hash, std::uint64_t of
   auto offered = offered_.find(hash);
   if (offered == offered_.end())
     return not_found("no driver of this node runs a program with hash " + hash.substr(0, 64));
-  FileDescriptor fd(::open(offered->second.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_status(errno, offered->second.string());
+  const Offered* open = open_program(hash);
+  const std::string path = open ? open_path(open->file) : offered->second.string();
+  std::uint64_t bytes = 0;
+  auto version = file_version(path, &bytes);
+  auto known = version.ok() ? verified_.find(*version) : verified_.end();
+  if (!open && (known == verified_.end() || known->second != hash))
+    return not_found("the program was changed since the driver started: " +
+                     offered->second.string() + " is another file now, or gone");
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_status(errno, path);
   std::string chunk(kProgramChunkBytes, '\0');
   ssize_t got = ::pread(fd.get(), chunk.data(), chunk.size(), static_cast<off_t>(offset));
   if (got < 0) return errno_status(errno, offered->second.string());

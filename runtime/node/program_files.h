@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/handshake.h"
 
 namespace runtime {
@@ -38,13 +40,19 @@ class ProgramFiles {
   ProgramFiles& operator=(const ProgramFiles&) = delete;
   ~ProgramFiles();
 
-  /// A driver of this node runs this program: it is found where it says, and may be fetched from
-  /// here.
+  /// Programs that are kept open, so that they are had as they were when their drivers began; of
+  /// earlier ones the files have to be there still.
+  static constexpr std::size_t kOpenMax = 64;
+
+  /// A driver of this node runs this program: it is found here, and may be fetched from here, also
+  /// when its file is replaced or removed.
   void offer(const DriverInfo& driver);
 
-  /// Where the program is on this machine: at the driver's path if the same file is there, else in
-  /// the cache, else fetched from the driver's node. Libraries must be at the driver's paths.
-  /// Errors: kNotFound names the library; kUnavailable the node.
+  /// Where the program is on this machine: at the driver's path if the same file is there, else
+  /// kept open (as a path that only children of this process can execute), else in the cache, else
+  /// fetched from the driver's node. Libraries must be at the driver's paths. Errors: kNotFound
+  /// names the library, or the program that was changed since the driver began; kUnavailable the
+  /// node.
   void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
             Found found);
 
@@ -57,6 +65,14 @@ class ProgramFiles {
   bool is_verified(const std::filesystem::path& file, const std::string& hash);
   /// Nothing is run from a folder that another user could write to.
   Status check_cache() const;
+  struct Offered {
+    std::string hash;
+    std::filesystem::path path;
+    FileDescriptor file;
+    std::string version;  // of the open file: it may be written to once no process runs it
+  };
+  /// The open file, if it is still as it was; null: there is none.
+  const Offered* open_program(const std::string& hash) const;
   void finish(const std::string& hash, Result<std::filesystem::path> result);
   void fetch_next(const std::shared_ptr<Fetch>& fetch);
 
@@ -64,6 +80,7 @@ class ProgramFiles {
   const Credentials credentials_;
   const std::filesystem::path cache_;
   std::map<std::string, std::filesystem::path> offered_;  // by hash
+  std::list<Offered> open_;                               // the latest last
   std::map<std::string, std::string> verified_;           // path with size and time -> hash
   std::map<std::string, std::vector<Found>> fetching_;    // by hash: who waits
 };

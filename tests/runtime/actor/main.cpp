@@ -2,7 +2,10 @@
 // beside the test.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstring>
+#include <thread>
 
 #include "runtime/node/worker_environment.h"
 #include "test_actors.h"
@@ -82,6 +85,42 @@ int run_family(int argc, char** argv) {
   });
 }
 
+/// An actor; then, once the file argv[2] is there, the same actor after its process was killed,
+/// another one on each node, and a task.
+int run_replaced(int argc, char** argv) {
+  using runtime::test::Counter;
+  runtime::Runtime rt(argc, argv);
+  runtime::test::register_test_actors(rt);
+  runtime::test::register_test_tasks(rt);
+  return rt.run([](runtime::Runtime& driver) {
+    auto state = driver.cluster_state();
+    if (!state.ok()) return state.status();
+    auto first = driver.spawn<Counter>(runtime::ActorOptions{.max_restarts = 1}, 1);
+    if (!first.ok()) return first.status();
+    std::printf("ready %d\n", first->pid());
+    std::fflush(stdout);
+    while (::access(driver.arguments()[2].c_str(), F_OK) != 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    auto total = driver.get(first->call(&Counter::total));
+    for (int i = 0; i < 100 && !total.ok(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      total = driver.get(first->call(&Counter::total));
+    }
+    if (!total.ok()) return total.status();
+    for (const auto& node : state->nodes) {
+      auto other = driver.spawn<Counter>(runtime::ActorOptions{.node = node.node}, 2);
+      if (!other.ok()) return other.status();
+      auto other_total = driver.get(other->call(&Counter::total));
+      if (!other_total.ok()) return other_total.status();
+    }
+    auto sum = driver.get(driver.task(runtime::TaskOptions{}, &runtime::test::twice, 2),
+                          std::chrono::seconds(20));
+    if (!sum.ok()) return sum.status();
+    std::printf("all is well\n");
+    return runtime::Status();
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,6 +129,8 @@ int main(int argc, char** argv) {
     return run_detached_maker(argc, argv);
   if (!runtime::is_worker_process() && is_program(argc, argv, "--family"))
     return run_family(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--replaced"))
+    return run_replaced(argc, argv);
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_test_actors(rt);

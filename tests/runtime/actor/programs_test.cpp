@@ -95,6 +95,27 @@ TEST_F(ProgramsTest, AKilledDriversActorsEnd) {
   }));
 }
 
+TEST_F(ProgramsTest, AProgramThatIsReplacedWhileItRunsGoesOn) {
+  NodeId second;
+  auto node = add_node(&second);
+  namespace fs = std::filesystem;
+  const fs::path copy = root_ / "driver", go = root_ / "go";
+  fs::copy_file("/proc/self/exe", copy);
+  Command driver({copy.string(), "--replaced", go.string(), "--address", address()});
+  ASSERT_TRUE(eventually([&] { return driver.output().find("ready ") != std::string::npos; }))
+      << driver.output();
+  const std::string text = driver.output();
+  const int worker = std::stoi(text.substr(text.find("ready ") + 6));
+  // As a linker does it: another file takes its place.
+  fs::copy_file(STARLING_BIN_DIR "/starling", root_ / "new");
+  fs::rename(root_ / "new", copy);
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  std::ofstream(go) << "go";
+  const CommandResult result = driver.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("all is well"), std::string::npos) << result.output;
+}
+
 /// The processes that this one started.
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;

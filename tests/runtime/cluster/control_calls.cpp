@@ -1,6 +1,7 @@
 #include "control_calls.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <map>
 #include <mutex>
@@ -14,7 +15,6 @@ namespace runtime::test {
 
 namespace {
 
-using Op = ControlCall::Op;
 using namespace std::chrono_literals;
 
 constexpr int kThreads = 4;
@@ -22,7 +22,8 @@ constexpr int kThreads = 4;
 using Calls = std::vector<const ControlCall*>;
 
 /// By what they are about: of one kind, or of two that belong together.
-std::map<std::string, Calls> calls_of(const std::vector<ControlCall>& calls, Op op, Op other) {
+std::map<std::string, Calls> calls_of(const std::vector<ControlCall>& calls, ControlOp op,
+                                      ControlOp other) {
   std::map<std::string, Calls> found;
   for (const ControlCall& call : calls) {
     if (call.op == op || call.op == other) found[call.key].push_back(&call);
@@ -63,8 +64,8 @@ void check_winner(const Calls& calls, const std::string& what, bool (*has_won)(c
 void check_reads(const Calls& calls, std::vector<std::string>& wrong) {
   std::int64_t last = 0;
   for (const ControlCall* call : calls) {
-    if (call->op == Op::kPut) last = call->value;
-    if (call->op == Op::kRead && call->value != last)
+    if (call->op == ControlOp::kPut) last = call->value;
+    if (call->op == ControlOp::kRead && call->value != last)
       wrong.push_back("not the last value, " + std::to_string(last) + ": " + call->to_string());
   }
 }
@@ -96,7 +97,7 @@ class ControlCaller {
 
  private:
   template <class Made>
-  ErrorCode record(Op op, std::string key, std::int64_t value, Made make) {
+  ErrorCode record(ControlOp op, std::string key, std::int64_t value, Made make) {
     ControlCall call{op, std::move(key), value, ErrorCode::kOk, now_us(), 0};
     const Status status = make(call);
     call.end = now_us();
@@ -108,25 +109,25 @@ class ControlCaller {
   }
 
   void add(const std::string& key) {
-    record(Op::kAdd, key, 0, [&](ControlCall& call) {
+    record(ControlOp::kAdd, key, 0, [&](ControlCall& call) {
       auto sum = rt_.kv_add(key, 1);
       call.value = sum.value_or(0);
       return sum.status();
     });
   }
   void put(const std::string& key, std::int64_t value) {
-    record(Op::kPut, key, value,
+    record(ControlOp::kPut, key, value,
            [&](ControlCall&) { return rt_.kv_put(key, std::to_string(value)); });
   }
   void read(const std::string& key) {
-    record(Op::kRead, key, 0, [&](ControlCall& call) {
+    record(ControlOp::kRead, key, 0, [&](ControlCall& call) {
       auto text = rt_.kv_try_get(key);
       call.value = text.ok() ? std::stoll(*text) : 0;
       return text.status();
     });
   }
   void erase(const std::string& key) {
-    record(Op::kDelete, key, 0, [&](ControlCall& call) {
+    record(ControlOp::kDelete, key, 0, [&](ControlCall& call) {
       auto was_there = rt_.kv_delete(key);
       call.value = was_there.value_or(false);
       return was_there.status();
@@ -134,26 +135,26 @@ class ControlCaller {
   }
   /// Each second one lies in a node's store.
   void publish(const std::string& name, int version) {
-    record(Op::kPublish, name + "@" + std::to_string(version), version, [&](ControlCall&) {
+    record(ControlOp::kPublish, name + "@" + std::to_string(version), version, [&](ControlCall&) {
       auto object = rt_.put(std::string(version % 2 == 0 ? 10 : 100'000, 'x'));
       if (!object.ok()) return object.status();
       return rt_.publish(name, static_cast<std::uint64_t>(version), *object);
     });
   }
   void unpublish(const std::string& name, int version) {
-    record(Op::kUnpublish, name + "@" + std::to_string(version), version,
+    record(ControlOp::kUnpublish, name + "@" + std::to_string(version), version,
            [&](ControlCall&) { return rt_.unpublish(name, static_cast<std::uint64_t>(version)); });
   }
   GroupId create() {
     GroupSpec spec;
     spec.group = GroupId::random();
     spec.bundles = {{{"CPU", 0.01}}};
-    record(Op::kCreate, spec.group.hex(), 0,
+    record(ControlOp::kCreate, spec.group.hex(), 0,
            [&](ControlCall&) { return rt_.create_placement_group(spec).status(); });
     return spec.group;
   }
   void remove(GroupId group) {
-    record(Op::kRemove, group.hex(), 0,
+    record(ControlOp::kRemove, group.hex(), 0,
            [&](ControlCall&) { return rt_.remove_placement_group(group, 30s); });
   }
 
@@ -203,23 +204,26 @@ std::string ControlCall::to_string() const {
 std::vector<std::string> control_violations(const std::vector<ControlCall>& calls) {
   std::vector<std::string> wrong;
   for (const ControlCall& call : calls) {
-    const bool is_refused = (call.op == Op::kPublish && call.code == ErrorCode::kInvalidArgument) ||
-                            (call.op == Op::kUnpublish && call.code == ErrorCode::kNotFound) ||
-                            (call.op == Op::kRemove && call.code == ErrorCode::kNotFound);
+    const bool is_refused =
+        (call.op == ControlOp::kPublish && call.code == ErrorCode::kInvalidArgument) ||
+        (call.op == ControlOp::kUnpublish && call.code == ErrorCode::kNotFound) ||
+        (call.op == ControlOp::kRemove && call.code == ErrorCode::kNotFound);
     if (!call.ok() && !is_refused) wrong.push_back("not answered well: " + call.to_string());
   }
   if (!wrong.empty()) return wrong;
   const auto is_ok = [](const ControlCall& call) { return call.ok(); };
   const auto was_there = [](const ControlCall& call) { return call.value != 0; };
-  for (const auto& [key, adds] : calls_of(calls, Op::kAdd, Op::kAdd)) check_sums(adds, wrong);
-  for (const auto& [key, same] : calls_of(calls, Op::kPut, Op::kRead)) check_reads(same, wrong);
-  for (const auto& [key, same] : calls_of(calls, Op::kDelete, Op::kDelete))
+  for (const auto& [key, adds] : calls_of(calls, ControlOp::kAdd, ControlOp::kAdd))
+    check_sums(adds, wrong);
+  for (const auto& [key, same] : calls_of(calls, ControlOp::kPut, ControlOp::kRead))
+    check_reads(same, wrong);
+  for (const auto& [key, same] : calls_of(calls, ControlOp::kDelete, ControlOp::kDelete))
     check_winner(same, "deleted", was_there, wrong);
-  for (const auto& [key, same] : calls_of(calls, Op::kPublish, Op::kPublish))
+  for (const auto& [key, same] : calls_of(calls, ControlOp::kPublish, ControlOp::kPublish))
     check_winner(same, "published", is_ok, wrong);
-  for (const auto& [key, same] : calls_of(calls, Op::kUnpublish, Op::kUnpublish))
+  for (const auto& [key, same] : calls_of(calls, ControlOp::kUnpublish, ControlOp::kUnpublish))
     check_winner(same, "unpublished", is_ok, wrong);
-  for (const auto& [key, same] : calls_of(calls, Op::kRemove, Op::kRemove))
+  for (const auto& [key, same] : calls_of(calls, ControlOp::kRemove, ControlOp::kRemove))
     check_winner(same, "removed", is_ok, wrong);
   return wrong;
 }

@@ -15,9 +15,10 @@ class Runtime;
 
 namespace runtime::test {
 
+enum class ControlOp { kAdd, kPut, kRead, kDelete, kPublish, kUnpublish, kCreate, kRemove };
+
 struct ControlCall {
-  enum class Op { kAdd, kPut, kRead, kDelete, kPublish, kUnpublish, kCreate, kRemove };
-  Op op = Op::kAdd;
+  ControlOp op = ControlOp::kAdd;
   std::string key;         // or name, or group
   std::int64_t value = 0;  // the sum, what was put or read, whether it was there, the version
   ErrorCode code = ErrorCode::kOk;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
@@ -130,9 +133,46 @@ TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
   ASSERT_TRUE(write_file_atomic(program_, std::string(driver_.executable.bytes, 'x'), 0700)
                   .ok());  // after it was offered
   auto found = find(elsewhere);
-  EXPECT_EQ(found.status().code(), ErrorCode::kInternal) << found.status().message();
+  EXPECT_EQ(found.status().code(), ErrorCode::kNotFound) << found.status().message();
+  EXPECT_NE(found.status().message().find("the program was changed since the driver started"),
+            std::string::npos)
+      << found.status().message();
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "b"))
     EXPECT_TRUE(entry.is_directory()) << entry.path();
+}
+
+TEST_F(ProgramFilesTest, AProgramThatRunsIsHadAsItIs) {
+  fs::remove(program_);
+  fs::copy_file("/bin/sleep", program_);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execl(program_.c_str(), "sleep", "60", nullptr);
+    ::_exit(127);
+  }
+  const fs::path executable = "/proc/" + std::to_string(pid) + "/exe";
+  for (int i = 0; i < 500 && fs::read_symlink(executable) != program_; ++i) ::usleep(10'000);
+  driver_.executable = {program_.string(), fs::file_size(program_), *hash_file(program_)};
+  driver_.pid = pid;
+  for (const bool is_replaced_before : {false, true}) {
+    on_loop([&] {
+      if (is_replaced_before)
+        offering_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "c");
+      offering_->offer(driver_);
+    });
+    ASSERT_TRUE(write_file_atomic(program_, "another program", 0700).ok());
+    fs::remove_all(folder_.path() / "b");
+    auto fetched = find(driver_);
+    ASSERT_TRUE(fetched.ok()) << fetched.status().message();
+    EXPECT_EQ(*hash_file(*fetched), driver_.executable.hash);
+    std::string found;
+    on_loop([&] {
+      offering_->find(driver_, "", deadline_after(std::chrono::seconds(1)),
+                      [&](const Result<fs::path>& path) { found = path.value_or("").string(); });
+    });
+    EXPECT_EQ(hash_file(found).value_or(""), driver_.executable.hash) << found;
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
 }
 
 TEST_F(ProgramFilesTest, OnlyOfferedFilesAreServed) {
