@@ -17,6 +17,7 @@
 #include "runtime/actor/worker.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/line_merger.h"
@@ -54,7 +55,8 @@ int exit_code(int code) { return code; }
 
 int exit_code(const Status& status) {
   if (status.ok()) return 0;
-  if (!simulation()) std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+  if (!simulation())
+    std::fprintf(stderr, "error: %s\n", terminal_text(STDERR_FILENO, status.to_string()).c_str());
   return 1;
 }
 
@@ -104,7 +106,7 @@ void become_worker(const std::string& who) {
 class WorkerOutput : public std::enable_shared_from_this<WorkerOutput> {
  public:
   WorkerOutput(EventLoop& loop, bool deduplicate)
-      : merger_(print, {.deduplicate = deduplicate}), timer_(loop.context()) {}
+      : merger_(print_worker_lines, {.deduplicate = deduplicate}), timer_(loop.context()) {}
 
   /// On the loop.
   void add(const LogLines& lines) {
@@ -118,11 +120,6 @@ class WorkerOutput : public std::enable_shared_from_this<WorkerOutput> {
   }
 
  private:
-  static void print(bool is_stderr, const std::string& text) {
-    std::FILE* out = is_stderr ? stderr : stdout;
-    std::fwrite(text.data(), 1, text.size(), out);
-    std::fflush(out);
-  }
   void arm(Deadline due) {
     due_ = due;
     timer_.expires_at(due);

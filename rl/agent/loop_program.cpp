@@ -340,7 +340,6 @@ def read(loops, event_loop):
 
 
 async def main():
-    connect()
     setup = json.loads(requests.readline())
     limit(setup)
     stand_in_for_verl()
@@ -359,6 +358,8 @@ async def main():
     await asyncio.Event().wait()
 
 
+connect()
+keep()
 asyncio.run(main())
 )python";
 

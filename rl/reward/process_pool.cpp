@@ -3,12 +3,15 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
 
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
+#include "runtime/core/random.h"
 
 namespace rl {
 
@@ -25,6 +28,15 @@ constexpr std::size_t kCallsToJudgeBy = 20;  // between two looks at how long th
 constexpr double kSlowFactor = 5.0;          // times what 95 % of calls stay below
 constexpr std::chrono::milliseconds kSlowAtLeast{100};
 
+// The number of a call, which only its answer has.
+std::string random_id() {
+  std::array<std::byte, 16> bytes;
+  runtime::fill_random(bytes);
+  std::string id;
+  for (const std::byte byte : bytes) id += fmt::format("{:02x}", std::to_integer<int>(byte));
+  return id;
+}
+
 }  // namespace
 
 struct ProcessPool::Child {
@@ -33,6 +45,7 @@ struct ProcessPool::Child {
   bool ready = false;
   bool makes_copies = false;
   std::optional<std::size_t> call;
+  std::string call_id;      // of that
   Clock::time_point since;  // it was started, or got the call
   Clock::time_point deadline;
 };
@@ -68,25 +81,30 @@ ProcessPool::~ProcessPool() {
 Result<std::unique_ptr<ProcessPool>> ProcessPool::create(ProcessPoolOptions options) {
   std::unique_ptr<ProcessPool> pool(new ProcessPool(std::move(options)));
   Status status = pool->start_child();
+  if (status.ok()) status = pool->await_first();
   if (!status.ok()) return status;
-  const Clock::time_point begun = Clock::now();
-  auto told_after = std::chrono::seconds(5);
-  while (!pool->children_.empty() && !pool->children_.front()->ready) {
-    pool->wait(nullptr, std::chrono::seconds(1));
-    pool->handle(nullptr);
-    if (Clock::now() - begun < told_after) continue;
-    LOG(info, "{}: still loading after {} s (given up after {} s)", pool->options_.name,
-        told_after.count(),
-        std::chrono::duration_cast<std::chrono::seconds>(pool->options_.start_timeout).count());
-    told_after *= 3;
-  }
-  if (pool->children_.empty()) return pool->start_failure_;
-  if (!pool->children_.front()->makes_copies) return pool;
-  pool->original_ = std::move(pool->children_.front());
+  if (!pool->options_.copies) return pool;
+  if (pool->children_.front()->makes_copies) pool->original_ = std::move(pool->children_.front());
   pool->children_.clear();
   status = pool->start_child();
+  if (status.ok() && !pool->original_) status = pool->await_first();
   if (!status.ok()) return status;
   return pool;
+}
+
+Status ProcessPool::await_first() {
+  const Clock::time_point begun = Clock::now();
+  auto told_after = std::chrono::seconds(5);
+  while (!children_.empty() && !children_.front()->ready) {
+    wait(nullptr, std::chrono::seconds(1));
+    handle(nullptr);
+    if (Clock::now() - begun < told_after) continue;
+    LOG(info, "{}: still loading after {} s (given up after {} s)", options_.name,
+        told_after.count(),
+        std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count());
+    told_after *= 3;
+  }
+  return children_.empty() ? start_failure_ : Status();
 }
 
 // False, and never again: it is gone, or does not answer.
@@ -220,7 +238,10 @@ bool ProcessPool::give(Run& run, std::size_t call) {
     child->call = call;
     child->since = Clock::now();
     child->deadline = child->since + options_.timeout;
+    child->call_id = random_id();
+    run.calls[call]["id"] = child->call_id;
     child->process->send_line(run.calls[call].dump(-1, ' ', false, json::error_handler_t::replace));
+    run.calls[call].erase("id");
     Run::Call& state = run.states[call];
     if (state.tries++ > 0) ++run.counts.retries;
     ++state.running;
@@ -336,7 +357,7 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
   json message = runtime::parse_json(line);
   if (!message.is_object())
     return end_child(run, child, ScoreFailure::kCrash,
-                     "it wrote something else than the protocol to its descriptor 3");
+                     "it wrote something else than the protocol to its connection");
   if (!child.ready) {
     if (message.contains("fatal")) {
       start_failure_ = runtime::invalid_argument(message["fatal"].is_string()
@@ -349,7 +370,13 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
     failed_starts_ = 0;
     return;
   }
-  if (!child.call || run == nullptr) return;
+  // What else answers is code that it runs, which would give a sample any score.
+  if (!child.call || message.value("id", json()) != json(child.call_id))
+    return end_child(run, child, ScoreFailure::kCrash,
+                     "it answered with the id of no call that it has: code that it runs has "
+                     "written to its connection");
+  message.erase("id");
+  if (run == nullptr) return;
   const std::size_t call = *std::exchange(child.call, std::nullopt);
   remember(Clock::now() - child.since);
   Run::Call& state = run->states[call];
@@ -385,6 +412,7 @@ void ProcessPool::end_child(Run* run, Child& child, ScoreFailure failure, const 
   show_output(child, /*all=*/true);
   const std::optional<std::size_t> call = child.call;
   const bool was_ready = child.ready;
+  if (was_ready && !call) LOG(warn, "{} {}: {}", options_.name, child.number, why);
   if (!child.ready) {
     ++failed_starts_;
     if (failure != ScoreFailure::kError) {

@@ -8,16 +8,67 @@ import fcntl, importlib.util, json, math, os, resource, signal, socket, sys
 sys.dont_write_bytecode = True  # nothing is left beside a user's files
 
 
-def connect():
-    """Takes up descriptors 3 and 4. When the process that started this one is gone, the kernel ends the group by SIGIO, whatever Python is doing."""
-    global connection, requests
+def connect(line=3, life=4):
+    """Takes up two descriptors, under other numbers, which programs that are started do not get. When the process that started this one is gone, the kernel ends the group by SIGIO, whatever Python
+    is doing."""
+    global connection, requests, owner
     os.environ["STARLING_SCORER"] = str(os.getpid())  # by which what the user's code starts is found
-    fcntl.fcntl(4, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(4, fcntl.F_SETFL, os.O_ASYNC)
-    for descriptor in (3, 4):
-        os.set_inheritable(descriptor, False)
-    connection = socket.socket(fileno=3)
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC)
+    moved, owner = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64 + os.urandom(1)[0] % 128) for descriptor in (line, life)]
+    for descriptor in (line, life):
+        os.close(descriptor)
+    connection = socket.socket(fileno=moved)
     requests = connection.makefile("r", encoding="utf-8", newline="\n")
+
+
+def end_children():
+    """Kills the children of this process until it has none: those of one that dies become this one's."""
+    while True:
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{int(name)}/stat", "rb") as file:
+                    parent = int(file.read().rsplit(b")", 1)[1].split()[1])
+                if parent == os.getpid():
+                    os.kill(int(name), signal.SIGKILL)
+            except (ValueError, OSError):
+                continue  # no process, or no more
+        try:
+            os.wait()
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
+        except ChildProcessError:
+            return
+
+
+def keep():
+    """Goes on in a child. This process stays its parent: what is orphaned below becomes its child, so that it can be found whatever session and environment it has. When the child has ended it ends
+    what is left, and then as the child did."""
+    try:
+        import ctypes
+        subreaper = ctypes.CDLL(None).prctl(36, *(ctypes.c_ulong(value) for value in (1, 0, 0, 0)))  # PR_SET_CHILD_SUBREAPER
+    except Exception:
+        return  # no ctypes: orphans are found by their environment alone
+    child = os.fork() if subreaper == 0 else 0
+    if child == 0:
+        return
+    for number in (signal.SIGIO, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    requests.close()
+    connection.close()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    ended, status = 0, 0
+    while ended != child:
+        ended, status = os.wait()
+    end_children()
+    if os.WIFSIGNALED(status):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if os.WTERMSIG(status) != signal.SIGKILL:
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.WEXITSTATUS(status))
 
 
 def answer(message):
@@ -37,7 +88,8 @@ def find_clone():
         import ctypes
         if number is None or not hasattr(socket, "recv_fds") or len(os.listdir("/proc/self/task")) != 1:
             return None
-        opened = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if int(name) > 4 and os.path.exists(f"/proc/self/fd/{name}")]
+        opened = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")
+                  if int(name) not in (0, 1, 2, connection.fileno(), owner) and os.path.exists(f"/proc/self/fd/{name}")]
         if any(target.startswith(("socket:", "pipe:", "anon_inode:")) for target in opened):
             return None
         library, python = ctypes.PyDLL(None, use_errno=True), ctypes.pythonapi
@@ -82,12 +134,13 @@ def make_copies(clone):
     os.setpgid(0, 0)
     requests.close()
     connection.close()
+    os.close(owner)
     theirs, life, output = descriptors
-    for descriptor, number in ((theirs, 3), (life, 4), (output, 1), (output, 2)):
-        os.dup2(descriptor, number)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    connect()
+    for number in (1, 2):
+        os.dup2(output, number)
+    os.close(output)
+    connect(theirs, life)
+    keep()
     forget_chance()
 
 
@@ -103,19 +156,25 @@ def serve(load, handle):
     """load(setup) gives what is loaded once, or None, and what is wrong with it; handle(setup, loaded, request) an answer, or an exception."""
     connect()
     setup = json.loads(requests.readline())
+    if not setup["copies"]:
+        keep()  # copies have theirs
     limit(setup)
     loaded, problem = load(setup)
     if loaded is None:
         return answer({"fatal": problem})
     clone = find_clone() if setup["copies"] else None
     answer({"ready": True, "copies": clone is not None})
+    if setup["copies"] and clone is None:
+        return requests.readline()  # another is started, with a keeper, and this one ended
     if clone is not None:
         make_copies(clone)
         answer({"ready": True})
     own = os.getpid()
     for line in requests:
+        request = json.loads(line)
+        number = request.pop("id")  # which the user's code is not given
         try:
-            result = handle(setup, loaded, json.loads(line))
+            result = handle(setup, loaded, request)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -123,7 +182,7 @@ def serve(load, handle):
         if os.getpid() != own:
             os._exit(0)  # the user's code forked, and the child came back too: its parent answers
         sys.stdout.flush()
-        answer(result)
+        answer({**result, "id": number})
 )python";
 
 const char* const kPythonScorer = R"python(

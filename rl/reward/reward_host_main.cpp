@@ -2,13 +2,18 @@
 // whose protocol it speaks over descriptor 3.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,13 +24,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kConnection = 3;
-constexpr int kLife = 4;
+constexpr int kFirstMoved = 64;
+
+int connection = 3;  // moved up, where the library's code does not look for it
 
 void answer(const json& message) {
   const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t count = ::write(kConnection, line.data() + sent, line.size() - sent);
+    const ssize_t count = ::write(connection, line.data() + sent, line.size() - sent);
     if (count <= 0) ::_exit(1);
     sent += static_cast<std::size_t>(count);
   }
@@ -35,7 +41,7 @@ bool read_line(std::string& line) {
   static std::string received;
   std::array<char, 16 << 10> bytes;
   while (received.find('\n') == std::string::npos) {
-    const ssize_t count = ::read(kConnection, bytes.data(), bytes.size());
+    const ssize_t count = ::read(connection, bytes.data(), bytes.size());
     if (count <= 0) return false;
     received.append(bytes.data(), static_cast<std::size_t>(count));
   }
@@ -103,14 +109,65 @@ json judge(Compute compute, const json& request) {
   return {{"score", score}};
 }
 
+/// Kills the children of this process until it has none: those of one that dies become this one's.
+void end_children() {
+  while (true) {
+    std::error_code error;
+    for (auto entry = std::filesystem::directory_iterator("/proc", error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      const pid_t process = std::atoi(entry->path().filename().c_str());
+      std::ifstream file(entry->path() / "stat");
+      std::string stat;
+      if (process <= 0 || !std::getline(file, stat)) continue;
+      const std::size_t end = stat.rfind(')');  // "PID (NAME) STATE PARENT ..."
+      if (end != std::string::npos && end + 4 < stat.size() &&
+          std::atoi(stat.c_str() + end + 4) == ::getpid())
+        ::kill(process, SIGKILL);
+    }
+    if (::waitpid(-1, nullptr, 0) < 0) return;
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  }
+}
+
+/// Goes on in a child. This process stays its parent and takes what is orphaned below; when the
+/// child has ended it ends what is left, and then as the child did.
+void keep() {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return;
+  const pid_t child = ::fork();
+  if (child <= 0) return;
+  for (const int number : {SIGIO, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2})
+    ::signal(number, SIG_IGN);
+  ::close(connection);
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  for (const int descriptor : {1, 2}) ::dup2(nowhere, descriptor);
+  int status = 0;
+  for (pid_t ended = 0; ended != child; ended = ::waitpid(-1, &status, 0)) {
+  }
+  end_children();
+  if (WIFSIGNALED(status)) {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(WTERMSIG(status), SIG_DFL);
+    ::kill(::getpid(), WTERMSIG(status));
+  }
+  ::_exit(WEXITSTATUS(status));
+}
+
+/// Takes up descriptors 3 and 4, under other numbers, which programs that are started do not get.
+/// When the process that started this one is gone, the kernel ends the group by SIGIO.
+void connect() {
+  constexpr int kLife = 4;
+  ::fcntl(kLife, F_SETOWN, -::getpgrp());
+  ::fcntl(kLife, F_SETFL, O_ASYNC);
+  ::fcntl(kLife, F_DUPFD_CLOEXEC, kFirstMoved);
+  connection = ::fcntl(connection, F_DUPFD_CLOEXEC, kFirstMoved);
+  for (const int descriptor : {3, kLife}) ::close(descriptor);
+}
+
 }  // namespace
 
 int main() {
-  // When the process that started this one is gone, the kernel ends the group by SIGIO.
-  ::fcntl(kLife, F_SETOWN, -::getpgrp());
-  ::fcntl(kLife, F_SETFL, O_ASYNC);
-  ::fcntl(kConnection, F_SETFD, FD_CLOEXEC);
-  ::fcntl(kLife, F_SETFD, FD_CLOEXEC);
+  connect();
   ::setenv("STARLING_SCORER", std::to_string(::getpid()).c_str(),
            1);  // by which what the library starts is found
   std::string line;
@@ -120,6 +177,7 @@ int main() {
   }
   const json setup = runtime::parse_json(line);
   if (!setup.is_object()) return 2;
+  keep();
   std::string problem;
   const Compute compute = load(setup, problem);
   if (compute == nullptr) {
@@ -130,7 +188,8 @@ int main() {
   while (read_line(line)) {
     const json request = runtime::parse_json(line);
     if (!request.is_object()) return 2;
-    const json message = judge(compute, request);
+    json message = judge(compute, request);
+    message["id"] = request.value("id", json());
     std::fflush(nullptr);
     answer(message);
   }

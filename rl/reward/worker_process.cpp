@@ -37,6 +37,7 @@ using runtime::Status;
 constexpr std::size_t kLineBytesMax = 4 << 20;     // of an answer
 constexpr std::size_t kOutputBytesMax = 64 << 10;  // of a line that a scorer prints
 constexpr int kDeathMilliseconds = 500;
+constexpr int kKillRoundsMax = 200;  // a millisecond and a look at all processes each
 constexpr std::chrono::seconds kCopyTime{2};
 constexpr int kFirstFree = 10;  // descriptors that the child's own don't collide with
 
@@ -131,35 +132,67 @@ bool is_marked(const std::filesystem::path& process, pid_t scorer) {
   return at != std::string::npos && (at == 0 || environment[at - 1] == '\0');
 }
 
+struct Descendant {
+  pid_t process = 0;
+  bool ended = false;  // it waits to be buried
+};
+
+// Whether a process whose state is Z has no thread left: the first one may end before others.
+bool has_no_threads(const std::filesystem::path& process) {
+  std::error_code error;
+  std::size_t threads = 0;
+  for (auto entry = std::filesystem::directory_iterator(process / "task", error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    ++threads;
+  return threads <= 1;
+}
+
 // Processes that `root` started, and those that they did: by the chain of parents, or where that is
 // broken by the mark.
-std::vector<pid_t> descendants_of(pid_t root) {
-  std::multimap<pid_t, pid_t> children;
-  std::vector<pid_t> found;
+std::vector<Descendant> descendants_of(pid_t root) {
+  std::multimap<pid_t, Descendant> children;
+  std::vector<Descendant> found;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator("/proc", error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto process = static_cast<pid_t>(std::atoi(name.c_str()));
-    if (process != root && is_marked(entry->path(), root)) found.push_back(process);
+    if (process != root && is_marked(entry->path(), root)) found.push_back({process});
     const std::string stat =
         contents(entry->path() / "stat");  // "PID (NAME) STATE PARENT ...", whatever the name holds
     const std::size_t end = stat.rfind(')');
     if (end == std::string::npos || end + 4 >= stat.size()) continue;
-    children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)), process);
+    const bool ended = stat[end + 2] == 'Z' && has_no_threads(entry->path());
+    children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)),
+                     Descendant{process, ended});
   }
-  std::vector<pid_t> parents = found;
-  parents.push_back(root);
+  std::vector<pid_t> parents{root};
+  for (const Descendant& marked : found) parents.push_back(marked.process);
   while (!parents.empty()) {
     const auto [first, last] = children.equal_range(parents.back());
     parents.pop_back();
     for (auto child = first; child != last; ++child) {
       found.push_back(child->second);
-      parents.push_back(child->second);
+      parents.push_back(child->second.process);
     }
   }
   return found;
+}
+
+// In rounds: what loses its parent meanwhile becomes a child of `root`, where that keeps orphans,
+// and is found by the next.
+void kill_descendants_of(pid_t root) {
+  for (int round = 0; round < kKillRoundsMax; ++round) {
+    bool any = false;
+    for (const Descendant& one : descendants_of(root)) {
+      if (one.ended) continue;
+      any = true;
+      ::kill(one.process, SIGKILL);
+    }
+    if (!any) return;
+    ::usleep(1000);
+  }
 }
 
 }  // namespace
@@ -221,10 +254,9 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
 
 WorkerProcess::~WorkerProcess() {
   if (pid_ > 0) {
-    ::kill(pid_, SIGSTOP);  // it starts nothing meanwhile
-    for (const pid_t other : descendants_of(pid_))
-      ::kill(other, SIGKILL);  // those with a group or session of their own
-    ::kill(-pid_, SIGKILL);    // the group: also what has lost its parent
+    ::kill(pid_, SIGSTOP);      // it starts nothing meanwhile, and stays the parent of orphans
+    kill_descendants_of(pid_);  // those with a group or session of their own, too
+    ::kill(-pid_, SIGKILL);     // the group: also what has lost its parent
     ::waitpid(pid_, nullptr, 0);
   }
   for (int* descriptor : {&socket_, &life_, &output_, &death_}) close_if_open(*descriptor);

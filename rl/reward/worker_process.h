@@ -16,10 +16,12 @@
 namespace rl {
 
 /// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go
-/// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It says in its
-/// environment who it is (STARLING_SCORER, its number), so that what it starts is known by that
-/// whatever becomes of the processes between. Its stdin is empty; what it writes to stdout and
-/// stderr is read here, line by line.
+/// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It is to be a keeper
+/// (PR_SET_CHILD_SUBREAPER) that does its work in a child: what is orphaned below stays its
+/// descendant, which is ended here, and by the keeper when the owner is gone. It also says in its
+/// environment who it is (STARLING_SCORER, its number), by which what it starts is found where it
+/// keeps nothing. Other children of the owner are left alone. Its stdin is empty; what it writes to
+/// stdout and stderr is read here, line by line.
 class WorkerProcess {
  public:
   /// Errors: the program cannot be started, no file descriptors are left.

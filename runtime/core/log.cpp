@@ -1,5 +1,6 @@
 #include "runtime/core/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include <ctime>
 #include <memory>
 #include <string_view>
+
+#include "runtime/core/printable_text.h"
 
 namespace runtime {
 
@@ -64,6 +67,20 @@ class JsonFormatter final : public spdlog::formatter {
   const std::string role_;
 };
 
+/// "%*": the message, which may have text of models and rewards, as a terminal may have it.
+class TerminalMessage final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& to) override {
+    const std::string text =
+        terminal_text(STDERR_FILENO, {message.payload.data(), message.payload.size()});
+    to.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<TerminalMessage>();
+  }
+};
+
 }  // namespace
 
 void start_log(const std::string& role) {
@@ -72,10 +89,14 @@ void start_log(const std::string& role) {
   std::string escaped;  // '%' starts a spdlog flag
   for (char c : role) escaped += c == '%' ? "%%" : std::string(1, c);
   const char* format = std::getenv("STARLING_LOG_FORMAT");
-  if (format && std::string_view(format) == "json")
+  if (format && std::string_view(format) == "json") {
     logger->set_formatter(std::make_unique<JsonFormatter>(role));
-  else
-    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %L " + escaped + ": %v");
+  } else {
+    auto lines = std::make_unique<spdlog::pattern_formatter>();
+    lines->add_flag<TerminalMessage>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %L " + escaped +
+                                                      ": %*");
+    logger->set_formatter(std::move(lines));
+  }
   const char* level = std::getenv("STARLING_LOG");
   logger->set_level(level ? spdlog::level::from_str(level) : spdlog::level::info);
   logger->flush_on(spdlog::level::warn);

@@ -5,6 +5,7 @@
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/head/head_process.h"
 #include "runtime/head/sqlite_journal.h"
 #include "runtime/node/head_child.h"
@@ -20,7 +21,7 @@ int head_command(const HeadCommandOptions& options,
            SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
   start_log("head");
   const auto fail = [](const Status& why) {
-    std::fprintf(stderr, "%s\n", why.message().c_str());
+    std::fprintf(stderr, "%s\n", printable_text(why.message()).c_str());
     return HeadChild::kExitUnusable;
   };
   auto cluster = ClusterId::from_hex(options.cluster);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "runtime/core/nearest.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/core/time_text.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_query.h"
@@ -111,7 +112,7 @@ void print_row(const JobInfo& job, const ClusterState& state) {
                                           : "  waits: " + waits;
   say("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(),
       std::string(job_state(job)).c_str(), job.node.is_none() ? "-" : job.node.short_hex().c_str(),
-      job.pid, shown(job.command, /*one_line=*/true).c_str(), end.c_str());
+      job.pid, printable_text(job.command, /*one_line=*/true).c_str(), end.c_str());
 }
 
 void print_jobs(const ClusterState& state, bool with_ended) {
@@ -149,9 +150,9 @@ int job_status_command(const std::string& address, const std::string& what, bool
   const std::optional<int> code = exit_code_of(*job);
   say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(),
       job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
-  say("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command, /*one_line=*/true).c_str(),
-      job->node.short_hex().c_str(), job->pid, job->user.empty() ? "" : ", user ",
-      job->user.c_str());
+  say("  command  %s\n  node     %s, pid %d%s%s\n",
+      printable_text(job->command, /*one_line=*/true).c_str(), job->node.short_hex().c_str(),
+      job->pid, job->user.empty() ? "" : ", user ", job->user.c_str());
   if (!job->running || job->pid != 0) say("  started  %s\n", time_text(job->started_ms).c_str());
   if (const std::string waits = waits_for(*job, *state); !waits.empty())
     say("  waits    %s\n", waits.c_str());

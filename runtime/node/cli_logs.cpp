@@ -1,5 +1,7 @@
 #include "runtime/node/cli_logs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/nearest.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
 #include "runtime/node/process_output.h"
 
@@ -173,6 +176,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
+  std::string unfinished;  // a character of which the rest is not read yet
   bool is_over = !follow;
   while (true) {
     Deadline deadline = deadline_after(kLogsTimeout);
@@ -183,7 +187,12 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     offset = chunk->next_offset;
     file = chunk->file;
     if (!chunk->text.empty()) missing.before(*chunk);
-    std::fwrite(chunk->text.data(), 1, chunk->text.size(), stdout);
+    unfinished += chunk->text;
+    const std::size_t whole =
+        chunk->text.empty() ? unfinished.size() : whole_characters(unfinished);
+    const std::string text = terminal_text(STDOUT_FILENO, unfinished.substr(0, whole));
+    unfinished.erase(0, whole);
+    std::fwrite(text.data(), 1, text.size(), stdout);
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);
     if (is_over) return 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "runtime/core/printable_text.h"
+
 namespace runtime {
 
 namespace {
@@ -105,7 +107,7 @@ bool NodeSet::report_silent() const {
     if (entry.trouble.ok()) continue;
     std::fprintf(stderr, "node %s at %s has not answered: %s\n",
                  entry.info.node.short_hex().c_str(), entry.info.address.c_str(),
-                 entry.trouble.message().c_str());
+                 printable_text(entry.trouble.message()).c_str());
     any = true;
   }
   return any;

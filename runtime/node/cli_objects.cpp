@@ -1,5 +1,6 @@
 #include "runtime/node/cli_objects.h"
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
 
 namespace runtime {
@@ -119,7 +120,8 @@ int list_objects_command(const std::string& address, bool json, const Filters& f
   if (!list.ok()) return fail(list.status());
   std::erase_if(list->objects,
                 [&](const ObjectInfo& object) { return !matches(object_json(object), filters); });
-  for (const std::string& trouble : list->troubles) std::fprintf(stderr, "%s\n", trouble.c_str());
+  for (const std::string& trouble : list->troubles)
+    std::fprintf(stderr, "%s\n", printable_text(trouble).c_str());
   const int code = list->troubles.empty() ? 0 : 1;
   if (!json) return print_objects(*list), code;
   Json objects = Json::array(), stores = Json::array();

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/cli_text.h"
 #include "runtime/node/node_client.h"
@@ -29,7 +30,7 @@ Result<T> ask_cluster(const std::string& address, Ask ask) {
 
 /// Tells the user; returns the exit code.
 inline int fail(const Status& why) {
-  std::fprintf(stderr, "error: %s\n", shown(why.message()).c_str());
+  std::fprintf(stderr, "error: %s\n", printable_text(why.message()).c_str());
   return 1;
 }
 

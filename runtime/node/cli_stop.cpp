@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
@@ -39,7 +40,7 @@ bool say_what_is_left(const std::unique_ptr<NodeClient>& client) {
   while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(kStopPoll);
   const std::string left = client->left_behind();
-  if (!left.empty()) std::fprintf(stderr, "error: %s\n", left.c_str());
+  if (!left.empty()) std::fprintf(stderr, "error: %s\n", printable_text(left).c_str());
   return !left.empty();
 }
 
@@ -64,15 +65,16 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
     Status asked = address.ok() ? ask_to_stop(loop, *address, &clients[i]) : address.status();
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "error: %s\n",
-                   asked.message().c_str());  // a wrong token: not ours to kill
+                   printable_text(asked.message()).c_str());  // a wrong token: not ours to kill
       return 1;
     }
     if (!asked.ok()) head_stops_them = false;
     if (!asked.ok() && is_running(sessions[i])) {
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n",
-                   sessions[i].address.c_str(), asked.message().c_str());
+                   sessions[i].address.c_str(), printable_text(asked.message()).c_str());
       if (Status killed = kill_node(sessions[i]); !killed.ok()) {  // its workers die with it
-        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
+        std::fprintf(stderr, "error: %s
+", killed.message().c_str());
         if (killed.code() == ErrorCode::kInvalidArgument) return 1;
       }
     }
@@ -106,7 +108,7 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
   std::unique_ptr<NodeClient> client;
   Status asked = ask_to_stop(loop, address, &client);
   if (!asked.ok()) {
-    std::fprintf(stderr, "error: %s\n", asked.message().c_str());
+    std::fprintf(stderr, "error: %s\n", printable_text(asked.message()).c_str());
     return 1;
   }
   Deadline deadline = deadline_after(kEndMax);
@@ -132,7 +134,7 @@ int stop_command(const std::string& explicit_address) {
   // Without a name, only what was started last: a second `stop` must not take the next cluster.
   auto found = find_cluster(wanted, named ? Fallback::kOnlyCluster : Fallback::kNone);
   if (!found.ok()) {
-    std::fprintf(stderr, "error: %s\n", found.status().message().c_str());
+    std::fprintf(stderr, "error: %s\n", printable_text(found.status().message()).c_str());
     return 1;
   }
   EventLoop loop;

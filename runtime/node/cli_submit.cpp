@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
 #include "runtime/node/job_place.h"
 #include "runtime/node/job_shipping.h"
@@ -158,7 +159,7 @@ int submit_command(const SubmitOptions& options) {
         start.status.code() != ErrorCode::kUnavailable)
       break;
     std::fprintf(stderr, "job %s has not begun and looks for another place: %s\n",
-                 place->job.short_hex().c_str(), shown(start.status.message()).c_str());
+                 place->job.short_hex().c_str(), printable_text(start.status.message()).c_str());
     auto another = wait_for_another_place(loop, **asked, *place);
     if (!another.ok()) return fail(another.status());
     place = *std::move(another);

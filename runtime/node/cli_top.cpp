@@ -11,6 +11,7 @@
 #include <map>
 #include <thread>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_nodes.h"
 
 namespace runtime {
@@ -183,7 +184,8 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
 }
 
 /// Each line cut to the terminal's width, and what is left of an older one wiped.
-void paint(const std::string& text, const winsize& size) {
+void paint(const std::string& raw, const winsize& size) {
+  const std::string text = printable_text(raw);
   std::string out = "\x1b[H";
   int row = 0;
   for (std::size_t at = 0; at < text.size() && row + 1 < size.ws_row; ++row) {
@@ -205,8 +207,9 @@ int top_command(const TopOptions& options) {
   std::this_thread::sleep_for(kRatePause);
   if (options.once || ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0) {
     const Look now = take_look(**nodes);
-    std::fputs(render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault).c_str(),
-               stdout);
+    const std::string text =
+        render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault);
+    std::fputs(printable_text(text).c_str(), stdout);
     return (*nodes)->report_silent() ? 1 : 0;
   }
   struct sigaction action {};

@@ -7,6 +7,7 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/duration.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/cli_text.h"
 #include "runtime/node/machine.h"
@@ -43,7 +44,7 @@ void say_waits(const JobPlace& place, const Result<GroupState>& group, std::stri
     return;
   said = group->pending_reason;
   std::fprintf(stderr, "job %s waits (Ctrl-C: it is given up): %s\n", place.job.short_hex().c_str(),
-               shown(said).c_str());
+               printable_text(said).c_str());
 }
 
 /// Where that node is.

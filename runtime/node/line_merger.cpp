@@ -1,6 +1,19 @@
 #include "runtime/node/line_merger.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "runtime/core/printable_text.h"
+
 namespace runtime {
+
+void print_worker_lines(bool is_stderr, const std::string& text) {
+  std::FILE* const out = is_stderr ? stderr : stdout;
+  const std::string shown = terminal_text(::fileno(out), text);
+  std::fwrite(shown.data(), 1, shown.size(), out);
+  std::fflush(out);
+}
 
 void LineMerger::add(const LogLines& lines, Deadline now) {
   flush(now - options_.window);

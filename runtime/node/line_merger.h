@@ -13,6 +13,10 @@
 
 namespace runtime {
 
+/// What a LineMerger has, on this process's stdout or stderr: printable_text() where that is a
+/// terminal, the workers' bytes where it is not.
+void print_worker_lines(bool is_stderr, const std::string& text);
+
 struct LineMergerOptions {
   bool deduplicate = true;
   /// A line that another worker has written so short a time ago is not shown but counted.

@@ -81,6 +81,36 @@ TEST_F(LibraryScorer, ScoresApartFromTheTraining) {
   EXPECT_EQ(batch->scores[5].value, 2.5);
 }
 
+// Without a session, parent or environment by which it could be found.
+TEST_F(LibraryScorer, WhatItStartsEndsWithItsCall) {
+  limits_.retries = 0;
+  const std::string told = (folder_ / "pid").string();
+  const auto scorer = ProcessScorer::library(compile("#define TOLD \"" + told + "\"\n" + R"(
+int starling_reward_abi(void) { return STARLING_REWARD_ABI; }
+int starling_compute_score(const struct starling_reward_sample* sample, double* score, char* message, size_t size) {
+  system("setsid env -i /bin/sh -c '(sleep 1000 & echo $! > " TOLD ")'");
+  for (volatile int i = 0;;) i = 1;
+}
+)"),
+                                             limits_);
+  ASSERT_TRUE(scorer.ok()) << scorer.status().to_string();
+  const ScoreRequest asked{
+      .data_source = "x", .response = "a", .ground_truth = "", .extra_info = "", .where = "t:1"};
+  const auto batch = (*scorer)->score(std::span(&asked, 1));
+  ASSERT_TRUE(batch.ok());
+  EXPECT_EQ(batch->scores[0].failure, ScoreFailure::kTimeout);
+  pid_t child = 0;
+  std::ifstream(told) >> child;
+  ASSERT_GT(child, 1);
+  const auto runs = [&] {
+    std::string stat;
+    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat") >> std::ws, stat);
+    return !stat.empty() && stat.find(") Z ") == std::string::npos;
+  };
+  for (int i = 0; i < 100 && runs(); ++i) ::usleep(20'000);
+  EXPECT_FALSE(runs());
+}
+
 TEST_F(LibraryScorer, LibrariesThatCannotBeUsedAreFoundAtOnce) {
   const auto status = [&](const fs::path& file) {
     return ProcessScorer::library(file, limits_).status();

@@ -257,11 +257,11 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 // number in the file `told`; gives whether that process still runs afterwards.
 class EndsWithItsCall : public PythonScorer {
  protected:
-  bool outlives_its_call(const std::string& starts_it) {
+  bool outlives_its_call(const std::string& starts_it, const std::string& imports = "") {
     limits_.timeout = std::chrono::milliseconds(1500);
     limits_.retries = 0;
     const auto scorer =
-        make("import os, subprocess, time\ntold = '" + (folder_ / "pid").string() +
+        make("import os, subprocess, time\n" + imports + "told = '" + (folder_ / "pid").string() +
              "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    time.sleep(1000)\n");
     if (scorer == nullptr) return true;
     EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
@@ -288,6 +288,63 @@ TEST_F(EndsWithItsCall, WhatHasASessionOfItsOwn) {
 TEST_F(EndsWithItsCall, WhatItDisowned) {
   EXPECT_FALSE(outlives_its_call(
       "    subprocess.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' + told])\n"));
+}
+
+// Without a session, parent or environment by which it could be found.
+constexpr const char* kStartsAForgetful = R"python(
+    subprocess.run(["setsid", "env", "-i", "/bin/sh", "-c", "(sleep 1000 & echo $! > " + told + ")"])
+)python";
+
+TEST_F(EndsWithItsCall, WhatForgotWhereItComesFrom) {
+  EXPECT_FALSE(outlives_its_call(kStartsAForgetful));
+}
+
+TEST_F(EndsWithItsCall, WhatForgotInAProcessThatIsNoCopy) {
+  EXPECT_FALSE(outlives_its_call(
+      kStartsAForgetful,
+      "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"));
+}
+
+// Each starts the next in another session and ends.
+TEST_F(EndsWithItsCall, WhatIsOrphanedManyTimes) {
+  EXPECT_FALSE(outlives_its_call(R"python(
+    open(told + ".sh", "w").write('''#!/bin/sh
+        if [ $1 -gt 0 ]; then setsid env -i /bin/sh $0 $(($1 - 1)) & exit; fi
+        sleep 1000 &
+        echo $! > ''' + told + "\n")
+    subprocess.run(["env", "-i", "/bin/sh", told + ".sh", "8"])
+    while not os.path.exists(told) or not open(told).read().strip(): time.sleep(0.01)
+)python"));
+}
+
+// What the owner itself has started is none of a scorer's, and its end is the owner's to see.
+TEST_F(PythonScorer, OtherChildrenOfTheOwnerAreLeftAlone) {
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::execlp("sleep", "sleep", "1000", nullptr);
+    ::_exit(127);
+  }
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(7);
+  limits_.timeout = std::chrono::milliseconds(500);
+  limits_.retries = 0;
+  {
+    const auto scorer = make(R"python(
+import subprocess, time
+def compute_score(*args, **kwargs):
+    subprocess.run(["setsid", "env", "-i", "/bin/sh", "-c", "(sleep 1000 &)"])
+    time.sleep(1000)
+)python");
+    ASSERT_TRUE(scorer);
+    EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(other, &status, WNOHANG), 0) << "it runs";
+  EXPECT_EQ(::waitpid(ended, &status, 0), ended);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  ::kill(other, SIGKILL);
+  EXPECT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "no orphan has become the owner's child";
 }
 
 // Nobody's child is not made the scorer's: it would have to be buried by code that knows nothing of
@@ -398,14 +455,16 @@ TEST_F(PythonScorer, ALowerLimitOfTheSystemHolds) {
 
 TEST_F(PythonScorer, ProcessesEndWithTheirOwner) {
   const fs::path mark = folder_ / "pid";
-  const fs::path file = write(R"(
+  const fs::path file = write(R"python(
 import os, subprocess
 def compute_score(data_source, solution_str, ground_truth, extra_info):
     child = subprocess.Popen(["sleep", "1000"])
-    with open(solution_str + ".new", "w") as file: file.write(f"{os.getpid()} {child.pid}")
+    orphan = solution_str + ".orphan"
+    subprocess.run(["setsid", "env", "-i", "/bin/sh", "-c", f"(sleep 1000 & echo $! > {orphan})"])
+    with open(solution_str + ".new", "w") as file: file.write(f"{os.getpid()} {child.pid} {int(open(orphan).read())}")
     os.rename(solution_str + ".new", solution_str)
     while True: pass
-)");
+)python");
   const pid_t owner = ::fork();
   if (owner == 0) {
     limits_.timeout = std::chrono::seconds(1000);
@@ -416,16 +475,71 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!fs::exists(mark) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
-  pid_t scorer = 0, grandchild = 0;
-  std::ifstream(mark) >> scorer >> grandchild;
+  pid_t scorer = 0, grandchild = 0, orphan = 0;
+  std::ifstream(mark) >> scorer >> grandchild >> orphan;
   ASSERT_GT(scorer, 0);
-  EXPECT_TRUE(alive(scorer) && alive(grandchild));
+  EXPECT_TRUE(alive(scorer) && alive(grandchild) && alive(orphan));
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
-  while ((alive(scorer) || alive(grandchild)) && std::chrono::steady_clock::now() < limit)
+  while ((alive(scorer) || alive(grandchild) || alive(orphan)) &&
+         std::chrono::steady_clock::now() < limit)
     ::usleep(1000);
   EXPECT_FALSE(alive(scorer));
   EXPECT_FALSE(alive(grandchild));
+  EXPECT_FALSE(alive(orphan)) << "in a session of its own, with no environment";
+}
+
+// A program that the function runs has none of its descriptors but the standard ones.
+TEST_F(PythonScorer, ProgramsThatItStartsCannotAnswerForIt) {
+  const auto scorer = make(R"python(
+import os, subprocess, sys
+CODE = """
+import os
+for descriptor in range(3, 1024):
+    try: os.write(descriptor, b'{"score": 1e9}\\n')
+    except OSError: continue
+names = [int(name) for name in os.listdir("/proc/self/fd")]
+print([name for name in names if name > 2 and os.path.exists(f"/proc/self/fd/{name}")])
+"""
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    inherited = subprocess.run([sys.executable, "-c", CODE], close_fds=False, capture_output=True, text=True).stdout
+    os.system("for i in 3 4 5 6 7 8 9; do eval \"echo '{}' >&$i\"; done 2>/dev/null")
+    return 1.0 if inherited.strip() == "[]" else -1.0
+)python");
+  ASSERT_TRUE(scorer);
+  const std::vector<ScoreRequest> requests(6, request("a"));
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  for (const Score& score : batch->scores)
+    EXPECT_TRUE(score.ok() && score.value == 1) << score.value << score.message;
+  EXPECT_EQ(batch->counts.crashes, 0);
+}
+
+// Code in the same interpreter finds the descriptor, but has no id: its line ends the process.
+TEST_F(PythonScorer, ALineThatIsNoAnswerIsAFailureThatIsNamed) {
+  limits_.workers = 1;
+  const auto scorer = make(R"python(
+import os
+FORGE = """
+for descriptor in range(3, 1024):
+    try: os.write(descriptor, b'{"score": 1e9}\\n' * 3)
+    except OSError: continue
+"""
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    if solution_str == "forge": exec(FORGE)
+    return 1.0
+)python");
+  ASSERT_TRUE(scorer);
+  const std::vector<ScoreRequest> requests{request("a"), request("forge"), request("b"),
+                                           request("c")};
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  for (const std::size_t i : {0, 2, 3})
+    EXPECT_TRUE(batch->scores[i].ok() && batch->scores[i].value == 1)
+        << batch->scores[i].value << batch->scores[i].message;
+  EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kCrash);
+  EXPECT_NE(batch->scores[1].message.find("id of no call"), std::string::npos)
+      << batch->scores[1].message;
 }
 
 // A function that writes down what it is called with.

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/terminal.h"
+
 namespace runtime {
 namespace {
 
@@ -25,6 +27,25 @@ TEST(Log, NamesTheRoleInEveryLine) {
   EXPECT_EQ(text.substr(kStampChars), " I node 7f3a 100%: joined 5\n");
   EXPECT_EQ(text.substr(0, kStampChars).find_first_not_of("0123456789-:. "), std::string::npos)
       << text;
+}
+
+// A message may have text of a model or a reward.
+TEST(Log, ATerminalGetsEscapesAndAFileGetsBytes) {
+  auto before = spdlog::default_logger();
+  const std::string foreign = "reward: \x1b[2J\u202e\xff";
+  std::string on_terminal;
+  {
+    Terminal terminal(2);
+    start_log("worker");
+    LOG(warn, "{}", foreign);
+    on_terminal = terminal.shown();
+  }
+  testing::internal::CaptureStderr();
+  LOG(warn, "{}", foreign);
+  const std::string in_file = testing::internal::GetCapturedStderr();
+  spdlog::set_default_logger(before);
+  EXPECT_TRUE(on_terminal.ends_with(" W worker: reward: \\x1b[2J\\u202e\\xff\n")) << on_terminal;
+  EXPECT_TRUE(in_file.ends_with(" W worker: " + foreign + "\n")) << in_file;
 }
 
 TEST(Log, WritesJsonWhenAskedTo) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/terminal.h"
+
 namespace runtime {
 namespace {
 
@@ -74,6 +76,24 @@ TEST(LineMerger, MayBeTurnedOffAndRemembersABoundedNumber) {
   EXPECT_EQ(output.out,
             "(Echo pid=1, node=00000000) a\n(Echo pid=1, node=00000000) b\n(Echo pid=2, "
             "node=00000000) b\n");
+}
+
+// Of the two streams each by itself: a driver's stdout may be a pipe while its stderr is a
+// terminal.
+TEST(PrintWorkerLines, ATerminalGetsEscapesAndAPipeGetsBytes) {
+  const std::string lines =
+      "(Echo pid=7) \x1b[2J\xc2\x9b"
+      "31m\u202e\n";
+  std::string shown;
+  testing::internal::CaptureStdout();
+  {
+    Terminal terminal(2);
+    print_worker_lines(/*is_stderr=*/true, lines);
+    print_worker_lines(/*is_stderr=*/false, lines);
+    shown = terminal.shown();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), lines);
+  EXPECT_EQ(shown, "(Echo pid=7) \\x1b[2J\\u009b31m\\u202e\n");
 }
 
 }  // namespace

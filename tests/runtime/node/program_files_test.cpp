@@ -127,6 +127,28 @@ TEST_F(ProgramFilesTest, WhatIsMissingIsFetchedOnceAndRunnable) {
   EXPECT_EQ(chunks_, 3);
 }
 
+TEST_F(ProgramFilesTest, ACachedProgramThatIsNotItsHashIsFetchedAgain) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  // Of the same size, as a planted or damaged one would be.
+  ASSERT_TRUE(write_file_atomic(*found, std::string(driver_.executable.bytes, 'x'), 0700).ok());
+  found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(*hash_file(*found), driver_.executable.hash);
+  EXPECT_EQ(chunks_, 6);
+}
+
+TEST_F(ProgramFilesTest, ACacheThatOthersCanWriteToIsNotUsed) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  fs::permissions(found->parent_path().parent_path(), fs::perms::all);
+  EXPECT_EQ(find(elsewhere).status().code(), ErrorCode::kInvalidArgument);
+}
+
 TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
   DriverInfo elsewhere = driver_;
   elsewhere.executable.path = "/nowhere/driver";
