@@ -12,7 +12,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
 # -fPIC for programs too: a precompiled header serves only what is compiled with the same flags.
-add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-Wall;-Wextra;-Wshadow;-Wno-unused-parameter;-Winvalid-pch;-fno-omit-frame-pointer>")
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-Wall;-Wextra;-Werror=shadow;-Wno-unused-parameter;-Winvalid-pch;-fno-omit-frame-pointer>")
 # g++ 12 takes the frames of Asio's coroutines, whose memory comes from Asio's own pool, for memory of another operator new.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-mismatched-new-delete>")
 # clang 14 can't put what `function` checks before the parts of a coroutine.

@@ -73,8 +73,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n",
                    sessions[i].address.c_str(), printable_text(asked.message()).c_str());
       if (Status killed = kill_node(sessions[i]); !killed.ok()) {  // its workers die with it
-        std::fprintf(stderr, "error: %s
-", killed.message().c_str());
+        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
         if (killed.code() == ErrorCode::kInvalidArgument) return 1;
       }
     }

@@ -1,6 +1,11 @@
 #include "runtime/node/head_child.h"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "runtime/core/log.h"
@@ -12,6 +17,17 @@ constexpr std::size_t kErrorLines = 3;
 constexpr std::chrono::milliseconds kEndGrace{2000};
 // One that has lived for so long did not die of how it was started.
 constexpr std::chrono::seconds kHeadCalm{10};
+
+/// A file that only descriptors name, with the token in it.
+Result<FileDescriptor> token_in_memory(const std::string& token) {
+  FileDescriptor file(::memfd_create("token", MFD_CLOEXEC));
+  if (!file || ::fchmod(file.get(), 0600) != 0)
+    return errno_status(errno, "memory for the cluster's token");
+  if (::write(file.get(), token.data(), token.size()) != static_cast<ssize_t>(token.size()))
+    return errno_status(errno, "memory for the cluster's token");
+  return file;
+}
+
 }  // namespace
 
 HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status)> failed)
@@ -33,7 +49,14 @@ Status HeadChild::start() {
                "--socket",       options_.socket.string(),
                "--journal",      options_.journal.string()};
   if (options_.durable) spec.argv.push_back("--durable");
-  spec.env = {"STARLING_TOKEN_FILE=" + options_.token_file};
+  if (!token_) {
+    auto token = token_in_memory(options_.token);
+    if (!token.ok()) return token.status();
+    token_ = *std::move(token);
+  }
+  // Not in the environment, which the kernel shows to whoever may see this user's processes.
+  spec.env = {"STARLING_TOKEN_FILE=/proc/" + std::to_string(::getpid()) + "/fd/" +
+              std::to_string(token_.get())};
   spec.working_dir = options_.session_dir.string();
   error_tail_ = {};
   ProcessHandlers handlers;

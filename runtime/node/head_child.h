@@ -17,6 +17,7 @@
 #include "runtime/node/held_program.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
 
@@ -28,7 +29,7 @@ struct HeadChildOptions {
   std::filesystem::path socket;
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
-  std::string token_file;
+  std::string token;
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };
@@ -64,6 +65,7 @@ class HeadChild {
   EventLoop& loop_;
   const HeadChildOptions options_;
   const HeldProgram program_;
+  FileDescriptor token_;  // in memory: the session's file may be gone when the head dies
   const std::function<void(Status)> failed_;
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<LogFile> log_;

@@ -14,11 +14,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kTailLinesMax = 20;
-constexpr std::size_t kTailBytesMax = 4 << 10;  // it is kept with the job's record
+constexpr std::size_t kJobTailBytesMax = 4 << 10;  // it is kept with the job's record
 
 std::string tail_of(const Tail& tail) {
   std::string text = tail.last_lines(kTailLinesMax);
-  if (text.size() > kTailBytesMax) text.erase(0, text.size() - kTailBytesMax);
+  if (text.size() > kJobTailBytesMax) text.erase(0, text.size() - kJobTailBytesMax);
   return text;
 }
 

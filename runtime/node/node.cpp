@@ -210,7 +210,7 @@ void Node::link_to_head() {
     child.socket = socket;
     child.journal = options_.journal;
     child.durable = options_.durable;
-    child.token_file = (options_.session_dir.parent_path() / "token").string();
+    child.token = options_.token;
     head_child_ = std::make_unique<HeadChild>(loop_, std::move(child),
                                               [this](const Status& why) { on_lost(why); });
     head =

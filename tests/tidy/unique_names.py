@@ -24,7 +24,7 @@ def libraries(source):
 def names_of(text):
     """(name, what an alias stands for or None) of what stands in unnamed namespaces of a file."""
     text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
-    for body in re.findall(r"^namespace \{\n(.*?)^\}  // namespace$", text, re.M | re.S):
+    for body in re.findall(r"^namespace \{\n(.*?)^\}(?:  // namespace)?$", text, re.M | re.S):
         for line in body.splitlines():
             if not line or line[0] in " }/#)" or line.startswith(("namespace ", "using enum ", "using namespace ")):
                 continue

@@ -112,6 +112,32 @@ TEST_F(Cluster, ALookFromAnotherPidNamespaceChangesNothing) {
   EXPECT_EQ(starling({"status"}).code, 0);
 }
 
+// As systemd-tmpfiles and its like do after ten quiet days.
+TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
+  const std::string head = start_head();
+  const SessionInfo session = session_of(head);
+  const std::string secret = *read_file(session.dir.parent_path() / "token", 4096);
+  for (const std::filesystem::path& file :
+       {session.dir / "node.json", session.dir.parent_path() / "token",
+        session.dir.parent_path().parent_path() / "last"})
+    ASSERT_TRUE(std::filesystem::remove(file)) << file;
+  const int first = child_of(session.pid, "head");
+  ASSERT_GT(first, 0);
+  ::kill(first, SIGKILL);
+  {
+    support::ScopedVariable token("STARLING_TOKEN", secret.c_str());
+    EXPECT_TRUE(wait_until(
+        [&] {
+          const int now = child_of(session.pid, "head");
+          return now > 0 && now != first &&
+                 starling({"list", "nodes", "--address", head}).code == 0;
+        },
+        std::chrono::seconds(20)));
+  }
+  // They are put back within half a minute.
+  EXPECT_TRUE(wait_until([] { return running_sessions().size() == 1; }, std::chrono::seconds(45)));
+}
+
 TEST_F(Cluster, AStartDoesNotTouchTheFolderThatItIsGiven) {
   const std::filesystem::path scratch = folder_.path() / "scratch";
   std::filesystem::create_directories(scratch / "alice" / "project");
