@@ -98,10 +98,11 @@ class ControlCaller {
  private:
   template <class Made>
   ErrorCode record(ControlOp op, std::string key, std::int64_t value, Made make) {
-    ControlCall call{op, std::move(key), value, ErrorCode::kOk, now_us(), 0};
+    ControlCall call{op, std::move(key), value, ErrorCode::kOk, now_us()};
     const Status status = make(call);
     call.end = now_us();
     call.code = status.code();
+    call.message = status.message();
     const ErrorCode code = call.code;
     std::lock_guard lock(mutex_);
     calls_.push_back(std::move(call));
@@ -136,7 +137,7 @@ class ControlCaller {
   /// Each second one lies in a node's store.
   void publish(const std::string& name, int version) {
     record(ControlOp::kPublish, name + "@" + std::to_string(version), version, [&](ControlCall&) {
-      auto object = rt_.put(std::string(version % 2 == 0 ? 10 : 100'000, 'x'));
+      auto object = rt_.put(std::vector<float>(version % 2 == 0 ? 10 : 50'000, 1.0F));
       if (!object.ok()) return object.status();
       return rt_.publish(name, static_cast<std::uint64_t>(version), *object);
     });
@@ -197,8 +198,8 @@ std::string ControlCall::to_string() const {
   static constexpr const char* kNames[] = {"add",     "put",       "read",   "delete",
                                            "publish", "unpublish", "create", "remove"};
   return std::string(kNames[static_cast<int>(op)]) + " " + key + " = " + std::to_string(value) +
-         " (" + std::string(runtime::to_string(code)) + "), " + std::to_string(begin) + " to " +
-         std::to_string(end);
+         " (" + std::string(runtime::to_string(code)) + (ok() ? "" : ": " + message) + "), " +
+         std::to_string(begin) + " to " + std::to_string(end);
 }
 
 std::vector<std::string> control_violations(const std::vector<ControlCall>& calls) {

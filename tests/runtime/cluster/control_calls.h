@@ -24,6 +24,7 @@ struct ControlCall {
   ErrorCode code = ErrorCode::kOk;
   std::int64_t begin = 0;  // now_us()
   std::int64_t end = 0;
+  std::string message = {};
 
   bool ok() const { return code == ErrorCode::kOk; }
   std::string to_string() const;
