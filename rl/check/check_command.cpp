@@ -1,5 +1,7 @@
 #include "rl/check/check_command.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <cstring>
@@ -10,12 +12,13 @@
 #include "rl/config/hydra_file.h"
 #include "rl/config/key_tables.h"
 #include "rl/config/schema.h"
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 namespace {
 
 int fail(const runtime::Status& status) {
-  std::cerr << "error: " << status.message() << "\n";
+  std::cerr << "error: " << runtime::terminal_text(STDERR_FILENO, status.message()) << "\n";
   return 1;
 }
 

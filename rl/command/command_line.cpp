@@ -1,8 +1,12 @@
 #include "rl/command/command_line.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <iostream>
 #include <string>
+
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 
@@ -15,7 +19,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     // A mistyped option leaves a required one missing too: the mistake is what to name.
     if (const auto unknown = app.remaining(); !unknown.empty())
       what = "unknown argument " + unknown.front();
-    std::cerr << "error: " << what << "; see " << app.get_name() << " --help\n";
+    std::cerr << "error: " << runtime::terminal_text(STDERR_FILENO, what) << "; see "
+              << app.get_name() << " --help\n";
     return 2;
   }
   return std::nullopt;
@@ -33,7 +38,7 @@ CLI::Validator whole_number_from(std::int64_t least) {
 
 int fail(const runtime::Status& status) {
   std::cout.flush();  // what was done before the failure is still worth having
-  std::cerr << "error: " << status.message() << "\n";
+  std::cerr << "error: " << runtime::terminal_text(STDERR_FILENO, status.message()) << "\n";
   return 1;
 }
 

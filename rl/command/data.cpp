@@ -1,5 +1,7 @@
 #include "rl/command/data.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "rl/data/row_stats.h"
 #include "rl/data/row_type.h"
 #include "rl/text/tokenizer.h"
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 namespace {
@@ -112,7 +115,8 @@ int head(int argc, char** argv) {
     } else {
       std::cout << row.where << "\n";
       for (const auto& [name, value] : row.value.items())
-        std::cout << "  " << name << ":" << value_text(value) << "\n";
+        std::cout << "  " << runtime::terminal_text(STDOUT_FILENO, name + ":" + value_text(value))
+                  << "\n";
     }
     return ++shown < count;
   });

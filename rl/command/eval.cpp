@@ -1,5 +1,7 @@
 #include "rl/command/eval.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -25,6 +27,7 @@
 #include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 namespace {
@@ -294,7 +297,7 @@ int eval(EvalOptions options) {
                      .dump()
               << "\n";
   } else {
-    std::cout << summary_text(summaries);
+    std::cout << runtime::terminal_text(STDOUT_FILENO, summary_text(summaries));
     if (!options.out.empty()) std::cout << "\n" << options.out << "\n";
   }
   if (errors > 0)

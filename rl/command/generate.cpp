@@ -18,6 +18,7 @@
 #include "rl/data/prompt_builder.h"
 #include "rl/rollout/generation_config.h"
 #include "rl/text/tokenizer.h"
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 namespace {
@@ -207,7 +208,7 @@ void print_completion(const Completion& completion, const Request& request,
   if (json) {
     std::cout << completion_json(completion, request, text).dump() << '\n';
   } else if (tokenizer) {
-    std::cout << text << '\n';
+    std::cout << runtime::terminal_text(STDOUT_FILENO, text) << '\n';
   } else {
     for (std::size_t i = 0; i < completion.ids.size(); ++i)
       std::cout << (i == 0 ? "" : ",") << completion.ids[i];

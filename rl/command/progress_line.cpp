@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "runtime/core/printable_text.h"
+
 namespace rl {
 namespace {
 
@@ -23,7 +25,7 @@ void ProgressLine::show(const std::string& text) {
   if (!terminal_ || now - start_ < kQuiet || now - last_ < kInterval) return;
   last_ = now;
   shown_ = true;
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fprintf(stderr, "\r\033[K%s", runtime::printable_text(text, /*one_line=*/true).c_str());
   std::fflush(stderr);
 }
 

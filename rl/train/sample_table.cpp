@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "runtime/core/printable_text.h"
+
 namespace rl {
 namespace {
 
@@ -17,17 +19,7 @@ std::int64_t columns(const std::string& text) {
 }
 
 std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      out += ' ';
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  return runtime::printable_text(text, /*one_line=*/true);
 }
 
 // Keeps the end of a prompt (where the question is) or the beginning of anything else.

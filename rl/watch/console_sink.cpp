@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runtime/core/printable_text.h"
+
 namespace rl {
 namespace {
 
@@ -125,7 +127,8 @@ runtime::Status ConsoleSink::write(const StepRecord& record) {
   const bool due = first || record.step == record.total || options_.interval <= 1 ||
                    record.step % options_.interval == 0;
   std::string text = options_.bar ? "\r\x1b[K" : "";
-  if (due) text += line(record) + "\n";
+  // Names of metrics are a reward function's.
+  if (due) text += (options_.bar ? runtime::printable_text(line(record)) : line(record)) + "\n";
   if (options_.bar) {
     // The clock starts with the first record, so that one step lies between each two.
     const double steps = static_cast<double>(std::max<std::int64_t>(1, record.step - *first_step_));

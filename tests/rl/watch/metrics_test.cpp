@@ -57,6 +57,25 @@ TEST(ConsoleSink, PrintsEveryIntervalAndTheLastStep) {
   std::free(buffer);
 }
 
+// A reward function names metrics; where there is a bar, there is a terminal.
+TEST(ConsoleSink, NamesDoNotCommandATerminal) {
+  for (const bool bar : {true, false}) {
+    char* buffer = nullptr;
+    std::size_t size = 0;
+    std::FILE* out = ::open_memstream(&buffer, &size);
+    {
+      ConsoleSink sink(out, {.interval = 1, .bar = bar});
+      ASSERT_TRUE(sink.write({1, 2, 0, {{"val/\x1b]0;x\x07\u202e", 1.0}}}).ok());
+    }
+    std::fclose(out);
+    const std::string text = buffer;
+    EXPECT_NE(text.find(bar ? "val/\\x1b]0;x\\x07\\u202e:1.0000" : "val/\x1b]0;x\x07\u202e:1.0000"),
+              std::string::npos)
+        << text;
+    std::free(buffer);
+  }
+}
+
 TEST(ConsoleSink, BarFitsItsWidth) {
   const std::string bar = ConsoleSink::bar(5, 10, 2.25, 80);
   EXPECT_LE(bar.size(), 80u);
