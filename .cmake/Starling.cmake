@@ -282,7 +282,7 @@ function(starling_programs)
     target_include_directories(starling-reward-host PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(starling-reward-host PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
     list(APPEND programs starling-rl starling-config starling-reward-host)
-    add_dependencies(demo_programs starling-rl)
+    add_dependencies(demo_programs starling-rl starling-config)  # `train`, and its --check
   endif()
   file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.cpp)
   foreach(file ${examples})
