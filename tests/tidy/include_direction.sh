@@ -12,7 +12,7 @@ refuse placement '#include "(rl|bench|examples|tests)/' 'placement includes runt
 refuse rl '#include "(bench|examples|tests)/' 'rl includes placement and runtime only'
 refuse "runtime placement" '#include [<"](torch|ATen|c10)/' 'torch appears in rl only'
 refuse "rl/text rl/weights rl/hub rl/config rl/check rl/data rl/reward rl/watch rl/report rl/kernel rl/profile" '#include [<"](torch|ATen|c10)/' 'this part of rl loads without torch'
-found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -v '^runtime/core/asio.h:')
+found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -vE '^runtime/core/asio\.(h|cpp):')
 [ -z "$found" ] || { echo "$found"; echo '  ^ include runtime/core/asio.h instead'; bad=1; }
 # Own header first, so that each is proven self-contained.
 while IFS= read -r source; do
