@@ -150,9 +150,11 @@ Status SessionFolder::lock() {
   for (const fs::path& made : {path_.parent_path(), path_, path_ / "logs"}) {
     if (Status status = make_private_folder(made); !status.ok()) return status;
   }
-  auto held = FileLock::of_file(path_ / kNodeLock);
-  if (!held.ok()) return held.status();
-  lock_ = *std::move(held);
+  if (!lock_.is_of(path_ / kNodeLock)) {  // else this very process would wait for itself
+    auto held = FileLock::of_file(path_ / kNodeLock);
+    if (!held.ok()) return held.status();
+    lock_ = *std::move(held);
+  }
   if (auto root = FileLock::of_folder(session_root()); root.ok()) root_ = *std::move(root);
   return write_file_atomic(path_.parent_path() / "token", token_, 0600);
 }

@@ -303,6 +303,10 @@ TEST_F(SessionTest, WhatACleanerTookAwayIsPutBack) {
   ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
   EXPECT_EQ(find_cluster("")->token, "token-of-" + a_.short_hex());
   EXPECT_EQ(last_session(), info.dir.string());
+  // The token alone: the lock is still held.
+  ASSERT_TRUE(fs::remove(info.dir.parent_path() / "token"));
+  ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
+  EXPECT_TRUE(find_cluster("").ok());
   age(info.dir);
   ASSERT_TRUE(folders_.at(info.dir).refresh().ok());
   EXPECT_GT(fs::last_write_time(info.dir / "node.json"),
