@@ -1,7 +1,9 @@
-# Precompiled headers: what other projects' headers cost, paid once a build instead of once a file. Ours are in none, so that a change to one of them
-# rebuilds what includes it and no more. Four sets, of which a target takes the smallest that has what it includes:
-#   base    the standard library, Asio, nlohmann-json, fmt        base_test   the same and GoogleTest
-#   torch   base and ATen's common headers                        torch_test  the same and GoogleTest
+# Precompiled headers of tests and fuzz targets: what other projects' headers cost, paid once a build instead of once a file. Libraries are compiled in
+# batches, which gain little from them, and programs have a file each (docs/adr/0040). Ours are in none, so that a change to one of them rebuilds
+# what includes it and no more. A target takes the smallest set that has what it includes:
+#   base        the standard library, Asio, nlohmann-json, fmt: fuzz targets
+#   base_test   the same and GoogleTest
+#   torch_test  that and ATen's common headers
 # A file still includes what it uses: the sanitizers' builds have no precompiled headers (docs/testing.md).
 option(STARLING_PRECOMPILED_HEADERS "Precompile the headers of other projects" ON)
 
@@ -52,7 +54,7 @@ function(starling_reaches_torch target out)
   endwhile()
 endfunction()
 
-# Gives every library and program of ours its set. STARLING_OWN_FLAGS: targets that compile with flags or for readers of their own.
+# Gives every test program and fuzz target its set.
 function(starling_precompile)
   if(NOT STARLING_PRECOMPILED_HEADERS OR STARLING_SANITIZE)
     return()
@@ -62,23 +64,20 @@ function(starling_precompile)
   starling_precompiled_headers(base_test HEADERS ${STARLING_BASE_HEADERS} <gtest/gtest.h>
     DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json GTest::gtest)
   if(STARLING_RL)
-    starling_precompiled_headers(torch HEADERS ${STARLING_BASE_HEADERS} ${STARLING_TORCH_HEADERS}
-      DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json Starling::Torch)
     starling_precompiled_headers(torch_test HEADERS ${STARLING_BASE_HEADERS} ${STARLING_TORCH_HEADERS} <gtest/gtest.h>
       DEPS Starling::Boost spdlog::spdlog nlohmann_json::nlohmann_json Starling::Torch GTest::gtest)
   endif()
   foreach(target ${targets})
-    get_target_property(type ${target} TYPE)
-    if(NOT type STREQUAL "EXECUTABLE" OR target MATCHES "^(rl_kernel|starling-reward-host|document_.*)$")
+    if(target MATCHES "_fuzz$")
+      target_precompile_headers(${target} REUSE_FROM precompiled_base)
+    endif()
+    if(NOT target MATCHES "^test_" OR target STREQUAL "test_programs")
       continue()
     endif()
+    set(set base_test)
     starling_reaches_torch(${target} torch)
-    set(set base)
     if(torch)
-      set(set torch)
-    endif()
-    if(target MATCHES "^test_")
-      string(APPEND set _test)
+      set(set torch_test)
     endif()
     target_precompile_headers(${target} REUSE_FROM precompiled_${set})
   endforeach()
