@@ -4,6 +4,7 @@ set(Starling_FIND_REQUIRED TRUE)
 include(RuntimeDependencies)
 add_library(CapnProto ALIAS PkgConfig::STARLING_CAPNP)
 add_library(sodium ALIAS PkgConfig::STARLING_SODIUM)
+add_library(crypto ALIAS PkgConfig::STARLING_CRYPTO)
 add_library(xxHash ALIAS PkgConfig::STARLING_XXHASH)
 
 find_program(CAPNP_EXECUTABLE capnp REQUIRED)

@@ -68,8 +68,8 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
 
   NodeClient& client = process->node();
   client.set_on_attach(
-      [raw = worker->listener_.get()](FileDescriptor socket, const Preamble& preamble) {
-        raw->adopt(std::move(socket), preamble);
+      [raw = worker->listener_.get()](FileDescriptor socket, const Inbound& inbound) {
+        raw->adopt(std::move(socket), inbound);
       });
   client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
   client.set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {

@@ -72,10 +72,10 @@ void HeadProcess::accept(const std::shared_ptr<Channel>& channel) {
 void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message message) {
   if (message.kind == FrameKind::kAttach && channel->peer().node == options_.node) {
     FileDescriptor socket;
-    auto preamble = decode_attach(message, &socket);
-    if (!preamble.ok())
-      return LOG(warn, "{}: {}", channel->describe_peer(), preamble.status().message());
-    return listener_->adopt(std::move(socket), *preamble);
+    auto inbound = decode_attach(message, &socket);
+    if (!inbound.ok())
+      return LOG(warn, "{}: {}", channel->describe_peer(), inbound.status().message());
+    return listener_->adopt(std::move(socket), *inbound);
   }
   if (message.kind == FrameKind::kControlEvent) {
     auto event = decode_control_event(message.meta);

@@ -20,8 +20,10 @@ struct StartOptions {
   std::optional<int> port;  // 0 to 65535; default: kDefaultPort for a head, any for others; 0: any
   std::string bind;         // empty: loopback for a head, towards the head for others
   std::string advertise;    // empty: what is bound
-  CliAmounts amounts;       // default: the machine's
-  std::vector<std::string> labels;  // KEY=VALUE
+  std::vector<std::string> aliases;  // HOST or HOST:PORT, at which others reach it too
+  bool plain = false;                // nothing over TCP is encrypted
+  CliAmounts amounts;                // default: the machine's
+  std::vector<std::string> labels;   // KEY=VALUE
   std::uint64_t object_store_bytes = 0;
   std::string journal;     // folder of the head's; empty: one that goes with the cluster
   std::string autoscaler;  // its configuration, which has been checked; empty: none

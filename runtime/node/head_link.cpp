@@ -257,12 +257,12 @@ void HeadLink::event(const ControlEvent& event) {
   if (state_ == State::kUp) send_event(*channel_, event);
 }
 
-Status HeadLink::attach(const Preamble& preamble, FileDescriptor& socket) {
+Status HeadLink::attach(const Inbound& inbound, FileDescriptor& socket) {
   // Also before it has registered: the others have to reach a head that has just been started
   // again.
   if (!channel_ || channel_->closed())
     return unavailable("the head of the cluster is not up at present");
-  return channel_->send(encode_attach(preamble, std::move(socket)));
+  return channel_->send(encode_attach(inbound, std::move(socket)));
 }
 
 // -- Time

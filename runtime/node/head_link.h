@@ -79,7 +79,7 @@ class HeadLink {
   /// Not while the head is away: then it is dropped.
   void event(const ControlEvent& event);
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
-  Status attach(const Preamble& preamble, FileDescriptor& socket);
+  Status attach(const Inbound& inbound, FileDescriptor& socket);
 
   /// Ends the connection, and everything outstanding with kUnavailable; a join() that is under way
   /// with the reason. No callback runs after it.

@@ -257,11 +257,11 @@ Status Node::listen() {
     return invalid_argument("the cluster has no token: anybody could use it");
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
-  callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) -> Status {
-    if (preamble.target != head_target()) return workers_->attach(preamble, socket);
+  callbacks.on_inbound = [this](const Inbound& inbound, FileDescriptor& socket) -> Status {
+    if (inbound.preamble.target != head_target()) return workers_->attach(inbound, socket);
     if (!options_.is_head)
       return not_found("the head is not at " + address_ + "; join at the head's address");
-    return head_->attach(preamble, socket);
+    return head_->attach(inbound, socket);
   };
   callbacks.on_refused = [this, log = std::make_shared<RefusalLog>()](const std::string& peer,
                                                                       const Status& why) {
@@ -273,7 +273,12 @@ Status Node::listen() {
       if (eyes_) eyes_->on_http(std::move(socket), std::move(begun));
     };
   }
-  auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks);
+  ListenerOptions listening;
+  listening.plain = options_.plain;
+  listening.also_reached_at = options_.aliases;
+  if (!options_.advertise_host.empty())
+    listening.also_reached_at.push_back(Endpoint::tcp(options_.advertise_host, 0));
+  auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks, listening);
   if (!tcp.ok()) return tcp.status();
   tcp_ = std::move(*tcp);
   auto path = Endpoint::unix_socket((options_.session_dir / "node.sock").string());

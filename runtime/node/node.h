@@ -39,6 +39,8 @@ struct NodeOptions {
   std::string token;
   Endpoint bind;               // TCP; port 0 picks one
   std::string advertise_host;  // what other machines connect to; empty: the bound one
+  std::vector<Endpoint> aliases;  // at which callers reach it too, through forwarded ports
+  bool plain = false;             // nothing over TCP is encrypted
   std::filesystem::path session_dir;
   ResourceMap resources;
   Labels labels;

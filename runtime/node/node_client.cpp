@@ -28,7 +28,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   CreateActorHandler on_create_actor;
   DrainActorHandler on_drain_actor;
   StopActorHandler on_stop_actor;
-  std::function<void(FileDescriptor, const Preamble&)> on_attach;
+  std::function<void(FileDescriptor, const Inbound&)> on_attach;
   std::function<void(LogLines)> on_log;
   std::function<void(ActorId)> on_actor_died;
   std::function<void(Status)> on_shutdown;
@@ -106,9 +106,9 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
 
   void attach(Message& message) {
     FileDescriptor socket;
-    auto preamble = decode_attach(message, &socket);
-    if (!preamble.ok()) return LOG(warn, "from the node: {}", preamble.status().message());
-    if (auto handler = get(&State::on_attach)) handler(std::move(socket), *preamble);
+    auto inbound = decode_attach(message, &socket);
+    if (!inbound.ok()) return LOG(warn, "from the node: {}", inbound.status().message());
+    if (auto handler = get(&State::on_attach)) handler(std::move(socket), *inbound);
   }
 
   void tell_shutdown(const Status& reason) {
@@ -429,7 +429,7 @@ void NodeClient::set_on_stop_actor(StopActorHandler handler) {
   state_->on_stop_actor = std::move(handler);
 }
 
-void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Preamble&)> handler) {
+void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Inbound&)> handler) {
   std::lock_guard lock(state_->mutex);
   state_->on_attach = std::move(handler);
 }

@@ -159,7 +159,7 @@ class NodeClient {
   using StopActorHandler = std::function<void(ActorId actor, std::uint64_t incarnation)>;
   void set_on_stop_actor(StopActorHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
-  void set_on_attach(std::function<void(FileDescriptor socket, const Preamble& preamble)> handler);
+  void set_on_attach(std::function<void(FileDescriptor socket, const Inbound& inbound)> handler);
 
   // -- Driver.
 

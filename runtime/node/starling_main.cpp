@@ -166,6 +166,14 @@ struct Commands {
     start->add_option("--advertise", start_options.advertise,
                       "host name or address that other machines reach this node by");
     start
+        ->add_option("--alias", start_options.aliases,
+                     "another address that this node is reached at, through a forwarded port for "
+                     "instance; callers that dialled any other are refused; may be repeated")
+        ->type_name("HOST[:PORT]");
+    start->add_flag("--plain", start_options.plain,
+                    "do not encrypt what other machines send to this node and get from it; for a "
+                    "link that nobody else can read or change");
+    start
         ->add_option("--num-cpus,--cpus", start_options.amounts.cpus,
                      "CPUs to offer (default: the machine's)")
         ->check(CLI::Number);

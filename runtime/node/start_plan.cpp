@@ -10,6 +10,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/node/job_user.h"
 #include "runtime/node/machine.h"
+#include "runtime/node/token_strength.h"
 #include "runtime/object/object_store.h"
 
 namespace runtime {
@@ -36,18 +37,35 @@ Status check_advertised(const std::string& host) {
 
 /// What other machines can reach needs a token that can't be guessed.
 Status check_token(const std::string& token, const Endpoint& bind) {
-  constexpr std::size_t kTokenBytesMin = 16;
   if (token.empty())
     return invalid_argument(
         "there is no token, by which the cluster's processes know each other; set STARLING_TOKEN "
         "or STARLING_TOKEN_FILE");
-  if (bind.is_loopback() || token.size() >= kTokenBytesMin) return {};
+  const double bits = estimated_bits(token);
+  if (bind.is_loopback() || bits >= kTokenBitsMin) return {};
   return invalid_argument("--bind " + bind.host +
                           ": other machines reach that address, and the token in STARLING_TOKEN or "
-                          "STARLING_TOKEN_FILE has only " +
-                          std::to_string(token.size()) + " bytes; take one of at least " +
-                          std::to_string(kTokenBytesMin) +
-                          ", or leave both unset to have one made");
+                          "STARLING_TOKEN_FILE is easy to guess (about " +
+                          std::to_string(std::lround(bits)) + " bits; " +
+                          std::to_string(std::lround(kTokenBitsMin)) +
+                          " are needed): leave both unset to have one made, or take what `openssl "
+                          "rand -hex 32` prints");
+}
+
+/// Addresses at which the node is reached beside its own, each HOST or HOST:PORT.
+Result<std::vector<Endpoint>> parse_aliases(const std::vector<std::string>& texts) {
+  std::vector<Endpoint> aliases;
+  for (const std::string& text : texts) {
+    if (check_advertised(text).ok() && !text.empty()) {
+      aliases.push_back(Endpoint::tcp(text, 0));
+      continue;
+    }
+    auto endpoint = Endpoint::parse(text);
+    if (!endpoint.ok() || endpoint->is_unix() || !endpoint->target.is_none())
+      return invalid_argument("--alias " + text + ": expected HOST or HOST:PORT");
+    aliases.push_back(std::move(*endpoint));
+  }
+  return aliases;
 }
 
 Result<MetricsAccess> metrics_access(const std::string& text) {
@@ -200,6 +218,10 @@ Result<StartPlan> make_plan(const StartOptions& options) {
       host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
   if (Status status = check_advertised(options.advertise); !status.ok()) return status;
   plan.node.advertise_host = options.advertise;
+  auto aliases = parse_aliases(options.aliases);
+  if (!aliases.ok()) return aliases.status();
+  plan.node.aliases = std::move(*aliases);
+  plan.node.plain = options.plain;
   if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::"))
     plan.node.advertise_host = outward_address();
   return plan;

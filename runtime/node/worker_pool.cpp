@@ -469,13 +469,13 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   if (workers_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
 
-Status WorkerPool::attach(const Preamble& preamble, FileDescriptor& socket) {
-  auto found = workers_.find(preamble.target);
+Status WorkerPool::attach(const Inbound& inbound, FileDescriptor& socket) {
+  auto found = workers_.find(inbound.preamble.target);
   if (found == workers_.end() || !found->second->channel) {
     return not_found("node " + options_.node.short_hex() + " has no worker " +
-                     preamble.target.short_hex() + " (any more)");
+                     inbound.preamble.target.short_hex() + " (any more)");
   }
-  return found->second->channel->send(encode_attach(preamble, std::move(socket)));
+  return found->second->channel->send(encode_attach(inbound, std::move(socket)));
 }
 
 void WorkerPool::end_worker(Worker& worker, const std::string& reason,

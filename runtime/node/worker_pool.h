@@ -93,7 +93,7 @@ class WorkerPool {
   /// itself.
   void on_disconnected(WorkerId id);
   /// A connection for one of the workers came in through the node's port.
-  Status attach(const Preamble& preamble, FileDescriptor& socket);
+  Status attach(const Inbound& inbound, FileDescriptor& socket);
 
   /// The actors that serve.
   std::vector<control::ActorInstance> serving() const;

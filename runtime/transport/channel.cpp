@@ -13,6 +13,7 @@
 #include "runtime/core/simulation.h"
 #include "runtime/transport/channel_lasting.h"
 #include "runtime/transport/socket.h"
+#include "runtime/transport/socket_stream.h"
 
 namespace runtime {
 
@@ -51,13 +52,15 @@ std::string_view role_name(Role role) {
 
 }  // namespace
 
-Channel::Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions options)
+Channel::Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> stream,
+                 PeerInfo peer, ChannelOptions options)
     : loop_(loop),
       serial_(next_serial.fetch_add(1, std::memory_order_relaxed)),
       peer_(std::move(peer)),
       options_(options),
       is_unix_(peer_.address.starts_with("unix:")),
       socket_(std::move(socket)),
+      stream_(std::move(stream)),
       timer_(loop.context()),
       silence_(loop.context()),
       reader_(options.meta_bytes_max, options.payload_bytes_max) {}
@@ -106,6 +109,8 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
   return {};
 }
 
+bool Channel::has_unsent() const { return unsent_ > 0 || !writer_.empty(); }
+
 void Channel::flush_soon() {
   if (std::exchange(flush_posted_, true)) return;
   loop_.post([self = shared_from_this()] {
@@ -120,7 +125,7 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
   std::vector<Buffer> spent;
   const int fd = socket_.native_handle();  // stays open while flushing_ is set
   const std::uint64_t socket = epoch();
-  for (int round = 0; !writer_.empty() && !closed_ && socket == epoch(); ++round) {
+  for (int round = 0; has_unsent() && !closed_ && socket == epoch(); ++round) {
     if (round == kFlushRoundsMax) {
       flush_soon();
       break;
@@ -129,26 +134,12 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
     spent.swap(writer_.spent());
     lock.unlock();
     spent.clear();
-    msghdr header{};
-    header.msg_iov = batch_.pieces.data();
-    header.msg_iovlen = batch_.count;
-    alignas(cmsghdr) char control[CMSG_SPACE(kFdsPerFrameMax * sizeof(int))];
-    if (!batch_.fds.empty()) {
-      header.msg_control = control;
-      header.msg_controllen = CMSG_SPACE(batch_.fds.size() * sizeof(int));
-      cmsghdr* rights = CMSG_FIRSTHDR(&header);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(batch_.fds.size() * sizeof(int));
-      int fds[kFdsPerFrameMax];
-      for (std::size_t i = 0; i < batch_.fds.size(); ++i) fds[i] = batch_.fds[i].get();
-      std::memcpy(CMSG_DATA(rights), fds, batch_.fds.size() * sizeof(int));
-    }
-    ssize_t sent = ::sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-    int error = errno;
+    const SocketStream::Sent sent = stream_->send(fd, batch_);
+    const int error = sent.error;
     lock.lock();
-    if (sent >= 0) {
-      writer_.consume(static_cast<std::size_t>(sent));
+    writer_.consume(sent.consumed);
+    unsent_ = stream_->unsent();
+    if (error == 0) {
       note_queued();
       if (!draining_.empty()) check_drained();
     } else if (error == EAGAIN || error == EWOULDBLOCK) {
@@ -362,6 +353,14 @@ void Channel::resume_receiving() {
 void Channel::wait_readable() {
   if (shut_ || waiting_readable_ || !socket_.is_open()) return;
   waiting_readable_ = true;
+  if (stream_->holds_frames()) {  // of which the socket knows nothing any more
+    loop_.post([self = shared_from_this(), socket = epoch()] {
+      if (socket != self->epoch()) return;
+      self->waiting_readable_ = false;
+      if (!self->shut_) self->on_readable();
+    });
+    return;
+  }
   socket_.async_wait(Socket::wait_read, [self = shared_from_this(),
                                          socket = epoch()](const boost::system::error_code& ec) {
     if (socket != self->epoch()) return;
@@ -389,47 +388,9 @@ void Channel::on_readable() {
 }
 
 Status Channel::receive(bool& drained) {
-  auto pieces = reader_.prepare();
-  std::size_t room = 0;
-  for (const iovec& piece : pieces) room += piece.iov_len;
-  msghdr header{};
-  header.msg_iov = const_cast<iovec*>(pieces.data());
-  header.msg_iovlen = pieces.size();
-  alignas(cmsghdr) char control[CMSG_SPACE(kFdsPerFrameMax * sizeof(int))];
-  if (is_unix_) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-  }
-  ssize_t received = ::recvmsg(socket_.native_handle(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (received < 0) {
-    drained = errno == EAGAIN || errno == EWOULDBLOCK;
-    if (drained || errno == EINTR) return {};
-    return errno_status(errno, describe_peer());
-  }
-  Status fd_status;
-  bool carried_fds = false;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    carried_fds = true;
-    for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
-      FileDescriptor owned(fd);  // each is taken over first, so that none leaks
-      if (fd_status.ok()) fd_status = reader_.add_fd(std::move(owned));
-    }
-  }
-  if (received == 0) {
-    return unavailable(describe_peer() + (reader_.mid_frame()
-                                              ? ": closed the connection in the middle of a frame"
-                                              : ": closed the connection"));
-  }
-  if (fd_status.ok() && (header.msg_flags & MSG_CTRUNC) != 0)
-    fd_status = invalid_argument("descriptors were lost on the way");
-  if (fd_status.ok()) fd_status = reader_.commit(static_cast<std::size_t>(received), *this);
-  // A receive on a Unix socket also ends where descriptors were attached; else a short one means
-  // that there is no more.
-  drained = static_cast<std::size_t>(received) < room && !carried_fds;
-  return fd_status.with_context(describe_peer());
+  auto received = stream_->receive(socket_.native_handle(), reader_, *this);
+  drained = received.drained;
+  return received.status.ok() ? Status() : received.status.with_context(describe_peer());
 }
 
 void Channel::on_frame(Message message) {
@@ -510,8 +471,7 @@ void Channel::close(Status reason) {
   std::unique_lock lock(mutex_);
   if (closed_) return;
   say_goodbye();
-  if (!flushing_ && !blocked_ && !writer_.empty())
-    flush(lock);  // what was accepted gets its chance
+  if (!flushing_ && !blocked_ && has_unsent()) flush(lock);  // what was accepted gets its chance
   if (closed_) return;
   end(std::move(reason));
   if (!flushing_) loop_.post([self = shared_from_this()] { self->finish_close(); });

@@ -33,6 +33,8 @@
 
 namespace runtime {
 
+class SocketStream;
+
 /// What a process is in its cluster.
 enum class Role : std::uint16_t { kNode = 1, kWorker = 2, kDriver = 3, kTool = 4 };
 
@@ -78,7 +80,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   using Socket = asio::generic::stream_protocol::socket;
 
   /// `socket` is connected and past the handshake. Made by connect() and Listener.
-  Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions options);
+  Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> stream, PeerInfo peer,
+          ChannelOptions options);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();
@@ -133,7 +136,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Detached detach();
   /// Goes on over a new socket, past the handshake, to a peer that has received so many frames.
   /// False: it has ended, or another socket was faster. On the loop.
-  bool resume(Socket socket, std::uint64_t peer_received, const Detached& detached);
+  bool resume(Socket socket, std::unique_ptr<SocketStream> stream, std::uint64_t peer_received,
+              const Detached& detached);
   /// Whether a lasting connection is without a socket now.
   bool is_interrupted() const;
   /// Why: kDeadlineExceeded when the machine at the other end has gone silent, kUnavailable when
@@ -172,6 +176,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
+  bool has_unsent() const;
   void end(Status reason);
   void check_drained();
   bool keep(const Message& message);
@@ -203,9 +208,9 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   const ChannelOptions options_;
   const bool is_unix_;
 
-  // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set
-  // flushing_.
+  // Touched on the loop only, but for sending by the thread that has set flushing_.
   Socket socket_;
+  std::unique_ptr<SocketStream> stream_;
   Timer timer_;
   Timer silence_;
   int silent_ticks_ = 0;  // in which the peer's machine acknowledged nothing of what was on its way
@@ -221,6 +226,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   mutable std::mutex mutex_;  // guards what follows
   FrameWriter writer_;
   FrameWriter::Batch batch_;  // belongs to the thread that has set flushing_
+  std::size_t unsent_ = 0;    // of stream_, which took it from the writer
   PendingTable pending_;
   std::shared_ptr<Handler> handler_;
   std::shared_ptr<Handler> late_;  // set_on_late_reply

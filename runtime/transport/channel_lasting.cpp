@@ -7,6 +7,7 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/transport/socket_stream.h"
 
 namespace runtime {
 
@@ -118,6 +119,8 @@ Channel::Detached Channel::detach() {
   const Detached detached{lasting.received, lasting.epoch};
   FrameWriter unsent;  // all of it is kept
   std::swap(unsent, writer_);
+  unsent_ = 0;
+  stream_->abandon();
   blocked_ = false;
   note_queued();
   const bool ended = closed_;
@@ -146,7 +149,8 @@ Channel::Detached Channel::detach() {
   return detached;
 }
 
-bool Channel::resume(Socket socket, std::uint64_t peer_received, const Detached& detached) {
+bool Channel::resume(Socket socket, std::unique_ptr<SocketStream> stream,
+                     std::uint64_t peer_received, const Detached& detached) {
   std::vector<Message> spent;
   bool honest = false;
   {
@@ -156,6 +160,7 @@ bool Channel::resume(Socket socket, std::uint64_t peer_received, const Detached&
     honest = lasting_->confirm(peer_received, spent);
     if (honest) {
       socket_ = std::move(socket);
+      stream_ = std::move(stream);
       lasting_->interrupted = false;
       for (const Message& message : lasting_->kept)
         writer_.append({message.kind, message.id, message.meta, message.payload, {}});
@@ -185,9 +190,10 @@ void Channel::say_goodbye() {
 }
 
 void Channel::note_queued() {
-  const std::size_t bytes =
-      lasting_ ? std::max(lasting_->interrupted ? 0 : writer_.bytes(), lasting_->queued_bytes())
-               : writer_.bytes();
+  const std::size_t bytes = lasting_
+                                ? std::max(lasting_->interrupted ? 0 : writer_.bytes() + unsent_,
+                                           lasting_->queued_bytes())
+                                : writer_.bytes() + unsent_;
   queued_bytes_.store(bytes, std::memory_order_relaxed);
 }
 

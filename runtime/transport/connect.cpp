@@ -27,7 +27,7 @@ std::uint64_t random_session() {
 
 struct Connected {
   Channel::Socket socket;
-  PeerInfo peer;
+  Handshaken handshaken;
 };
 
 /// `terms`: in, ours; out, the peer's.
@@ -48,7 +48,10 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
         status,
         where + ": could not connect within the deadline; is the machine up and the port open?");
   }
-  auto peer = co_await handshake_caller(timed->socket, endpoint.target, credentials, where, terms);
+  const Preamble preamble{.target = endpoint.target,
+                          .dialled = digest_of(place),
+                          .reached = digest_of_peer_address(timed->socket.native_handle())};
+  auto peer = co_await handshake_caller(timed->socket, preamble, credentials, where, terms);
   timed->disarm();
   if (!peer.ok()) {
     co_return timed->explain(peer.status(),
@@ -57,8 +60,8 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
                                  "there is stopped, or it is not a Starling port");
   }
   if (timed->expired) co_return deadline_exceeded(where + ": the handshake took too long");
-  if (peer->incarnation < options.incarnation_min) {
-    co_return unavailable(where + ": incarnation " + std::to_string(peer->incarnation) +
+  if (peer->peer.incarnation < options.incarnation_min) {
+    co_return unavailable(where + ": incarnation " + std::to_string(peer->peer.incarnation) +
                           " is older than " + std::to_string(options.incarnation_min) +
                           ", which was seen before");
   }
@@ -100,7 +103,9 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
       if (connected.ok() && terms.session != self->session_)
         connected =
             not_found(self->endpoint_.to_string() + ": the session is not known there any more");
-      if (connected.ok() && channel->resume(std::move(connected->socket), terms.received, detached))
+      if (connected.ok() &&
+          channel->resume(std::move(connected->socket), std::move(connected->handshaken.stream),
+                          terms.received, detached))
         co_return;
       const ErrorCode code = connected.status().code();
       const bool again =
@@ -145,8 +150,9 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
     terms.session = session;
     auto connected = co_await connect_once(loop, endpoint, credentials, options, terms);
     if (connected.ok()) {
-      auto channel = std::make_shared<Channel>(loop, std::move(connected->socket),
-                                               std::move(connected->peer), options.channel);
+      auto channel = std::make_shared<Channel>(
+          loop, std::move(connected->socket), std::move(connected->handshaken.stream),
+          std::move(connected->handshaken.peer), options.channel);
       if (session != 0 && terms.session == session) {
         auto reconnect = std::make_shared<Reconnect>(
             loop, std::move(endpoint), std::move(credentials), options, session, channel);

@@ -1,7 +1,5 @@
 #include "runtime/transport/handshake.h"
 
-#include <sodium/crypto_auth_hmacsha256.h>
-#include <sodium/utils.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,8 +8,8 @@
 #include <vector>
 
 #include "runtime/core/check.h"
-#include "runtime/core/random.h"
 #include "runtime/core/version.h"
+#include "runtime/transport/noise.h"
 
 // g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a
 // stranger.
@@ -24,13 +22,16 @@ namespace runtime {
 namespace {
 
 constexpr char kPreambleMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
-constexpr std::size_t kNonceBytes = 32;
-constexpr std::size_t kProofBytes = 32;
+// A caller of version 1 has sent so much behind its preamble before it hears an answer.
+constexpr std::size_t kFirstNonceBytes = 32;
+constexpr std::string_view kRecordLabel = "starling records AES-256-GCM";
 constexpr std::size_t kReasonBytesMax = 1024;
 constexpr std::uint64_t kHelloBytesMax = 16 << 10;
 
-using Nonce = std::array<std::byte, kNonceBytes>;
-using Proof = std::array<std::byte, kProofBytes>;
+/// The payload of the callee's message: how what follows the handshake travels.
+enum class Traffic : std::uint8_t { kSealed = 0, kPlain = 1 };
+using CallerMessage = std::array<std::byte, NoiseHandshake::kOverheadBytes>;
+using CalleeMessage = std::array<std::byte, NoiseHandshake::kOverheadBytes + sizeof(Traffic)>;
 
 /// The callee's verdict. With a status that is not ok, `reason_bytes` of text follow in place of
 /// what else would.
@@ -49,38 +50,6 @@ struct Answer {
     return raw;
   }
 };
-
-Nonce fresh_nonce() {
-  Nonce nonce;
-  fill_random(nonce);
-  return nonce;
-}
-
-Proof prove(const std::string& token, std::string_view label, const Preamble& preamble,
-            const Nonce& caller, const Nonce& callee) {
-  crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()),
-                              token.size());
-  auto append = [&state](std::span<const std::byte> bytes) {
-    crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
-                                  bytes.size());
-  };
-  append(std::as_bytes(std::span(label.data(), label.size())));
-  append(preamble.encode());
-  append(caller);
-  append(callee);
-  Proof proof;
-  static_assert(sizeof(Proof) == crypto_auth_hmacsha256_BYTES);
-  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
-  return proof;
-}
-
-constexpr std::string_view kCallerLabel = "starling caller";
-constexpr std::string_view kCalleeLabel = "starling callee";
-
-bool same(const Proof& a, const Proof& b) {
-  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 Status wrong_token(const std::string& address) {
   return invalid_argument(
@@ -124,6 +93,8 @@ asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address
                             ", this release " + std::to_string(kWireVersion) +
                             ": use the same release on all machines");
   }
+  if (answer.code == 0 && answer.reason_bytes != 0)
+    co_return invalid_argument(address + ": a malformed answer");
   if (answer.code == 0) co_return Status();
   std::string reason(std::min<std::size_t>(answer.reason_bytes, kReasonBytesMax), '\0');
   status =
@@ -163,35 +134,62 @@ asio::awaitable<void> send_refusal(Channel::Socket& socket, Status why) {
   }
 }
 
-void append_hello(std::vector<std::byte>& bytes, const Hello& hello) {
-  Buffer meta = hello.encode();
-  FrameHeader header;
-  header.kind = static_cast<std::uint16_t>(FrameKind::kHello);
-  header.meta_bytes = static_cast<std::uint32_t>(meta.size());
-  std::array<std::byte, FrameHeader::kBytes> raw;
-  header.encode(raw);
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
-  bytes.insert(bytes.end(), meta.bytes().begin(), meta.bytes().end());
+/// A Hello as it travels: the size of the sealed message, then that. What is sealed is a frame's
+/// meta.
+void append_hello(std::vector<std::byte>& bytes, const Hello& hello, MessageCipher& cipher) {
+  const Buffer meta = hello.encode();
+  const auto size = static_cast<std::uint32_t>(meta.size() + MessageCipher::kTagBytes);
+  const std::size_t begin = bytes.size();
+  bytes.resize(begin + sizeof size);
+  std::memcpy(bytes.data() + begin, &size, sizeof size);
+  cipher.encrypt({}, meta.bytes(), bytes);
 }
 
-asio::awaitable<Result<Hello>> read_hello(Channel::Socket& socket, std::string address) {
+asio::awaitable<Result<Hello>> read_hello(Channel::Socket& socket, MessageCipher& cipher,
+                                          std::string address) {
   const std::string gone = address + ": closed the connection before its hello";
-  std::array<std::byte, FrameHeader::kBytes> raw;
-  Status status = co_await read_exactly(socket, asio::buffer(raw), gone);
+  std::uint32_t size = 0;
+  Status status = co_await read_exactly(socket, asio::buffer(&size, sizeof size), gone);
   if (!status.ok()) co_return status;
-  auto header = FrameHeader::decode(raw, kHelloBytesMax, 0);
-  if (!header.ok()) co_return header.status().with_context(address);
-  if (header->kind != static_cast<std::uint16_t>(FrameKind::kHello) || header->fd_count != 0) {
-    co_return invalid_argument(address + ": the first frame is not a hello");
-  }
+  if (size <= MessageCipher::kTagBytes || size > kHelloBytesMax + MessageCipher::kTagBytes ||
+      (size - MessageCipher::kTagBytes) % 8 != 0)
+    co_return invalid_argument(address + ": malformed hello: " + std::to_string(size) + " bytes");
+  std::vector<std::byte> sealed(size);
+  status = co_await read_exactly(socket, asio::buffer(sealed), gone);
+  if (!status.ok()) co_return status;
   std::byte* writable = nullptr;
-  Buffer meta = Buffer::allocate(header->meta_bytes, &writable);
-  status = co_await read_exactly(socket, asio::buffer(writable, header->meta_bytes), gone);
-  if (!status.ok()) co_return status;
+  Buffer meta = Buffer::allocate(size - MessageCipher::kTagBytes, &writable);
+  if (!cipher.decrypt({}, sealed, {writable, meta.size()}))
+    co_return invalid_argument(address + ": a hello that was changed on its way");
   auto hello = Hello::decode(meta);
   if (!hello.ok()) co_return hello.status().with_context(address);
   co_return hello;
 }
+
+/// What both sides know once they have each other's messages.
+struct Session {
+  MessageCipher sending;
+  MessageCipher receiving;
+  SymmetricKey sealing_records;
+  SymmetricKey opening_records;
+
+  Session(const SessionKeys& keys, NoiseHandshake::Side side)
+      : Session(
+            side == NoiseHandshake::Side::kInitiator ? keys.from_initiator : keys.from_responder,
+            side == NoiseHandshake::Side::kInitiator ? keys.from_responder : keys.from_initiator) {}
+  Session(const SymmetricKey& outward, const SymmetricKey& inward)
+      : sending(outward),
+        receiving(inward),
+        sealing_records(derive_key(outward, kRecordLabel)),
+        opening_records(derive_key(inward, kRecordLabel)) {}
+
+  std::unique_ptr<SocketStream> stream(Traffic traffic, bool is_unix) const {
+    if (traffic == Traffic::kPlain) return std::make_unique<PlainStream>(is_unix);
+    return std::make_unique<SealedStream>(sealing_records, opening_records);
+  }
+};
+
+bool is_unix_address(std::string_view address) { return address.starts_with("unix:"); }
 
 /// What speaks against talking to this peer.
 Status judge(const Hello& hello, const Credentials& own, const std::string& address) {
@@ -218,7 +216,7 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
   peer.protocol = std::min(hello.protocol_max, kProtocolMax);
   peer.version = hello.version;
   peer.pid = static_cast<pid_t>(hello.pid);
-  if (address.starts_with("unix:")) {
+  if (is_unix_address(address)) {
     ucred kernel_says{};
     socklen_t size = sizeof kernel_says;
     if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &kernel_says, &size) == 0) {
@@ -234,55 +232,50 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 
 // ---- caller
 
-asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target,
-                                                   const Credentials& credentials,
-                                                   std::string address, SessionTerms& terms) {
-  Preamble preamble{.target = target};
-  const Nonce nonce = fresh_nonce();
+asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
+                                                     const Credentials& credentials,
+                                                     std::string address, SessionTerms& terms) {
+  const auto prologue = preamble.encode();
+  NoiseHandshake noise(NoiseHandshake::Side::kInitiator, key_of_token(credentials.token), prologue);
   const std::string gone = address + ": closed the connection during the handshake";
-  std::vector<std::byte> bytes;
-  auto append = [&bytes](std::span<const std::byte> part) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  };
-  append(preamble.encode());
-  append(nonce);
+  std::vector<std::byte> bytes(prologue.begin(), prologue.end());
+  noise.write({}, bytes);
   Status status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
   status = co_await read_answer(socket, address);
   if (!status.ok()) co_return status;
-  Nonce peer_nonce;
-  status = co_await read_exactly(socket, asio::buffer(peer_nonce), gone);
+  CalleeMessage message;
+  status = co_await read_exactly(socket, asio::buffer(message), gone);
   if (!status.ok()) co_return status;
+  Traffic traffic = Traffic::kSealed;
+  if (!noise.read(message, std::as_writable_bytes(std::span(&traffic, 1))))
+    co_return wrong_token(address);
+  if (traffic != Traffic::kSealed && traffic != Traffic::kPlain)
+    co_return unimplemented(address + ": wants to go on in a way that this release (" + kRelease +
+                            ") does not know");
 
+  Session session(noise.split(), NoiseHandshake::Side::kInitiator);
   bytes.clear();
-  append(prove(credentials.token, kCallerLabel, preamble, nonce, peer_nonce));
   Hello own = Hello::of(credentials);
   own.terms = terms;
-  append_hello(bytes, own);
+  append_hello(bytes, own, session.sending);
   status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
-
-  status = co_await read_answer(socket, address);
-  if (!status.ok()) co_return status;
-  Proof proof;
-  status = co_await read_exactly(socket, asio::buffer(proof), gone);
-  if (!status.ok()) co_return status;
-  if (!same(proof, prove(credentials.token, kCalleeLabel, preamble, nonce, peer_nonce)))
-    co_return wrong_token(address);
-
-  auto hello = co_await read_hello(socket, address);
+  auto hello = co_await read_hello(socket, session.receiving, address);
   if (!hello.ok()) co_return hello.status();
   // Our own judgement first: it says more than the peer's about the same mismatch.
   status = judge(*hello, credentials, address);
   if (status.ok()) status = hello->refusal.with_context(address);
   if (!status.ok()) co_return status;
-  if (!target.is_none() && hello->worker != target) {
-    co_return not_found(address + ": worker " + target.short_hex() +
+  if (!preamble.target.is_none() && hello->worker != preamble.target) {
+    co_return not_found(address + ": worker " + preamble.target.short_hex() +
                         " is gone; another process answers in its place");
   }
   terms = hello->terms;
-  co_return peer_of(*hello, socket, std::move(address));
+  auto stream = session.stream(traffic, is_unix_address(address));
+  Handshaken done{peer_of(*hello, socket, std::move(address)), std::move(stream)};
+  co_return done;
 }
 
 // ---- callee
@@ -295,7 +288,7 @@ bool is_http(std::string_view begun) {
 }
 
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
-  std::string begun(Preamble::kBytes, '\0');
+  std::string begun(Preamble::kCommonBytes, '\0');
   std::size_t size = 0;
   while (size < begun.size() && !is_http(std::string_view(begun).substr(0, size))) {
     auto [ec, bytes] =
@@ -309,55 +302,74 @@ asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
   co_return begun;
 }
 
-asio::awaitable<void> refuse(Channel::Socket& socket, Status why) {
-  Nonce nonce;
-  Status status = co_await read_exactly(socket, asio::buffer(nonce), "nonce");
+asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string begun) {
+  const auto version = Preamble::version_of(std::as_bytes(std::span(begun)));
+  if (!version.ok()) co_return version.status();
+  if (*version != kWireVersion) co_return Preamble::decode(std::as_bytes(std::span(begun)));
+  begun.resize(Preamble::kBytes);
+  Status status = co_await read_exactly(socket,
+                                        asio::buffer(begun.data() + Preamble::kCommonBytes,
+                                                     Preamble::kBytes - Preamble::kCommonBytes),
+                                        "closed the connection before its preamble");
+  if (!status.ok()) co_return status;
+  co_return Preamble::decode(std::as_bytes(std::span(begun)));
+}
+
+asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why) {
+  std::vector<std::byte> unread(preamble.version == kWireVersion ? sizeof(CallerMessage)
+                                                                 : kFirstNonceBytes);
+  Status status = co_await read_exactly(socket, asio::buffer(unread), "handshake");
   if (status.ok()) co_await send_refusal(socket, std::move(why));
 }
 
-asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble,
-                                                   const Credentials& credentials,
-                                                   std::string address, const SessionAnswer& answer,
-                                                   SessionTerms& terms) {
-  const std::string gone = address + ": closed the connection during the handshake";
-  Nonce peer_nonce;
-  Status status = co_await read_exactly(socket, asio::buffer(peer_nonce), gone);
-  if (!status.ok()) co_return status;
-  Status refusal;
-  if (preamble.version != kWireVersion) {
-    refusal = unimplemented("wire version " + std::to_string(preamble.version) +
-                            " is not spoken here, only " + std::to_string(kWireVersion));
-  } else if ((preamble.flags & Preamble::kFlagTls) != 0) {
-    refusal = unimplemented("TLS is not set up on this port");
-  } else if (preamble.flags != 0) {
-    refusal = unimplemented("unknown preamble flags " + std::to_string(preamble.flags));
-  }
-  if (!refusal.ok()) {
-    co_await send_refusal(socket, refusal);
+namespace {
+
+/// What speaks against a preamble whoever sent it.
+Status judge_preamble(const Preamble& preamble) {
+  if (preamble.version != kWireVersion)
+    return unimplemented("wire version " + std::to_string(preamble.version) +
+                         " is not spoken here, only " + std::to_string(kWireVersion) +
+                         ": use the same release on all machines");
+  if (preamble.flags != 0)
+    return unimplemented("unknown preamble flags " + std::to_string(preamble.flags));
+  return {};
+}
+
+}  // namespace
+
+asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, Inbound inbound,
+                                                     const Credentials& credentials,
+                                                     std::string address,
+                                                     const SessionAnswer& answer,
+                                                     SessionTerms& terms) {
+  if (Status refusal = judge_preamble(inbound.preamble); !refusal.ok()) {
+    co_await refuse(socket, inbound.preamble, refusal);
     co_return refusal.with_context(address);
   }
-
-  const Nonce nonce = fresh_nonce();
-  std::vector<std::byte> bytes;
-  auto append = [&bytes](std::span<const std::byte> part) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  };
-  append(Answer{}.encode());
-  append(nonce);
-  status = co_await write_socket(socket, asio::buffer(bytes), gone);
+  const std::string gone = address + ": closed the connection during the handshake";
+  CallerMessage message;
+  Status status = co_await read_exactly(socket, asio::buffer(message), gone);
   if (!status.ok()) co_return status;
-
-  Proof proof;
-  status = co_await read_exactly(socket, asio::buffer(proof), gone);
-  if (!status.ok()) co_return status;
-  if (!same(proof, prove(credentials.token, kCallerLabel, preamble, peer_nonce, nonce))) {
-    refusal = invalid_argument(
+  NoiseHandshake noise(NoiseHandshake::Side::kResponder, key_of_token(credentials.token),
+                       inbound.preamble.encode());
+  if (!noise.read(message, {})) {
+    Status refusal = invalid_argument(
         "wrong token: the caller belongs to another cluster, or to an earlier start of this one");
     co_await send_refusal(socket, refusal);
     co_return refusal.with_context(address);
   }
 
-  auto hello = co_await read_hello(socket, address);
+  const bool is_unix = is_unix_address(address);
+  const Traffic traffic = is_unix || inbound.plain ? Traffic::kPlain : Traffic::kSealed;
+  const auto first = Answer{}.encode();
+  std::vector<std::byte> bytes(first.begin(), first.end());
+  noise.write(std::as_bytes(std::span(&traffic, 1)), bytes);
+  status = co_await write_socket(socket, asio::buffer(bytes), gone);
+  if (!status.ok()) co_return status;
+
+  // The caller's message may be a recorded one: only a Hello under the new keys proves it.
+  Session session(noise.split(), NoiseHandshake::Side::kResponder);
+  auto hello = co_await read_hello(socket, session.receiving, address);
   if (!hello.ok()) co_return hello.status();
   status = judge(*hello, credentials, address);
   Hello own = Hello::of(credentials);
@@ -371,13 +383,13 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   }
   own.refusal = status;
   bytes.clear();
-  append(Answer{}.encode());
-  append(prove(credentials.token, kCalleeLabel, preamble, peer_nonce, nonce));
-  append_hello(bytes, own);
+  append_hello(bytes, own, session.sending);
   Status sent = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
   if (!sent.ok()) co_return sent;
-  co_return peer_of(*hello, socket, std::move(address));
+  auto stream = session.stream(traffic, is_unix);
+  Handshaken done{peer_of(*hello, socket, std::move(address)), std::move(stream)};
+  co_return done;
 }
 
 }  // namespace runtime

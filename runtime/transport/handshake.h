@@ -1,13 +1,14 @@
-// How two processes come to trust a connection: a fixed preamble, a mutual proof of the cluster
-// token, then Hello.
+// How two processes come to trust a connection: a fixed preamble, a Noise handshake with the
+// cluster's token as the pre-shared key, then Hello, encrypted.
 //
-//   caller -> node    preamble (32 bytes), nonce (32)
-//   callee -> caller  answer (16), nonce (32)
-//   caller -> callee  proof (32), Hello frame
-//   callee -> caller  answer (16), proof (32), Hello frame
+//   caller -> node    preamble (80 bytes), Noise message 1 (48)
+//   callee -> caller  answer (16), Noise message 2 (49)
+//   caller -> callee  Hello, sealed
+//   callee -> caller  Hello, sealed
 //
-// A proof is HMAC-SHA256(token, label, preamble, both nonces), with another label for each side, so
-// that neither can be reflected. Nothing is parsed with Cap'n Proto before the peer has proved the
+// The preamble is the handshake's prologue: who changes it on its way ends the handshake. It says
+// by which address the caller reached the callee, so that somebody who passes the handshake on to
+// another node is found out. Nothing is parsed with Cap'n Proto before the peer has proved the
 // token.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,17 +25,21 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/channel.h"
+#include "runtime/transport/dialled_address.h"
 #include "runtime/transport/frame.h"
+#include "runtime/transport/socket_stream.h"
 
 namespace runtime {
 
-/// The layout of preamble and proofs. Hello negotiates everything above it.
-inline constexpr std::uint16_t kWireVersion = 1;
+/// The layout of preamble and handshake. Hello negotiates everything above it.
+inline constexpr std::uint16_t kWireVersion = 2;
 /// The range of frame protocols that this build speaks.
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 2;
 /// From this on a head knows requests by their ids: none runs twice.
 inline constexpr std::uint32_t kProtocolRequestIds = 2;
+
+using KeyId = Id<struct KeyTag>;
 
 /// Who this process is, and the secret that its cluster shares.
 struct Credentials {
@@ -45,26 +51,39 @@ struct Credentials {
   std::uint64_t incarnation = 0;
 };
 
-/// The first bytes on every connection: magic, version, flags, and the worker it is meant for.
+/// The first bytes on every connection: magic, version, flags, whom it is meant for, and where that
+/// one is taken to be.
 struct Preamble {
-  static constexpr std::size_t kBytes = 32;
-  static constexpr std::uint16_t kFlagTls = 1;  // reserved: TLS follows the preamble
+  static constexpr std::size_t kBytes = 80;
+  /// What every version of the preamble begins with: magic, version, flags, zeros, target.
+  static constexpr std::size_t kCommonBytes = 32;
 
   std::uint16_t version = kWireVersion;
-  std::uint16_t flags = 0;
-  WorkerId target{};  // none: whoever listens
+  std::uint16_t flags = 0;  // none yet: all are refused
+  WorkerId target{};        // none: whoever listens
+  AddressDigest dialled{};  // of "HOST:PORT" as the caller was given it; none on Unix sockets
+  AddressDigest reached{};  // of the address and port that this led to; none on Unix sockets
+  KeyId key{};              // whose key proves the caller; none: the cluster's token
 
   std::array<std::byte, kBytes> encode() const;
+  /// Of a preamble that begins with these bytes. Errors: kInvalidArgument when none does.
+  static Result<std::uint16_t> version_of(std::span<const std::byte> begun);
   /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the
-  /// callee decides.
+  /// callee decides. Of another version, all behind the common bytes is left out.
   static Result<Preamble> decode(std::span<const std::byte> raw);
 };
 
+/// A connection that has arrived and said for whom: what a node knows of one that it hands on.
+struct Inbound {
+  Preamble preamble;
+  bool plain = false;  // what follows the handshake is not to be encrypted
+};
+
 /// The kAttach frame with which a node hands an accepted connection to its worker, and its
-/// decoding. Errors of decode_attach: kInvalidArgument unless there is one descriptor and a
-/// preamble.
-Message encode_attach(const Preamble& preamble, FileDescriptor socket);
-Result<Preamble> decode_attach(Message& message, FileDescriptor* socket);
+/// decoding. Errors of decode_attach: kInvalidArgument unless there is one descriptor and what
+/// encode_attach wrote.
+Message encode_attach(const Inbound& inbound, FileDescriptor socket);
+Result<Inbound> decode_attach(Message& message, FileDescriptor* socket);
 
 /// What one side says of a connection that outlives its socket (channel_lasting.h).
 struct SessionTerms {
@@ -95,25 +114,35 @@ struct Hello {
   static Hello of(const Credentials& credentials);
 };
 
+/// A peer that has proved itself, and how bytes travel from now on.
+struct Handshaken {
+  PeerInfo peer;
+  std::unique_ptr<SocketStream> stream;
+};
+
 /// Both sides of the handshake on a connected socket. They take the time they need: bound them by a
 /// timer that cancels the socket. `address` is what messages call the peer. Errors as connect()
 /// lists them. `terms`: in, what this side offers; out, what the peer says. `answer` and `terms`
 /// outlive the handshake; the answer may be empty: no session then.
-asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target,
-                                                   const Credentials& credentials,
-                                                   std::string address, SessionTerms& terms);
-asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble,
-                                                   const Credentials& credentials,
-                                                   std::string address, const SessionAnswer& answer,
-                                                   SessionTerms& terms);
-/// Reads what a connection begins with, nothing more: as many bytes as a preamble has, or what a
-/// peer that speaks HTTP has sent of them.
+asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
+                                                     const Credentials& credentials,
+                                                     std::string address, SessionTerms& terms);
+asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, Inbound inbound,
+                                                     const Credentials& credentials,
+                                                     std::string address,
+                                                     const SessionAnswer& answer,
+                                                     SessionTerms& terms);
+/// Reads what a connection begins with, nothing more: the bytes that all preambles have in common,
+/// or what a peer that speaks HTTP has sent of them.
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
+/// Reads what is left of a preamble that began with these bytes.
+/// Errors: kInvalidArgument when they begin none, kUnavailable when the peer goes away.
+asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::string begun);
 /// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a
 /// space.
 bool is_http(std::string_view begun);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that
-/// before the close.
-asio::awaitable<void> refuse(Channel::Socket& socket, Status why);
+/// before the close. Of any version's preamble.
+asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why);
 
 }  // namespace runtime

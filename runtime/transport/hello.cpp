@@ -1,6 +1,7 @@
 // The parts of the handshake that are plain data: preamble, attach frame, Hello.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/core/version.h"
@@ -17,42 +18,69 @@ constexpr std::size_t kVersionTextMax = 64;
 
 }  // namespace
 
-// Layout: magic (8), version (2), flags (2), zero (4), target worker (16).
+// Layout: magic (8), version (2), flags (2), zero (4), target worker (16), digests of the address
+// that was dialled and of the one that was reached (16 each), key (16).
 std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
   std::array<std::byte, kBytes> raw{};
   std::memcpy(raw.data(), kHelloMagic, sizeof kHelloMagic);
   std::memcpy(raw.data() + 8, &version, sizeof version);
   std::memcpy(raw.data() + 10, &flags, sizeof flags);
   std::memcpy(raw.data() + 16, target.bytes.data(), target.bytes.size());
+  std::memcpy(raw.data() + 32, dialled.bytes.data(), dialled.bytes.size());
+  std::memcpy(raw.data() + 48, reached.bytes.data(), reached.bytes.size());
+  std::memcpy(raw.data() + 64, key.bytes.data(), key.bytes.size());
   return raw;
 }
 
-Result<Preamble> Preamble::decode(std::span<const std::byte> raw) {
-  if (raw.size() != kBytes || std::memcmp(raw.data(), kHelloMagic, sizeof kHelloMagic) != 0) {
+Result<std::uint16_t> Preamble::version_of(std::span<const std::byte> begun) {
+  if (begun.size() < kCommonBytes ||
+      std::memcmp(begun.data(), kHelloMagic, sizeof kHelloMagic) != 0) {
     return invalid_argument("the peer does not speak Starling's protocol");
   }
+  std::uint16_t version = 0;
+  std::memcpy(&version, begun.data() + 8, sizeof version);
+  return version;
+}
+
+Result<Preamble> Preamble::decode(std::span<const std::byte> raw) {
+  const auto stated = version_of(raw);
+  if (!stated.ok()) return stated.status();
   Preamble preamble;
-  std::memcpy(&preamble.version, raw.data() + 8, sizeof preamble.version);
+  preamble.version = *stated;
   std::memcpy(&preamble.flags, raw.data() + 10, sizeof preamble.flags);
   std::memcpy(preamble.target.bytes.data(), raw.data() + 16, preamble.target.bytes.size());
+  if (preamble.version != kWireVersion) return preamble;
+  std::uint32_t reserved = 0;
+  std::memcpy(&reserved, raw.data() + 12, sizeof reserved);
+  if (raw.size() != kBytes || reserved != 0) return invalid_argument("a malformed preamble");
+  std::memcpy(preamble.dialled.bytes.data(), raw.data() + 32, preamble.dialled.bytes.size());
+  std::memcpy(preamble.reached.bytes.data(), raw.data() + 48, preamble.reached.bytes.size());
+  std::memcpy(preamble.key.bytes.data(), raw.data() + 64, preamble.key.bytes.size());
   return preamble;
 }
 
-Message encode_attach(const Preamble& preamble, FileDescriptor socket) {
+Message encode_attach(const Inbound& inbound, FileDescriptor socket) {
   Message message;
   message.kind = FrameKind::kAttach;
-  message.payload = Buffer::copy_of(preamble.encode());
+  std::array<std::byte, Preamble::kBytes + 1> payload;
+  const auto preamble = inbound.preamble.encode();
+  std::copy(preamble.begin(), preamble.end(), payload.begin());
+  payload.back() = std::byte{inbound.plain};
+  message.payload = Buffer::copy_of(payload);
   message.fds.push_back(std::move(socket));
   return message;
 }
 
-Result<Preamble> decode_attach(Message& message, FileDescriptor* socket) {
-  if (message.kind != FrameKind::kAttach || message.fds.size() != 1) {
-    return invalid_argument("malformed attach frame: expected one descriptor");
+Result<Inbound> decode_attach(Message& message, FileDescriptor* socket) {
+  const std::span payload = message.payload.first().bytes();
+  if (message.kind != FrameKind::kAttach || message.fds.size() != 1 ||
+      payload.size() != Preamble::kBytes + 1) {
+    return invalid_argument("malformed attach frame: expected one descriptor and a preamble");
   }
-  auto preamble = Preamble::decode(message.payload.first().bytes());
-  if (preamble.ok()) *socket = std::move(message.fds.front());
-  return preamble;
+  auto preamble = Preamble::decode(payload.first(Preamble::kBytes));
+  if (!preamble.ok()) return preamble.status();
+  *socket = std::move(message.fds.front());
+  return Inbound{*preamble, payload.back() != std::byte{0}};
 }
 
 Hello Hello::of(const Credentials& credentials) {

@@ -38,18 +38,21 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
         endpoint(std::move(bound_to)),
         credentials(std::move(own_credentials)),
         callbacks(std::move(user_callbacks)),
-        options(user_options) {}
+        options(std::move(user_options)),
+        addresses(endpoint, options.also_reached_at) {}
 
   static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
   static asio::awaitable<void> serve(std::shared_ptr<State> self,
                                      std::shared_ptr<TimedSocket> timed,
-                                     std::optional<Preamble> preamble);
+                                     std::optional<Inbound> inbound);
   struct Handshake;
-  asio::awaitable<Result<PeerInfo>> authenticate(std::shared_ptr<TimedSocket> timed,
-                                                 std::optional<Preamble> preamble,
-                                                 std::string address, Handshake& handshake);
+  asio::awaitable<Result<std::optional<Inbound>>> arrive(std::shared_ptr<TimedSocket> timed,
+                                                         std::string address);
+  asio::awaitable<Result<Handshaken>> authenticate(std::shared_ptr<TimedSocket> timed,
+                                                   std::optional<Inbound> inbound,
+                                                   std::string address, Handshake& handshake);
   Result<SessionTerms> answer(const SessionTerms& caller, Handshake& handshake);
-  void begin(Channel::Socket socket, std::optional<Preamble> preamble);
+  void begin(Channel::Socket socket, std::optional<Inbound> inbound);
   void make_room();
   void stop();
 
@@ -60,6 +63,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   const Credentials credentials;
   ListenerCallbacks callbacks;
   const ListenerOptions options;
+  const OwnAddresses addresses;
   struct Unfinished {
     std::shared_ptr<TimedSocket> timed;
     std::string source;
@@ -116,14 +120,14 @@ asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
   }
 }
 
-void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> preamble) {
+void Listener::State::begin(Channel::Socket socket, std::optional<Inbound> inbound) {
   if (stopped || finishing) return;  // closes the socket
   if (handshakes.size() >= options.handshakes_max) make_room();
   std::string source = transport_detail::peer_source(socket);
   auto timed = std::make_shared<TimedSocket>(loop.context(), std::move(socket));
   timed->arm(deadline_after(options.handshake_timeout));
   handshakes.push_back({timed, std::move(source)});
-  asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble),
+  asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), std::move(inbound)),
                  report_end);
 }
 
@@ -144,37 +148,56 @@ void Listener::State::make_room() {
   timed->socket.close(ignored);  // serve() finds that it has been dropped
 }
 
-// Whether it is for us or for a worker behind us, and then the proof.
-asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<TimedSocket> timed,
-                                                                std::optional<Preamble> preamble,
-                                                                std::string address,
-                                                                Handshake& handshake) {
-  bool adopted = preamble.has_value();
-  if (!adopted) {
-    auto begun = co_await read_first_bytes(timed->socket);
-    if (!begun.ok()) co_return begun.status().with_context(address);
-    if (is_http(*begun) && callbacks.on_http && !stopped) {
-      boost::system::error_code ec;
-      FileDescriptor fd(timed->socket.release(ec));
-      if (ec) co_return from_asio(ec, address);
-      callbacks.on_http(std::move(fd), *std::move(begun));
-      handshake.handed_over = true;
-      co_return cancelled("handed over");
-    }
-    auto read = Preamble::decode(std::as_bytes(std::span(begun->data(), begun->size())));
-    if (!read.ok()) co_return read.status().with_context(address);
-    preamble = *read;
+// What it begins with: whom it is for. None: an HTTP client's, handed over.
+asio::awaitable<Result<std::optional<Inbound>>> Listener::State::arrive(
+    std::shared_ptr<TimedSocket> timed, std::string address) {
+  auto begun = co_await read_first_bytes(timed->socket);
+  if (!begun.ok()) co_return begun.status().with_context(address);
+  if (is_http(*begun) && callbacks.on_http && !stopped) {
+    boost::system::error_code ec;
+    FileDescriptor fd(timed->socket.release(ec));
+    if (ec) co_return from_asio(ec, address);
+    callbacks.on_http(std::move(fd), *std::move(begun));
+    co_return std::optional<Inbound>();
   }
-  if (!preamble->target.is_none() && preamble->target != credentials.worker) {
+  auto preamble = co_await read_preamble(timed->socket, *std::move(begun));
+  if (!preamble.ok()) co_return preamble.status().with_context(address);
+  const bool meant =
+      preamble->version != kWireVersion || address.starts_with("unix:") ||
+      addresses.includes(preamble->dialled, preamble->reached, timed->socket.native_handle());
+  if (!meant) {
+    const Status why = invalid_argument(
+        "the node that answers there does not go by that address: start it with --alias and the "
+        "address, if it is reached through a port that is forwarded");
+    co_await refuse(timed->socket, *preamble, why);
+    co_return invalid_argument(address + ": dialled another address than this node's");
+  }
+  co_return std::optional(Inbound{*preamble, options.plain});
+}
+
+// Whether it is for us or for a worker behind us, and then the proof.
+asio::awaitable<Result<Handshaken>> Listener::State::authenticate(
+    std::shared_ptr<TimedSocket> timed, std::optional<Inbound> inbound, std::string address,
+    Handshake& handshake) {
+  const bool adopted = inbound.has_value();
+  if (!adopted) {
+    auto arrived = co_await arrive(timed, address);
+    if (!arrived.ok()) co_return arrived.status();
+    handshake.handed_over = !arrived->has_value();
+    if (handshake.handed_over) co_return cancelled("handed over");
+    inbound = *arrived;
+  }
+  const Preamble& preamble = inbound->preamble;
+  if (!preamble.target.is_none() && preamble.target != credentials.worker) {
     if (stopped) co_return cancelled("stopped");
-    Status taken = not_found("worker " + preamble->target.short_hex() + " is not here");
+    Status taken = not_found("worker " + preamble.target.short_hex() + " is not here");
     // An adopted connection that is not for us was routed wrongly; routing it again could go round
     // in circles.
-    if (callbacks.on_preamble && !adopted && preamble->version == kWireVersion) {
+    if (callbacks.on_inbound && !adopted && preamble.version == kWireVersion) {
       boost::system::error_code ec;
       FileDescriptor fd(timed->socket.release(ec));
       if (ec) co_return from_asio(ec, address);
-      taken = callbacks.on_preamble(*preamble, fd);
+      taken = callbacks.on_inbound(*inbound, fd);
       if (taken.ok()) {
         handshake.handed_over = true;
         co_return cancelled("handed over");
@@ -184,23 +207,23 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
       if (!back.ok()) co_return back.status();
       timed->socket = std::move(*back);
     }
-    co_await refuse(timed->socket, taken);
+    co_await refuse(timed->socket, preamble, taken);
     co_return taken.with_context(address);
   }
   const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) {
     return answer(caller, handshake);
   };
-  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address, answers,
+  co_return co_await handshake_callee(timed->socket, *inbound, credentials, address, answers,
                                       handshake.terms);
 }
 
 asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
                                              std::shared_ptr<TimedSocket> timed,
-                                             std::optional<Preamble> preamble) {
+                                             std::optional<Inbound> inbound) {
   std::string address = transport_detail::peer_address(timed->socket, self->endpoint);
   Handshake handshake;
   handshake.lasts = !address.starts_with("unix:");
-  auto peer = co_await self->authenticate(timed, preamble, address, handshake);
+  auto proved = co_await self->authenticate(timed, inbound, address, handshake);
   timed->disarm();
   const bool gave_way = std::erase_if(self->handshakes, [&timed](const Unfinished& unfinished) {
                           return unfinished.timed == timed;
@@ -210,8 +233,8 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
     ~AtEnd() { state.tell_finished(); }
   } at_end{*self};
   if (self->stopped || handshake.handed_over) co_return;
-  if (!peer.ok() || timed->expired || gave_way) {
-    Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(),
+  if (!proved.ok() || timed->expired || gave_way) {
+    Status why = timed->explain(proved.ok() ? cancelled("expired") : proved.status(),
                                 address + ": did not finish the handshake in time");
     if (gave_way)
       why = resource_exhausted(
@@ -223,12 +246,13 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
   }
   if (handshake.resumes) {
     (void)handshake.resumes->resume(
-        std::move(timed->socket), handshake.terms.received,
+        std::move(timed->socket), std::move(proved->stream), handshake.terms.received,
         handshake.detached);  // else it has ended, or a newer socket came
     co_return;
   }
-  auto channel = std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(*peer),
-                                           self->options.channel);
+  auto channel =
+      std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(proved->stream),
+                                std::move(proved->peer), self->options.channel);
   if (handshake.lasts && handshake.terms.session != 0) {
     channel->make_lasting(handshake.terms.session, nullptr);
     self->sessions[handshake.terms.session] = channel;
@@ -299,11 +323,11 @@ Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop,
   return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
 }
 
-void Listener::adopt(FileDescriptor fd, const Preamble& preamble) {
-  state_->loop.post([state = state_, fd = std::move(fd), preamble]() mutable {
+void Listener::adopt(FileDescriptor fd, const Inbound& inbound) {
+  state_->loop.post([state = state_, fd = std::move(fd), inbound]() mutable {
     auto socket = transport_detail::adopt_socket(state->loop.context(), std::move(fd));
     if (socket.ok()) {
-      state->begin(std::move(*socket), preamble);
+      state->begin(std::move(*socket), inbound);
     } else {
       LOG(warn, "{}: {}", state->endpoint.to_string(), socket.status().message());
     }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/core/result.h"
 #include "runtime/transport/channel.h"
@@ -49,6 +50,12 @@ struct ListenerOptions {
   /// Connections not yet authenticated. One more, and the oldest is closed, of the address (IPv6:
   /// network of 64 bits) that has most of them.
   std::size_t handshakes_max = 256;
+  /// By which addresses callers reach this listener over TCP, beside the one that it binds to and
+  /// the one that a connection arrives at; port 0 is the bound one. A caller that dialled another
+  /// one is refused.
+  std::vector<Endpoint> also_reached_at;
+  /// What follows a handshake over TCP is neither encrypted nor authenticated.
+  bool plain = false;
   ChannelOptions channel;
 };
 
@@ -59,7 +66,7 @@ struct ListenerCallbacks {
   /// A connection asks for another worker than this process. Take `socket` (send it to the worker
   /// as kAttach) and return ok, or say why not (kNotFound: no such worker); the caller is told.
   /// Without this hook such connections are refused. Runs on the loop.
-  std::function<Status(const Preamble& preamble, FileDescriptor& socket)> on_preamble;
+  std::function<Status(const Inbound& inbound, FileDescriptor& socket)> on_inbound;
   /// A peer speaks HTTP, and has sent these bytes so far; it has proved nothing. Without this hook
   /// it is refused. Runs on the loop.
   std::function<void(FileDescriptor socket, std::string begun)> on_http;
@@ -83,7 +90,7 @@ class Listener {
 
   /// Finishes the handshake on a connection that another process accepted (kAttach); ends in
   /// on_channel or on_refused. Any thread.
-  void adopt(FileDescriptor socket, const Preamble& preamble);
+  void adopt(FileDescriptor socket, const Inbound& inbound);
 
   /// Where it really listens: with the port that was picked.
   const Endpoint& endpoint() const { return endpoint_; }

@@ -1,12 +1,10 @@
 #include "wire.h"
 
 #include <poll.h>
-#include <sodium/crypto_auth_hmacsha256.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 
-#include "runtime/transport/frame.h"
 #include "tests/support/listening_socket.h"
 
 namespace runtime::test {
@@ -66,28 +64,26 @@ std::string preamble_bytes(const Preamble& preamble) {
   return {reinterpret_cast<const char*>(raw.data()), raw.size()};
 }
 
-std::string caller_proof(const std::string& token, const std::string& preamble,
-                         const std::string& caller_nonce, const std::string& callee_nonce) {
-  crypto_auth_hmacsha256_state state;
-  const auto bytes = [](const std::string& text) {
-    return reinterpret_cast<const unsigned char*>(text.data());
-  };
-  crypto_auth_hmacsha256_init(&state, bytes(token), token.size());
-  const std::string all = "starling caller" + preamble + caller_nonce + callee_nonce;
-  crypto_auth_hmacsha256_update(&state, bytes(all), all.size());
-  std::string proof(crypto_auth_hmacsha256_BYTES, '\0');
-  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
-  return proof;
+HandCaller::HandCaller(const std::string& token, const Preamble& preamble)
+    : noise_(NoiseHandshake::Side::kInitiator, key_of_token(token), preamble.encode()),
+      first_flight_(preamble_bytes(preamble)) {
+  std::vector<std::byte> message;
+  noise_.write({}, message);
+  first_flight_.append(reinterpret_cast<const char*>(message.data()), message.size());
 }
 
-std::string hello_frame(std::string meta) {
-  meta.resize((meta.size() + 7) / 8 * 8);
-  FrameHeader header;
-  header.kind = static_cast<std::uint16_t>(FrameKind::kHello);
-  header.meta_bytes = static_cast<std::uint32_t>(meta.size());
-  std::array<std::byte, FrameHeader::kBytes> raw;
-  header.encode(raw);
-  return std::string(reinterpret_cast<const char*>(raw.data()), raw.size()) + meta;
+bool HandCaller::take_answer(const std::string& answer) {
+  if (answer.size() != kAnswerBytes) return false;
+  std::byte traffic{};
+  return noise_.read(std::as_bytes(std::span(answer)).subspan(16), std::span(&traffic, 1));
+}
+
+std::string HandCaller::hello(std::string_view meta) const {
+  std::vector<std::byte> sealed;
+  MessageCipher(noise_.split().from_initiator).encrypt({}, std::as_bytes(std::span(meta)), sealed);
+  const auto size = static_cast<std::uint32_t>(sealed.size());
+  std::string text(reinterpret_cast<const char*>(&size), sizeof size);
+  return text.append(reinterpret_cast<const char*>(sealed.data()), sealed.size());
 }
 
 Recorder::Recorder(const std::string& host, int port, const std::string& target_host,

@@ -13,6 +13,7 @@
 
 #include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/handshake.h"
+#include "runtime/transport/noise.h"
 
 namespace runtime::test {
 
@@ -26,11 +27,25 @@ std::string hear(const FileDescriptor& socket, std::size_t bytes,
 bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience);
 
 std::string preamble_bytes(const Preamble& preamble);
-/// What a caller proves, by docs/wire.md.
-std::string caller_proof(const std::string& token, const std::string& preamble,
-                         const std::string& caller_nonce, const std::string& callee_nonce);
-/// A frame with a Hello's kind around any bytes.
-std::string hello_frame(std::string meta);
+/// A caller that speaks docs/wire.md by hand.
+class HandCaller {
+ public:
+  /// Its preamble says that it dialled this address.
+  HandCaller(const std::string& token, const Preamble& preamble);
+
+  /// What it sends before it hears anything.
+  std::string first_flight() const { return first_flight_; }
+  /// How many bytes answer that, of a callee that goes on.
+  static constexpr std::size_t kAnswerBytes = 16 + NoiseHandshake::kOverheadBytes + 1;
+  /// Whether the answer is of a callee with the same token.
+  bool take_answer(const std::string& answer);
+  /// A sealed Hello of any bytes, after take_answer().
+  std::string hello(std::string_view meta) const;
+
+ private:
+  NoiseHandshake noise_;
+  std::string first_flight_;
+};
 
 /// Passes connections on and keeps what passes, each connection's two directions by themselves.
 class Recorder {

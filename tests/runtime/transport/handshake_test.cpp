@@ -11,10 +11,14 @@
 #include "runtime/core/version.h"
 #include "runtime/transport/capnp_codec.h"
 #include "runtime/transport/frame_writer.h"
+#include "runtime/transport/noise.h"
 #include "runtime/transport/refusal_log.h"
 
 namespace runtime {
 namespace {
+
+/// What a caller sends before it hears anything.
+constexpr std::size_t kFirstFlightBytes = Preamble::kBytes + NoiseHandshake::kOverheadBytes;
 
 using Refusals = std::shared_ptr<std::promise<Status>>;
 
@@ -74,8 +78,9 @@ struct OddServer {
     endpoint = Endpoint::tcp("127.0.0.1", ntohs(address.sin_port));
     thread = std::thread([this] {
       int peer = ::accept(fd, nullptr, nullptr);
-      char bytes[64];
-      EXPECT_EQ(::recv(peer, bytes, sizeof bytes, MSG_WAITALL), 64);
+      char bytes[kFirstFlightBytes];
+      EXPECT_EQ(::recv(peer, bytes, sizeof bytes, MSG_WAITALL),
+                static_cast<ssize_t>(kFirstFlightBytes));
       EXPECT_EQ(::send(peer, says.data(), says.size(), MSG_NOSIGNAL),
                 static_cast<ssize_t>(says.size()));
       if (!closes) (void)::recv(peer, bytes, sizeof bytes, 0);
@@ -212,34 +217,41 @@ TEST(Handshake, SaysThatTheWireVersionsDiffer) {
 }
 
 TEST(Handshake, TellsAnUnknownVersionWhy) {
-  Server server;
-  int fd = server.raw_connect();
-  Preamble preamble;
-  preamble.version = 9;
-  auto raw = preamble.encode();
-  char nonce[32] = {};
-  ASSERT_EQ(::send(fd, raw.data(), raw.size(), 0), 32);
-  ASSERT_EQ(::send(fd, nonce, sizeof nonce, 0), 32);
-  std::string answer(256, '\0');
-  ssize_t got = ::recv(fd, answer.data(), answer.size(), MSG_WAITALL);
-  ASSERT_GT(got, 16);
-  EXPECT_NE(answer.find("wire version 9 is not spoken here"), std::string::npos);
-  ::close(fd);
-  EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kUnimplemented);
+  // Of any version, also one whose preamble is longer than this one's.
+  for (const std::uint16_t version : {1, 9}) {
+    Server server;
+    int fd = server.raw_connect();
+    Preamble preamble;
+    preamble.version = version;
+    const auto raw = preamble.encode();
+    const std::string first_flight(reinterpret_cast<const char*>(raw.data()),
+                                   Preamble::kCommonBytes);
+    const std::string nonce(32, 'n');
+    ASSERT_EQ(::send(fd, (first_flight + nonce).data(), 64, 0), 64);
+    std::string answer(256, '\0');
+    ssize_t got = ::recv(fd, answer.data(), answer.size(), MSG_WAITALL);
+    ASSERT_GT(got, 16);
+    EXPECT_EQ(answer[8], static_cast<char>(kWireVersion));  // where each version looks for it
+    EXPECT_NE(answer.find("wire version " + std::to_string(version) + " is not spoken here, only " +
+                          std::to_string(kWireVersion)),
+              std::string::npos);
+    ::close(fd);
+    EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kUnimplemented);
+  }
 }
 
-TEST(Handshake, DoesNotServeAProofThatWasNotFresh) {
-  // A recorded handshake, sent again: the callee's nonce differs, so the proof fails.
-  Server server;
-  int fd = server.raw_connect();
-  auto raw = Preamble{}.encode();
-  std::string bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
-  bytes.append(64, 'n');  // nonce and a "recorded" proof
-  ASSERT_EQ(::send(fd, bytes.data(), bytes.size(), 0), 96);
-  ::shutdown(fd, SHUT_WR);
-  Status why = server.refusal.get_future().get();
-  EXPECT_NE(why.message().find("wrong token"), std::string::npos) << why.message();
-  ::close(fd);
+TEST(Handshake, SaysThatThePeerIsOfTheFirstVersion) {
+  const std::string reason = "wire version 2 is not spoken here, only 1";
+  std::string answer("STARLING\x01\0\x05\0", 12);
+  const auto size = static_cast<std::uint32_t>(reason.size());
+  answer.append(reinterpret_cast<const char*>(&size), sizeof size);
+  OddServer odd(answer + reason, true);
+  EventLoop loop;
+  auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
+  EXPECT_EQ(channel.status().code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(channel.status().message().find("speaks wire version 1, this release 2"),
+            std::string::npos)
+      << channel.status().message();
 }
 
 TEST(Handshake, SurvivesRandomBytes) {
@@ -392,10 +404,11 @@ TEST(Listener, HandsAConnectionToAWorker) {
     to_worker = std::move(channel);
     registered.set_value();
   };
-  node_callbacks.on_preamble = [&](const Preamble& preamble, FileDescriptor& socket) -> Status {
-    if (preamble.target != worker.worker)
-      return not_found("worker " + preamble.target.short_hex() + " is not on this node");
-    return to_worker->send(encode_attach(preamble, std::move(socket)));
+  node_callbacks.on_inbound = [&](const Inbound& inbound, FileDescriptor& socket) -> Status {
+    const WorkerId target = inbound.preamble.target;
+    if (target != worker.worker)
+      return not_found("worker " + target.short_hex() + " is not on this node");
+    return to_worker->send(encode_attach(inbound, std::move(socket)));
   };
   auto node = Listener::listen(node_loop, *Endpoint::unix_socket(dir.file("n")),
                                credentials_of(Role::kNode), std::move(node_callbacks));
@@ -405,9 +418,9 @@ TEST(Listener, HandsAConnectionToAWorker) {
   ASSERT_TRUE(from_worker.ok());
   (*from_worker)->set_handler([&](const std::shared_ptr<Channel>&, Message message) {
     FileDescriptor socket;
-    auto preamble = decode_attach(message, &socket);
-    ASSERT_TRUE(preamble.ok()) << preamble.status().to_string();
-    (*worker_listener)->adopt(std::move(socket), *preamble);
+    auto inbound = decode_attach(message, &socket);
+    ASSERT_TRUE(inbound.ok()) << inbound.status().to_string();
+    (*worker_listener)->adopt(std::move(socket), *inbound);
   });
   registered.get_future().get();
 
@@ -428,15 +441,36 @@ TEST(Listener, HandsAConnectionToAWorker) {
 }
 
 TEST(Preamble, RoundTripsAndRefusesOtherBytes) {
-  Preamble preamble{.version = 1, .flags = 1, .target = WorkerId::random()};
+  Preamble preamble{.flags = 1,
+                    .target = WorkerId::random(),
+                    .dialled = AddressDigest::random(),
+                    .reached = AddressDigest::random(),
+                    .key = KeyId::random()};
   auto raw = preamble.encode();
   auto back = Preamble::decode(raw);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->target, preamble.target);
   EXPECT_EQ(back->flags, 1);
+  EXPECT_EQ(back->dialled, preamble.dialled);
+  EXPECT_EQ(back->reached, preamble.reached);
+  EXPECT_EQ(back->key, preamble.key);
+  EXPECT_FALSE(Preamble::decode(std::span(raw).first(Preamble::kBytes - 1)).ok());
+  EXPECT_FALSE(Preamble::decode(std::span(raw).first(Preamble::kCommonBytes - 1)).ok());
   raw[0] = std::byte{'G'};
   EXPECT_EQ(Preamble::decode(raw).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_FALSE(Preamble::decode(std::span(raw).first(31)).ok());
+}
+
+TEST(Attach, RoundTrips) {
+  for (const bool plain : {false, true}) {
+    const Inbound inbound{{.target = WorkerId::random()}, plain};
+    Message message = encode_attach(inbound, FileDescriptor(::open("/dev/null", O_RDONLY)));
+    FileDescriptor socket;
+    auto back = decode_attach(message, &socket);
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_TRUE(socket);
+    EXPECT_EQ(back->preamble.target, inbound.preamble.target);
+    EXPECT_EQ(back->plain, plain);
+  }
 }
 
 TEST(Hello, RoundTrips) {

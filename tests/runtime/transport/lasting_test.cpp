@@ -19,8 +19,7 @@ namespace {
 /// through.
 class Relay {
  public:
-  explicit Relay(std::uint16_t target)
-      : target_(target), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  Relay() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -29,15 +28,18 @@ class Relay {
     EXPECT_EQ(::listen(listener_.get(), 16), 0);
     EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { serve(); });
   }
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   ~Relay() {
     stop_ = true;
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
+  void start(std::uint16_t target) {
+    target_ = target;
+    thread_ = std::thread([this] { serve(); });
+  }
   std::uint16_t port() const { return port_; }
   /// Ends all connections, with what is under way.
   void cut() {
@@ -115,7 +117,7 @@ class Relay {
     return line.budget != 0;
   }
 
-  const std::uint16_t target_;
+  std::uint16_t target_ = 0;
   FileDescriptor listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stop_{false}, cut_{false}, blocked_{false};
@@ -130,6 +132,7 @@ class LastingPair {
   explicit LastingPair(ChannelOptions channel_options = {}) : options(channel_options) {
     ListenerOptions listener_options;
     listener_options.channel = options;
+    listener_options.also_reached_at = {Endpoint::tcp("127.0.0.1", relay->port())};
     ListenerCallbacks callbacks;
     callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
       std::lock_guard lock(mutex);
@@ -145,7 +148,7 @@ class LastingPair {
                          std::move(callbacks), listener_options);
     EXPECT_TRUE(bound.ok()) << bound.status().to_string();
     listener = *std::move(bound);
-    relay = std::make_unique<Relay>(listener->endpoint().port);
+    relay->start(listener->endpoint().port);
     connect_client();
   }
   ~LastingPair() {
@@ -189,7 +192,7 @@ class LastingPair {
   int accepted = 0;
   std::atomic<int> client_closes{0}, server_closes{0};
   std::unique_ptr<Listener> listener;
-  std::unique_ptr<Relay> relay;
+  std::unique_ptr<Relay> relay = std::make_unique<Relay>();
   std::shared_ptr<Channel> client;
 };
 
