@@ -20,6 +20,9 @@ add_library(sqlite ALIAS PkgConfig::SQLITE_PKG)
 pkg_check_modules(PROMETHEUS_PKG REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # the metrics' text; its HTTP server is not used
 add_library(prometheus ALIAS PkgConfig::PROMETHEUS_PKG)
 
+pkg_check_modules(SSL_PKG REQUIRED IMPORTED_TARGET libssl)  # HTTPS for the metrics
+add_library(ssl ALIAS PkgConfig::SSL_PKG)
+
 # The programs' allocator. Sanitizers bring their own.
 add_library(allocator INTERFACE)
 if(NOT STARLING_SANITIZE)

@@ -115,6 +115,10 @@ Credentials credentials_of(Role role) {
   return credentials;
 }
 
+struct Ports {
+  std::uint16_t sealed, plain;
+};
+
 /// The peer process's channel side: one thread takes requests from the loop and answers them, as an
 /// actor's does.
 void serve_channel(const std::string& path, int ready) {
@@ -131,15 +135,19 @@ void serve_channel(const std::string& path, int ready) {
       mailbox.emplace_back(from, std::move(message));
     });
   };
-  auto serve = [&](const Endpoint& endpoint) {
-    auto listener = Listener::listen(loop, endpoint, credentials_of(Role::kWorker), callbacks);
+  auto serve = [&](const Endpoint& endpoint, bool plain = false) {
+    ListenerOptions options;
+    options.plain = plain;
+    auto listener =
+        Listener::listen(loop, endpoint, credentials_of(Role::kWorker), callbacks, options);
     if (!listener.ok()) fail(listener.status().to_string());
     return std::move(*listener);
   };
   auto unix_listener = serve(*Endpoint::unix_socket(path));
   auto tcp = serve(Endpoint::tcp("127.0.0.1", 0));
-  int port = tcp->endpoint().port;
-  if (::write(ready, &port, sizeof port) != sizeof port) fail("pipe");
+  auto plain_tcp = serve(Endpoint::tcp("127.0.0.1", 0), /*plain=*/true);
+  const Ports ports{tcp->endpoint().port, plain_tcp->endpoint().port};
+  if (::write(ready, &ports, sizeof ports) != sizeof ports) fail("pipe");
   std::vector<std::pair<std::shared_ptr<Channel>, Message>> batch;
   while (loop.run_until(arrived, Deadline::max())) {
     {
@@ -201,6 +209,11 @@ double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t pa
   return median(rounds);
 }
 
+/// Seconds each.
+struct TcpFigures {
+  double round_trip = 0, pipelined = 0, payload = 0;
+};
+
 std::shared_ptr<Channel> connect_to(EventLoop& loop, const Endpoint& endpoint) {
   auto channel = connect(loop, endpoint, credentials_of(Role::kDriver));
   if (!channel.ok()) fail(channel.status().to_string());
@@ -252,15 +265,16 @@ int main(int argc, char** argv) {
   }
   ::close(pair[1]);
 
-  int port = 0;
-  if (::read(ready[0], &port, sizeof port) != sizeof port) fail("the peer did not start");
+  Ports ports{};
+  if (::read(ready[0], &ports, sizeof ports) != sizeof ports) fail("the peer did not start");
   double uds_raw = raw_round_trip(pair[0], seconds);
   ::close(pair[0]);
   int tcp = tcp_connect(raw_port);
   double tcp_raw = raw_round_trip(tcp, seconds);
   ::close(tcp);
 
-  double uds_sync, uds_async, tcp_sync, tcp_async, uds_payload;
+  double uds_sync, uds_async, uds_payload;
+  TcpFigures sealed, plain;
   constexpr std::size_t kPayloadBytes = 1 << 20;
   {
     EventLoop loop;
@@ -268,12 +282,17 @@ int main(int argc, char** argv) {
     uds_sync = channel_round_trip(unix_channel, seconds);
     uds_async = channel_pipelined(unix_channel, 0, 1000, seconds);
     uds_payload = channel_pipelined(unix_channel, kPayloadBytes, 16, seconds);
-    auto tcp_channel =
-        connect_to(loop, Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(port)));
-    tcp_sync = channel_round_trip(tcp_channel, seconds);
-    tcp_async = channel_pipelined(tcp_channel, 0, 1000, seconds);
     unix_channel->close(cancelled("done"));
-    tcp_channel->close(cancelled("done"));
+    const auto measure = [&](std::uint16_t port) {
+      auto channel = connect_to(loop, Endpoint::tcp("127.0.0.1", port));
+      const TcpFigures figures{channel_round_trip(channel, seconds),
+                               channel_pipelined(channel, 0, 1000, seconds),
+                               channel_pipelined(channel, kPayloadBytes, 16, seconds)};
+      channel->close(cancelled("done"));
+      return figures;
+    };
+    plain = measure(ports.plain);
+    sealed = measure(ports.sealed);
   }
   ::kill(channel_peer, SIGKILL);
   ::waitpid(raw_peer, nullptr, 0);
@@ -288,9 +307,16 @@ int main(int argc, char** argv) {
       {"channel_uds_pipelined_per_s", 1 / uds_async},
       {"channel_uds_payload_gbps", static_cast<double>(kPayloadBytes) / uds_payload / 1e9},
       {"tcp_round_trip_us", tcp_raw * 1e6},
-      {"channel_tcp_round_trip_us", tcp_sync * 1e6},
-      {"channel_tcp_over_raw", tcp_sync / tcp_raw},
-      {"channel_tcp_pipelined_per_s", 1 / tcp_async},
+      {"channel_tcp_round_trip_us", sealed.round_trip * 1e6},
+      {"channel_tcp_over_raw", sealed.round_trip / tcp_raw},
+      {"channel_tcp_pipelined_per_s", 1 / sealed.pipelined},
+      {"channel_tcp_payload_gbps", static_cast<double>(kPayloadBytes) / sealed.payload / 1e9},
+      {"plain_tcp_round_trip_us", plain.round_trip * 1e6},
+      {"plain_tcp_pipelined_per_s", 1 / plain.pipelined},
+      {"plain_tcp_payload_gbps", static_cast<double>(kPayloadBytes) / plain.payload / 1e9},
+      {"encrypted_over_plain_round_trip", sealed.round_trip / plain.round_trip},
+      {"encrypted_over_plain_pipelined", plain.pipelined / sealed.pipelined},
+      {"encrypted_over_plain_payload", plain.payload / sealed.payload},
   };
   const char* separator = json ? "{" : "";
   for (const auto& [name, value] : figures) {

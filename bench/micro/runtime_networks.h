@@ -63,17 +63,9 @@ inline nlohmann::ordered_json measure_far_calls(runtime::Runtime& rt, double sec
   fail("the cluster has no second node");
 }
 
-/// Starts a cluster over both networks and measures in it; nothing where there is no second
-/// network.
-inline nlohmann::ordered_json far_calls(double seconds) {
-  auto networks = NetworkPair::create();
-  if (!networks) return {};
-  nlohmann::ordered_json figures;
-  figures["tcp_round_trip_us"] =
-      tcp_round_trip(networks->far().c_str(), seconds, [&] { networks->enter(); }) * 1e6;
-  figures["raw_tcp_gbps"] =
-      static_cast<double>(kPullBytes) /
-      tcp_copy(networks->far().c_str(), kPullBytes, [&] { networks->enter(); }) / 1e9;
+/// Starts a cluster over both networks, with further arguments for its nodes, and measures in it.
+inline nlohmann::ordered_json measure_cluster(const NetworkPair& networks,
+                                              const std::string& arguments, double seconds) {
   const std::string starling = take(runtime::find_starling_program()).string();
   const std::filesystem::path sessions = "/tmp/starling-bench-" + std::to_string(::getpid()) + "n";
   const std::string environment =
@@ -83,10 +75,10 @@ inline nlohmann::ordered_json far_calls(double seconds) {
       " --object-store-memory " + std::to_string(kPullBytes + kPullBytes / 2);
   const std::string log = " 2>>" + sessions.string() + ".log";
   std::string head = last_line_of(environment + starling + " start --head --port 0 --bind " +
-                                  networks->near() + memory + log);
+                                  networks.near() + arguments + memory + log);
   std::string far =
-      last_line_of(networks->on_far_side() + environment + starling + " start --address " + head +
-                   " --bind " + networks->far() + memory + log);
+      last_line_of(networks.on_far_side() + environment + starling + " start --address " + head +
+                   " --bind " + networks.far() + arguments + memory + log);
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   std::string said;
@@ -98,9 +90,30 @@ inline nlohmann::ordered_json far_calls(double seconds) {
   auto driver = nlohmann::ordered_json::parse(said, nullptr, /*allow_exceptions=*/false);
   if (!driver.is_object())
     fail("measuring across networks failed; " + sessions.string() + ".log says more");
-  figures.update(driver);
   std::filesystem::remove_all(sessions, error);
   std::filesystem::remove(sessions.string() + ".log", error);
+  return driver;
+}
+
+/// Calls and pulls between two networks, encrypted and plain; nothing where there is no second
+/// network.
+inline nlohmann::ordered_json far_calls(double seconds) {
+  auto networks = NetworkPair::create();
+  if (!networks) return {};
+  nlohmann::ordered_json figures;
+  figures["tcp_round_trip_us"] =
+      tcp_round_trip(networks->far().c_str(), seconds, [&] { networks->enter(); }) * 1e6;
+  figures["raw_tcp_gbps"] =
+      static_cast<double>(kPullBytes) /
+      tcp_copy(networks->far().c_str(), kPullBytes, [&] { networks->enter(); }) / 1e9;
+  const auto plain = measure_cluster(*networks, " --plain", seconds);
+  const auto sealed = measure_cluster(*networks, "", seconds);
+  figures.update(sealed);
+  for (const auto& [name, value] : plain.items()) figures["plain_" + name] = value;
+  figures["call_tcp_encrypted_over_plain_time"] =
+      plain["call_tcp_per_s"].get<double>() / sealed["call_tcp_per_s"].get<double>();
+  figures["pull_encrypted_over_plain_rate"] =
+      sealed["pull_1gib_gbps"].get<double>() / plain["pull_1gib_gbps"].get<double>();
   return figures;
 }
 

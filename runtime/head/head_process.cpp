@@ -1,11 +1,14 @@
 #include "runtime/head/head_process.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/job_user.h"
 #include "runtime/transport/refusal_log.h"
 
 namespace runtime {
@@ -92,8 +95,23 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
   serve(channel, std::move(*request), std::move(answer));
 }
 
+// A cluster of root has no nodes of others: what they say of their drivers would be believed.
+Status HeadProcess::check_owner(const PeerInfo& peer) const {
+  const auto& nodes = service_->head().tables().nodes();
+  const auto beside = nodes.find(options_.node);
+  if (::geteuid() != 0 || peer.node == options_.node || beside == nodes.end()) return {};
+  const std::optional<uid_t> user = peer_user(peer, beside->second.address);
+  if (!user || *user == 0) return {};
+  return invalid_argument("this cluster runs as root, and " + user_name(*user) +
+                          "'s node would bring actors of " + user_name(*user) +
+                          " that run as root; start a cluster of your own");
+}
+
 void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest request,
                         ControlAnswerer answer) {
+  if (std::holds_alternative<control::RegisterNode>(request.body)) {
+    if (Status status = check_owner(channel->peer()); !status.ok()) return answer(status);
+  }
   if (!std::holds_alternative<control::StopNode>(request.body))
     return service_->handle(channel, std::move(request), std::move(answer));
   if (channel->peer().node != options_.node)

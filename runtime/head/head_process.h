@@ -51,6 +51,7 @@ class HeadProcess {
   Status open();
   void accept(const std::shared_ptr<Channel>& channel);
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
+  Status check_owner(const PeerInfo& peer) const;
   void serve(const std::shared_ptr<Channel>& channel, ControlRequest request,
              ControlAnswerer answer);
 

@@ -72,6 +72,12 @@ std::string http_refusal(const ScrapeRequest& request, const std::string& key) {
   return "";
 }
 
+std::string http_needs_tls() {
+  return http_response(403,
+                       "other machines read this over HTTPS alone: start the node with --tls-cert "
+                       "and --tls-key, or read it on the node's own machine\n");
+}
+
 std::string http_response(int status, std::string_view body, bool with_body) {
   http::response<http::string_body> response(static_cast<http::status>(status), 11);
   response.set(http::field::content_type,

@@ -27,6 +27,8 @@ std::string http_refusal(const Status& why);
 /// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what
 /// a caller has to show; empty: nothing.
 std::string http_refusal(const ScrapeRequest& request, const std::string& key);
+/// What a client on another machine is told that comes without TLS: 403, and the cure.
+std::string http_needs_tls();
 /// "HTTP/1.1 200 OK" and so on, with the connection's end announced.
 std::string http_response(int status, std::string_view body, bool with_body = true);
 

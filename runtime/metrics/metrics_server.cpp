@@ -2,30 +2,63 @@
 
 #include <sys/socket.h>
 
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/metrics/http_stream.h"
 #include "runtime/metrics/metrics_http.h"
 #include "runtime/metrics/metrics_text.h"
+#include "runtime/metrics/tls.h"
+#include "runtime/transport/handshake.h"
 
 namespace runtime {
 
 namespace {
 
-using Socket = asio::generic::stream_protocol::socket;
+using Socket = HttpStream::Socket;
 using Read = std::function<void(std::function<void(Result<std::string>)>)>;
+
+template <class Name>
+std::optional<asio::ip::address> socket_address(int socket, Name name) {
+  sockaddr_storage found{};
+  socklen_t bytes = sizeof found;
+  if (name(socket, reinterpret_cast<sockaddr*>(&found), &bytes) != 0 ||
+      (found.ss_family != AF_INET && found.ss_family != AF_INET6))
+    return std::nullopt;
+  asio::ip::tcp::endpoint endpoint;
+  endpoint.resize(bytes);
+  std::memcpy(endpoint.data(), &found, bytes);
+  const asio::ip::address address = endpoint.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
 
 /// Strangers get so many connections, and so long for each.
 constexpr std::size_t kConnectionsMax = 16;
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::size_t kDrainedMax = 4 << 20;
 
+/// Whether the other end of a connection is on this machine: it has the address of this end, or a
+/// loopback one.
+bool is_of_this_machine(int socket) {
+  const std::optional<asio::ip::address> here = socket_address(socket, ::getsockname);
+  const std::optional<asio::ip::address> there = socket_address(socket, ::getpeername);
+  if (!here || !there) return !here && !there;  // a Unix socket has none
+  return there->is_loopback() || *here == *there;
+}
+
 class HttpMetricsServer final : public MetricsServer {
  public:
-  HttpMetricsServer(EventLoop& loop, std::string key, Read read)
-      : loop_(loop), key_(std::move(key)), read_(std::move(read)) {}
+  HttpMetricsServer(EventLoop& loop, MetricsServerOptions options, Read read)
+      : loop_(loop),
+        key_(std::move(options.key)),
+        read_(std::move(read)),
+        tls_(std::move(options.tls)) {}
   ~HttpMetricsServer() override {
     for (const auto& connection : std::exchange(connections_, {})) connection->close();
   }
@@ -44,25 +77,28 @@ class HttpMetricsServer final : public MetricsServer {
     socket.assign(asio::generic::stream_protocol(address.ss_family, 0), fd.get(), error);
     if (error) return;
     fd.release();
-    auto connection = std::make_shared<Connection>(*this, std::move(socket), std::move(begun));
+    const bool is_local = is_of_this_machine(socket.native_handle());
+    auto context = is_tls(begun) ? tls_.current() : nullptr;
+    auto stream = context ? tls_http_stream(std::move(socket), context)
+                          : plain_http_stream(std::move(socket));
+    auto connection = std::make_shared<Connection>(*this, std::move(stream));
+    connection->is_private = context != nullptr || is_local;
     connections_.push_back(connection);
     connection->timer.expires_after(kPatience);
     connection->timer.async_wait([weak = std::weak_ptr(connection)](boost::system::error_code ec) {
       if (auto late = weak.lock(); late && !ec) late->end();
     });
-    connection->look();
+    connection->begin(std::move(begun));
   }
 
  private:
   struct Connection : std::enable_shared_from_this<Connection> {
-    Connection(HttpMetricsServer& owner, Socket connected, std::string begun)
-        : server(&owner),
-          socket(std::move(connected)),
-          timer(owner.loop_.context()),
-          bytes(std::move(begun)) {}
+    Connection(HttpMetricsServer& owner, std::unique_ptr<HttpStream> connected)
+        : server(&owner), stream(std::move(connected)), timer(owner.loop_.context()) {}
 
     HttpMetricsServer* server;  // null once closed
-    Socket socket;
+    const std::unique_ptr<HttpStream> stream;
+    bool is_private = false;  // nobody between the two can read it
     Timer timer;
     std::string bytes;  // read so far
     std::string response;
@@ -71,8 +107,16 @@ class HttpMetricsServer final : public MetricsServer {
     void close() {
       server = nullptr;
       timer.cancel();
-      boost::system::error_code ignored;
-      socket.close(ignored);
+      stream->close();
+    }
+    void begin(std::string begun) {
+      stream->open(std::move(begun),
+                   [self = shared_from_this()](boost::system::error_code ec, std::string read) {
+                     if (!self->server) return;
+                     if (ec) return self->end();
+                     self->bytes = std::move(read);
+                     self->look();
+                   });
     }
     void end() {
       if (!server) return;
@@ -84,6 +128,7 @@ class HttpMetricsServer final : public MetricsServer {
       auto request = parse_http_request(bytes);
       if (!request.ok()) return send(http_refusal(request.status()));
       if (!request->complete) return read_more();
+      if (!is_private) return send(http_needs_tls());
       if (std::string refusal = http_refusal(*request, server->key_); !refusal.empty())
         return send(std::move(refusal));
       server->read_(
@@ -96,7 +141,7 @@ class HttpMetricsServer final : public MetricsServer {
     void read_more() {
       const std::size_t before = bytes.size();
       bytes.resize(kHttpRequestBytesMax);
-      socket.async_read_some(
+      stream->read_some(
           asio::buffer(bytes.data() + before, bytes.size() - before),
           [self = shared_from_this(), before](boost::system::error_code ec, std::size_t count) {
             if (!self->server) return;
@@ -110,31 +155,31 @@ class HttpMetricsServer final : public MetricsServer {
     }
     void send(std::string what) {
       response = std::move(what);
-      asio::async_write(socket, asio::buffer(response),
-                        [self = shared_from_this()](boost::system::error_code, std::size_t) {
-                          if (!self->server) return;
-                          boost::system::error_code ignored;
-                          self->socket.shutdown(Socket::shutdown_send, ignored);
-                          self->drain();
-                        });
+      stream->write(asio::buffer(response),
+                    [self = shared_from_this()](boost::system::error_code, std::size_t) {
+                      if (!self->server) return;
+                      self->stream->end_writing([self] {
+                        if (self->server) self->drain();
+                      });
+                    });
     }
     /// Bytes that were not read would turn the close into a reset, which may overtake the response.
     void drain() {
       bytes.resize(16 << 10);
-      socket.async_read_some(
-          asio::buffer(bytes),
-          [self = shared_from_this()](boost::system::error_code ec, std::size_t count) {
-            if (!self->server) return;
-            self->drained += count;
-            if (ec || self->drained > kDrainedMax) return self->end();
-            self->drain();  // until the timer at the latest
-          });
+      stream->read_some(asio::buffer(bytes), [self = shared_from_this()](
+                                                 boost::system::error_code ec, std::size_t count) {
+        if (!self->server) return;
+        self->drained += count;
+        if (ec || self->drained > kDrainedMax) return self->end();
+        self->drain();  // until the timer at the latest
+      });
     }
   };
 
   EventLoop& loop_;
   const std::string key_;
   const Read read_;
+  RenewedTls tls_;
   std::vector<std::shared_ptr<Connection>> connections_;  // oldest first
 };
 
@@ -143,9 +188,10 @@ class HttpMetricsServer final : public MetricsServer {
 MetricsProvider http_metrics() {
   MetricsProvider provider;
   provider.text = metrics_text;
-  provider.server = [](EventLoop& loop, std::string key,
+  provider.check_tls = [](const TlsFiles& files) { return load_tls(files).status(); };
+  provider.server = [](EventLoop& loop, MetricsServerOptions options,
                        Read read) -> std::unique_ptr<MetricsServer> {
-    return std::make_unique<HttpMetricsServer>(loop, std::move(key), std::move(read));
+    return std::make_unique<HttpMetricsServer>(loop, std::move(options), std::move(read));
   };
   return provider;
 }

@@ -340,6 +340,12 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
     return 1;
   }
   plan->node.metrics = metrics;
+  if (plan->node.tls.any() && metrics.check_tls) {
+    if (Status status = metrics.check_tls(plan->node.tls); !status.ok()) {
+      std::fprintf(stderr, "error: --tls-cert, --tls-key: %s\n", status.message().c_str());
+      return 1;
+    }
+  }
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(
       SIGXFSZ,

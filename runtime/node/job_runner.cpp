@@ -6,6 +6,7 @@
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/process_output.h"
+#include "runtime/transport/token_key.h"
 
 namespace runtime {
 
@@ -65,8 +66,10 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   for (const auto& [name, value] : start.env) spec.env.push_back(name + "=" + value);
   spec.env.push_back("STARLING_ADDRESS=" + options_.node_address);
   // By the environment, which the kernel shows to the job's own user only; never by the command
-  // line.
-  spec.env.push_back("STARLING_TOKEN=" + options_.token);
+  // line. Another user's job may do what its submitter may: with the cluster's token it could start
+  // a node, and actors as this node's user.
+  spec.env.push_back("STARLING_TOKEN=" +
+                     (start.user ? submitter_token(options_.token) : options_.token));
   if (!start.user) spec.env.push_back("STARLING_TOKEN_FILE=" + options_.token_file);
   spec.env.push_back("STARLING_JOB=" + id.hex());
   ProcessHandlers handlers;

@@ -1,6 +1,7 @@
 // What a node has to say to whoever scrapes it, before it has a format.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,13 +31,27 @@ class MetricsServer {
   virtual void serve(FileDescriptor socket, std::string begun) = 0;
 };
 
+/// What a node shows to HTTPS clients; empty: it speaks HTTP, within the machine alone.
+struct TlsFiles {
+  std::filesystem::path certificate;  // PEM, with the chain
+  std::filesystem::path key;          // PEM
+  bool any() const { return !certificate.empty(); }
+};
+
+struct MetricsServerOptions {
+  std::string key;  // what a caller has to show; empty: anybody may read
+  TlsFiles tls;
+};
+
 /// What the program brings along, so that the library needs neither HTTP nor a metrics format.
 struct MetricsProvider {
   /// As Prometheus reads it. Null: there are no metrics.
   std::function<std::string(const MetricsReport& report)> text;
-  /// `read(done)` gets the text. `key`: what a caller has to show; empty: anybody may read.
+  /// Whether the files are what an HTTPS server needs. Errors name the file.
+  std::function<Status(const TlsFiles& files)> check_tls;
+  /// `read(done)` gets the text.
   std::function<std::unique_ptr<MetricsServer>(
-      EventLoop& loop, std::string key,
+      EventLoop& loop, MetricsServerOptions options,
       std::function<void(std::function<void(Result<std::string>)>)> read)>
       server;
 };

@@ -18,6 +18,7 @@
 #include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
+#include "runtime/node/submitter_gate.h"
 #include "runtime/object/segment.h"
 #include "runtime/transport/refusal_log.h"
 
@@ -173,6 +174,7 @@ void Node::open_eyes() {
   options.is_head = options_.is_head;
   options.access = options_.metrics_access;
   options.metrics = options_.metrics;
+  options.tls = options_.tls;
   NodeEyesSources sources;
   sources.workers = [this]() -> WorkerPool& { return *workers_; };
   sources.objects = [this]() -> ObjectStore& { return *objects_; };
@@ -276,6 +278,8 @@ Status Node::listen() {
   ListenerOptions listening;
   listening.plain = options_.plain;
   listening.also_reached_at = options_.aliases;
+  // Only root can become the user who submits.
+  listening.admits_submitters = ::geteuid() == 0;
   if (!options_.advertise_host.empty())
     listening.also_reached_at.push_back(Endpoint::tcp(options_.advertise_host, 0));
   auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks, listening);
@@ -283,7 +287,7 @@ Status Node::listen() {
   tcp_ = std::move(*tcp);
   auto path = Endpoint::unix_socket((options_.session_dir / "node.sock").string());
   if (!path.ok()) return path.status();
-  auto unix_listener = Listener::listen(loop_, *path, credentials(), callbacks);
+  auto unix_listener = Listener::listen(loop_, *path, credentials(), callbacks, listening);
   if (!unix_listener.ok()) return unix_listener.status();
   unix_ = std::move(*unix_listener);
   Endpoint public_endpoint = tcp_->endpoint();
@@ -387,6 +391,9 @@ void Node::accept(std::shared_ptr<Channel> channel) {
 }
 
 void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) {
+  const bool is_submitter = channel->peer().is_submitter;
+  if (is_submitter && message.kind != FrameKind::kControl)
+    return channel->close(invalid_argument("a submitter sent a frame that is none of a request"));
   if (objects_->handle(channel, message)) return;
   if (message.kind == FrameKind::kActivity) return eyes_->on_activity(*channel, message);
   if (message.kind != FrameKind::kControl) {
@@ -396,6 +403,10 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   ControlAnswerer answer = answerer_for(channel, message);
   auto request = decode_control_request(message.meta);
   if (!request.ok()) return answer(request.status());
+  if (is_submitter) {
+    const auto owns = [&](JobId job) { return is_job_of(job, channel->peer()); };
+    if (Status status = check_submitter(*request, owns); !status.ok()) return answer(status);
+  }
   // Actors that will go on elsewhere save their state meanwhile.
   const bool saves = std::holds_alternative<control::SaveState>(request->body);
   const bool from_node = channel->peer().role == Role::kNode;

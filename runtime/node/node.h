@@ -37,8 +37,8 @@ struct NodeOptions {
   ClusterId cluster;
   NodeId node;
   std::string token;
-  Endpoint bind;               // TCP; port 0 picks one
-  std::string advertise_host;  // what other machines connect to; empty: the bound one
+  Endpoint bind;                  // TCP; port 0 picks one
+  std::string advertise_host;     // what other machines connect to; empty: the bound one
   std::vector<Endpoint> aliases;  // at which callers reach it too, through forwarded ports
   bool plain = false;             // nothing over TCP is encrypted
   std::filesystem::path session_dir;
@@ -68,6 +68,7 @@ struct NodeOptions {
       30'000};  // when this machine is about to be taken away, and nobody says how soon
   MetricsAccess metrics_access = MetricsAccess::kKey;
   MetricsProvider metrics;
+  TlsFiles tls;  // of what it says over HTTP
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop
@@ -139,6 +140,7 @@ class Node {
   void register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo info,
                        ControlAnswerer answer);
   // Jobs: node_jobs.cpp.
+  bool is_job_of(JobId job, const PeerInfo& peer) const;
   bool serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request,
                  ControlAnswerer& answer);
   void submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body,

@@ -24,6 +24,7 @@ struct NodeEyesOptions {
   bool is_head = false;
   MetricsAccess access = MetricsAccess::kKey;
   MetricsProvider metrics;
+  TlsFiles tls;
 };
 
 /// What of the node is looked at.

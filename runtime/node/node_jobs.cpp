@@ -63,6 +63,13 @@ struct Node::Submission {
   std::string stop_reason;  // not empty: it was told to end before it ran
 };
 
+// Whether the kernel says that it is the user for whom the job runs.
+bool Node::is_job_of(JobId job, const PeerInfo& peer) const {
+  const auto found = submitted_.find(job);
+  const std::optional<uid_t> user = peer_user(peer, address_);
+  return found != submitted_.end() && user && user_name(*user) == found->second.user;
+}
+
 bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request,
                      ControlAnswerer& answer) {
   if (auto* body = std::get_if<control::SubmitJob>(&request.body)) {

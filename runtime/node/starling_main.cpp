@@ -34,6 +34,7 @@
 #include "runtime/node/cli_stop.h"
 #include "runtime/node/cli_submit.h"
 #include "runtime/node/cli_timeline.h"
+#include "runtime/node/cli_token.h"
 #include "runtime/node/cli_top.h"
 #include "runtime/node/cli_why.h"
 
@@ -114,6 +115,7 @@ struct Commands {
     add_drain(app);
     add_autoscaler(app);
     add_metrics(app);
+    add_token(app);
     add_stack(app);
     add_top(app);
     add_timeline(app);
@@ -247,6 +249,15 @@ struct Commands {
     start->add_option("--metrics", start_options.metrics,
                       "who may read http://NODE/metrics: key (whoever shows `starling metrics "
                       "--key`; the default), open (anybody) or off");
+    start
+        ->add_option("--tls-cert", start_options.tls_cert,
+                     "certificate in PEM form, with its chain: other machines read the metrics at "
+                     "https://NODE/metrics (without it: this machine alone, over HTTP)")
+        ->type_name("FILE")
+        ->check(not_empty());
+    start->add_option("--tls-key", start_options.tls_key, "the certificate's private key")
+        ->type_name("FILE")
+        ->check(not_empty());
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private,
                     "serve one program: stay in the foreground, end with the parent process, and "
@@ -378,6 +389,13 @@ struct Commands {
     metrics->add_flag("--key", key,
                       "print what a scraper has to show there (Authorization: Bearer KEY)");
   }
+  void add_token(CLI::App& app) {
+    token =
+        add(app, "token", "Print the cluster's token, for STARLING_TOKEN_FILE on another machine");
+    token->add_flag("--submitter", submitter,
+                    "print a token that lets its holder submit jobs to a node of root, as its own "
+                    "user, and nothing else");
+  }
   void add_stack(CLI::App& app) {
     stack = add(app, "stack",
                 "Show what an actor runs now: the threads of its process with their stacks");
@@ -483,6 +501,7 @@ struct Commands {
       doctor_options.address = address;
       return runtime::doctor_command(doctor_options);
     }
+    if (*token) return runtime::token_command(address, submitter);
     if (*metrics) return runtime::metrics_command(address, key);
     if (*stack) return runtime::stack_command(address, what, json);
     if (*logs) return runtime::logs_command(address, what, follow);
@@ -497,7 +516,7 @@ struct Commands {
   }
 
   CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *drain, *job, *job_list,
-      *job_status, *job_logs, *job_stop, *metrics, *stack, *top, *timeline, *doctor;
+      *job_status, *job_logs, *job_stop, *metrics, *token, *stack, *top, *timeline, *doctor;
   CLI::App *autoscaler, *autoscaler_status, *autoscaler_check, *autoscaler_run;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
@@ -510,7 +529,7 @@ struct Commands {
   runtime::TimelineOptions timeline_options;
   runtime::DoctorOptions doctor_options;
   std::string address, what;
-  bool json = false, follow = false, key = false;
+  bool json = false, follow = false, key = false, submitter = false;
 };
 
 /// The innermost command that was named.

@@ -147,6 +147,10 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   auto access = metrics_access(options.metrics);
   if (!access.ok()) return access.status();
   plan.node.metrics_access = *access;
+  if (options.tls_cert.empty() != options.tls_key.empty())
+    return invalid_argument("--tls-cert and --tls-key go together");
+  if (!options.tls_cert.empty())
+    plan.node.tls = {fs::absolute(options.tls_cert), fs::absolute(options.tls_key)};
   auto drain_time = parse_duration(options.drain_deadline);
   if (!drain_time.ok()) return drain_time.status().with_context("--drain-deadline");
   auto preemption = preemption_options(options);

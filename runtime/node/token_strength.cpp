@@ -10,10 +10,11 @@ namespace runtime {
 namespace {
 
 // A letter of an English word has between one and two bits.
-constexpr double kWordLetterBits = 1.5;
-constexpr std::size_t kWordLettersMin = 4;
-// A character that follows from those before it.
-constexpr double kFollowingBits = 0.5;
+constexpr double kWordLetterBits = 2;
+constexpr std::size_t kWordLettersMin = 5;
+// A character that follows from those before it: chance alone makes one, hardly many in a row.
+constexpr double kFollowingBits = 1.5;
+constexpr double kGoesOnFollowingBits = 0.25;
 constexpr std::size_t kRepeatMin = 3;
 
 /// How many characters somebody tries who knows which kinds there are.
@@ -44,20 +45,22 @@ bool repeats(std::string_view token, std::size_t at) {
   return token.substr(0, at + 1 - kRepeatMin).find(last) != std::string_view::npos;
 }
 
-/// The length of the run of letters around a place; capitals only where it begins.
+/// The length of the run of letters around a place that are all small, but for the first perhaps,
+/// or all capital.
 std::size_t word_length(std::string_view token, std::size_t at) {
-  if (std::isalpha(static_cast<unsigned char>(token[at])) == 0) return 0;
-  const auto continues = [&](std::size_t i) {
-    const auto c = static_cast<unsigned char>(token[i]);
-    const auto before = static_cast<unsigned char>(token[i - 1]);
-    return std::isalpha(before) != 0 &&
-           (std::islower(c) != 0 || (std::isupper(c) != 0 && std::isupper(before) != 0));
+  const auto is_lower = [&](std::size_t i) {
+    return std::islower(static_cast<unsigned char>(token[i])) != 0;
   };
+  const auto is_upper = [&](std::size_t i) {
+    return std::isupper(static_cast<unsigned char>(token[i])) != 0;
+  };
+  const auto continues = [&](std::size_t i) {
+    return is_lower(i) ? is_lower(i - 1) || is_upper(i - 1) : is_upper(i) && is_upper(i - 1);
+  };
+  if (!is_lower(at) && !is_upper(at)) return 0;
   std::size_t begin = at, end = at + 1;
   while (begin > 0 && continues(begin)) --begin;
-  while (end < token.size() && std::isalpha(static_cast<unsigned char>(token[end])) != 0 &&
-         continues(end))
-    ++end;
+  while (end < token.size() && continues(end)) ++end;
   return end - begin;
 }
 
@@ -68,13 +71,16 @@ double estimated_bits(std::string_view token) {
   const double alphabet = alphabet_size(token);
   const double full = std::log2(std::max(alphabet, 2.0));
   double bits = 0;
+  bool followed = false;
   for (std::size_t at = 0; at < token.size(); ++at) {
-    if (continues_sequence(token, at) || repeats(token, at))
-      bits += kFollowingBits;
+    const bool follows = continues_sequence(token, at) || repeats(token, at);
+    if (follows)
+      bits += followed ? kGoesOnFollowingBits : kFollowingBits;
     else if (alphabet != 16 && word_length(token, at) >= kWordLettersMin)
       bits += std::min(full, kWordLetterBits);
     else
       bits += full;
+    followed = follows;
   }
   return bits;
 }

@@ -50,6 +50,7 @@ struct PeerInfo {
   std::string address;         // "10.0.0.2:41822", or "unix:/path"
   pid_t pid = 0;               // from the kernel on Unix sockets, else as the peer says
   std::optional<uid_t> uid{};  // from the kernel, on Unix sockets
+  bool is_submitter = false;   // has a submitter's token, not the cluster's
 };
 
 /// Limits of one connection. Exceeding a receive limit closes it: the peer is broken or hostile.

@@ -8,6 +8,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/transport/listener.h"
 #include "runtime/transport/socket.h"
+#include "runtime/transport/socket_stream.h"
 
 namespace runtime {
 

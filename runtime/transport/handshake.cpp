@@ -10,6 +10,7 @@
 #include "runtime/core/check.h"
 #include "runtime/core/version.h"
 #include "runtime/transport/noise.h"
+#include "runtime/transport/socket_stream.h"
 
 // g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a
 // stranger.
@@ -235,8 +236,10 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
                                                      const Credentials& credentials,
                                                      std::string address, SessionTerms& terms) {
+  const TokenKey own_key = key_of_caller(credentials.token);
+  preamble.key = own_key.id;
   const auto prologue = preamble.encode();
-  NoiseHandshake noise(NoiseHandshake::Side::kInitiator, key_of_token(credentials.token), prologue);
+  NoiseHandshake noise(NoiseHandshake::Side::kInitiator, own_key.key, prologue);
   const std::string gone = address + ": closed the connection during the handshake";
   std::vector<std::byte> bytes(prologue.begin(), prologue.end());
   noise.write({}, bytes);
@@ -287,10 +290,19 @@ bool is_http(std::string_view begun) {
   return letters >= 3 && letters <= kMethodMax && letters < begun.size() && begun[letters] == ' ';
 }
 
+bool is_tls(std::string_view begun) {
+  constexpr char kHandshakeRecord = 0x16, kMajorVersion = 3;
+  return begun.size() >= 2 && begun[0] == kHandshakeRecord && begun[1] == kMajorVersion;
+}
+
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
   std::string begun(Preamble::kCommonBytes, '\0');
   std::size_t size = 0;
-  while (size < begun.size() && !is_http(std::string_view(begun).substr(0, size))) {
+  const auto is_other = [&] {
+    const std::string_view read = std::string_view(begun).substr(0, size);
+    return is_http(read) || is_tls(read);
+  };
+  while (size < begun.size() && !is_other()) {
     auto [ec, bytes] =
         co_await socket.async_read_some(asio::buffer(begun.data() + size, begun.size() - size),
                                         asio::as_tuple(asio::use_awaitable));
@@ -324,6 +336,12 @@ asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, 
 
 namespace {
 
+Status judge_submitter(const Hello& hello) {
+  if (hello.role == Role::kTool) return {};
+  return invalid_argument(
+      "a submitter's token starts no node and no driver: it is for `starling submit`");
+}
+
 /// What speaks against a preamble whoever sent it.
 Status judge_preamble(const Preamble& preamble) {
   if (preamble.version != kWireVersion)
@@ -332,6 +350,9 @@ Status judge_preamble(const Preamble& preamble) {
                          ": use the same release on all machines");
   if (preamble.flags != 0)
     return unimplemented("unknown preamble flags " + std::to_string(preamble.flags));
+  if (!expected_key({}, preamble.key))
+    return unimplemented("a key of a kind that this release (" + std::string(kRelease) +
+                         ") does not know");
   return {};
 }
 
@@ -350,8 +371,9 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   CallerMessage message;
   Status status = co_await read_exactly(socket, asio::buffer(message), gone);
   if (!status.ok()) co_return status;
-  NoiseHandshake noise(NoiseHandshake::Side::kResponder, key_of_token(credentials.token),
-                       inbound.preamble.encode());
+  const auto key = expected_key(credentials.token, inbound.preamble.key);
+  CHECK(key.has_value());  // judge_preamble() would have refused it
+  NoiseHandshake noise(NoiseHandshake::Side::kResponder, *key, inbound.preamble.encode());
   if (!noise.read(message, {})) {
     Status refusal = invalid_argument(
         "wrong token: the caller belongs to another cluster, or to an earlier start of this one");
@@ -371,7 +393,9 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   Session session(noise.split(), NoiseHandshake::Side::kResponder);
   auto hello = co_await read_hello(socket, session.receiving, address);
   if (!hello.ok()) co_return hello.status();
+  const bool is_submitter = inbound.preamble.key == submitter_key_id();
   status = judge(*hello, credentials, address);
+  if (status.ok() && is_submitter) status = judge_submitter(*hello);
   Hello own = Hello::of(credentials);
   terms = hello->terms;
   if (status.ok() && answer && terms.session != 0) {
@@ -389,6 +413,7 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   if (!sent.ok()) co_return sent;
   auto stream = session.stream(traffic, is_unix);
   Handshaken done{peer_of(*hello, socket, std::move(address)), std::move(stream)};
+  done.peer.is_submitter = is_submitter;
   co_return done;
 }
 

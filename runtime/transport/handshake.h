@@ -27,9 +27,11 @@
 #include "runtime/transport/channel.h"
 #include "runtime/transport/dialled_address.h"
 #include "runtime/transport/frame.h"
-#include "runtime/transport/socket_stream.h"
+#include "runtime/transport/token_key.h"
 
 namespace runtime {
+
+class SocketStream;
 
 /// The layout of preamble and handshake. Hello negotiates everything above it.
 inline constexpr std::uint16_t kWireVersion = 2;
@@ -38,8 +40,6 @@ inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 2;
 /// From this on a head knows requests by their ids: none runs twice.
 inline constexpr std::uint32_t kProtocolRequestIds = 2;
-
-using KeyId = Id<struct KeyTag>;
 
 /// Who this process is, and the secret that its cluster shares.
 struct Credentials {
@@ -141,6 +141,8 @@ asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket, std::st
 /// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a
 /// space.
 bool is_http(std::string_view begun);
+/// The same of a peer that speaks TLS, as an HTTPS client does: the header of its first record.
+bool is_tls(std::string_view begun);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that
 /// before the close. Of any version's preamble.
 asio::awaitable<void> refuse(Channel::Socket& socket, const Preamble& preamble, Status why);

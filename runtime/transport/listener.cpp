@@ -11,6 +11,7 @@
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/socket.h"
+#include "runtime/transport/socket_stream.h"
 
 namespace runtime {
 
@@ -153,7 +154,7 @@ asio::awaitable<Result<std::optional<Inbound>>> Listener::State::arrive(
     std::shared_ptr<TimedSocket> timed, std::string address) {
   auto begun = co_await read_first_bytes(timed->socket);
   if (!begun.ok()) co_return begun.status().with_context(address);
-  if (is_http(*begun) && callbacks.on_http && !stopped) {
+  if ((is_http(*begun) || is_tls(*begun)) && callbacks.on_http && !stopped) {
     boost::system::error_code ec;
     FileDescriptor fd(timed->socket.release(ec));
     if (ec) co_return from_asio(ec, address);
@@ -209,6 +210,12 @@ asio::awaitable<Result<Handshaken>> Listener::State::authenticate(
     }
     co_await refuse(timed->socket, preamble, taken);
     co_return taken.with_context(address);
+  }
+  if (preamble.key == submitter_key_id() && !options.admits_submitters) {
+    const Status why = invalid_argument(
+        "a submitter's token is of no use here: it is for `starling submit` to a node of root");
+    co_await refuse(timed->socket, preamble, why);
+    co_return why.with_context(address);
   }
   const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) {
     return answer(caller, handshake);

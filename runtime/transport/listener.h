@@ -56,6 +56,8 @@ struct ListenerOptions {
   std::vector<Endpoint> also_reached_at;
   /// What follows a handshake over TCP is neither encrypted nor authenticated.
   bool plain = false;
+  /// Whether callers with a submitter's token are let in (PeerInfo::is_submitter).
+  bool admits_submitters = false;
   ChannelOptions channel;
 };
 
@@ -67,7 +69,7 @@ struct ListenerCallbacks {
   /// as kAttach) and return ok, or say why not (kNotFound: no such worker); the caller is told.
   /// Without this hook such connections are refused. Runs on the loop.
   std::function<Status(const Inbound& inbound, FileDescriptor& socket)> on_inbound;
-  /// A peer speaks HTTP, and has sent these bytes so far; it has proved nothing. Without this hook
+  /// A peer speaks HTTP, or TLS, and has sent these bytes so far; it has proved nothing. Without this hook
   /// it is refused. Runs on the loop.
   std::function<void(FileDescriptor socket, std::string begun)> on_http;
   /// A connection failed its handshake; for logs and metrics. Optional. Runs on the loop.

@@ -53,13 +53,12 @@ void RecordCipher::begin_record(std::span<const std::byte, kRecordHeaderBytes> h
                          static_cast<int>(header.size())) == 1);
 }
 
-void RecordCipher::seal(std::span<const iovec> text, std::vector<std::byte>& out) {
+std::size_t RecordCipher::seal(std::span<const iovec> text, std::span<std::byte> out) {
   std::size_t size = 0;
   for (const iovec& piece : text) size += piece.iov_len;
   CHECK(use_ == Use::kSeal && size > 0 && size <= kRecordTextMax);
-  const std::size_t begin = out.size();
-  out.resize(begin + size + kRecordOverheadBytes);
-  std::byte* at = out.data() + begin;
+  CHECK(out.size() >= size + kRecordOverheadBytes);
+  std::byte* at = out.data();
   const auto stated = static_cast<std::uint32_t>(size);
   std::memcpy(at, &stated, sizeof stated);
   begin_record(std::span<const std::byte, kRecordHeaderBytes>(at, kRecordHeaderBytes));
@@ -73,6 +72,7 @@ void RecordCipher::seal(std::span<const iovec> text, std::vector<std::byte>& out
   }
   CHECK(EVP_CipherFinal_ex(context_.get(), octets(at), &written) == 1);
   CHECK(EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kRecordTagBytes, at) == 1);
+  return size + kRecordOverheadBytes;
 }
 
 Result<std::size_t> RecordCipher::text_bytes(

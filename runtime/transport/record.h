@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "runtime/core/result.h"
 #include "runtime/transport/noise.h"
@@ -36,8 +35,9 @@ class RecordCipher {
   RecordCipher& operator=(const RecordCipher&) = delete;
   ~RecordCipher();
 
-  /// Appends one record with all of `text`: 1 to kRecordTextMax bytes in pieces.
-  void seal(std::span<const iovec> text, std::vector<std::byte>& out);
+  /// Writes one record with all of `text`, 1 to kRecordTextMax bytes in pieces, to the beginning of
+  /// `out`, which has room for it. Returns the record's size.
+  std::size_t seal(std::span<const iovec> text, std::span<std::byte> out);
 
   /// The size of the text of the record that begins with these bytes.
   /// Errors: kInvalidArgument for a size that no record has.

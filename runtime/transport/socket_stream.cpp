@@ -14,9 +14,9 @@ namespace runtime {
 namespace {
 
 // What is sealed at once stays in the processor's cache until the kernel has copied it.
-constexpr std::size_t kSealedBatchBytes = 4 * kRecordTextMax;
-// The first records are small: over a link that breaks again and again, what is in a record that did
-// not arrive whole is sent again. They grow with what has been sent.
+constexpr std::size_t kSealedBatchBytes = 2 * kRecordTextMax;
+// The first records are small: over a link that breaks again and again, what is in a record that
+// did not arrive whole is sent again. They grow with what has been sent.
 constexpr std::size_t kFirstRecordText = 2 << 10;
 // An idle connection's buffer; one that receives much gets the larger one.
 constexpr std::size_t kHeldBytesMin = 8 << 10;
@@ -126,10 +126,18 @@ std::size_t SealedStream::seal(const FrameWriter::Batch& batch) {
   std::size_t bytes = 0;
   for (const iovec& piece : pieces) bytes += piece.iov_len;
   bytes = std::min(bytes, kSealedBatchBytes);
+  const std::size_t records = bytes / kFirstRecordText + 1;  // of the smallest size
+  const std::size_t room = bytes + records * kRecordOverheadBytes;
+  if (room > sealed_room_) {
+    sealed_ = std::make_unique_for_overwrite<std::byte[]>(room);
+    sealed_room_ = room;
+  }
+  sealed_begin_ = sealed_end_ = 0;
   std::array<iovec, kPiecesMax> text;
   for (std::size_t at = 0; at < bytes;) {
     const std::size_t step = std::min(record_text_max_, bytes - at);
-    sealer_.seal(take_bytes(pieces, at, step, text), sealed_);
+    sealed_end_ += sealer_.seal(take_bytes(pieces, at, step, text),
+                                std::span(sealed_.get(), sealed_room_).subspan(sealed_end_));
     at += step;
     record_text_max_ = std::min(kRecordTextMax, record_text_max_ + step);
   }
@@ -138,13 +146,9 @@ std::size_t SealedStream::seal(const FrameWriter::Batch& batch) {
 
 SocketStream::Sent SealedStream::send(int fd, const FrameWriter::Batch& batch) {
   Sent sent;
-  if (unsent() == 0) {
-    sealed_.clear();
-    sealed_begin_ = 0;
-    sent.consumed = seal(batch);
-  }
+  if (unsent() == 0) sent.consumed = seal(batch);
   const ssize_t taken =
-      ::send(fd, sealed_.data() + sealed_begin_, unsent(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::send(fd, sealed_.get() + sealed_begin_, unsent(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (taken < 0) {
     sent.error = errno;
   } else {

@@ -62,7 +62,7 @@ class SealedStream : public SocketStream {
  public:
   SealedStream(const SymmetricKey& sending, const SymmetricKey& receiving);
   Sent send(int fd, const FrameWriter::Batch& batch) override;
-  std::size_t unsent() const override { return sealed_.size() - sealed_begin_; }
+  std::size_t unsent() const override { return sealed_end_ - sealed_begin_; }
   Received receive(int fd, FrameReader& reader, FrameSink& sink) override;
   bool holds_frames() const override;
   void abandon() override { abandoned_ = true; }
@@ -77,8 +77,10 @@ class SealedStream : public SocketStream {
 
   RecordCipher sealer_;
   std::size_t record_text_max_;  // of the next record
-  std::vector<std::byte> sealed_;
+  std::unique_ptr<std::byte[]> sealed_;
+  std::size_t sealed_room_ = 0;
   std::size_t sealed_begin_ = 0;
+  std::size_t sealed_end_ = 0;
 
   RecordCipher opener_;
   std::vector<std::byte> held_;  // received, not opened

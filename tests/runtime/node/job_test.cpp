@@ -431,10 +431,21 @@ class JobUserTest : public Job {
     }
   }
   CommandResult as_nobody(const std::string& address, std::vector<std::string> arguments) {
-    const std::string token =
-        *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
+    return as_nobody_with(submitter_token(address), std::move(arguments));
+  }
+  std::string cluster_token(const std::string& address) {
+    return *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
+  }
+  std::string submitter_token(const std::string& address) {
+    std::string token = starling({"token", "--submitter", "--address", address}).out;
+    token.erase(token.find_last_not_of('\n') + 1);
+    return token;
+  }
+  std::size_t list_nodes() { return Json::parse(starling({"list", "nodes", "--json"}).out).size(); }
+  CommandResult as_nobody_with(const std::string& token, std::vector<std::string> arguments,
+                               const std::string& sessions = "/nonexistent") {
     support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
-    support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
+    support::ScopedVariable root("STARLING_SESSION_ROOT", sessions.c_str());
     std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups",
                                   tools_.file("starling")};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -700,10 +711,11 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
   CommandResult result =
       as_nobody(address, {"submit", "--address", address, "--working-dir", work_.path().string(),
                           "--", "sh", "-c",
-                          "id -un; cat mine; echo new > made && cat made; test \"$STARLING_TOKEN\" "
-                          "&& echo token; echo $USER; ls /root 2>&1"});
+                          "id -un; cat mine; echo new > made && cat made; echo $STARLING_TOKEN; "
+                          "echo $USER; ls /root 2>&1"});
   EXPECT_NE(result.code, 0) << result.out;  // ls may not
-  EXPECT_TRUE(result.out.starts_with("nobody\nshipped\nnew\ntoken\nnobody\n"))
+  EXPECT_TRUE(
+      result.out.starts_with("nobody\nshipped\nnew\n" + submitter_token(address) + "\nnobody\n"))
       << result.out << result.err;
   EXPECT_NE(result.out.find("ermission denied"), std::string::npos) << result.out;
   Json list = Json::parse(starling({"job", "list", "--json"}).out);
@@ -712,6 +724,61 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
   CommandResult stop =
       as_nobody(address, {"submit", "--address", address, "--", "sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(stop.code, 128 + SIGTERM);
+}
+
+// With a submitter's token nobody becomes root: neither by a node of his own in the cluster, nor by
+// a driver, nor by what a job finds in its environment.
+TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
+  const std::string address = start_head();
+  const std::string token = submitter_token(address);
+  EXPECT_EQ(token.size(), std::string("submit-").size() + 64) << token;
+  EXPECT_EQ(token.find(cluster_token(address)), std::string::npos);
+  const auto refused = [&](std::vector<std::string> arguments, std::string_view why) {
+    const CommandResult result = as_nobody(address, std::move(arguments));
+    EXPECT_NE(result.code, 0) << result.out;
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refused({"start", "--block", "--address", address, "--bind", "127.0.0.1"},
+          "a submitter's token starts no node and no driver");
+  refused({"stop", "--address", address}, "a submitter's token is for `starling submit`");
+  refused({"list", "actors", "--address", address}, "a submitter's token is for `starling submit`");
+  refused({"logs", "--address", address}, "a submitter's token is for `starling submit`");
+  EXPECT_EQ(as_nobody(address, {"status", "--address", address}).code, 0);
+  EXPECT_EQ(list_nodes(), 1u);
+
+  // Another's job is not his to stop; his own is.
+  const CommandResult of_root = starling({"submit", "--detach", "--", "sleep", "60"});
+  ASSERT_EQ(of_root.code, 0) << of_root.err;
+  const std::string roots = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
+  refused({"job", "stop", roots, "--address", address},
+          "a submitter's token is for `starling submit`");
+  ASSERT_EQ(
+      as_nobody(address, {"submit", "--detach", "--address", address, "--", "sleep", "60"}).code,
+      0);
+  for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
+    if (job["user"] != "nobody") continue;
+    const CommandResult stopped =
+        as_nobody(address, {"job", "stop", job["id"], "--address", address});
+    EXPECT_EQ(stopped.code, 0) << stopped.err;
+  }
+  EXPECT_EQ(starling({"job", "stop", roots}).code, 0);
+}
+
+// Who is given the cluster's token and is another user of the machine is known by the kernel.
+TEST_F(JobUserTest, AnotherUsersNodeDoesNotJoinRootsCluster) {
+  const std::string address = start_head();
+  const fs::path sessions = tools_.path() / "nobody";
+  fs::create_directory(sessions);
+  fs::permissions(sessions, fs::perms::owner_all);
+  const passwd* nobody = ::getpwnam("nobody");
+  ASSERT_EQ(::chown(sessions.c_str(), nobody->pw_uid, nobody->pw_gid), 0);
+  support::ScopedVariable cache("STARLING_CACHE", (sessions / "cache").c_str());
+  const CommandResult result = as_nobody_with(
+      cluster_token(address), {"start", "--block", "--address", address, "--bind", "127.0.0.1"},
+      sessions.string());
+  EXPECT_NE(result.code, 0) << result.out;
+  EXPECT_NE(result.err.find("runs as root, and nobody's node"), std::string::npos) << result.err;
+  EXPECT_EQ(list_nodes(), 1u);
 }
 
 }  // namespace

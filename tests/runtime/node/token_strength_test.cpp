@@ -23,7 +23,7 @@ TEST(TokenStrength, WhatIsMadeAtRandomIsStrong) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     EXPECT_GE(estimated_bits(random_text(kHex, 32, seed)), kTokenBitsMin) << seed;
     EXPECT_GE(estimated_bits(random_text(kHex, 64, seed)), 2 * kTokenBitsMin) << seed;
-    EXPECT_GE(estimated_bits(random_text(kBase62, 24, seed)), kTokenBitsMin) << seed;
+    EXPECT_GE(estimated_bits(random_text(kBase62, 32, seed)), kTokenBitsMin) << seed;
   }
 }
 

@@ -19,9 +19,9 @@ using Record = std::vector<std::byte>;
 iovec piece_of(std::string& text) { return {text.data(), text.size()}; }
 
 Record sealed(RecordCipher& cipher, std::string text) {
-  Record record;
+  Record record(text.size() + kRecordOverheadBytes);
   const iovec piece = piece_of(text);
-  cipher.seal(std::span(&piece, 1), record);
+  EXPECT_EQ(cipher.seal(std::span(&piece, 1), record), record.size());
   return record;
 }
 
@@ -122,7 +122,7 @@ TEST(RecordCipher, TakesItsTextInPieces) {
       }
       return pieces;
     };
-    Record record;
+    Record record(text.size() + kRecordOverheadBytes);
     seal.seal(cut(text), record);
     std::string back(text.size(), '\0');
     ASSERT_TRUE(open.open(record, cut(back)));
