@@ -148,7 +148,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       tasks.push_back({row->data_source, row->ground_truth, row->where,
                        row->extra.is_null() ? std::string() : row->extra.dump(),
                        options_.with_prompts ? row->prompt.dump() : std::string(),
-                       std::move(*teacher)});
+                       std::move(*teacher), row->answerless.empty()});
     }
   }
   return prompts;

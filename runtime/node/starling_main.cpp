@@ -40,9 +40,10 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {
-    "train",    "sft",        "dpo",    "kto",    "rm",      "pipeline", "generate", "score",
-    "tokenize", "detokenize", "render", "export", "inspect", "report",   "data",     "eval"};
+constexpr const char* kRlCommands[] = {"train",    "sft",      "dpo",     "kto",      "rm",
+                                       "pipeline", "generate", "score",   "tokenize", "detokenize",
+                                       "render",   "export",   "inspect", "report",   "data",
+                                       "eval",     "reward"};
 
 // Those of them that have a configuration.
 constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
@@ -132,6 +133,7 @@ struct Commands {
         "  generate, score             Sample from a model; log-probs of given tokens\n"
         "  eval                        How many answers of a model are right; pass@k, majority "
         "votes\n"
+        "  reward                      Scores of given responses, and what was compared\n"
         "  report                      A run as one HTML page: curves, samples, timings\n"
         "  data                        Rows of data files: head, stats, convert\n"
         "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
