@@ -31,8 +31,7 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
                               json_type_name(message.at("role")));
     const auto content = message.find("content");
     const auto tool_calls = message.find("tool_calls");
-    const bool calls =
-        tool_calls != message.end() && !tool_calls->is_null() && !tool_calls->empty();
+    const bool calls = tool_calls != message.end() && !tool_calls->is_null();
     if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
     if (content != message.end() && !content->is_string() && !content->is_array() &&
         !(content->is_null() && calls)) {
