@@ -15,6 +15,7 @@
 #include "rl/command/preference.h"
 #include "rl/command/render.h"
 #include "rl/command/report.h"
+#include "rl/command/reward.h"
 #include "rl/command/score.h"
 #include "rl/command/sft.h"
 #include "rl/command/tokenize.h"
@@ -40,7 +41,7 @@ constexpr Command kTools[] = {
     {"render", rl::render_command},     {"export", rl::export_command},
     {"inspect", rl::inspect_command},   {"report", rl::report_command},
     {"data", rl::data_command},         {"pipeline", rl::pipeline_command},
-    {"eval", rl::eval_command},
+    {"eval", rl::eval_command},         {"reward", rl::reward_command},
 };
 
 // What trains: with a cluster, at hand or of its own.

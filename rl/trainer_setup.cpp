@@ -146,6 +146,7 @@ Status Trainer::open_data(std::int64_t workers) {
   feed_ = std::move(*feed);
   if (feed_->rows_dropped() > 0)
     LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
+  for (const std::string& warning : data_warnings(config_, *feed_)) LOG(warn, "{}", warning);
   const std::int64_t steps_a_batch = options_.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
   const std::int64_t steps_an_epoch = feed_->batches_per_epoch() * steps_a_batch,
                      scheduled = options_.length.scheduled(steps_an_epoch);

@@ -13,6 +13,7 @@
 #include "rl/config/key_tables.h"
 #include "rl/config/schema.h"
 #include "runtime/core/printable_text.h"
+#include "runtime/core/whole_arguments.h"
 
 namespace rl {
 namespace {
@@ -64,7 +65,7 @@ int check_command(int argc, char** argv) {
   std::string address;  // of a run; of no use here
   app.add_option("--address", address)->group("");
   try {
-    app.parse(argc, argv);
+    runtime::parse_whole_arguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::cerr << "error: " << error.what() << "; see " << app.get_name() << " --help\n";

@@ -7,18 +7,19 @@
 #include <string>
 
 #include "runtime/core/printable_text.h"
+#include "runtime/core/whole_arguments.h"
 
 namespace rl {
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    runtime::parse_whole_arguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::string what = error.what();
     // A mistyped option leaves a required one missing too: the mistake is what to name.
     if (const auto unknown = app.remaining(); !unknown.empty())
-      what = "unknown argument " + unknown.front();
+      what = "unknown argument " + runtime::unmarked_argument(unknown.front());
     std::cerr << "error: " << runtime::terminal_text(STDERR_FILENO, what) << "; see "
               << app.get_name() << " --help\n";
     return 2;

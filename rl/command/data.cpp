@@ -197,9 +197,11 @@ int stats(int argc, char** argv) {
 
 // In verl's form.
 ordered_json verl_row(const DataRow& row) {
+  ordered_json truth = row.ground_truth;
+  if (!row.answerless.empty()) truth = nullptr;
   ordered_json value = {{"data_source", row.data_source},
                         {"prompt", row.prompt},
-                        {"reward_model", {{"style", "rule"}, {"ground_truth", row.ground_truth}}}};
+                        {"reward_model", {{"style", "rule"}, {"ground_truth", std::move(truth)}}}};
   if (row.response) value["response"] = *row.response;
   if (!row.extra.is_null()) value["extra_info"] = row.extra;
   return value;

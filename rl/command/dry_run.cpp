@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "rl/agent/agent_options.h"
 #include "rl/data/dataset.h"
+#include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/reward/process_scorer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/memory_plan.h"
@@ -48,7 +51,37 @@ std::vector<std::string> contradictions(const TrainerOptions& trainer, const Slo
 struct DataSize {
   std::int64_t rows = 0;
   std::int64_t prompt_tokens = 0;  // of the longest prompt of those looked at
+  std::string first = {};          // the first row, for people
+  std::vector<std::string> warnings = {};
 };
+
+constexpr std::size_t kShownPromptLines = 40;
+constexpr std::size_t kShownLineBytes = 500;
+constexpr std::size_t kShownValueBytes = 400;
+
+// A row as the model and the reward get it.
+std::string first_row_text(const DataRow& row, const std::string& prompt) {
+  std::string text = "the first prompt (" + row.where + "), as the model reads it:";
+  std::istringstream lines(prompt);
+  std::size_t shown_lines = 0;
+  for (std::string line; std::getline(lines, line) && shown_lines < kShownPromptLines;
+       ++shown_lines)
+    text += "\n  | " + excerpt(line, kShownLineBytes);
+  if (shown_lines == kShownPromptLines) text += "\n  | ...";
+  const nlohmann::json given =
+      request_json({.data_source = row.data_source,
+                    .response = {},
+                    .ground_truth = row.ground_truth,
+                    .extra_info = row.extra.is_null() ? std::string() : json_line(row.extra),
+                    .where = row.where,
+                    .has_ground_truth = row.answerless.empty()});
+  const auto shown = [&](const char* key) {
+    return excerpt(json_line(nlohmann::ordered_json(given.at(key))), kShownValueBytes);
+  };
+  text += "\n  its answer: " + (row.answerless.empty() ? shown("ground_truth") : "none");
+  return text + "\n  what the reward gets: the response, ground_truth " + shown("ground_truth") +
+         ", data_source " + shown("data_source") + ", extra_info " + shown("extra_info") + "\n";
+}
 
 constexpr std::int64_t kRowsLookedAt = 1000;
 
@@ -106,7 +139,11 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
     const auto ids = builder->ids(*one);
     if (ids.ok())
       size.prompt_tokens = std::max(size.prompt_tokens, static_cast<std::int64_t>(ids->size()));
+    if (row > 0) continue;
+    if (const auto prompt = builder->text(*one); prompt.ok())
+      size.first = first_row_text(*one, *prompt);
   }
+  size.warnings = data_warnings(config, **feed);
   if (reward == nullptr) return size;
   if (const Status judged = check_reward_rows(*reward, read); !judged.ok())
     wrong.push_back(judged.message());
@@ -169,6 +206,8 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy,
     const std::int64_t steps = data->rows / trainer.batch_prompts;
     out << "data:\n  " << data->rows << " rows, " << steps << " steps an epoch, "
         << trainer.length.last(steps) << " steps in all\n";
+    for (const std::string& warning : data->warnings) out << "  note: " << warning << "\n";
+    out << data->first;
   } else {
     out << "data:\n  not counted: " << data.status().message() << "\n";
     if (trainer.length.steps)

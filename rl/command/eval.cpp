@@ -197,7 +197,8 @@ Status score(const Dataset& data, RewardFunction& reward, double right_from,
                           .response = answer.text,
                           .ground_truth = row.ground_truth,
                           .extra_info = row.extra.is_null() ? std::string() : row.extra.dump(),
-                          .where = row.where});
+                          .where = row.where,
+                          .has_ground_truth = row.answerless.empty()});
       answers.push_back(&answer);
     }
   }

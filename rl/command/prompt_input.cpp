@@ -14,8 +14,9 @@ nlohmann::ordered_json single_message(std::string_view text) {
 
 runtime::Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
   std::vector<std::int32_t> ids;
-  const char* at = text.data();
-  const char* const end = at + text.size();
+  const bool listed = text.size() >= 2 && text.front() == '[' && text.back() == ']';  // as in JSON
+  const char* at = text.data() + (listed ? 1 : 0);
+  const char* const end = text.data() + text.size() - (listed ? 1 : 0);
   const auto skip_spaces = [&] { at = std::find_if(at, end, [](char c) { return c != ' '; }); };
   for (skip_spaces(); at < end; skip_spaces()) {
     std::int32_t id = 0;

@@ -24,7 +24,8 @@ struct PromptInput {
 /// A conversation of one user message.
 nlohmann::ordered_json single_message(std::string_view text);
 
-/// "1,2,3". kInvalidArgument: anything that is not a list of token ids.
+/// "1,2,3", or the same as JSON: "[1, 2, 3]". kInvalidArgument: anything that is not a list of
+/// token ids.
 runtime::Result<std::vector<std::int32_t>> parse_ids(std::string_view text);
 
 /// The list of token ids in a JSON value. kInvalidArgument: not such a list; `where` begins the

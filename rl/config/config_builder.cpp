@@ -132,7 +132,9 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
     return invalid_argument("'" + written_key + "': the value is not UTF-8 text");
   const std::string key = keys_.canonical(written_key);
   if (key != written_key) {
-    if (value.is_null())
+    const KeyInfo* row = keys_.find(key);
+    const bool is_argument = row != nullptr && row->is_above(key);  // None is a value as any other
+    if (value.is_null() && !is_argument)
       return Status();  // an older name that is switched off says nothing about the current one
     written_[key] = written_key;
     const std::string note = written_key + " means " + key;

@@ -33,6 +33,7 @@ struct DataRow {
   std::optional<double> difficulty =
       {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
+  std::string answerless = {};  // of a row without a column of an answer: the columns that it has
 
   bool is_chat() const { return prompt.is_array(); }
   bool operator==(const DataRow&) const = default;

@@ -76,18 +76,40 @@ SplitRecord split_json_element(std::string_view text, bool last, bool first) {
   return more();
 }
 
-SplitRecord split_csv_line(std::string_view text, bool last, bool) {
-  bool quoted = false;
+namespace {
+
+// Only a quote that begins a field quotes it: 5" is five inches.
+SplitRecord split_fields_line(std::string_view text, bool last, char separator) {
+  bool quoted = false, begins = true;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '"')
-      quoted = !quoted;  // a doubled quote closes and opens again
-    else if (text[at] == '\n' && !quoted)
+    const char c = text[at];
+    if (quoted) {
+      if (c != '"') continue;
+      if (at + 1 == text.size() && !last) return {};
+      const bool doubled = at + 1 < text.size() && text[at + 1] == '"';
+      quoted = doubled;
+      at += doubled ? 1 : 0;
+    } else if (c == '"' && begins) {
+      quoted = true;
+    } else if (c == '\n') {
       return ended_at(0, at, text);
+    }
+    begins = !quoted && c == separator;
   }
   if (!last) return {};
   if (text.empty()) return {SplitKind::kEnd, 0, 0, 0, nullptr};
   if (quoted) return bad("a quoted field is not closed");
   return {SplitKind::kRecord, 0, text.size(), text.size(), nullptr};
+}
+
+}  // namespace
+
+SplitRecord split_csv_line(std::string_view text, bool last, bool) {
+  return split_fields_line(text, last, ',');
+}
+
+SplitRecord split_tsv_line(std::string_view text, bool last, bool) {
+  return split_fields_line(text, last, '\t');
 }
 
 runtime::Result<std::vector<std::string>> csv_fields(std::string_view line, char separator) {

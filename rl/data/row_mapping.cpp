@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "rl/config/judge.h"
 #include "rl/data/json_text.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -28,7 +30,8 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
       return invalid_argument(which + ": 'role' must be a text, it is " +
                               json_type_name(message.at("role")));
     const auto content = message.find("content");
-    const bool calls = message.contains("tool_calls");
+    const auto tool_calls = message.find("tool_calls");
+    const bool calls = tool_calls != message.end() && !tool_calls->is_null();
     if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
     if (content != message.end() && !content->is_string() && !content->is_array() &&
         !(content->is_null() && calls)) {
@@ -47,18 +50,65 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
   return Status();
 }
 
+/// The call of a tool that ShareGPT writes as text: {"name": ..., "arguments": ...}, or a list of
+/// them. Null when it is none.
+ordered_json tool_calls_of(const ordered_json& value) {
+  ordered_json calls = value;
+  if (value.is_string())
+    calls = runtime::parse_json<ordered_json>(value.get_ref<const std::string&>());
+  if (calls.is_object()) calls = ordered_json::array({ordered_json(calls)});
+  if (!calls.is_array() || calls.empty()) return nullptr;
+  ordered_json out = ordered_json::array();
+  for (const ordered_json& call : calls) {
+    if (!call.is_object() || !call.contains("name") || !call.at("name").is_string()) return nullptr;
+    ordered_json function = {{"name", call.at("name")},
+                             {"arguments", call.value("arguments", ordered_json::object())}};
+    ordered_json made = {{"type", "function"}, {"function", std::move(function)}};
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+/// The role of who a ShareGPT message is from; null when nobody knows it.
+const char* share_gpt_role(std::string_view from) {
+  using Role = std::pair<std::string_view, const char*>;
+  static constexpr Role kRoles[] = {
+      {"human", "user"},          {"user", "user"},       {"gpt", "assistant"},
+      {"chatgpt", "assistant"},   {"bing", "assistant"},  {"bard", "assistant"},
+      {"assistant", "assistant"}, {"model", "assistant"}, {"system", "system"},
+      {"observation", "tool"},    {"tool", "tool"},       {"tool_response", "tool"}};
+  const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
+                                 [&](const Role& one) { return one.first == from; });
+  return role == std::end(kRoles) ? nullptr : role->second;
+}
+
 /// ShareGPT's {"from": "human", "value": ...} as {"role": "user", "content": ...}; others stay.
-void rename_share_gpt(ordered_json& messages) {
-  for (ordered_json& message : messages) {
+Status rename_share_gpt(ordered_json& messages, const std::string& at) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    ordered_json& message = messages[i];
     if (!message.is_object() || message.contains("role") || !message.contains("from") ||
         !message.at("from").is_string() || !message.contains("value"))
       continue;
     const std::string from = message.at("from").get<std::string>();
-    message = {{"role", from == "human" ? "user"
-                        : from == "gpt" ? "assistant"
-                                        : from},
-               {"content", message.at("value")}};
+    const std::string which =
+        at + ": message " + std::to_string(i + 1) + " is from '" + excerpt(from, 40) + "', ";
+    if (from == "function_call") {
+      ordered_json calls = tool_calls_of(message.at("value"));
+      if (calls.is_null())
+        return invalid_argument(which + "and its value is no call with a name and arguments: " +
+                                excerpt(json_as_text(message.at("value")), 80));
+      message = {{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls)}};
+      continue;
+    }
+    const char* const role = share_gpt_role(from);
+    if (role == nullptr)
+      return invalid_argument(which +
+                              "which is no role that is known (human, gpt, chatgpt, bing, bard, "
+                              "system, function_call, observation are): write \"role\" and "
+                              "\"content\" instead");
+    message = {{"role", role}, {"content", ordered_json(message.at("value"))}};
   }
+  return Status();
 }
 
 const ordered_json* find_field(const ordered_json& row, const std::string& key) {
@@ -88,21 +138,30 @@ Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
   return Status();
 }
 
-Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
+/// A column of nulls is not there: files of several sources have the columns of all.
+const ordered_json* find_answer(const ordered_json& row) {
+  const ordered_json* model = find_field(row, "reward_model");
+  if (model != nullptr && model->is_object()) {
+    if (const ordered_json* truth = find_field(*model, "ground_truth")) return truth;
+  }
+  for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
+    if (const ordered_json* answer = find_field(row, key)) return answer;
+  }
+  return nullptr;
+}
+
+/// `answerless` gets the row's columns where none of them is an answer.
+Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping,
+                                 std::string& answerless) {
   std::string truth;
   if (!mapping.answer.empty()) {
     const ordered_json* column = find_field(row.value, mapping.answer);
     if (column == nullptr) return no_column(row, mapping.answer, "data.columns.answer");
     truth = json_as_text(*column);
-  } else if (const ordered_json* model = find_field(row.value, "reward_model");
-             model != nullptr && model->is_object() && model->contains("ground_truth")) {
-    truth = json_as_text(model->at("ground_truth"));
+  } else if (const ordered_json* answer = find_answer(row.value)) {
+    truth = json_as_text(*answer);
   } else {
-    for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
-      if (!row.value.contains(key)) continue;
-      truth = json_as_text(row.value.at(key));
-      break;
-    }
+    answerless = list_json_keys(row.value);
   }
   if (mapping.answer_after.empty()) return truth;
   const std::size_t mark = truth.rfind(mapping.answer_after);
@@ -144,8 +203,7 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping,
   DataRow into;
   into.where = row.where;
   into.prompt = messages;
-  rename_share_gpt(into.prompt);
-  if (const Status status = check_messages(into.prompt, at); !status.ok()) return status;
+  if (const Status status = normalise_messages(into.prompt, at); !status.ok()) return status;
   const bool answered =
       std::any_of(into.prompt.begin(), into.prompt.end(),
                   [](const ordered_json& message) { return message.at("role") == "assistant"; });
@@ -181,8 +239,7 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
   if (column == nullptr) return found;
   into.prompt = *column;
   if (into.prompt.is_array()) {
-    rename_share_gpt(into.prompt);
-    const Status status = check_messages(into.prompt, at);
+    const Status status = normalise_messages(into.prompt, at);
     if (!status.ok()) return status;
   } else if (!into.prompt.is_string()) {
     return invalid_argument(at + " must be a text or a list of messages, it is " +
@@ -226,10 +283,48 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   return Status();
 }
 
+/// What judges a response.
+Status read_judging(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  Result<std::string> truth = ground_truth(row, mapping, into.answerless);
+  if (!truth.ok()) return truth.status();
+  into.ground_truth = std::move(*truth);
+  if (const ordered_json* source = find_field(row.value, mapping.data_source))
+    into.data_source = json_as_text(*source);
+  if (const ordered_json* teacher =
+          mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher))
+    into.teacher = json_as_text(*teacher);
+  if (const ordered_json* extra = find_field(row.value, "extra_info")) into.extra = *extra;
+  const ordered_json* difficulty = find_field(row.value, "difficulty");
+  if (difficulty == nullptr) difficulty = find_field(into.extra, "difficulty");
+  if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
+  if (const ordered_json* agent = find_field(row.value, "agent_name");
+      agent != nullptr && agent->is_string())
+    into.agent_name = agent->get<std::string>();
+  return Status();
+}
+
+/// A response that the row has.
+Status read_response(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  const std::string key = mapping.response.empty() ? "response" : mapping.response;
+  const ordered_json* response = find_field(row.value, key);
+  if (response == nullptr && mapping.response.empty()) return Status();
+  if (response == nullptr)
+    return no_column(row, mapping.response,
+                     mapping.messages.empty() ? "data.columns.response" : "data.response_key");
+  const std::string at = row.where + ": '" + key + "'";
+  Status status;
+  response = descend(response, mapping.response_path, at, status);
+  if (response == nullptr) return status;
+  if (!response->is_string())
+    return invalid_argument(at + " must be a text, it is " + json_type_name(*response));
+  into.response = response->get<std::string>();
+  return Status();
+}
+
 }  // namespace
 
 Status normalise_messages(ordered_json& messages, const std::string& at) {
-  rename_share_gpt(messages);
+  if (Status status = rename_share_gpt(messages, at); !status.ok()) return status;
   return check_messages(messages, at);
 }
 
@@ -315,35 +410,22 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   Status status = read_prompt(row, mapping, into);
   if (status.ok()) status = set_form(row, mapping, into);
   if (!status.ok()) return status;
-  Result<std::string> truth = ground_truth(row, mapping);
-  if (!truth.ok()) return truth.status();
-  into.ground_truth = std::move(*truth);
-  if (const ordered_json* source = find_field(row.value, mapping.data_source))
-    into.data_source = json_as_text(*source);
-  if (const ordered_json* teacher =
-          mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher))
-    into.teacher = json_as_text(*teacher);
-  if (const ordered_json* extra = find_field(row.value, "extra_info")) into.extra = *extra;
-  const ordered_json* difficulty = find_field(row.value, "difficulty");
-  if (difficulty == nullptr) difficulty = find_field(into.extra, "difficulty");
-  if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
-  if (const ordered_json* agent = find_field(row.value, "agent_name");
-      agent != nullptr && agent->is_string())
-    into.agent_name = agent->get<std::string>();
-  const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
-  const ordered_json* response = find_field(row.value, response_key);
-  if (response == nullptr && !mapping.response.empty())
-    return no_column(row, mapping.response,
-                     mapping.messages.empty() ? "data.columns.response" : "data.response_key");
-  if (response != nullptr) {
-    response =
-        descend(response, mapping.response_path, row.where + ": '" + response_key + "'", status);
-    if (response == nullptr) return status;
-    if (!response->is_string())
-      return invalid_argument(row.where + ": '" + response_key + "' must be a text, it is " +
-                              json_type_name(*response));
-    into.response = response->get<std::string>();
-  }
+  status = read_judging(row, mapping, into);
+  if (status.ok()) status = read_response(row, mapping, into);
+  if (!status.ok()) return status;
+  return into;
+}
+
+Result<DataRow> map_scored_row(const RawRow& row, const RowMapping& mapping) {
+  if (!row.value.is_object())
+    return invalid_argument(row.where + ": a row must be an object, it is " +
+                            json_type_name(row.value));
+  DataRow into;
+  into.where = row.where;
+  Status status = read_judging(row, mapping, into);
+  if (status.ok()) status = read_response(row, mapping, into);
+  if (!status.ok()) return status;
+  if (!into.response) return no_column(row, "response", "data.columns.response");
   return into;
 }
 

@@ -60,6 +60,10 @@ struct RowMapping {
 /// text. The message names row and column. Not for kTree.
 runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
 
+/// Of a row with a response that is to be scored: `response`, ground truth, data source and
+/// `extra_info`; it need not have a prompt. Errors as map_row.
+runtime::Result<DataRow> map_scored_row(const RawRow& row, const RowMapping& mapping);
+
 /// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one
 /// without a role or content; `at` begins the error.
 runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);

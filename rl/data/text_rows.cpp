@@ -45,6 +45,7 @@ class Records {
         bytes_max_(bytes_max),
         split_(form == RowForm::kJsonLines  ? split_line
                : form == RowForm::kJsonList ? split_json_element
+               : form == RowForm::kTsv      ? split_tsv_line
                                             : split_csv_line) {}
 
   std::string where(std::int64_t number) const {

@@ -97,6 +97,7 @@ std::vector<std::int32_t> JsonFields::token_ids(std::string_view key) {
   const json list = value->is_array() ? *value : json::array({*value});
   for (const json& item : list) {
     const std::optional<std::int64_t> id = as_integer(item);
+    if (id == -1) continue;  // none
     if (!id || *id < 0 || *id > std::numeric_limits<std::int32_t>::max()) {
       wrong(key, "a token id or a list of them");
       return {};

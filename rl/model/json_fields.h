@@ -41,7 +41,8 @@ class JsonFields {
   bool boolean(std::string_view key, bool otherwise);
   std::string text(std::string_view key, std::string_view otherwise);
 
-  /// One integer or a list of them: Hugging Face's `eos_token_id`. Empty when absent.
+  /// One integer or a list of them: Hugging Face's `eos_token_id`. Empty when absent;
+  /// -1 is none.
   std::vector<std::int32_t> token_ids(std::string_view key);
 
   /// A list of strings; empty when absent.

@@ -1,12 +1,14 @@
 // GGUF metadata as a config: the keys are translated to those of config.json and read by the same
 // code.
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "rl/model/family.h"
+#include "rl/model/gguf_keys.h"
+#include "rl/model/gguf_rope.h"
 #include "rl/model/json_fields.h"
 #include "rl/model/model_config.h"
-#include "rl/model/rope.h"
 #include "rl/weights/gguf.h"
 
 namespace rl {
@@ -64,49 +66,34 @@ class Translation {
   Status status_;
 };
 
-// GGUF has no keys for Llama 3's stretched context: it stores what each frequency is divided by.
-// Finds the parameters that give these divisors, among those that were ever published: factors 8
-// and 32, ramp from 1 to 4, context 8192.
-Status read_rope_divisors(const GgufFile& file, std::int64_t head_dim, double theta, json& out) {
-  const TensorInfo* info = file.find("rope_freqs.weight");
-  if (info == nullptr) return {};
-  std::vector<float> divisors(static_cast<std::size_t>(head_dim / 2));
-  if (Status status = file.read_f32("rope_freqs.weight", divisors); !status.ok()) return status;
-  const RopeConfig plain{.theta = theta};
-  RopeConfig scaled = plain;
-  scaled.kind = RopeConfig::Kind::kLlama3;
-  scaled.factor = divisors.back();
-  scaled.original_max_position_embeddings = 8192;
-  const std::vector<float> before = Rope(plain, head_dim).inverse_frequencies();
-  const std::vector<float> after = Rope(scaled, head_dim).inverse_frequencies();
-  for (std::size_t i = 0; i < divisors.size(); ++i) {
-    const float expected = before[i] / after[i];
-    if (!(std::abs(divisors[i] - expected) <= 1e-4F * expected)) {
-      return runtime::unimplemented(
-          file.name() +
-          ": rope_freqs.weight is no Llama 3 scaling; others are not supported in GGUF files");
-    }
-  }
-  out["rope_scaling"] = {
-      {"rope_type", "llama3"},
-      {"factor", scaled.factor},
-      {"low_freq_factor", scaled.low_freq_factor},
-      {"high_freq_factor", scaled.high_freq_factor},
-      {"original_max_position_embeddings", scaled.original_max_position_embeddings}};
-  return {};
+/// The id of tokenizer.ggml.ROLE_token_id; nullopt where the file names none. -1, as 32 bits with
+/// or without a sign, is converters' way to say none.
+Result<std::optional<std::int64_t>> read_token_id(const GgufFile& file, const char* role) {
+  const std::string key = std::string("tokenizer.ggml.") + role + "_token_id";
+  if (file.metadata(key) == nullptr) return std::optional<std::int64_t>();
+  const Result<std::int64_t> id = file.integer(key);
+  if (!id.ok()) return id.status();
+  if (*id == -1 || *id == UINT32_MAX) return std::optional<std::int64_t>();
+  return std::optional(*id);
 }
 
-Status read_rope_scaling(const GgufFile& file, const std::string& prefix, json& out) {
-  const GgufValue* type = file.metadata(prefix + "rope.scaling.type");
-  if (type == nullptr) return {};
-  const std::string name(type->as_string().value_or(""));
-  if (name == "none" || name.empty()) return {};
-  out["rope_scaling"] = {{"rope_type", name}};  // anything but linear is refused when this is read
-  if (name == "linear") {
-    Result<double> factor = file.number(prefix + "rope.scaling.factor");
-    if (!factor.ok()) return factor.status();
-    out["rope_scaling"]["factor"] = shortest_decimal(static_cast<float>(*factor));
+// Generation ends at the end of the text, of a turn, and of a message to a tool.
+Status read_token_ids(const GgufFile& file, json& out) {
+  json ends = json::array();
+  for (const auto& [role, name] : {std::pair("bos", "bos_token_id"),
+                                   {"padding", "pad_token_id"},
+                                   {"eos", ""},
+                                   {"eot", ""},
+                                   {"eom", ""}}) {
+    const Result<std::optional<std::int64_t>> id = read_token_id(file, role);
+    if (!id.ok()) return id.status();
+    if (!*id) continue;
+    if (*name != '\0')
+      out[name] = **id;
+    else if (std::find(ends.begin(), ends.end(), **id) == ends.end())
+      ends.push_back(**id);
   }
+  if (!ends.empty()) out["eos_token_id"] = ends.size() == 1 ? ends.front() : ends;
   return {};
 }
 
@@ -142,15 +129,11 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   if (!object.contains("vocab_size") && table != nullptr && !table->shape.empty())
     object["vocab_size"] = table->shape.front();
   object["tie_word_embeddings"] = file.find("output.weight") == nullptr;
-  for (const auto& [key, name] :
-       {std::pair("bos", "bos_token_id"), {"eos", "eos_token_id"}, {"padding", "pad_token_id"}}) {
-    const std::string full = std::string("tokenizer.ggml.") + key + "_token_id";
-    if (file.metadata(full) == nullptr) continue;
-    Result<std::int64_t> id = file.integer(full);
-    if (!id.ok()) return id.status();
-    object[name] = *id;
-  }
-  if (Status status = read_rope_scaling(file, prefix, object); !status.ok()) return status;
+  if (Status status = read_token_ids(file, object); !status.ok()) return status;
+  if (Status status = read_gguf_rope_scaling(
+          file, prefix, object["max_position_embeddings"].get<std::int64_t>(), object);
+      !status.ok())
+    return status;
   Result<ModelConfig> config = from_json(object, file.name());
   if (!config.ok()) return config;
 
@@ -158,7 +141,11 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   translation.only("rope.dimension_count", config->head_dim);
   translation.only("attention.value_length", config->head_dim);
   if (!translation.status().ok()) return translation.status();
-  if (Status status = read_rope_divisors(file, config->head_dim, config->rope.theta, object);
+  if (Status status =
+          check_gguf_keys(file, prefix, config->head_dim, config->max_position_embeddings);
+      !status.ok())
+    return status;
+  if (Status status = read_gguf_rope_divisors(file, config->head_dim, config->rope.theta, object);
       !status.ok())
     return status;
   return from_json(object, file.name());

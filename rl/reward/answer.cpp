@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <optional>
 
 #include "rl/reward/math_answer.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/search_answer.h"
 
 namespace rl {
 namespace {
@@ -15,27 +15,13 @@ namespace {
 std::string number_form(const std::string& digits) {
   const std::optional<double> value = to_number(digits);
   if (!value) return digits;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.15g", *value);
-  return text;
+  return number_in_digits(*value);
 }
 
 // A number where it is one and nothing else, otherwise what mathematics makes of it.
 std::string form(std::string_view answer) {
-  if (const std::optional<double> value = number_of_truth(answer)) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.15g", *value);
-    return text;
-  }
+  if (const std::optional<double> value = number_of_truth(answer)) return number_in_digits(*value);
   return normal_form(answer);
-}
-
-std::optional<std::string_view> between(std::string_view text, std::string_view open,
-                                        std::string_view close) {
-  const std::size_t end = text.rfind(close);
-  const std::size_t begin = end == text.npos ? end : text.rfind(open, end);
-  if (begin == text.npos) return std::nullopt;
-  return text.substr(begin + open.size(), end - begin - open.size());
 }
 
 std::optional<std::string_view> line_behind(std::string_view text, std::string_view mark) {
@@ -52,7 +38,7 @@ std::optional<std::string_view> line_behind(std::string_view text, std::string_v
 
 std::string answer_of(std::string_view response) {
   if (const auto boxed = last_boxed(response)) return form(*boxed);
-  if (const auto tagged = between(response, "<answer>", "</answer>")) return form(trim(*tagged));
+  if (const auto tagged = tagged_answer(response)) return form(trim(*tagged));
   if (const auto marked = line_behind(response, "####")) return form(trim(*marked));
   if (const auto line = line_behind(response, "answer:")) return form(*line);
   if (const std::string number = last_number(response); !number.empty()) return number_form(number);

@@ -70,6 +70,45 @@ Value raise(const Quotient& base, const Quotient& exponent) {
   return make_symbol("pow(" + serialize(base) + "," + serialize(exponent) + ")");
 }
 
+constexpr std::string_view kFunctionNames[] = {
+    "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "sinh", "cosh", "tanh", "sqrt",
+    "sin",    "cos",    "tan",    "cot",    "sec",    "csc",    "log",  "ln",   "lg",   "exp"};
+
+/// The function that a word names, or begins with before one letter ("sinx"); empty: none.
+std::string_view function_of(std::string_view word) {
+  for (const std::string_view name : kFunctionNames) {
+    if (word == name || (word.starts_with(name) && word.size() == name.size() + 1)) return name;
+  }
+  return {};
+}
+
+bool has_inverse_name(std::string_view function) {
+  return function == "sin" || function == "cos" || function == "tan" || function == "cot" ||
+         function == "sec" || function == "csc";
+}
+
+/// n over k as a number; nullopt where it is none, or large.
+Value binomial(const Quotient& n, const Quotient& k) {
+  const auto upper = constant_of(n), lower = constant_of(k);
+  if (!upper || !lower || upper->denominator != 1 || lower->denominator != 1 ||
+      upper->numerator < 0 || upper->numerator > 60 || lower->numerator < 0 ||
+      lower->numerator > upper->numerator)
+    return make_symbol("binom(" + serialize(n) + "," + serialize(k) + ")");
+  std::int64_t value = 1;
+  for (std::int64_t i = 1; i <= lower->numerator; ++i) {
+    if (__builtin_mul_overflow(value, upper->numerator - lower->numerator + i, &value))
+      return std::nullopt;
+    value /= i;
+  }
+  return make_quotient({value, 1});
+}
+
+Value absolute(const Quotient& value) {
+  if (const auto constant = constant_of(value))
+    return constant->numerator < 0 ? negate(value) : Value(value);
+  return make_symbol("abs(" + serialize(value) + ")");
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -156,7 +195,7 @@ class Reader {
     const char c = peek();
     if (is_digit(c) || c == '.')
       return at_ > 0 && !is_digit(text_[at_ - 1]) && text_[at_ - 1] != ' ' && text_[at_ - 1] != '.';
-    return c == '(' || c == '{' || c == '\\' || is_letter(c);
+    return c == '(' || c == '{' || c == '\\' || is_letter(c) || (c == '|' && bars_ == 0);
   }
 
   Value factor() {
@@ -210,6 +249,7 @@ class Reader {
     if (is_digit(c) || c == '.') return number();
     if (c == '(') return bracketed("(", ")");
     if (c == '{') return bracketed("{", "}");
+    if (c == '|') return between_bars();
     if (c == '\\') return command();
     if (is_letter(c)) return symbol();
     return std::nullopt;
@@ -219,6 +259,35 @@ class Reader {
     if (!take(open)) return std::nullopt;
     Value value = sum();
     return take(close) ? value : std::nullopt;
+  }
+
+  Value between_bars() {
+    ++at_;
+    ++bars_;
+    const Value inside = sum();
+    --bars_;
+    return inside && take("|") ? absolute(*inside) : std::nullopt;
+  }
+
+  /// 0.1\overline{6}: the digits under the bar repeat.
+  Value with_repeating(std::int64_t numerator, std::int64_t denominator) {
+    for (const std::string_view bar : {"\\overline{", "\\bar{"}) {
+      if (!text_.substr(at_).starts_with(bar)) continue;
+      std::size_t end = at_ + bar.size();
+      std::int64_t repeating = 0, nines = 1;
+      for (; end < text_.size() && is_digit(text_[end]); ++end) {
+        if (__builtin_mul_overflow(nines, 10, &nines)) return std::nullopt;
+        repeating = repeating * 10 + (text_[end] - '0');
+      }
+      if (--nines == 0 || end >= text_.size() || text_[end] != '}') return std::nullopt;
+      at_ = end + 1;
+      if (__builtin_mul_overflow(numerator, nines, &numerator) ||
+          __builtin_add_overflow(numerator, repeating, &numerator) ||
+          __builtin_mul_overflow(denominator, nines, &denominator))
+        return std::nullopt;
+    }
+    const auto value = make_rational(numerator, denominator);
+    return value ? make_quotient(*value) : std::nullopt;
   }
 
   Value number() {
@@ -240,8 +309,8 @@ class Reader {
     if (!point && at_ < text_.size() && text_[at_] == '_')
       return subscripted(
           std::string(text_.substr(begin, at_ - begin)));  // 1011_2: a number of another base
-    const auto value = make_rational(numerator, denominator);
-    return value ? make_quotient(*value) : std::nullopt;
+    if (point) return with_repeating(numerator, denominator);
+    return make_quotient({numerator, 1});
   }
 
   Value subscripted(std::string name) {
@@ -258,9 +327,8 @@ class Reader {
     std::size_t end = at_;
     while (end < text_.size() && is_letter(text_[end])) ++end;
     const std::string_view word = text_.substr(at_, end - at_);
-    for (const std::string_view function : {"sqrt", "sin", "cos", "tan", "log", "ln", "exp"}) {
-      if (word != function) continue;
-      at_ = end;
+    if (const std::string_view function = function_of(word); !function.empty()) {
+      at_ += function.size();
       return function == "sqrt" ? square_root_of(argument()) : applied(std::string(function));
     }
     if (word == "pi") {
@@ -282,9 +350,43 @@ class Reader {
     }
     Value exponent = make_quotient({1, 1});
     if (take("^")) exponent = exponent_argument();
-    const Value inside = nested(&Reader::factor);
+    const auto degree = exponent ? constant_of(*exponent) : std::nullopt;
+    if (degree && degree->numerator == -1 && degree->denominator == 1 && has_inverse_name(name)) {
+      name = "arc" + name;
+      exponent = make_quotient({1, 1});
+    }
+    const Value inside = function_argument();
     if (!exponent || !inside) return std::nullopt;
+    if (name == "exp") return raise(make_symbol("e"), *inside);
     return raise(make_symbol(name + "(" + serialize(*inside) + ")"), *exponent);
+  }
+
+  // In brackets, and what is behind them is not of it: \sin(x)^2. Without, all factors up to an
+  // operator, a further function, or a bracket that is no coefficient's: \sin 2x, \cos x(1 + y).
+  Value function_argument() {
+    if (peek() == '(') return nested(&Reader::atom);
+    if (take("-")) {
+      const Value value = nested(&Reader::function_argument);
+      return value ? negate(*value) : std::nullopt;
+    }
+    const std::size_t begin = at_;
+    Value total = nested(&Reader::factor);
+    bool coefficient = is_whole(begin, at_);
+    while (total && starts_atom() && !starts_function() && (peek() != '(' || coefficient)) {
+      const Value next = nested(&Reader::factor);
+      coefficient = false;
+      total = next ? multiply(*total, *next) : std::nullopt;
+    }
+    return total;
+  }
+
+  bool starts_function() {
+    std::size_t begin = at_;
+    if (begin < text_.size() && text_[begin] == '\\') ++begin;
+    std::size_t end = begin;
+    while (end < text_.size() && is_letter(text_[end])) ++end;
+    const std::string_view function = function_of(text_.substr(begin, end - begin));
+    return !function.empty() && function != "sqrt";
   }
 
   Value command() {
@@ -311,10 +413,11 @@ class Reader {
       const Value inside = argument();
       return inside ? root(*inside, degree) : std::nullopt;
     }
-    for (const std::string_view function : {"sin", "cos", "tan", "cot", "sec", "csc", "arcsin",
-                                            "arccos", "arctan", "log", "ln", "exp"}) {
-      if (name == function) return applied(name);
+    if (name == "binom") {
+      const Value above = argument(), below = above ? argument() : std::nullopt;
+      return below ? binomial(*above, *below) : std::nullopt;
     }
+    if (function_of(name) == name && !name.empty()) return applied(name);
     if (name == "infty") return make_symbol("infty");
     constexpr std::string_view kGreek =
         " alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
@@ -345,6 +448,7 @@ class Reader {
   std::string_view text_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  int bars_ = 0;  // "|" that are open
 };
 
 }  // namespace

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "rl/reward/characters.h"
 #include "rl/reward/expression.h"
+#include "rl/reward/latex_text.h"
+#include "rl/reward/math_relation.h"
+#include "rl/reward/math_text.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/thousands.h"
 
 namespace rl {
 namespace {
@@ -16,129 +21,24 @@ constexpr int kAnswerDepthMax = 8;     // tuples in sets in unions
 constexpr std::size_t kPartsMax = 64;  // of an unordered list, which is compared pair by pair
 constexpr std::size_t kAnswerBytesMax = 2000;  // longer answers are compared as they stand
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
+/// "1/3 \approx 0.33" is 1/3; "x \approx 11" is all that there is.
+std::string without_approximation(const std::string& text) {
+  const std::vector<std::string> sides = split_parts(text, "\\approx");
+  if (sides.size() < 2 || sides.front().empty()) return text;
+  return is_answer_name(sides.front()) ? sides[1] : sides.front();
 }
 
-/// Removes a command ("\left"), not the beginning of a longer one ("\leftarrow").
-void replace_command(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at)) {
-    const std::size_t end = at + from.size();
-    if (end < text.size() && is_letter(text[end])) {
-      at = end;
-      continue;
-    }
-    text.replace(at, from.size(), to);
-    at += to.size();
-  }
+/// An answer in plain form. "1,234" may still be two members.
+std::string stated_form(std::string_view answer) {
+  std::string text = plain_math(answer);
+  if (text.starts_with("\\boxed")) text = plain_math(last_boxed(text).value_or(text));
+  return without_approximation(text);
 }
 
-/// Where the brace that opens at `open` closes; npos when it doesn't.
-std::size_t closing_brace(std::string_view text, std::size_t open) {
-  int depth = 0;
-  for (std::size_t i = open; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;  // "\{" is a set's
-    } else if (text[i] == '{') {
-      ++depth;
-    } else if (text[i] == '}' && --depth == 0) {
-      return i;
-    }
-  }
-  return text.npos;
-}
-
-/// \text{...} alone, or before a formula, is what it says; behind a number it is a unit.
-void resolve_texts(std::string& text) {
-  for (const std::string_view command :
-       {"\\text", "\\mbox", "\\textbf", "\\textit", "\\textrm", "\\mathrm", "\\mathbf", "\\mathbb",
-        "\\mathit", "\\operatorname", "\\hbox"}) {
-    for (std::size_t at = text.find(command); at != text.npos; at = text.find(command, at)) {
-      const std::size_t open = at + command.size();
-      const std::size_t close =
-          open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
-      if (close == text.npos) {
-        at = open;
-        continue;
-      }
-      const std::string inside(trim(std::string_view(text).substr(open + 1, close - open - 1)));
-      const std::string before(trim(std::string_view(text).substr(0, at)));
-      const bool joins = inside == "and" || inside == "or" || inside == ",";
-      const bool is_unit = !before.empty() &&
-                           (is_digit(before.back()) || before.back() == '}' ||
-                            before.back() == ')' || before.back() == '.') &&
-                           !joins;
-      text.replace(at, close + 1 - at, is_unit ? std::string() : joins ? std::string(",") : inside);
-    }
-  }
-}
-
-/// Units and fill-words behind a number: the ones that verl's DAPO scorer drops.
-void drop_unit_words(std::string& text) {
-  for (const std::string_view word :
-       {"square", "ways",    "integers", "dollars",  "mph",       "inches", "hours",   "hour",
-        "km",     "units",   "points",   "feet",     "minutes",   "minute", "seconds", "digits",
-        "cents",  "degrees", "degree",   "cm",       "gm",        "kg",     "pounds",  "meters",
-        "metres", "meals",   "edges",    "students", "multiples", "percent"}) {
-    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-      const std::size_t end = at + word.size();
-      const bool stands_alone = at > 0 && !is_letter(text[at - 1]) && text[at - 1] != '\\' &&
-                                (end == text.size() || !is_letter(text[end]));
-      const std::string_view before = trim(std::string_view(text).substr(0, at));
-      if (stands_alone && !before.empty() && (is_digit(before.back()) || before.back() == '}'))
-        text.erase(at--, word.size());
-    }
-  }
-}
-
-/// "1,234" is a number, "1,23" and "(1,234)" are lists.
-void drop_thousands_commas(std::string& text) {
-  if (text.find_first_of("([{") != text.npos && text.find("\\frac") == text.npos) return;
-  for (std::size_t at = text.find(','); at != text.npos; at = text.find(',', at + 1)) {
-    std::size_t before = at, after = at + 1;
-    while (before > 0 && is_digit(text[before - 1])) --before;
-    while (after < text.size() && is_digit(text[after])) ++after;
-    const bool first = before == 0 || (text[before - 1] != ',' && text[before - 1] != '.');
-    if (first && at > before && at - before <= 3 && after - at == 4 && text[before] != '0') {
-      text.erase(at--, 1);
-      // Further groups: "1,234,567" is now "1234,567".
-      for (std::size_t next = at + 4; next + 3 < text.size() && text[next] == ','; next += 3) {
-        std::size_t end = next + 1;
-        while (end < text.size() && is_digit(text[end])) ++end;
-        if (end - next != 4) break;
-        text.erase(next, 1);
-      }
-    }
-  }
-}
-
-std::string without_outer(std::string text, std::string_view open, std::string_view close) {
-  if (text.size() >= open.size() + close.size() && text.starts_with(open) &&
-      text.ends_with(close)) {
-    text = text.substr(open.size(), text.size() - open.size() - close.size());
-  }
-  return std::string(trim(text));
-}
-
-/// The parts between separators at the top level of brackets. A half-open interval's brackets count
-/// as a pair.
-std::vector<std::string> split_parts(std::string_view text, std::string_view separator) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (depth == 0 && text.substr(i).starts_with(separator)) {
-      parts.emplace_back();
-      i += separator.size() - 1;
-      continue;
-    }
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    parts.back() += c;
-  }
-  for (std::string& part : parts) part = std::string(trim(part));
-  return parts;
+/// The same without "x =" before it.
+std::string answer_form(std::string_view answer) {
+  const std::string text = stated_form(answer);
+  return named_value(text).value_or(text);
 }
 
 bool same(const std::string& a, const std::string& b, int depth);
@@ -167,9 +67,9 @@ struct Bracketed {
 
 /// "(a, b]" or "\{a, b\}" when the brackets enclose all of it.
 std::optional<Bracketed> bracketed(const std::string& text) {
-  if (text.starts_with("\\{") && text.ends_with("\\}") && text.size() >= 4)
-    return Bracketed{"{", "}", text.substr(2, text.size() - 4)};
-  if (text.size() < 2 || std::string_view("([{").find(text.front()) == std::string_view::npos ||
+  const bool set = text.starts_with("\\{") && text.ends_with("\\}") && text.size() >= 4;
+  const std::size_t skip = set ? 1 : 0;
+  if (text.size() < 2 || std::string_view("([{").find(text[skip]) == std::string_view::npos ||
       std::string_view(")]}").find(text.back()) == std::string_view::npos)
     return std::nullopt;
   int depth = 0;
@@ -180,33 +80,44 @@ std::optional<Bracketed> bracketed(const std::string& text) {
       return std::nullopt;
   }
   if (depth != 0) return std::nullopt;
+  if (set) return Bracketed{"{", "}", text.substr(2, text.size() - 4)};
   return Bracketed{text.substr(0, 1), text.substr(text.size() - 1),
                    text.substr(1, text.size() - 2)};
 }
 
-/// The rows of a matrix: \begin{pmatrix} a & b \\ c & d \end{pmatrix}.
-std::optional<std::vector<std::string>> matrix_rows(const std::string& text) {
-  for (const std::string_view kind : {"pmatrix", "bmatrix", "matrix", "vmatrix", "array"}) {
+struct Matrix {
+  bool is_determinant = false;
+  std::vector<std::string> rows;
+};
+
+/// \begin{pmatrix} a & b \\ c & d \end{pmatrix}.
+std::optional<Matrix> matrix_of(const std::string& text) {
+  for (const std::string_view kind :
+       {"pmatrix", "bmatrix", "matrix", "Bmatrix", "smallmatrix", "array", "vmatrix"}) {
     const std::string begin = "\\begin{" + std::string(kind) + "}",
                       end = "\\end{" + std::string(kind) + "}";
     if (!text.starts_with(begin) || !text.ends_with(end)) continue;
-    return split_parts(
+    std::vector<std::string> rows = split_parts(
         std::string_view(text).substr(begin.size(), text.size() - begin.size() - end.size()), "\n");
+    while (rows.size() > 1 && rows.back().empty()) rows.pop_back();
+    return Matrix{kind == "vmatrix", std::move(rows)};
   }
   return std::nullopt;
 }
 
-bool same_matrix(const std::vector<std::string>& a, const std::vector<std::string>& b, int depth) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [depth](const auto& x, const auto& y) {
-           return same_in_order(split_parts(x, "&"), split_parts(y, "&"), depth);
-         });
+bool same_matrix(const Matrix& a, const Matrix& b, int depth) {
+  return a.is_determinant == b.is_determinant && a.rows.size() == b.rows.size() &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(),
+                    [depth](const auto& x, const auto& y) {
+                      return same_in_order(split_parts(x, "&"), split_parts(y, "&"), depth);
+                    });
 }
 
-/// "\pm 2" and "1 \pm \sqrt 2" as both.
+/// "\pm 2" and "1 \pm \sqrt 2" as both; a sign within brackets is a member's.
 std::optional<std::vector<std::string>> both_signs(const std::string& text) {
   const std::size_t at = text.find("\\pm");
-  if (at == text.npos || text.find("\\pm", at + 1) != text.npos) return std::nullopt;
+  if (at == text.npos || text.find("\\pm", at + 1) != text.npos || text.starts_with("\\{"))
+    return std::nullopt;
   return std::vector<std::string>{text.substr(0, at) + "+" + text.substr(at + 3),
                                   text.substr(0, at) + "-" + text.substr(at + 3)};
 }
@@ -223,32 +134,71 @@ std::vector<std::string> members(const std::string& text) {
   return all;
 }
 
+std::string without_blanks_between_symbols(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool blank = std::isspace(static_cast<unsigned char>(text[i])) != 0;
+    // "1 0" is not 10.
+    if (!blank || (i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1])))
+      out += text[i];
+  }
+  return out;
+}
+
 bool same_text(std::string_view a, std::string_view b) {
-  const auto visible = [](std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-      if (!std::isspace(static_cast<unsigned char>(c)))
-        out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    return out;
-  };
   if (a == b) return true;
   // Case matters for variables, not for words.
   const bool words = a.size() > 1 && std::all_of(a.begin(), a.end(),
                                                  [](char c) { return is_letter(c) || c == ' '; });
-  if (words) return visible(a) == visible(b);
-  const auto squeezed = [](std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const bool blank = std::isspace(static_cast<unsigned char>(text[i])) != 0;
-      // "1 0" is not 10.
-      if (!blank ||
-          (i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1])))
-        out += text[i];
+  std::string left = without_blanks_between_symbols(a), right = without_blanks_between_symbols(b);
+  if (words) {
+    for (std::string* text : {&left, &right})
+      std::transform(text->begin(), text->end(), text->begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  }
+  return left == right;
+}
+
+/// What is before each "=" in a list of equations, empty where there is no name.
+struct NamedMembers {
+  std::vector<std::string> names, values;
+
+  explicit NamedMembers(const std::vector<std::string>& list) {
+    for (const std::string& member : list) {
+      const auto value = named_value(member);
+      names.push_back(value ? relation_chain(member).sides.front() : std::string());
+      values.push_back(value.value_or(member));
     }
-    return out;
-  };
-  return squeezed(a) == squeezed(b);
+  }
+  bool any() const {
+    return std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
+  }
+  /// "x = 1, y = 2", not "x = 1, x = 2".
+  bool are_several() const {
+    std::set<std::string> different(names.begin(), names.end());
+    different.erase("");
+    return different.size() > 1;
+  }
+};
+
+/// Lists without brackets. One whose members have names of their own is in order.
+bool same_lists(const std::vector<std::string>& a, const std::vector<std::string>& b, int depth) {
+  const NamedMembers left(a), right(b);
+  if (left.any() && right.any()) return same_in_any_order(a, b, depth);
+  if (left.are_several() || right.are_several())
+    return same_in_order(left.values, right.values, depth);
+  return same_in_any_order(left.values, right.values, depth);
+}
+
+/// The members of a set, or of a tuple where the other side names what each is.
+std::vector<std::string> listed_in(const std::vector<std::string>& list,
+                                   const NamedMembers& other) {
+  if (list.size() != 1) return list;
+  const auto brackets = bracketed(list.front());
+  if (!brackets) return list;
+  if (brackets->open == "{" || (brackets->open == "(" && other.are_several()))
+    return members(brackets->inside);
+  return list;
 }
 
 bool same_brackets(const Bracketed& a, const Bracketed& b, int depth) {
@@ -259,36 +209,98 @@ bool same_brackets(const Bracketed& a, const Bracketed& b, int depth) {
   return a.open == b.open && a.close == b.close && same_in_order(left, right, depth);
 }
 
-bool same_equation(const std::vector<std::string>& a, const std::vector<std::string>& b,
-                   int depth) {
-  if (same_in_order(a, b, depth)) return true;
-  return same_in_order(a, {b[1], b[0]}, depth);
+/// The left side less the right.
+std::optional<Quotient> difference_of(const RelationChain& chain) {
+  if (chain.sides.size() != 2) return std::nullopt;
+  const auto left = read_expression(chain.sides[0]), right = read_expression(chain.sides[1]);
+  const auto minus = right ? negate(*right) : std::nullopt;
+  return left && minus ? add(*left, *minus) : std::nullopt;
+}
+
+/// 2x + 4y = 6 and y = (3 - x) / 2; -x > 1 and x < -1.
+bool same_up_to_factor(const RelationChain& a, const RelationChain& b) {
+  const auto left = difference_of(a), right = difference_of(b);
+  const auto factor = left && right ? ratio_of(*left, *right) : std::nullopt;
+  if (!factor) return false;
+  return a.relations == (factor->numerator < 0 ? flipped(b.relations) : b.relations);
+}
+
+bool same_chain(const RelationChain& a, const RelationChain& b, int depth) {
+  const auto in_order = [depth](const RelationChain& x, const RelationChain& y) {
+    return x.relations == y.relations && same_in_order(x.sides, y.sides, depth);
+  };
+  return in_order(a, b) || in_order(a, b.reversed()) || same_up_to_factor(a, b);
+}
+
+/// "m + n" in an answer "m + n = 113": what was asked for. A ground truth of that form is an
+/// equation.
+bool is_sum_of_names(const std::string& text) {
+  std::string names = text;
+  std::replace_if(
+      names.begin(), names.end(), [](char c) { return c == '+' || c == '-'; }, ' ');
+  return is_answer_name(names);
+}
+
+/// Equations and inequalities; a bound of a name may stand for its interval, an equation with a
+/// name before it for its value.
+bool same_relations(const RelationChain& a, const RelationChain& b, int depth) {
+  if (!a.relations.empty() && !b.relations.empty()) return same_chain(a, b, depth);
+  const RelationChain& chain = a.relations.empty() ? b : a;
+  const std::string& other = a.relations.empty() ? a.sides.front() : b.sides.front();
+  if (const auto interval = as_interval(chain)) return same(*interval, other, depth + 1);
+  if (chain.relations != std::vector<Relation>{Relation::kEqual}) return false;
+  const bool named = is_answer_name(chain.sides.front()) ||
+                     (b.relations.empty() && is_sum_of_names(chain.sides.front()));
+  return named && same(chain.sides.back(), other, depth + 1);
+}
+
+/// "(C)" is the choice "C".
+bool is_bracketed_choice(const std::optional<Bracketed>& brackets) {
+  return brackets && brackets->open == "(" && !brackets->inside.empty() &&
+         is_letter(brackets->inside.front());
+}
+
+bool same_unions(const std::string& a, const std::string& b, int depth, bool& are_unions) {
+  const auto left = split_parts(a, "\\cup"), right = split_parts(b, "\\cup");
+  are_unions = left.size() > 1 || right.size() > 1;
+  return are_unions && same_in_any_order(left, right, depth);
 }
 
 bool same(const std::string& a, const std::string& b, int depth) {
   if (same_text(a, b)) return true;
   if (depth > kAnswerDepthMax || a.empty() || b.empty()) return false;
-  const auto rows_a = matrix_rows(a), rows_b = matrix_rows(b);
-  if (rows_a || rows_b) return rows_a && rows_b && same_matrix(*rows_a, *rows_b, depth);
-  const auto equation_a = split_parts(a, "="), equation_b = split_parts(b, "=");
-  if (equation_a.size() == 2 && equation_b.size() == 2)
-    return same_equation(equation_a, equation_b, depth);
-  if (equation_a.size() != equation_b.size()) return false;
-  const auto union_a = split_parts(a, "\\cup"), union_b = split_parts(b, "\\cup");
-  if (union_a.size() > 1 || union_b.size() > 1) return same_in_any_order(union_a, union_b, depth);
+  const auto matrix_a = matrix_of(a), matrix_b = matrix_of(b);
+  if (matrix_a || matrix_b) return matrix_a && matrix_b && same_matrix(*matrix_a, *matrix_b, depth);
   const auto list_a = members(a), list_b = members(b);
-  if (list_a.size() > 1 || list_b.size() > 1) return same_in_any_order(list_a, list_b, depth);
+  if (list_a.size() > 1 || list_b.size() > 1)
+    return same_lists(listed_in(list_a, NamedMembers(list_b)),
+                      listed_in(list_b, NamedMembers(list_a)), depth);
+  const RelationChain chain_a = relation_chain(a), chain_b = relation_chain(b);
+  if (!chain_a.relations.empty() || !chain_b.relations.empty())
+    return same_relations(chain_a, chain_b, depth);
+  bool are_unions = false;
+  if (const bool equal = same_unions(a, b, depth, are_unions); are_unions) return equal;
   const auto brackets_a = bracketed(a), brackets_b = bracketed(b);
   if (brackets_a && brackets_b && same_brackets(*brackets_a, *brackets_b, depth)) return true;
-  // "(C)" is the choice "C".
-  if (brackets_a && !brackets_b && brackets_a->open == "(" && is_letter(a[1]) &&
-      same(brackets_a->inside, b, depth + 1))
+  if (!brackets_b && is_bracketed_choice(brackets_a) && same(brackets_a->inside, b, depth + 1))
     return true;
-  if (brackets_b && !brackets_a && brackets_b->open == "(" && is_letter(b[1]) &&
-      same(a, brackets_b->inside, depth + 1))
+  if (!brackets_a && is_bracketed_choice(brackets_b) && same(a, brackets_b->inside, depth + 1))
     return true;
   const auto value_a = read_expression(a), value_b = read_expression(b);
   return value_a && value_b && same_value(*value_a, *value_b).value_or(false);
+}
+
+/// Lists that may be numbers with thousands separators. Two members are in order: "58,500" is not
+/// "500, 58".
+bool same_as_lists(const std::string& a, const std::string& b) {
+  const auto left = split_parts(a, ","), right = split_parts(b, ",");
+  return left.size() == 2 ? same_in_order(left, right, 0) : same(a, b, 0);
+}
+
+/// Equations and inequalities as wholes, whatever stands before their relations.
+bool same_statements(const std::string& a, const std::string& b) {
+  const RelationChain left = relation_chain(a), right = relation_chain(b);
+  return !left.relations.empty() && !right.relations.empty() && same_chain(left, right, 0);
 }
 
 }  // namespace
@@ -316,55 +328,21 @@ std::optional<std::string> last_boxed(std::string_view text) {
 }
 
 std::string normal_form(std::string_view answer) {
-  std::string text(trim(answer));
-  if (text.size() > kAnswerBytesMax) return text;
-  std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have a meaning of their own below
-  replace_all(text, "−", "-");                        // U+2212
-  replace_all(text, "π", "\\pi ");
-  replace_all(text, "∞", "\\infty ");
-  replace_all(text, "\\$", "");
-  replace_all(text, "$", "");
-  for (const std::string_view pair : {"\\(\\)", "\\[\\]"})
-    text = without_outer(text, pair.substr(0, 2), pair.substr(2));
-  if (text.starts_with("\\boxed{")) text = last_boxed(text).value_or(text);
-  for (const std::string_view command :
-       {"\\left", "\\right", "\\displaystyle", "\\big", "\\Big", "\\bigl", "\\bigr"})
-    replace_command(text, command, "");
-  replace_all(text, "\\\\", "\n");  // the end of a matrix's row, of which "\\ " is no part
-  for (const std::string_view space : {"\\!", "\\,", "\\;", "\\:", "\\ ", "~"})
-    replace_all(text, space, space == "\\!" || space == "\\," ? "" : " ");
-  replace_command(text, "\\quad", " ");
-  replace_command(text, "\\qquad", " ");
-  for (const std::string_view fraction : {"\\dfrac", "\\tfrac", "\\cfrac"})
-    replace_all(text, fraction, "\\frac");
-  for (const std::string_view sign : {"^\\circ", "^{\\circ}", "\\circ", "°", "\\%", "%"})
-    replace_all(text, sign, "");
-  replace_command(text, "\\neq", "!=");
-  replace_command(text, "\\leq", "\\le");
-  replace_command(text, "\\geq", "\\ge");
-  replace_command(text, "\\lbrace", "\\{");
-  replace_command(text, "\\rbrace", "\\}");
-  resolve_texts(text);
-  drop_unit_words(text);
-  text = trim(text);
-  while (text.ends_with(".") || text.ends_with(","))
-    text = trim(std::string_view(text).substr(0, text.size() - 1));
-  replace_all(text, "{,}", ",");
-  // "x = 5" answers with 5; "y = 2x" too, while "x + y = 5" is an equation.
-  if (const auto sides = split_parts(text, "=");
-      sides.size() == 2 && sides[0].size() <= 2 && !sides[0].empty() && is_letter(sides[0][0]))
-    text = sides[1];
-  if (const std::size_t in = text.find("\\in");
-      in != text.npos && in <= 2 && in + 3 < text.size() && !is_letter(text[in + 3]))
-    text = trim(std::string_view(text).substr(in + 3));
-  drop_thousands_commas(text);
-  return text;
+  if (trim(answer).size() > kAnswerBytesMax) return std::string(trim(answer));
+  return without_thousands_separators(answer_form(answer));
 }
 
-bool equivalent(std::string_view a, std::string_view b) {
-  const std::string left = normal_form(a), right = normal_form(b);
-  if (left.size() > kAnswerBytesMax || right.size() > kAnswerBytesMax) return left == right;
-  return same(left, right, 0);
+bool equivalent(std::string_view answer, std::string_view truth) {
+  answer = trim(answer);
+  truth = trim(truth);
+  if (answer.size() > kAnswerBytesMax || truth.size() > kAnswerBytesMax) return answer == truth;
+  if (same_statements(stated_form(answer), stated_form(truth))) return true;
+  // "100,200,300" is a number or a list: what the other side makes of it.
+  const std::string list_a = answer_form(answer), list_b = answer_form(truth);
+  const std::string number_a = without_thousands_separators(list_a),
+                    number_b = without_thousands_separators(list_b);
+  if (same(number_a, number_b, 0)) return true;
+  return (number_a != list_a || number_b != list_b) && same_as_lists(list_a, list_b);
 }
 
 }  // namespace rl

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "rl/reward/characters.h"
@@ -49,7 +51,29 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-std::string last_number(std::string_view text) {
+std::string with_plain_minus(std::string_view text) {
+  // Hyphens and dashes of U+2010 to U+2015, the minus sign, and the small and the wide form.
+  static constexpr std::string_view kSigns[] = {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014",
+                                                "\u2015", "\u2212", "\ufe58", "\ufe63", "\uff0d"};
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view character = text.substr(i, 3);
+    const bool is_minus =
+        std::find(std::begin(kSigns), std::end(kSigns), character) != std::end(kSigns);
+    out += is_minus ? '-' : text[i];
+    i += is_minus ? character.size() : 1;
+  }
+  return out;
+}
+
+std::string number_in_digits(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.15g", value);
+  return digits;
+}
+
+std::string last_number(std::string_view written) {
+  const std::string text = with_plain_minus(written);
   std::string last;
   for (std::size_t i = 0; i < text.size();) {
     const bool signed_number = text[i] == '-' && i + 1 < text.size() &&
@@ -70,8 +94,9 @@ std::string last_number(std::string_view text) {
   return last;
 }
 
-std::string leading_number(std::string_view text) {
-  text = trim(text);
+std::string leading_number(std::string_view written) {
+  const std::string plain = with_plain_minus(written);
+  std::string_view text = trim(plain);
   if (text.starts_with("$")) text.remove_prefix(1);
   std::size_t end = 0;
   return number_at(text, 0, end);
@@ -85,8 +110,9 @@ std::optional<double> to_number(std::string_view digits) {
   return value;
 }
 
-std::optional<double> number_of_truth(std::string_view text) {
-  text = trim(text);
+std::optional<double> number_of_truth(std::string_view written) {
+  const std::string plain = with_plain_minus(written);
+  std::string_view text = trim(plain);
   if (const std::size_t mark = text.rfind("####"); mark != std::string_view::npos)
     text = trim(text.substr(mark + 4));
   if (text.starts_with("$")) text.remove_prefix(1);

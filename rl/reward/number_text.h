@@ -19,7 +19,13 @@ std::string last_number(std::string_view text);
 /// none.
 std::string leading_number(std::string_view text);
 
-/// The value of what the two above gave; nullopt for an empty text.
+/// The same with "-" for the signs that look like it: U+2212, and dashes.
+std::string with_plain_minus(std::string_view text);
+
+/// The number as people write it: 15 digits at most.
+std::string number_in_digits(double value);
+
+/// The value of what last_number() or leading_number() gave; nullopt for an empty text.
 std::optional<double> to_number(std::string_view digits);
 
 /// A ground truth that is one number and nothing else but currency, percent and blanks, or GSM8K's

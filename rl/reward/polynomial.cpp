@@ -170,6 +170,24 @@ std::optional<Rational> constant_of(const Quotient& a) {
                              std::abs(divisor.numerator)});
 }
 
+std::optional<Rational> ratio_of(const Quotient& a, const Quotient& b) {
+  const auto left = multiply(a.numerator, b.denominator),
+             right = multiply(b.numerator, a.denominator);
+  if (!left || !right || left->terms.empty() || left->terms.size() != right->terms.size())
+    return std::nullopt;
+  std::optional<Rational> ratio;
+  for (const auto& [monomial, coefficient] : left->terms) {
+    const auto other = right->terms.find(monomial);
+    if (other == right->terms.end()) return std::nullopt;
+    const Rational& below = other->second;
+    const auto inverse = make_rational(below.denominator, below.numerator);
+    const auto one = inverse ? multiply(coefficient, *inverse) : std::nullopt;
+    if (!one || (ratio && *ratio != *one)) return std::nullopt;
+    ratio = one;
+  }
+  return ratio;
+}
+
 std::optional<bool> same_value(const Quotient& a, const Quotient& b) {
   const auto left = multiply(a.numerator, b.denominator),
              right = multiply(b.numerator, a.denominator);

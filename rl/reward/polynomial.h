@@ -54,6 +54,10 @@ std::optional<Quotient> square_root(const Quotient& a);
 /// The value when it is a rational constant.
 std::optional<Rational> constant_of(const Quotient& a);
 
+/// The rational number that b times it is a: "a = 0" and "b = 0" say the same where there is one.
+/// nullopt: there is none, a or b is 0, or a limit was hit.
+std::optional<Rational> ratio_of(const Quotient& a, const Quotient& b);
+
 /// Whether a and b are the same, by cross-multiplication; nullopt when a limit was hit.
 std::optional<bool> same_value(const Quotient& a, const Quotient& b);
 

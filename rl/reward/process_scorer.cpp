@@ -70,6 +70,7 @@ json request_json(const ScoreRequest& request) {
   json truth = request.ground_truth.starts_with('{') ? runtime::parse_json(request.ground_truth)
                                                      : json(request.ground_truth);
   if (truth.is_discarded()) truth = request.ground_truth;
+  if (!request.has_ground_truth) truth = nullptr;
   return {{"data_source", request.data_source},
           {"solution_str", request.response},
           {"ground_truth", std::move(truth)},

@@ -264,7 +264,12 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(
     if (!scorer.ok())
       return uses_model ? scorer.status().with_context("reward.reward_model.model_path")
                         : scorer.status();
-    parts.push_back({.name = "score", .weight = 1.0, .scorer = std::move(*scorer)});
+    const char* const name = uses_model ? "model"
+                             : file     ? "function"
+                             : url      ? "http"
+                             : library  ? "library"
+                                        : "rule";
+    parts.push_back({.name = name, .weight = 1.0, .scorer = std::move(*scorer)});
   }
   return std::make_unique<RewardFunction>(std::move(parts), *penalty, on_failure == "error");
 }

@@ -40,7 +40,7 @@ constexpr std::array<std::pair<const char*, std::int64_t ScoreCounts::*>, 5> kCo
      {"errors", &ScoreCounts::errors},
      {"retries", &ScoreCounts::retries},
      {"overtaken", &ScoreCounts::overtaken}}};
-constexpr const char* kFailed = "failed";  // samples
+constexpr const char* kFailedMetric = "failed";  // samples
 
 void count(RewardReport& report, const ScoreCounts& counts) {
   for (const auto& [name, value] : kCounts)
@@ -57,11 +57,33 @@ void add_extra(RewardReport& report, const std::string& name, std::size_t i, dou
 // What is counted here has its name: a scorer's own number of that name is reported as scorer/NAME.
 void add_metric(RewardReport& report, const std::string& name, double value) {
   const bool ours =
-      name == kFailed || std::any_of(kCounts.begin(), kCounts.end(),
-                                     [&](const auto& count) { return name == count.first; });
+      name == kFailedMetric || std::any_of(kCounts.begin(), kCounts.end(),
+                                           [&](const auto& count) { return name == count.first; });
   const std::string metric = "reward/" + (ours ? "scorer/" + name : name);
   report.sums[metric] += value;
   report.counts[metric] += 1;
+}
+
+/// What a part says of each request: of all at once, and where that fails of each by itself.
+std::vector<ExplainedScore::Part> explained_by(const RewardFunction::Part& part,
+                                               std::span<const ScoreRequest> requests) {
+  std::vector<ExplainedScore::Part> explained;
+  Result<ScoredBatch> batch = part.scorer->score(requests);
+  if (batch.ok() && batch->scores.size() == requests.size()) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      Score& score = batch->scores[i];
+      std::string failure = score.ok() ? std::string() : describe(requests[i], score);
+      explained.push_back({part.name, part.weight, std::move(score), std::move(failure)});
+    }
+  } else if (requests.size() == 1) {
+    const std::string why = batch.ok() ? requests.front().where + ": the scorer gave no score"
+                                       : batch.status().message();
+    explained.push_back({part.name, part.weight, {}, why});
+  } else {
+    for (const ScoreRequest& request : requests)
+      explained.push_back(std::move(explained_by(part, {&request, 1}).front()));
+  }
+  return explained;
 }
 
 }  // namespace
@@ -159,7 +181,7 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
   }
   const auto failed = static_cast<std::size_t>(
       std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
-  report.counts[std::string("reward/") + kFailed] = static_cast<double>(failed);
+  report.counts[std::string("reward/") + kFailedMetric] = static_cast<double>(failed);
   if (failed == 0) return report;
   if (failed == requests.size() && failed >= kManySamples)
     return runtime::task_failed("reward: none of " + std::to_string(failed) +
@@ -170,6 +192,32 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
   LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}",
       failed, requests.size(), first_failure);
   return report;
+}
+
+std::optional<double> ExplainedScore::value() const {
+  double sum = 0.0;
+  for (const Part& part : parts) {
+    if (!part.failure.empty()) return std::nullopt;
+    sum += part.weight * part.score.value;
+  }
+  return sum;
+}
+
+std::string ExplainedScore::failure() const {
+  const auto failed = std::find_if(parts.begin(), parts.end(),
+                                   [](const Part& part) { return !part.failure.empty(); });
+  return failed == parts.end() ? std::string() : failed->failure;
+}
+
+std::vector<ExplainedScore> RewardFunction::explain(std::span<const ScoreRequest> requests) {
+  std::vector<ExplainedScore> explained(requests.size());
+  if (requests.empty()) return explained;
+  for (const Part& part : parts_) {
+    std::vector<ExplainedScore::Part> of_part = explained_by(part, requests);
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      explained[i].parts.push_back(std::move(of_part[i]));
+  }
+  return explained;
 }
 
 bool RewardFunction::prepares() const {

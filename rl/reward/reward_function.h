@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -44,6 +45,22 @@ std::vector<std::vector<std::map<std::string, double>>> extras_of(
 /// reward/... of all workers: means, and counts as they are.
 std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports);
 
+/// What a reward says of one sample, part by part.
+struct ExplainedScore {
+  struct Part {
+    std::string name;
+    double weight = 1.0;
+    Score score;
+    std::string failure;  // why there is none, with the row; empty: there is one
+  };
+  std::vector<Part> parts;
+
+  /// The weighted sum; nullopt where a part has no score.
+  std::optional<double> value() const;
+  /// Why there is none: the first part's reason.
+  std::string failure() const;
+};
+
 /// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the
 /// weights are not read, and only check_row() may be called.
 using RewardModelLoader = std::function<runtime::Result<std::unique_ptr<Scorer>>(
@@ -74,6 +91,10 @@ class RewardFunction {
   /// reward.on_failure=error; or none of many has one, whatever it says.
   runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests,
                                       std::span<const std::int64_t> response_tokens);
+
+  /// The same by itself for each request, for people: whatever is wrong with one is that one's
+  /// failure. The length penalty, which counts tokens, is left out.
+  std::vector<ExplainedScore> explain(std::span<const ScoreRequest> requests);
 
   /// See Scorer: of those parts that can.
   bool prepares() const;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/reward/math_answer.h"
 #include "rl/reward/number_text.h"
-#include "runtime/core/json.h"
+#include "rl/reward/search_answer.h"
+#include "rl/text/template_string.h"
 
 namespace rl {
 namespace {
@@ -20,36 +23,43 @@ bool same_number(double a, double b, double tolerance) {
   return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
 }
 
-Result<double> number_rule(const std::string& rule, std::string_view ground_truth,
-                           const std::string& found, double tolerance) {
+/// 1 or 0, and what was compared.
+RuleVerdict verdict(bool right, std::optional<std::string> answer, std::string_view truth) {
+  return {right ? 1.0 : 0.0, {std::move(answer), std::string(truth)}};
+}
+
+Result<RuleVerdict> number_rule(const std::string& rule, std::string_view ground_truth,
+                                const std::string& found, double tolerance) {
   const std::optional<double> truth = number_of_truth(ground_truth);
   if (!truth)
     return invalid_argument("reward rule '" + rule + "': the ground truth '" +
-                            std::string(ground_truth.substr(0, 80)) + "' is not a number");
+                            excerpt(ground_truth, 80) + "' is not a number");
   const std::optional<double> value = to_number(found);
-  return value && same_number(*value, *truth, tolerance) ? 1.0 : 0.0;
+  return verdict(value && same_number(*value, *truth, tolerance),
+                 found.empty() ? std::nullopt : std::optional(found), number_in_digits(*truth));
 }
 
-double letters_rule(std::string_view response, std::string_view ground_truth) {
-  const std::string_view given = trim(response), wanted = trim(ground_truth);
+RuleVerdict letters_rule(std::string_view response, std::string_view ground_truth) {
+  const std::vector<std::string_view> given = split_characters(trim(response)),
+                                      wanted = split_characters(trim(ground_truth));
   const std::size_t longer = std::max(given.size(), wanted.size());
-  if (longer == 0) return 1.0;
   std::size_t agree = 0;
   for (std::size_t i = 0; i < std::min(given.size(), wanted.size()); ++i)
     agree += given[i] == wanted[i];
-  return static_cast<double>(agree) / static_cast<double>(longer);
+  RuleVerdict judged = verdict(true, std::string(trim(response)), trim(ground_truth));
+  if (longer > 0) judged.score = static_cast<double>(agree) / static_cast<double>(longer);
+  return judged;
 }
 
-double format_rule(std::string_view response) {
+bool has_thinking_form(std::string_view response) {
   constexpr std::string_view kOpen = "<think>", kClose = "</think>";
   const std::string_view text = trim(response);
-  if (!text.starts_with(kOpen)) return 0.0;
+  if (!text.starts_with(kOpen)) return false;
   const std::size_t close = text.find(kClose);
   if (close == std::string_view::npos || trim(text.substr(close + kClose.size())).empty())
-    return 0.0;
-  const bool once = text.find(kOpen, 1) == std::string_view::npos &&
-                    text.find(kClose, close + 1) == std::string_view::npos;
-  return once ? 1.0 : 0.0;
+    return false;
+  return text.find(kOpen, 1) == std::string_view::npos &&
+         text.find(kClose, close + 1) == std::string_view::npos;
 }
 
 /// verl's strict form: the number behind the last "####".
@@ -58,95 +68,70 @@ std::string number_after_mark(std::string_view response) {
   return mark == std::string_view::npos ? std::string() : leading_number(response.substr(mark + 4));
 }
 
-// A solution that ends with its answer boxed is as good as the answer.
-std::string math_truth(std::string_view ground_truth) {
-  return last_boxed(ground_truth).value_or(std::string(ground_truth));
+/// Whether a mathematical answer is the ground truth, which may be a solution that ends with its
+/// answer boxed.
+RuleVerdict same_math(const std::optional<std::string>& answer, std::string_view ground_truth) {
+  const std::string truth = last_boxed(ground_truth).value_or(std::string(ground_truth));
+  return verdict(answer && equivalent(*answer, truth),
+                 answer ? std::optional(normal_form(*answer)) : std::nullopt, normal_form(truth));
 }
 
-double math_rule(std::string_view response, std::string_view ground_truth) {
-  const std::optional<std::string> answer = last_boxed(response);
-  return answer && equivalent(*answer, math_truth(ground_truth)) ? 1.0 : 0.0;
+/// The last `count` characters.
+std::string_view last_characters(std::string_view text, std::size_t count) {
+  std::size_t begin = text.size();
+  for (; begin > 0 && count > 0; --count) begin -= last_character_size(text.substr(0, begin));
+  return text.substr(begin);
 }
 
-double math_dapo_rule(std::string_view response, std::string_view ground_truth) {
-  constexpr std::size_t kTail = 300;  // characters of ASCII; verl looks no further back
-  if (response.size() > kTail) response.remove_prefix(response.size() - kTail);
+RuleVerdict math_dapo_rule(std::string_view response, std::string_view ground_truth) {
+  constexpr std::size_t kTail = 300;  // verl looks no further back
+  response = last_characters(response, kTail);
   std::string lower(response);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (std::size_t at = lower.rfind("answer"); at != lower.npos;
+  std::optional<std::string> answer;
+  for (std::size_t at = lower.rfind("answer"); at != lower.npos && !answer;
        at = at == 0 ? lower.npos : lower.rfind("answer", at - 1)) {
     const std::string_view rest = trim(response.substr(at + 6));
     if (!rest.starts_with(":")) continue;
     const std::string_view line = trim(rest.substr(1));
-    const std::string answer(line.substr(0, line.find('\n')));
-    return equivalent(last_boxed(answer).value_or(answer), math_truth(ground_truth)) ? 1.0 : -1.0;
+    answer = std::string(line.substr(0, line.find('\n')));
+    answer = last_boxed(*answer).value_or(*answer);
   }
-  return -1.0;
+  RuleVerdict judged = same_math(answer, ground_truth);
+  if (judged.score == 0.0) judged.score = -1.0;
+  return judged;
 }
 
-double geo3k_rule(std::string_view response, std::string_view ground_truth) {
+RuleVerdict geo3k_rule(std::string_view response, std::string_view ground_truth) {
   const std::size_t open = response.find("<think>"), close = response.rfind("</think>");
   const bool formatted = trim(response).starts_with("<think>") && close != response.npos &&
                          open < close && last_boxed(response.substr(close)).has_value();
-  return 0.9 * math_rule(response, ground_truth) + 0.1 * (formatted ? 1.0 : 0.0);
+  RuleVerdict judged = same_math(last_boxed(response), ground_truth);
+  judged.score = 0.9 * judged.score + 0.1 * (formatted ? 1.0 : 0.0);
+  return judged;
 }
 
-/// SQuAD's normal form of answers: lower case, without punctuation and articles.
-std::string plain_words(std::string_view text) {
-  std::string cleaned;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::ispunct(byte)) continue;
-    cleaned += static_cast<char>(std::tolower(byte));
-  }
-  std::string out, word;
-  cleaned += ' ';
-  for (const char c : cleaned) {
-    if (!std::isspace(static_cast<unsigned char>(c))) {
-      word += c;
-      continue;
-    }
-    if (!word.empty() && word != "a" && word != "an" && word != "the")
-      out += (out.empty() ? "" : " ") + word;
-    word.clear();
-  }
-  return out;
-}
-
-/// {"target": ["a", "b"]}, {"target": "a"}, ["a"] or the text itself.
-std::vector<std::string> targets_of(std::string_view ground_truth) {
-  ordered_json tree = runtime::parse_json<ordered_json>(ground_truth);
-  if (tree.is_object() && tree.contains("target")) tree = ordered_json(tree.at("target"));
-  std::vector<std::string> targets;
-  if (tree.is_array()) {
-    for (const ordered_json& item : tree)
-      targets.push_back(item.is_string() ? item.get<std::string>() : item.dump());
-  } else {
-    targets.push_back(tree.is_string() ? tree.get<std::string>() : std::string(ground_truth));
-  }
-  return targets;
-}
-
-double search_qa_rule(std::string_view response, std::string_view ground_truth) {
-  constexpr std::string_view kOpen = "<answer>", kClose = "</answer>";
-  const std::size_t close = response.rfind(kClose);
-  const std::size_t open = close == response.npos ? close : response.rfind(kOpen, close);
-  if (open == response.npos) return 0.0;
-  const std::string answer =
-      plain_words(response.substr(open + kOpen.size(), close - open - kOpen.size()));
+RuleVerdict search_qa_rule(std::string_view response, std::string_view ground_truth) {
+  const std::optional<std::string_view> tagged = tagged_answer(response);
+  const std::optional<std::string> answer =
+      tagged ? std::optional(plain_words(*tagged)) : std::nullopt;
+  std::string all;
   for (const std::string& target : targets_of(ground_truth)) {
-    if (plain_words(target) == answer) return 1.0;
+    const std::string words = plain_words(target);
+    if (answer == words) return verdict(true, answer, words);
+    all += (all.empty() ? "" : " | ") + words;
   }
-  return 0.0;
+  return verdict(false, answer, all);
 }
 
-Result<double> regex_rule(const Pattern& pattern, std::string_view response,
-                          std::string_view ground_truth) {
+Result<RuleVerdict> regex_rule(const Pattern& pattern, std::string_view response,
+                               std::string_view ground_truth) {
   const auto found = pattern.find_last(response);
   if (!found.ok()) return found.status();
-  if (!found->has_value()) return 0.0;
-  return !pattern.has_group() || trim(**found) == trim(ground_truth) ? 1.0 : 0.0;
+  const bool right =
+      found->has_value() && (!pattern.has_group() || trim(**found) == trim(ground_truth));
+  return verdict(right, *found, trim(ground_truth));
 }
 
 }  // namespace
@@ -200,24 +185,31 @@ Result<Rule> Rule::create(const std::string& name, const ordered_json& options) 
   return rule;
 }
 
-Result<double> Rule::score(std::string_view response, std::string_view ground_truth) const {
-  if (name_ == "exact") return trim(response) == trim(ground_truth) ? 1.0 : 0.0;
+Result<RuleVerdict> Rule::judge(std::string_view response, std::string_view ground_truth) const {
+  const std::string_view given = trim(response), wanted = trim(ground_truth);
+  if (name_ == "exact") return verdict(given == wanted, std::string(given), wanted);
   if (name_ == "contains")
-    return response.find(trim(ground_truth)) != std::string_view::npos ? 1.0 : 0.0;
+    return verdict(response.find(wanted) != std::string_view::npos, std::string(given), wanted);
   if (name_ == "number") return number_rule(name_, ground_truth, last_number(response), tolerance_);
   if (name_ == "gsm8k")
     return number_rule(name_, ground_truth,
                        flexible_ ? last_number(response) : number_after_mark(response), tolerance_);
-  if (name_ == "math") return math_rule(response, ground_truth);
+  if (name_ == "math") return same_math(last_boxed(response), ground_truth);
   if (name_ == "math_dapo") return math_dapo_rule(response, ground_truth);
   if (name_ == "geo3k") return geo3k_rule(response, ground_truth);
   if (name_ == "search_qa") return search_qa_rule(response, ground_truth);
   if (name_ == "regex") return regex_rule(*pattern_, response, ground_truth);
   if (name_ == "letters") return letters_rule(response, ground_truth);
-  if (!pattern_) return format_rule(response);
-  const auto matched = pattern_->find_last(trim(response));
+  if (!pattern_) return verdict(has_thinking_form(response), std::string(given), {});
+  const auto matched = pattern_->find_last(given);
   if (!matched.ok()) return matched.status();
-  return matched->has_value() ? 1.0 : 0.0;
+  return verdict(matched->has_value(), std::string(given), {});
+}
+
+Result<double> Rule::score(std::string_view response, std::string_view ground_truth) const {
+  const Result<RuleVerdict> judged = judge(response, ground_truth);
+  if (!judged.ok()) return judged.status();
+  return judged->score;
 }
 
 Status Rule::check(std::string_view ground_truth) const {

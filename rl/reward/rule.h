@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rl/reward/compared.h"
 #include "rl/reward/pattern.h"
 #include "runtime/core/result.h"
 
@@ -31,6 +32,11 @@ namespace rl {
 ///   or matches `pattern` from end to end
 const std::vector<std::string>& reward_rules();
 
+struct RuleVerdict {
+  double score = 0.0;
+  Compared compared;
+};
+
 /// A rule with its options. A value.
 class Rule {
  public:
@@ -43,6 +49,10 @@ class Rule {
   const std::string& name() const { return name_; }
 
   /// kInvalidArgument: a ground truth that the rule cannot use ("number" with "abc").
+  runtime::Result<RuleVerdict> judge(std::string_view response,
+                                     std::string_view ground_truth) const;
+
+  /// The score of judge().
   runtime::Result<double> score(std::string_view response, std::string_view ground_truth) const;
 
   /// What score() will say of every response to such a row, and kInvalidArgument when there is no

@@ -26,18 +26,20 @@ Result<ScoredBatch> RuleScorer::score(std::span<const ScoreRequest> requests) {
   for (const ScoreRequest& request : requests) {
     const Result<const Rule*> rule = rule_of(request);
     if (!rule.ok()) return rule.status().with_context(request.where);
-    const Result<double> value = (*rule)->score(request.response, request.ground_truth);
+    Result<RuleVerdict> judged = (*rule)->judge(request.response, request.ground_truth);
     Score score;
-    if (value.ok()) {
-      score.value = *value;
-    } else if (value.status().code() ==
+    score.rule = (*rule)->name();
+    if (judged.ok()) {
+      score.value = judged->score;
+      score.compared = std::move(judged->compared);
+    } else if (judged.status().code() ==
                runtime::ErrorCode::kResourceExhausted) {  // a pattern that backtracks: this
                                                           // response's fault
       score.failure = ScoreFailure::kError;
-      score.message = value.status().message();
+      score.message = judged.status().message();
       ++batch.counts.errors;
     } else {
-      return value.status().with_context(request.where);
+      return judged.status().with_context(request.where);
     }
     batch.scores.push_back(std::move(score));
   }

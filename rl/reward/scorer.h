@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/reward/compared.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -25,8 +26,10 @@ enum class ScoreFailure {
 struct Score {
   double value = 0.0;  // meaningless after a failure
   ScoreFailure failure = ScoreFailure::kNone;
-  std::string message;                  // of a failure
-  std::map<std::string, double> extra;  // further numbers that the scorer gave, for metrics
+  std::string message;                    // of a failure
+  std::map<std::string, double> extra;    // further numbers that the scorer gave, for metrics
+  std::string rule = {};                  // the rule's name, where one scored
+  std::optional<Compared> compared = {};  // and what it compared
 
   bool ok() const { return failure == ScoreFailure::kNone; }
 };
@@ -40,6 +43,7 @@ struct ScoreRequest {
   std::string where;       // the row, for messages
   std::string prompt =
       {};  // JSON, text or a list of messages; empty unless a reward model asks for it
+  bool has_ground_truth = true;  // otherwise Python and servers get None
   std::optional<Score> known =
       {};  // its score, or why it cannot have one, where that is not for scorers to say
 };

@@ -56,6 +56,7 @@ std::string conversation_context(const DataRow& row, bool whole) {
                              ? runtime::parse_json<ordered_json>(row.ground_truth)
                              : ordered_json(row.ground_truth);
     if (truth.is_discarded()) truth = row.ground_truth;
+    if (!row.answerless.empty()) truth = nullptr;
     context["row"] = {{"data_source", row.data_source},
                       {"reward_model", {{"style", "rule"}, {"ground_truth", std::move(truth)}}},
                       {"extra_info", extra},
@@ -148,7 +149,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       tasks.push_back({row->data_source, row->ground_truth, row->where,
                        row->extra.is_null() ? std::string() : row->extra.dump(),
                        options_.with_prompts ? row->prompt.dump() : std::string(),
-                       std::move(*teacher)});
+                       std::move(*teacher), row->answerless.empty()});
     }
   }
   return prompts;

@@ -95,6 +95,7 @@ class PromptFeed {
   runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
 
   const Dataset& dataset() const { return rows_->dataset(); }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
   std::int64_t rows() const { return rows_->rows(); }
   std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
   std::int64_t batches_per_epoch() const { return rows_->batches_per_epoch(); }

@@ -110,8 +110,12 @@ struct RewardTask {
   std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
   std::string teacher =
       {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
+  bool has_ground_truth = true;  // the row has a column of it, which may be an empty text
 
-  auto fields() { return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher); }
+  auto fields() {
+    return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher,
+                    has_ground_truth);
+  }
   bool operator==(const RewardTask&) const = default;
 };
 

@@ -66,16 +66,64 @@ runtime::Status check_reward_rows(const RewardFunction& reward,
     for (std::int64_t index = 0; index < rows; ++index) {
       const Result<DataRow> row = dataset->read(index);
       if (!row.ok()) return row.status();
-      const runtime::Status status = reward.check_row({.data_source = row->data_source,
-                                                       .response = {},
-                                                       .ground_truth = row->ground_truth,
-                                                       .extra_info = {},
-                                                       .where = row->where,
-                                                       .prompt = row->prompt.dump()});
+      const runtime::Status status =
+          reward.check_row({.data_source = row->data_source,
+                            .response = {},
+                            .ground_truth = row->ground_truth,
+                            .extra_info = {},
+                            .where = row->where,
+                            .prompt = row->prompt.dump(),
+                            .has_ground_truth = row->answerless.empty()});
       if (!status.ok()) return status.with_context(row->where);
     }
   }
   return {};
+}
+
+namespace {
+
+/// Whether what scores is given ground truths as they are, and may do without.
+bool asks_no_rule(const Config& config) {
+  for (const char* key : {"reward.custom_reward_function.path", "reward.http.url",
+                          "reward.shared_library.path", "reward.mixture"}) {
+    const nlohmann::ordered_json* value = config.find(key);
+    if (value != nullptr && !value->is_null()) return true;
+  }
+  return false;
+}
+
+bool has_template(const Config& config, const Tokenizer& tokenizer) {
+  const auto custom = config.find_string("actor_rollout_ref.model.custom_chat_template");
+  return !tokenizer.chat_template_source().empty() || (custom.ok() && *custom);
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(const Config& config, const PromptFeed& feed) {
+  const bool judged = asks_no_rule(config);
+  const bool templated =
+      has_template(config, feed.tokenizer()) && !config.is_set("data.prompt_form");
+  std::string answerless, plain;
+  const std::int64_t rows = std::min(feed.dataset().size(), PromptFeed::kRowsCheckedMax);
+  for (std::int64_t index = 0; index < rows; ++index) {
+    const Result<DataRow> row = feed.dataset().read(index);
+    if (!row.ok()) break;  // for others to say
+    if (judged && answerless.empty() && !row->answerless.empty())
+      answerless = row->where + ": no answer: it has " + row->answerless +
+                   ", and none of reward_model.ground_truth, ground_truth, answer, solution and "
+                   "target; the reward gets None for it. data.columns.answer names another column";
+    if (templated && plain.empty() && !row->is_chat())
+      plain =
+          row->where +
+          ": the prompt is plain text, which does not go through the model's chat template; "
+          "data.prompt_form=chat makes it a user's message, data.prompt_form=plain says that it "
+          "is meant so";
+  }
+  std::vector<std::string> warnings;
+  for (std::string* warning : {&answerless, &plain}) {
+    if (!warning->empty()) warnings.push_back(std::move(*warning));
+  }
+  return warnings;
 }
 
 }  // namespace rl

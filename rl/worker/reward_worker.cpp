@@ -69,7 +69,8 @@ ScoreRequest RewardWorker::request_of(const RewardTask& task,
           .ground_truth = task.ground_truth,
           .extra_info = task.extra_info,
           .where = task.where,
-          .prompt = task.prompt};
+          .prompt = task.prompt,
+          .has_ground_truth = task.has_ground_truth};
 }
 
 void RewardWorker::prepare(const Ragged<std::int32_t>& responses,

@@ -19,6 +19,7 @@
 #include "runtime/core/nearest.h"
 #include "runtime/core/standard_streams.h"
 #include "runtime/core/version.h"
+#include "runtime/core/whole_arguments.h"
 #include "runtime/head/cli_head.h"
 #include "runtime/metrics/metrics_server.h"
 #include "runtime/node/cli_doctor.h"
@@ -40,9 +41,10 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {
-    "train",    "sft",        "dpo",    "kto",    "rm",      "pipeline", "generate", "score",
-    "tokenize", "detokenize", "render", "export", "inspect", "report",   "data",     "eval"};
+constexpr const char* kRlCommands[] = {"train",    "sft",      "dpo",     "kto",      "rm",
+                                       "pipeline", "generate", "score",   "tokenize", "detokenize",
+                                       "render",   "export",   "inspect", "report",   "data",
+                                       "eval",     "reward"};
 
 // Those of them that have a configuration.
 constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
@@ -133,6 +135,7 @@ struct Commands {
         "  generate, score             Sample from a model; log-probs of given tokens\n"
         "  eval                        How many answers of a model are right; pass@k, majority "
         "votes\n"
+        "  reward                      Scores of given responses, and what was compared\n"
         "  report                      A run as one HTML page: curves, samples, timings\n"
         "  data                        Rows of data files: head, stats, convert\n"
         "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
@@ -573,7 +576,7 @@ std::string mistake(const CLI::App& app, const CLI::ParseError& error) {
     return error.what();
   // A mistyped word leaves something required missing too: the mistake is what to name.
   if (const auto unknown = app.remaining(/*recurse=*/true); !unknown.empty()) {
-    const std::string& word = unknown.front();
+    const std::string word = runtime::unmarked_argument(unknown.front());
     const bool is_option = word.starts_with('-');
     const std::string kind =
         is_option || commands_of(command).empty() ? "unknown argument" : "no command";
@@ -596,7 +599,7 @@ int main(int argc, char** argv) {
   CLI::App app("Starling: actors, objects and reinforcement learning on a cluster", "starling");
   Commands commands(app);
   try {
-    app.parse(argc, argv);
+    runtime::parse_whole_arguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       return runtime::finish_standard_output(app.exit(error));  // --help

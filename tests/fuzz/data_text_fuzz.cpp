@@ -11,7 +11,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const auto split : {rl::split_line, rl::split_json_element, rl::split_csv_line}) {
+  for (const auto split :
+       {rl::split_line, rl::split_json_element, rl::split_csv_line, rl::split_tsv_line}) {
     std::size_t at = 0;
     for (bool first = true;; first = false) {
       const rl::SplitRecord found = split(text.substr(at), true, first);

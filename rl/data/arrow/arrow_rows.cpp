@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "rl/data/arrow/json_value.h"
@@ -65,6 +66,12 @@ class BatchSource : public RowSource {
     // Offsets and lengths inside come from the file.
     if (const arrow::Status status = batch.ValidateFull(); !status.ok())
       return arrow_failure(name_, status);
+    std::set<std::string> names;
+    for (const std::string& column : batch.schema()->field_names()) {
+      if (!names.insert(column).second)
+        return invalid_argument("data file " + name_ + ": it has two columns '" + column +
+                                "': rename one of them");
+    }
     for (std::int64_t i = 0; i < batch.num_rows(); ++i) {
       RawRow& row = rows.emplace_back();
       row.where = name_ + ": row " + std::to_string(first + static_cast<std::int64_t>(rows.size()));

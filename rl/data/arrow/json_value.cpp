@@ -4,6 +4,9 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include <cmath>
+#include <cstdint>
+
 #include "rl/data/json_text.h"
 
 namespace rl {
@@ -21,6 +24,16 @@ ordered_json number(const arrow::Array& array, std::int64_t index) {
 template <class ArrayType>
 ordered_json text(const arrow::Array& array, std::int64_t index) {
   return std::string(checked_cast<const ArrayType&>(array).GetView(index));
+}
+
+/// Half precision, by its bits.
+ordered_json half_float(const arrow::Array& array, std::int64_t index) {
+  const std::uint16_t bits = checked_cast<const arrow::HalfFloatArray&>(array).Value(index);
+  const int exponent = (bits >> 10) & 0x1F, fraction = bits & 0x3FF;
+  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
+  if (exponent == 0x1F) return fraction == 0 ? sign * HUGE_VAL : std::nan("");
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
 
 Result<ordered_json> list(const arrow::Array& values, std::int64_t begin, std::int64_t count) {
@@ -67,6 +80,7 @@ Result<ordered_json> arrow_value(const arrow::Array& array, std::int64_t index) 
     case arrow::Type::UINT16: return number<arrow::UInt16Array>(array, index);
     case arrow::Type::UINT32: return number<arrow::UInt32Array>(array, index);
     case arrow::Type::UINT64: return number<arrow::UInt64Array>(array, index);
+    case arrow::Type::HALF_FLOAT: return half_float(array, index);
     case arrow::Type::FLOAT: return number<arrow::FloatArray>(array, index);
     case arrow::Type::DOUBLE: return number<arrow::DoubleArray>(array, index);
     case arrow::Type::STRING: return text<arrow::StringArray>(array, index);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rl/train/toy_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rl {
 namespace {
@@ -191,6 +192,64 @@ TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
       tell({"data.dataset_name=null", "data.train_files=" + file.string(), "reward.rule=contains"});
   std::filesystem::remove(file);
   EXPECT_TRUE(has(told.error, file.string() + ":10")) << told.error;
+}
+
+/// A toy model that has a chat template, data, and a reward function.
+class DryRunOfFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const runtime::Status made = make_toy_model(folder_.path() / "model", {.positions = 256});
+    ASSERT_TRUE(made.ok()) << made.to_string();
+    std::ofstream(folder_.path() / "model/chat_template.jinja")
+        << "{% for m in messages %}<{{ m.role }}>\n{{ m.content }}\n{% endfor %}";
+    std::ofstream(folder_.path() / "reward.py") << "def compute_score(**kwargs): return 0.0\n";
+  }
+
+  Told tell_of(const std::string& row, std::vector<std::string> overrides = {}) {
+    std::ofstream rows(folder_.path() / "rows.jsonl");
+    for (int i = 0; i < 16; ++i) rows << row << "\n";
+    rows.close();
+    const std::string at = folder_.path().string();
+    overrides.insert(overrides.begin(),
+                     {"data.dataset_name=null", "data.train_files=" + at + "/rows.jsonl",
+                      "actor_rollout_ref.model.path=" + at + "/model", "data.max_prompt_length=200",
+                      "reward.custom_reward_function.path=" + at + "/reward.py"});
+    return tell(std::move(overrides));
+  }
+
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(DryRunOfFiles, TheFirstRowIsShownAsModelAndRewardGetIt) {
+  const Told told = tell_of(
+      R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba", "data_source": "d", "extra_info": {"index": 3}})");
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "rows.jsonl:1), as the model reads it:\n  | <user>\n  | abc\n"))
+      << told.text;
+  EXPECT_TRUE(has(told.text,
+                  "  its answer: \"cba\"\n  what the reward gets: the response, "
+                  "ground_truth \"cba\", data_source \"d\", extra_info {\"index\":3}\n"))
+      << told.text;
+  EXPECT_FALSE(has(told.text, "note: ")) << told.text;
+}
+
+TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreToldOfWithTheirColumns) {
+  const Told told = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})");
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "rows.jsonl:1: no answer: it has 'prompt', 'reply', and none of"))
+      << told.text;
+  EXPECT_TRUE(has(told.text, "data.columns.answer")) << told.text;
+  EXPECT_TRUE(has(told.text, "ground_truth null")) << told.text;
+  const Told named = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})",
+                             {"data.columns.answer=reply"});
+  EXPECT_FALSE(has(named.text, "note: ")) << named.text;
+}
+
+TEST_F(DryRunOfFiles, PlainPromptsForAChatModelAreToldOfWithTheKey) {
+  const char* const row = R"({"prompt": "abc", "answer": "cba"})";
+  EXPECT_TRUE(has(tell_of(row).text, "data.prompt_form=chat")) << tell_of(row).text;
+  for (const char* form : {"data.prompt_form=chat", "data.prompt_form=plain"})
+    EXPECT_FALSE(has(tell_of(row, {form}).text, "note: ")) << form;
 }
 
 TEST(DryRun, PartsThatContradictEachOtherAreNamed) {

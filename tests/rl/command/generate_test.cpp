@@ -71,6 +71,19 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
   EXPECT_EQ(outcome.json(0)["text"], "");  // the folder has no tokenizer
 }
 
+TEST(GenerateCommand, AListInBracketsIsOnePrompt) {
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--ids", "[1,5,6]", "--ids",
+                                                 "7,8", "--max-new-tokens", "1", "--json"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), 2U);
+  EXPECT_EQ(outcome.json(0)["prompt_ids"], nlohmann::json({1, 5, 6}));
+  EXPECT_EQ(outcome.json(1)["prompt_ids"], nlohmann::json({7, 8}));
+  const Outcome wrong = run(generate_command, {"--model", llama(), "--ids", "[1,5"});
+  EXPECT_EQ(wrong.exit, 1);
+  EXPECT_NE(wrong.errors.find("'[1,5' is not a list of token ids"), std::string::npos)
+      << wrong.errors;
+}
+
 TEST(GenerateCommand, ComputesByLibTorchWhereBitsMayDiffer) {
   const std::vector<std::string> arguments = {
       "--model", llama(),        "--ids",  "5,6,7,8",        "--max-new-tokens",

@@ -261,6 +261,15 @@ TEST(Config, AddsAndDeletes) {
       *load({"data.apply_chat_template_kwargs={a: 1}", "+data.apply_chat_template_kwargs={b: 2}"})
            ->get_int("data.apply_chat_template_kwargs.a"),
       1);
+  // None is an argument of a user's function as any other, also by verl's older name.
+  for (const char* key : {"reward.custom_reward_function.reward_kwargs.a",
+                          "custom_reward_function.reward_kwargs.a"}) {
+    const auto with_null = load({std::string("+") + key + "=null"});
+    ASSERT_TRUE(with_null.ok()) << with_null.status().to_string();
+    const auto* value = with_null->find("reward.custom_reward_function.reward_kwargs.a");
+    ASSERT_NE(value, nullptr) << key;
+    EXPECT_TRUE(value->is_null());
+  }
   const auto deleted = load({"~data.seed"});
   EXPECT_EQ(deleted->get_int("data.seed").status().message(),
             "data.seed: has no value (from the command line, which deleted it): set data.seed=...");

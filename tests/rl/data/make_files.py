@@ -57,3 +57,13 @@ stream = next((out / "saved").glob("*.arrow")).read_bytes()
 
 # GSM8K as it is published.
 (out / "gsm8k.jsonl").write_text("".join(json.dumps({"question": f"What is {i}+{i}?", "answer": f"{i}+{i}=<<{i}+{i}={2 * i}>>{2 * i}\n#### {2 * i}"}) + "\n" for i in range(4)))
+
+# Half precision, and columns with one name.
+half = pa.table({"prompt": pa.array(["a", "b", "c", "d"]), "difficulty": pa.array([0.5, -1.25, 6.1035e-05, 5.9605e-08], type=pa.float32()).cast(pa.float16())})
+pq.write_table(half, out / "half.parquet")
+with pa.ipc.new_file(out / "half.arrow", half.schema) as sink:
+    sink.write_table(half)
+twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["1"]), pa.array(["2"])], names=["prompt", "answer", "answer"])
+pq.write_table(twice, out / "twice.parquet")
+with pa.ipc.new_file(out / "twice.arrow", twice.schema) as sink:
+    sink.write_table(twice)

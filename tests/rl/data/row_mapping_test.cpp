@@ -132,6 +132,80 @@ TEST(RowMapping, RowsWithMoreThanTextAreRefused) {
   EXPECT_TRUE(map(R"({"prompt": "a", "images": ["x"]})", {"data.image_key=null"}).ok());
 }
 
+DataRow mapped(const char* row) {
+  const auto found = map_row({.value = ordered_json::parse(row), .where = "t:1"}, {});
+  EXPECT_TRUE(found.ok()) << found.status().to_string();
+  return found.ok() ? *found : DataRow();
+}
+
+// Files of several sources have the columns of all, with nulls.
+TEST(RowMapping, AColumnOfNullIsNoAnswer) {
+  EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": null, "answer": "7"})").ground_truth, "7");
+  EXPECT_EQ(
+      mapped(R"({"prompt": "b", "ground_truth": null, "answer": null, "target": 8})").ground_truth,
+      "8");
+  EXPECT_EQ(mapped(R"({"prompt": "b", "reward_model": {"ground_truth": null}, "solution": "9"})")
+                .ground_truth,
+            "9");
+  EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": "", "answer": "7"})").ground_truth, "");
+  EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": ""})").answerless, "");
+  EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": null, "reply": "7"})").answerless,
+            "'prompt', 'ground_truth', 'reply'");
+}
+
+TEST(RowMapping, RolesOfShareGpt) {
+  EXPECT_EQ(mapped(R"({"prompt": [{"from": "system", "value": "s"}, {"from": "human", "value": "h"},
+                            {"from": "chatgpt", "value": "c"}, {"from": "bing", "value": "b"},
+                            {"from": "bard", "value": "d"}, {"from": "gpt", "value": "g"},
+                            {"from": "observation", "value": "o"}]})")
+                .prompt,
+            ordered_json::parse(
+                R"([{"role": "system", "content": "s"}, {"role": "user", "content": "h"},
+              {"role": "assistant", "content": "c"}, {"role": "assistant", "content": "b"},
+              {"role": "assistant", "content": "d"}, {"role": "assistant", "content": "g"},
+              {"role": "tool", "content": "o"}])"));
+  EXPECT_EQ(
+      mapped(
+          R"({"prompt": [{"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"}]})")
+          .prompt,
+      ordered_json::parse(
+          R"([{"role": "assistant", "content": "", "tool_calls": [
+              {"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]}])"));
+  const auto refused = [](const char* messages) {
+    const std::string row = std::string(R"({"prompt": )") + messages + "}";
+    return map_row({.value = ordered_json::parse(row), .where = "t:1"}, {}).status().message();
+  };
+  EXPECT_NE(refused(R"([{"from": "claude", "value": "x"}])").find("message 1 is from 'claude'"),
+            std::string::npos);
+  EXPECT_NE(refused(R"([{"from": "function_call", "value": "{}"}])").find("no call with a name"),
+            std::string::npos);
+}
+
+TEST(RowMapping, AColumnOfNullCallsNoTool) {
+  const auto found =
+      map_row({.value = ordered_json::parse(
+                   R"({"prompt": [{"role": "user", "content": null, "tool_calls": null}]})"),
+               .where = "t:1"},
+              {});
+  EXPECT_EQ(found.status().message(),
+            "t:1: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
+}
+
+TEST(RowMapping, ScoredRowsHaveAResponse) {
+  const auto scored = map_scored_row(
+      {.value = ordered_json::parse(R"({"response": "r", "answer": 7, "extra_info": {"i": 1}})"),
+       .where = "t:1"},
+      {});
+  ASSERT_TRUE(scored.ok()) << scored.status().to_string();
+  EXPECT_EQ(scored->response, "r");
+  EXPECT_EQ(scored->ground_truth, "7");
+  EXPECT_EQ(scored->extra, ordered_json::parse(R"({"i": 1})"));
+  EXPECT_EQ(map_scored_row({.value = ordered_json::parse(R"({"answer": 7})"), .where = "t:1"}, {})
+                .status()
+                .message(),
+            "t:1: no key 'response' (data.columns.response); it has 'answer'");
+}
+
 TEST(RowMapping, TemplatesHaveBracesAndEscapes) {
   EXPECT_EQ(*fill_template(R"({{{a}}} \n\\{b})", {{"a", "x{y}"}, {"b", 5}}, "f:1"), "{x{y}} \n\\5");
 }

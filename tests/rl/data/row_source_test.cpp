@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 
@@ -193,6 +194,46 @@ TEST(RowSource, ReadsCsv) {
 }
 
 // Reading one would wait for somebody to write.
+// As Python's csv and pandas read it: only a quote at the beginning of a field quotes it.
+TEST(RowSource, QuotesWithinAFieldAreCharacters) {
+  const auto texts = [](const std::string& name, const std::string& text) {
+    const TempFile written(text, name);
+    const auto rows = read_all(written.path());
+    EXPECT_TRUE(rows.ok()) << rows.status().to_string();
+    std::vector<std::string> found;
+    for (const RawRow& row : rows.value_or({}))
+      for (const auto& [column, value] : row.value.items()) found.push_back(value);
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts("a.csv", "p\na 5\" nail\nb 6\" nail\nc\n"),
+            (Texts{"a 5\" nail", "b 6\" nail", "c"}));
+  EXPECT_EQ(texts("b.csv", "p,a\na 5\" nail,1\n\"x \"\"y\"\",\nz\",2\n"),
+            (Texts{"a 5\" nail", "1", "x \"y\",\nz", "2"}));
+  EXPECT_EQ(texts("c.tsv", "p\ta\nsays \"hi\", twice\t\"1\n2\"\n5\"\t6\"\n"),
+            (Texts{"says \"hi\", twice", "1\n2", "5\"", "6\""}));
+}
+
+TEST(RowSource, ReadsHalfPrecision) {
+  for (const char* name : {"half.parquet", "half.arrow"}) {
+    const auto rows = read_all(file(name));
+    ASSERT_TRUE(rows.ok()) << rows.status().to_string();
+    ASSERT_EQ(rows->size(), 4u);
+    EXPECT_EQ((*rows)[0].value["difficulty"], 0.5);
+    EXPECT_EQ((*rows)[1].value["difficulty"], -1.25);
+    EXPECT_EQ((*rows)[2].value["difficulty"], std::ldexp(1.0, -14));
+    EXPECT_EQ((*rows)[3].value["difficulty"], std::ldexp(1.0, -24));
+  }
+}
+
+TEST(RowSource, ColumnsWithOneNameAreRefused) {
+  for (const char* name : {"twice.parquet", "twice.arrow"}) {
+    const auto rows = read_all(file(name));
+    EXPECT_EQ(rows.status().message(),
+              "data file " + file(name) + ": it has two columns 'answer': rename one of them");
+  }
+}
+
 TEST(RowSource, APipeIsNoDataFile) {
   const TempFile place("", ".jsonl");
   const std::string pipe = place.path() + ".pipe.jsonl";

@@ -285,6 +285,26 @@ TEST_F(ModelConfigFile, GenerationConfigNamesTheStops) {
   EXPECT_EQ(config->eos_ids, (std::vector<std::int32_t>{7, 8}));
 }
 
+// transformers computes the same with and without: Llama's first conversions have -1.
+TEST_F(ModelConfigFile, MinusOneIsNoToken) {
+  json config_json = minimal();
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) config_json[key] = -1;
+  write("config.json", config_json.dump());
+  write("generation_config.json", R"({"eos_token_id": -1, "pad_token_id": -1})");
+  auto config = ModelConfig::load(folder_);
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_FALSE(config->bos_id || config->pad_id);
+  EXPECT_TRUE(config->eos_ids.empty());
+  const auto again = ModelConfig::from_json(config->to_json(), "again");
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(*again, *config);
+  config_json["eos_token_id"] = {-1, 5};
+  write("config.json", config_json.dump());
+  config = ModelConfig::load(folder_);
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->eos_ids, std::vector<std::int32_t>{5});
+}
+
 TEST_F(ModelConfigFile, MissingAndTruncatedFilesSaySo) {
   const auto missing = ModelConfig::load(folder_);
   EXPECT_EQ(missing.status().code(), ErrorCode::kNotFound);

@@ -52,7 +52,7 @@ TEST(MathAnswer, PairsThatSayTheSame) {
       {"x = 5", "5"},
       {"k=-\\frac{1}{3}", "-1/3"},
       {"5\\text{ cm}", "5"},
-      {"5 \\text{ cm}^2", "5^2"},
+      {"5 \\text{ cm}^2", "5"},
       {"5 \\mathrm{~km}", "5"},
       {"12 inches", "12"},
       {"24 \\text{ hours}", "24"},

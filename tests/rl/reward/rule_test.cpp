@@ -49,6 +49,46 @@ TEST(Reward, NumberComparesByValue) {
   EXPECT_FALSE(rule_reward("number", "1", "1 or 2").ok());
 }
 
+// U+2212 and dashes before a number are signs, between numbers they are not.
+TEST(Reward, SignsThatLookLikeMinus) {
+  for (const char* sign : {"\u2212", "\u2013", "\u2014", "\u2010", "\u2012", "\ufe63", "\uff0d"}) {
+    const std::string five = std::string(sign) + "5";
+    EXPECT_EQ(score("number", "The answer is " + five + ".", "5"), 0) << sign;
+    EXPECT_EQ(score("number", "The answer is " + five + ".", "-5"), 1) << sign;
+    EXPECT_EQ(score("number", "The answer is -5.", five), 1) << sign;
+    EXPECT_EQ(score("gsm8k", "#### " + five, "5"), 0) << sign;
+    EXPECT_EQ(score("gsm8k", "#### " + five, "-5"), 1) << sign;
+    EXPECT_EQ(score("math", "\\boxed{" + five + "}", "-5"), 1) << sign;
+    EXPECT_EQ(score("number", "pages 3" + five, "5"), 1) << sign;
+  }
+}
+
+TEST(Reward, LengthsAreInCharacters) {
+  std::string behind;
+  for (int i = 0; i < 150; ++i) behind += "\u7684";
+  EXPECT_EQ(score("math_dapo", "Answer: 13\n" + behind, "13"), 1);
+  EXPECT_EQ(score("math_dapo", "Answer: 13\n" + behind + behind, "13"), -1);
+  EXPECT_DOUBLE_EQ(score("letters", "\u00e9a", "\u00e8a"), 0.5);
+}
+
+TEST(Reward, AVerdictSaysWhatWasCompared) {
+  const auto judged = [](const char* rule, const char* response, const char* truth) {
+    const auto verdict = Rule::create(rule)->judge(response, truth);
+    EXPECT_TRUE(verdict.ok()) << verdict.status().to_string();
+    return verdict->compared;
+  };
+  const Compared math = judged("math", "so \\boxed{x = 10\\text{ cm}^2}", "$10$");
+  EXPECT_EQ(math.answer, "10");
+  EXPECT_EQ(math.ground_truth, "10");
+  EXPECT_EQ(judged("math", "ten", "10").answer, std::nullopt);
+  EXPECT_EQ(judged("number", "about 1,000.50", "1000.5").answer, "1000.50");
+  EXPECT_EQ(judged("gsm8k", "1000", "1000").answer, std::nullopt);
+  EXPECT_EQ(judged("search_qa", "<answer>The \u00c9cole</answer>", R"(["\u00e9cole", "x"])").answer,
+            "\u00e9cole");
+  EXPECT_EQ(judged("search_qa", "<answer>y</answer>", R"(["a b", "x"])").ground_truth, "b | x");
+  EXPECT_EQ(judged("exact", " a ", "b").answer, "a");
+}
+
 TEST(Reward, Gsm8kWantsTheMark) {
   EXPECT_EQ(score("gsm8k", "reasoning 5\n#### 42", "42"), 1);
   EXPECT_EQ(score("gsm8k", "#### 1,042", "1042"), 1);

@@ -98,6 +98,14 @@ TEST_F(Job, RunsDetachedAndIsRemembered) {
   }
 }
 
+TEST_F(Job, HasItsArgumentsAsTheyWereTyped) {
+  const std::string head = start_head();
+  const CommandResult result =
+      starling({"submit", "--env", "E=[x,y]", "--", "sh", "-c", "printf '<%s>' \"$E\" \"$@\"", "sh",
+                "[a,b]", "[]", "[INST] hi, you [/INST]", "", "--", "{}"});
+  EXPECT_EQ(result.out, "<[x,y]><[a,b]><[]><[INST] hi, you [/INST]><><--><{}>") << result.err;
+}
+
 TEST_F(Job, HasTheClusterInItsEnvironmentAndNotOnItsCommandLine) {
   const std::string address = start_head();
   CommandResult result = starling({"submit", "--", "sh", "-c",

@@ -1,0 +1,14 @@
+// What a rule compared, in the form in which it compared it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace rl {
+
+struct Compared {
+  std::optional<std::string> answer;  // of the response; nullopt: it has none
+  std::string ground_truth;
+};
+
+}  // namespace rl
