@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -54,12 +55,32 @@ Result<FileLock> FileLock::of_folder(const fs::path& folder) {
   return FileLock(*std::move(fd));
 }
 
+Result<FileLock> FileLock::of_dead(const fs::path& file) {
+  // Not for writing, which keeps a program from being started; not blocking, should it be a pipe.
+  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (!fd && errno == ELOOP) return invalid_argument(file.string() + " is a link");
+  if (!fd || ::fstat(fd.get(), &info) != 0) return errno_status(errno, file.string());
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid())
+    return invalid_argument(file.string() + " is not a file of this user's");
+  if (Status status = lock(fd.get(), LOCK_EX | LOCK_NB, file); !status.ok()) return status;
+  return FileLock(std::move(fd));
+}
+
+Result<FileLock> FileLock::shared(const fs::path& file) {
+  auto fd = open_and_lock(file, O_RDONLY | O_NONBLOCK, LOCK_SH | LOCK_NB);
+  if (!fd.ok()) return fd.status();
+  return FileLock(*std::move(fd));
+}
+
 bool FileLock::is_of(const fs::path& file) const {
   struct stat held {};
   struct stat named {};
   return fd_ && ::fstat(fd_.get(), &held) == 0 && ::lstat(file.c_str(), &named) == 0 &&
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
+
+bool lock_open_file(int fd) { return lock(fd, LOCK_EX | LOCK_NB, "a file").ok(); }
 
 bool is_locked(const fs::path& file) {
   // Shared, so that several may look at once; not blocking, should it be a pipe.

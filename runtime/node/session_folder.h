@@ -48,8 +48,9 @@ class SessionFolder {
 /// stay. Only of a folder that has a node's lock in it.
 void remove_session(const std::filesystem::path& dir);
 
-/// Removes what dead nodes of this user left: run files at once, their folders with the logs after
-/// a week.
+/// Removes what dead nodes of this user left: run files and spilled objects at once, their folders
+/// with the logs after a week, or once all of them are more than 200 or have more than 2 GiB (or a
+/// quarter of what the disk has): those that ended longest ago.
 void remove_dead_sessions();
 
 /// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as
