@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kReserveFile = "reserve";
 constexpr std::uint64_t kReserveDiskParts = 4;
+constexpr std::uint64_t kBlockBytes = 4096;
 // Given back at a time, besides what the write itself has: SQLite writes whole pages, to its log
 // and from there to the database.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
@@ -38,7 +39,8 @@ bool JournalReserve::release(std::uint64_t bytes) {
 bool JournalReserve::refill() {
   const auto disk = disk_space(folder_);
   if (!disk.ok() || !file_) return true;  // nothing is known of the disk, or it is no place for it
-  const std::uint64_t wanted = std::min(kBytesMax, share_of(*disk, bytes_, kReserveDiskParts));
+  const std::uint64_t share = std::min(kBytesMax, share_of(*disk, bytes_, kReserveDiskParts));
+  const std::uint64_t wanted = share - share % kBlockBytes;
   if (bytes_ >= wanted) return disk->free_bytes >= wanted && wanted > 0;
   if (::posix_fallocate(file_.get(), 0, static_cast<off_t>(wanted)) == 0) {
     bytes_ = wanted;

@@ -27,8 +27,9 @@ namespace {
 constexpr const char* kPart = ".part-";
 constexpr std::uint64_t kCacheDiskParts = 2;
 constexpr int kOthersDepth = 2;
-// What another cache used less long ago may be about to be used there.
-constexpr std::chrono::milliseconds kOthersUnused = std::chrono::minutes(10);
+// What was used less long ago may be about to be used by others: where another cache has to give
+// way, and on a file system without locks.
+constexpr std::chrono::milliseconds kSurelyUnused = std::chrono::minutes(10);
 constexpr int kBeginTries = 10;
 
 bool is_part(const fs::path& file) {
@@ -54,13 +55,21 @@ std::vector<FolderFile> by_age(const fs::path& folder, int depth) {
   return files;
 }
 
+bool is_long_unused(const FolderFile& file) {
+  const auto now = static_cast<std::int64_t>(unix_milliseconds());
+  return file.used_ns < (now - kSurelyUnused.count()) * 1'000'000;
+}
+
 /// Unless a process uses it. Returns whether it is gone.
-bool remove_unused(const fs::path& file, const fs::path& cache) {
-  const auto unused = FileLock::of_dead(file);
+bool remove_unused(const FolderFile& file, const fs::path& cache) {
+  const auto lock = FileLock::of_dead(file.path);
+  const bool is_unused =
+      lock.ok() ? lock->is_of(file.path)
+                : lock.status().code() == ErrorCode::kInvalidArgument && is_long_unused(file);
   std::error_code error;
-  if (!unused.ok() || !unused->is_of(file) || !fs::remove(file, error)) return false;
-  if (file.parent_path() != cache)
-    fs::remove(file.parent_path(), error);  // succeeds only when it is empty
+  if (!is_unused || !fs::remove(file.path, error)) return false;
+  if (file.path.parent_path() != cache)
+    fs::remove(file.path.parent_path(), error);  // succeeds only when it is empty
   return true;
 }
 
@@ -71,7 +80,7 @@ std::uint64_t remove_bytes(const std::vector<FolderFile>& files, std::uint64_t b
   for (const FolderFile& file : files) {
     if (removed >= bytes) break;
     if (keeps && keeps(file.path)) continue;
-    if (remove_unused(file.path, cache)) removed += file.bytes;
+    if (remove_unused(file, cache)) removed += file.bytes;
   }
   return removed;
 }
@@ -94,8 +103,8 @@ Result<FileDescriptor> FileCache::begin(const fs::path& part, unsigned mode,
       if (!file) return errno_status(errno, "writing " + part.string());
       // Between its making and its lock another node may have taken it for a dead one's.
       struct stat info {};
-      if (lock_open_file(file.get()) && ::fstat(file.get(), &info) == 0 && info.st_nlink > 0)
-        return {};
+      const bool is_taken = lock_open_file(file.get(), part).code() == ErrorCode::kUnavailable;
+      if (!is_taken && ::fstat(file.get(), &info) == 0 && info.st_nlink > 0) return {};
       ::unlink(part.c_str());
     }
     return unavailable(part.string() + " is removed by another process as soon as it is made");
@@ -132,12 +141,10 @@ Status FileCache::with_room(std::uint64_t bytes, const Keeps& keeps,
 std::uint64_t FileCache::give_way(std::uint64_t bytes, const Keeps& keeps) const {
   std::uint64_t removed =
       remove_bytes(by_age(options_.folder, options_.depth), bytes, options_.folder, keeps);
-  const std::int64_t used_before =
-      (static_cast<std::int64_t>(unix_milliseconds()) - kOthersUnused.count()) * 1'000'000;
   for (const fs::path& other : options_.others) {
     if (removed >= bytes) break;
     std::vector<FolderFile> files = by_age(other, kOthersDepth);
-    std::erase_if(files, [&](const FolderFile& file) { return file.used_ns > used_before; });
+    std::erase_if(files, [](const FolderFile& file) { return !is_long_unused(file); });
     removed += remove_bytes(files, bytes - removed, other, {});
   }
   if (removed > 0)
@@ -149,7 +156,7 @@ std::uint64_t FileCache::give_way(std::uint64_t bytes, const Keeps& keeps) const
 void FileCache::trim(const Keeps& keeps) const {
   std::vector<FolderFile> files = by_age(options_.folder, options_.depth);
   std::erase_if(files, [&](const FolderFile& file) {
-    return is_part(file.path) && remove_unused(file.path, options_.folder);
+    return is_part(file.path) && remove_unused(file, options_.folder);
   });
   std::uint64_t total = 0;
   for (const FolderFile& file : files) total += file.bytes;

@@ -39,8 +39,9 @@ class FileLock {
   FileDescriptor fd_;
 };
 
-/// Locks an open file alone for as long as it is open, at once or not at all. Whether it did.
-bool lock_open_file(int fd);
+/// Locks an open file alone for as long as it is open, at once or not at all. Errors: kUnavailable
+/// (a process holds it), kInvalidArgument (a file system without locks).
+Status lock_open_file(int fd, const std::filesystem::path& file);
 
 /// Whether a process holds it alone: FileLock::of_file, lock_open_file(). False where there is no
 /// such file.

@@ -39,7 +39,8 @@ fs::path LogFile::older() const {
 Status LogFile::reopen() {
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd_) return errno_status(errno, "opening log " + path_.string());
-  lock_open_file(fd_.get());
+  if (Status status = lock_open_file(fd_.get(), path_); !status.ok())
+    LOG(debug, "{}", status.message());  // two write to it; either keeps it
   struct stat info;
   bytes_ = ::fstat(fd_.get(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
   return {};

@@ -165,7 +165,10 @@ Status Node::open() {
   files.folders = *cache / "jobs" / options_.node.hex();
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
-  if (!simulation()) job_files_->trim();
+  if (!simulation()) {
+    programs_->trim();
+    job_files_->trim();
+  }
   job_fetcher_ = std::make_unique<JobFetcher>(loop_, credentials(), *job_files_);
 
   open_eyes();

@@ -138,9 +138,7 @@ Result<DriverInfo> describe_this_program() {
 }
 
 ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, FileCacheOptions cache)
-    : loop_(loop), credentials_(std::move(credentials)), cache_(in_folders(std::move(cache))) {
-  cache_.trim();
-}
+    : loop_(loop), credentials_(std::move(credentials)), cache_(in_folders(std::move(cache))) {}
 
 ProgramFiles::~ProgramFiles() = default;
 

@@ -42,7 +42,7 @@ class ProgramFiles {
   using Found = std::function<void(Result<LocalProgram>)>;
 
   /// `credentials` are shown to the nodes that files are fetched from. The cache is made when first
-  /// needed; what dead nodes have left in it goes at once.
+  /// needed.
   ProgramFiles(EventLoop& loop, Credentials credentials, FileCacheOptions cache);
   ProgramFiles(const ProgramFiles&) = delete;
   ProgramFiles& operator=(const ProgramFiles&) = delete;
@@ -63,6 +63,9 @@ class ProgramFiles {
   /// node; kResourceExhausted the disk, where the cache has no unused file left to remove.
   void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
             Found found);
+
+  /// Brings the cache within its bounds, and removes what dead nodes have left in it.
+  void trim() const { cache_.trim(); }
 
   /// Serves another node: up to 4 MiB of an offered file from an offset; empty at its end.
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;

@@ -30,6 +30,8 @@ constexpr auto kLogsKept = std::chrono::hours(24 * 7);
 constexpr std::uint64_t kEndedNodesBytesMax = 2ull << 30;
 constexpr std::size_t kEndedNodesMax = 200;
 constexpr std::uint64_t kEndedDiskParts = 4;
+constexpr const char* kLocalRoot = "-local-";  // and the program's pid
+constexpr std::size_t kMarkBytesMax = 4096;
 constexpr int kNodeFolderDepth = 2;  // node.json, logs/node.log
 // The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
 constexpr std::size_t kSocketNameBytesMax = 24;
@@ -44,6 +46,19 @@ void remove_run_files(const fs::path& dir) {
     std::error_code ignored;
     if (file->path().extension() == ".sock") fs::remove(file->path(), ignored);
   }
+}
+
+/// Whether a node runs below a root: its program may have been killed just now.
+bool has_living_node(const fs::path& root) {
+  std::error_code error;
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    std::error_code none;
+    for (fs::directory_iterator node(at->path(), none), last; !none && node != last;
+         node.increment(none)) {
+      if (is_locked(node->path() / kNodeLock)) return true;
+    }
+  }
+  return false;
 }
 
 /// The folder of a node that has ended, with its logs.
@@ -178,6 +193,26 @@ void remove_dead_sessions() {
   trim_ended(std::move(ended));
 }
 
+fs::path local_root(std::int32_t program) {
+  return session_root().string() + kLocalRoot + std::to_string(program);
+}
+
+void remove_dead_local_roots() {
+  const fs::path root = session_root();
+  const std::string prefix = root.filename().string() + kLocalRoot;
+  std::error_code error;
+  for (fs::directory_iterator at(root.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    const fs::path& found = at->path();
+    if (!found.filename().string().starts_with(prefix) || !check_private_folder(found).ok() ||
+        !read_private_file(found / kRootMark, kMarkBytesMax).ok())
+      continue;
+    const auto dead = FileLock::of_dead(found / kRootMark);
+    std::error_code ignored;
+    if (dead.ok() && !has_living_node(found)) fs::remove_all(found, ignored);
+  }
+}
+
 SessionFolder::SessionFolder(fs::path path, std::string token)
     : path_(std::move(path)), token_(std::move(token)) {}
 
@@ -198,6 +233,7 @@ Result<SessionFolder> SessionFolder::create(ClusterId cluster, NodeId node, std:
     return status.with_context("the folder of sessions");
   if (Status status = folder.lock(); !status.ok()) return status;
   remove_dead_sessions();
+  remove_dead_local_roots();
   return folder;
 }
 

@@ -53,6 +53,13 @@ void remove_session(const std::filesystem::path& dir);
 /// quarter of what the disk has): those that ended longest ago.
 void remove_dead_sessions();
 
+/// The root of the cluster that a program has for itself.
+std::filesystem::path local_root(std::int32_t program);
+
+/// Removes the roots of programs that were killed before they could: those with a root's mark whose
+/// lock no process holds, and in which no node lives.
+void remove_dead_local_roots();
+
 /// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as
 /// make_private_folder().
 Status make_session_root(const std::filesystem::path& root);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/file_util.h"
@@ -251,6 +252,28 @@ TEST_F(SessionTest, NoMoreThanTwoHundredDeadNodesKeepTheirLogs) {
   EXPECT_TRUE(fs::exists(dead[199].dir));
   for (int i = 200; i < 203; ++i) EXPECT_FALSE(fs::exists(dead[i].dir)) << i;
   EXPECT_EQ(running_sessions().size(), 1u) << "the living are not counted";
+}
+
+TEST_F(SessionTest, TheClusterOfAKilledProgramGoesWithTheNextStart) {
+  publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const fs::path dead = local_root(1), living = local_root(2), alone = local_root(3);
+  std::optional<FileLock> program, node;
+  for (const fs::path& root : {dead, living, alone}) {
+    ASSERT_TRUE(make_session_root(root).ok());
+    fs::create_directories(root / "01234567/89abcdef/spill");
+  }
+  program = *FileLock::of_file(living / kRootMark);
+  node = *FileLock::of_file(alone / "01234567/89abcdef" / kNodeLock);
+  fs::create_directory(local_root(4));  // without a mark
+  fs::permissions(local_root(4), fs::perms::owner_all);
+  publish(b_, "127.0.0.1:2", "127.0.0.1:2");
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living)) << "its program lives";
+  EXPECT_TRUE(fs::exists(alone)) << "its node lives";
+  EXPECT_TRUE(fs::exists(local_root(4)));
+  node.reset();
+  publish(b_, "127.0.0.1:3", "127.0.0.1:2");
+  EXPECT_FALSE(fs::exists(alone));
 }
 
 // What another program's folder looks like, at the places where our folders lie.
