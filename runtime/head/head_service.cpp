@@ -42,9 +42,6 @@ struct TakesRoom {
   bool operator()(const control::KvPut&) const { return true; }
   bool operator()(const control::KvAdd&) const { return true; }
   bool operator()(const control::SaveState&) const { return true; }
-  bool operator()(const ObjectControl& body) const {
-    return std::holds_alternative<control::Publish>(body);
-  }
 };
 
 /// For people, who rather see what is about to be recorded than nothing.

@@ -215,6 +215,16 @@ struct SqliteJournal::Database {
                             "); put a copy in its place, or begin anew with another --journal");
   }
 
+  /// The log's content goes to the database, and the log begins again: else it would grow up to its
+  /// thousand pages, which a full disk does not have.
+  void empty_log(std::uint64_t bytes) {
+    const auto try_it = [this] {
+      return sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                                       nullptr);
+    };
+    if ((try_it() & 0xff) == SQLITE_FULL && reserve->release(bytes)) try_it();
+  }
+
   /// All of them or none.
   int record(std::span<const std::vector<JournalWrite>* const> batches) const {
     Statement put(handle,
@@ -378,6 +388,7 @@ bool SqliteJournal::record(const std::vector<Batch>& together) {
   while ((code & 0xff) == SQLITE_FULL && database_->reserve->release(bytes))
     code = database_->record(batches);
   if (is_full) look_for_room();
+  if (code == SQLITE_OK && !scarcity().ok()) database_->empty_log(bytes);
   report(code == SQLITE_OK ? Status() : database_->error(code));
   return code == SQLITE_OK;
 }

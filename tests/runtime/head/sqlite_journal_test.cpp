@@ -367,8 +367,12 @@ TEST_F(SqliteJournalTest, WritesAFullDiskFromItsReserveAndOpensOnIt) {
     ASSERT_TRUE(write(*journal, {{"first", "1"}}));
     EXPECT_TRUE(journal->scarcity().ok());
     fill();
-    for (int i = 0; i < 50; ++i)
-      ASSERT_TRUE(write(*journal, {{"job " + std::to_string(i), std::string(1000, 'j')}})) << i;
+    // Many more than its log would have room for.
+    for (int i = 0; i < 1000; ++i) {
+      const std::string value = std::to_string(i) + std::string(1000, 'j');
+      ASSERT_TRUE(write(*journal, {{"job " + std::to_string(i % 50), value}}))
+          << i << ": " << journal->trouble().message();
+    }
     EXPECT_TRUE(journal->trouble().ok());
     EXPECT_EQ(journal->scarcity().code(), ErrorCode::kResourceExhausted);
     EXPECT_NE(journal->scarcity().message().find(folder_.string()), std::string::npos)
