@@ -322,17 +322,18 @@ Status SqliteJournal::scarcity() const {
 }
 
 void SqliteJournal::look_for_room() {
+  look_at_ = deadline_after(kLookForRoom);
   const bool has_room = database_->reserve->refill();
+  Status scarcity;
+  if (!has_room) {
+    scarcity = resource_exhausted("journal " + disk_text(database_->folder) +
+                                  ": its disk is full, and what is left is kept for jobs, actors "
+                                  "and their ends; make room there");
+  }
   std::lock_guard lock(mutex_);
-  if (scarcity_.ok() == has_room) return;
-  scarcity_ = has_room ? Status()
-                       : resource_exhausted("journal " + disk_text(database_->folder) +
-                                            ": its disk is full, and what is left is kept for "
-                                            "jobs, actors and their ends; make room there");
-  if (has_room)
-    LOG(info, "the journal's disk has room again");
-  else
-    LOG(warn, "{}", scarcity_.message());
+  if (has_room && !scarcity_.ok()) LOG(info, "the journal's disk has room again");
+  if (!has_room && scarcity_.ok()) LOG(warn, "{}", scarcity.message());
+  scarcity_ = std::move(scarcity);
 }
 
 std::uint64_t SqliteJournal::bytes() const {
@@ -387,7 +388,7 @@ bool SqliteJournal::record(const std::vector<Batch>& together) {
   const bool is_full = (code & 0xff) == SQLITE_FULL;
   while ((code & 0xff) == SQLITE_FULL && database_->reserve->release(bytes))
     code = database_->record(batches);
-  if (is_full) look_for_room();
+  if (is_full || (!scarcity().ok() && steady_now() >= look_at_)) look_for_room();
   if (code == SQLITE_OK && !scarcity().ok()) database_->empty_log(bytes);
   report(code == SQLITE_OK ? Status() : database_->error(code));
   return code == SQLITE_OK;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 #include "runtime/core/thread.h"
 #include "runtime/head/journal.h"
@@ -66,6 +67,7 @@ class SqliteJournal final : public Journal {
   Status trouble_;
   Status scarcity_;
   bool closing_ = false;
+  Deadline look_at_{};  // for room again, while it is scarce; of the writer's
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Thread writer_;
 };
