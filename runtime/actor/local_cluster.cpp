@@ -17,7 +17,6 @@
 
 #include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
-#include "runtime/node/private_folder.h"
 #include "runtime/node/session.h"
 #include "runtime/node/session_folder.h"
 #include "runtime/transport/endpoint.h"
@@ -31,29 +30,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kOutputBytesMax = 64 << 10;
-constexpr std::size_t kMarkBytesMax = 4096;
-
-fs::path local_root(pid_t pid) { return session_root().string() + "-local-" + std::to_string(pid); }
-
-/// Folders of programs that were killed before they could clean up: those with a root's mark, whose
-/// lock no process holds.
-void remove_stale_roots() {
-  fs::path pattern = local_root(0);
-  std::string prefix = pattern.filename().string();
-  prefix.pop_back();
-  std::error_code error;
-  for (fs::directory_iterator at(pattern.parent_path(), error), end; !error && at != end;
-       at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    if (!check_private_folder(at->path()).ok() ||
-        !read_private_file(at->path() / kRootMark, kMarkBytesMax).ok())
-      continue;
-    const auto dead = FileLock::try_file(at->path() / kRootMark);
-    std::error_code ignored;
-    if (dead.ok()) fs::remove_all(at->path(), ignored);
-  }
-}
 
 /// What the node announces last: a line that is nothing but HOST:PORT.
 std::string find_address(const std::string& output) {
@@ -202,7 +178,7 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
                                                           std::chrono::milliseconds timeout) {
   Result<fs::path> program = find_starling_program();
   if (!program.ok()) return program.status();
-  remove_stale_roots();
+  remove_dead_local_roots();
   auto child = std::make_unique<Child>();
   child->root = local_root(::getpid());
   if (Status status = make_session_root(child->root); !status.ok()) return status;

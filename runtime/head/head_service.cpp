@@ -33,6 +33,17 @@ struct IsRefusable {
   }
 };
 
+/// Of those, what may take much room in the journal.
+struct TakesRoom {
+  template <class Body>
+  bool operator()(const Body&) const {
+    return false;
+  }
+  bool operator()(const control::KvPut&) const { return true; }
+  bool operator()(const control::KvAdd&) const { return true; }
+  bool operator()(const control::SaveState&) const { return true; }
+};
+
 /// For people, who rather see what is about to be recorded than nothing.
 struct IsOverview {
   template <class Body>
@@ -131,6 +142,16 @@ void HeadService::let_go() {
     leaving_.pop_front();
     action();
   }
+  while (!ends_.empty() && ends_.front().after <= recorded_) ends_.pop_front();
+}
+
+void HeadService::send_unrecorded_ends() {
+  if (!journal_ || journal_->trouble().ok()) return;
+  for (End& end : std::exchange(ends_, {})) {
+    auto link = links_.find(end.node);
+    if (link != links_.end() && link->second.channel)
+      send_request(*link->second.channel, end.request, [](Result<ControlAnswer>) {});
+  }
 }
 
 // -- Nodes
@@ -169,6 +190,9 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     const Status trouble = journal_->trouble();
     if (!trouble.ok() && std::visit(IsRefusable{}, request.body) && !head_.knows(request.id))
       return answer(trouble);
+    if (std::visit(TakesRoom{}, request.body) && !head_.knows(request.id)) {
+      if (Status scarcity = journal_->scarcity(); !scarcity.ok()) return answer(scarcity);
+    }
     if (!trouble.ok() && std::visit(IsOverview{}, request.body)) {
       Turn turn(*this);
       return head_.handle(from, std::move(request), std::move(answer));
@@ -218,6 +242,7 @@ void HeadService::check_leases() {
     if (node != options_.beside && steady_now() - link.heard > options_.lease)
       silent.emplace_back(node, link.channel);
   }
+  send_unrecorded_ends();
   const std::string text =
       "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
   leases_missed_ += silent.size();
@@ -238,6 +263,9 @@ void HeadService::check_leases() {
 }
 
 void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer answer) {
+  // A job has ended whether that can be recorded or not. In its turn it is said again.
+  if (journal_ && std::holds_alternative<control::EndJob>(request.body))
+    ends_.push_back({written_ + 1, node, request});
   auto answered = [this, alive = alive_,
                    answer = std::move(answer)](Result<ControlAnswer> result) mutable {
     if (!*alive) return;

@@ -59,6 +59,12 @@ class HeadService final : private HeadLinks {
     std::uint64_t after;  // that many batches recorded
     UniqueFunction<void()> action;
   };
+  /// What a node is told of a job's end even if that cannot be recorded.
+  struct End {
+    std::uint64_t after;
+    NodeId node;
+    ControlRequest request;
+  };
   struct Link {
     std::shared_ptr<Channel> channel;  // null: not back yet
     Deadline heard;
@@ -71,6 +77,7 @@ class HeadService final : private HeadLinks {
   void leave(UniqueFunction<void()> action);
   void end_turn();
   void let_go();
+  void send_unrecorded_ends();
   void rearm();
   void check_leases();
   void lose(NodeId node, const std::string& why);
@@ -88,6 +95,7 @@ class HeadService final : private HeadLinks {
   std::uint64_t leases_missed_ = 0;
   std::uint64_t returns_ = 0;  // of nodes that had been connected before
   std::deque<Leaving> leaving_;
+  std::deque<End> ends_;  // that are among them
   bool in_turn_ = false;
   std::map<NodeId, Link> links_;
   Timer tick_timer_;

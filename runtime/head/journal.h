@@ -40,6 +40,10 @@ class Journal {
   /// Why batches are not being recorded at present, with the cure; success while all is well.
   virtual Status trouble() const = 0;
 
+  /// Why what takes much room is better refused at present, with the cure: the disk is full but for
+  /// a reserve, which is for jobs, actors and their ends.
+  virtual Status scarcity() const { return {}; }
+
   /// What it takes where it is kept; 0: not known.
   virtual std::uint64_t bytes() const { return 0; }
 };

@@ -8,10 +8,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "runtime/core/disk_space.h"
 #include "runtime/core/log.h"
+#include "runtime/head/journal_reserve.h"
 #include "runtime/head/log_check.h"
 
 namespace runtime {
@@ -26,6 +29,7 @@ constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kBatchesTogether = 10'000;  // in one transaction
 constexpr auto kRetryFirst = std::chrono::milliseconds(50);
 constexpr auto kRetryMax = std::chrono::milliseconds(1000);
+constexpr auto kLookForRoom = std::chrono::milliseconds(500);
 
 std::uint64_t checksum(std::string_view key, std::string_view value) {
   return XXH3_64bits_withSeed(value.data(), value.size(), XXH3_64bits(key.data(), key.size()));
@@ -73,10 +77,11 @@ class Statement {
 
 }  // namespace
 
-/// The connection, and the lock of its folder.
+/// The connection, the lock of its folder, and its reserve of room there.
 struct SqliteJournal::Database {
   fs::path folder;
   int lock = -1;
+  std::optional<JournalReserve> reserve;  // once the lock is held
   sqlite3* handle = nullptr;
 
   ~Database() {
@@ -120,14 +125,28 @@ struct SqliteJournal::Database {
           (size > 0 ? ", pid " + std::string(pid, static_cast<std::size_t>(size)) : std::string()) +
           "; stop that one, or name another --journal");
     }
+    reserve.emplace(folder);
+    return with_reserve([this] { return note_pid(); });
+  }
+
+  Status note_pid() const {
     const std::string pid = std::to_string(::getpid());
-    if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, pid.data(), pid.size(), 0) < 0) {
+    if (::pwrite(lock, pid.data(), pid.size(), 0) < 0 ||
+        ::ftruncate(lock, static_cast<off_t>(pid.size())) != 0) {
       return errno == ENOSPC
                  ? resource_exhausted("journal " + folder.string() +
                                       ": its disk is full; make room there")
                  : unavailable("journal " + folder.string() + ": " + std::strerror(errno));
     }
     return {};
+  }
+
+  /// Again with more of the reserve while the disk is full.
+  template <class Work>
+  Status with_reserve(Work work) {
+    Status status = work();
+    while (status.code() == ErrorCode::kResourceExhausted && reserve->release(0)) status = work();
+    return status;
   }
 
   Result<int> pragma(const char* sql) const {
@@ -138,6 +157,7 @@ struct SqliteJournal::Database {
   }
 
   Status open() {
+    sqlite3_close(std::exchange(handle, nullptr));  // of an attempt before
     // SQLite takes a file of one byte for an empty one.
     std::error_code none;
     if (const std::uintmax_t bytes = fs::file_size(file(), none);
@@ -195,6 +215,16 @@ struct SqliteJournal::Database {
                             "); put a copy in its place, or begin anew with another --journal");
   }
 
+  /// The log's content goes to the database, and the log begins again: else it would grow up to its
+  /// thousand pages, which a full disk does not have.
+  void empty_log(std::uint64_t bytes) {
+    const auto try_it = [this] {
+      return sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                                       nullptr);
+    };
+    if ((try_it() & 0xff) == SQLITE_FULL && reserve->release(bytes)) try_it();
+  }
+
   /// All of them or none.
   int record(std::span<const std::vector<JournalWrite>* const> batches) const {
     Statement put(handle,
@@ -231,12 +261,14 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop,
   if (made) fs::permissions(folder, fs::perms::owner_all, error);
   if (Status status = database->take_lock(); !status.ok()) return status;
   if (Status status = check_write_ahead_log_of(database->file()); !status.ok()) return status;
-  if (Status status = database->open(); !status.ok()) return status;
+  Status opened = database->with_reserve([&] { return database->open(); });
+  if (!opened.ok()) return opened;
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
 }
 
 SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database)
     : loop_(loop), database_(std::move(database)) {
+  look_for_room();
   writer_ = Thread([this] { write_batches(); });
 }
 
@@ -284,6 +316,26 @@ Status SqliteJournal::trouble() const {
   return trouble_;
 }
 
+Status SqliteJournal::scarcity() const {
+  std::lock_guard lock(mutex_);
+  return scarcity_;
+}
+
+void SqliteJournal::look_for_room() {
+  look_at_ = deadline_after(kLookForRoom);
+  const bool has_room = database_->reserve->refill();
+  Status scarcity;
+  if (!has_room) {
+    scarcity = resource_exhausted("journal " + disk_text(database_->folder) +
+                                  ": its disk is full, and what is left is kept for jobs, actors "
+                                  "and their ends; make room there");
+  }
+  std::lock_guard lock(mutex_);
+  if (has_room && !scarcity_.ok()) LOG(info, "the journal's disk has room again");
+  if (!has_room && scarcity_.ok()) LOG(warn, "{}", scarcity.message());
+  scarcity_ = std::move(scarcity);
+}
+
 std::uint64_t SqliteJournal::bytes() const {
   std::uint64_t sum = 0;
   for (const char* name : {"journal.db", "journal.db-wal"}) {
@@ -304,31 +356,55 @@ void SqliteJournal::report(const Status& trouble) {
   trouble_ = trouble;
 }
 
+bool SqliteJournal::collect(std::vector<Batch>& together) {
+  std::unique_lock lock(mutex_);
+  const auto is_due = [&] { return closing_ || !waiting_.empty() || !together.empty(); };
+  while (!is_due()) {
+    if (scarcity_.ok()) {
+      wake_.wait(lock, is_due);
+    } else if (!wake_.wait_for(lock, kLookForRoom, is_due)) {
+      lock.unlock();
+      look_for_room();
+      lock.lock();
+    }
+  }
+  while (!waiting_.empty() && together.size() < kBatchesTogether) {
+    together.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return !together.empty();
+}
+
+bool SqliteJournal::record(const std::vector<Batch>& together) {
+  std::vector<const std::vector<JournalWrite>*> batches;
+  batches.reserve(together.size());
+  std::uint64_t bytes = 0;
+  for (const Batch& batch : together) {
+    batches.push_back(&batch.writes);
+    for (const JournalWrite& write : batch.writes)
+      bytes += write.key.size() + (write.value ? write.value->size() : 0);
+  }
+  int code = database_->record(batches);
+  const bool is_full = (code & 0xff) == SQLITE_FULL;
+  while ((code & 0xff) == SQLITE_FULL && database_->reserve->release(bytes))
+    code = database_->record(batches);
+  if (is_full || (!scarcity().ok() && steady_now() >= look_at_)) look_for_room();
+  if (code == SQLITE_OK && !scarcity().ok()) database_->empty_log(bytes);
+  report(code == SQLITE_OK ? Status() : database_->error(code));
+  return code == SQLITE_OK;
+}
+
 void SqliteJournal::write_batches() {
   auto pause = kRetryFirst;
   std::vector<Batch> together;
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return closing_ || !waiting_.empty() || !together.empty(); });
-      while (!waiting_.empty() && together.size() < kBatchesTogether) {
-        together.push_back(std::move(waiting_.front()));
-        waiting_.pop_front();
-      }
-      if (together.empty()) return;  // closing
-    }
-    std::vector<const std::vector<JournalWrite>*> batches;
-    batches.reserve(together.size());
-    for (const Batch& batch : together) batches.push_back(&batch.writes);
-    if (const int code = database_->record(batches); code != SQLITE_OK) {
-      report(database_->error(code));
+  while (collect(together)) {
+    if (!record(together)) {
       std::unique_lock lock(mutex_);
       if (wake_.wait_for(lock, pause, [&] { return closing_; })) return;
       pause = std::min(2 * pause, kRetryMax);
       continue;
     }
     pause = kRetryFirst;
-    report({});
     loop_.post([alive = alive_, done = std::exchange(together, {})]() mutable {
       for (Batch& batch : done) {
         if (alive->load() && batch.recorded) batch.recorded();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 #include "runtime/core/thread.h"
 #include "runtime/head/journal.h"
@@ -20,7 +21,8 @@ namespace runtime {
 /// A thread of its own writes: whatever has arrived while one transaction was on its way to the
 /// disk makes up the next (group commit), in write-ahead-log mode with a sync for each. Every value
 /// carries a checksum over itself and its key. The folder is locked while the journal is open, and
-/// the lock ends with the process however that ends.
+/// the lock ends with the process however that ends. A full disk is written to from a
+/// reserve (JournalReserve) until that is used up.
 class SqliteJournal final : public Journal {
  public:
   /// Makes the folder (0700) if it is not there. `loop` outlives the journal.
@@ -38,6 +40,7 @@ class SqliteJournal final : public Journal {
       override;
   void write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) override;
   Status trouble() const override;
+  Status scarcity() const override;
   std::uint64_t bytes() const override;
 
  private:
@@ -49,6 +52,11 @@ class SqliteJournal final : public Journal {
 
   SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database);
   void write_batches();
+  /// Takes what has arrived; false when it is to end.
+  bool collect(std::vector<Batch>& together);
+  /// Whether it was recorded, with what the reserve has if need be.
+  bool record(const std::vector<Batch>& together);
+  void look_for_room();
   void report(const Status& trouble);
 
   EventLoop& loop_;
@@ -57,7 +65,9 @@ class SqliteJournal final : public Journal {
   std::condition_variable wake_;
   std::deque<Batch> waiting_;
   Status trouble_;
+  Status scarcity_;
   bool closing_ = false;
+  Deadline look_at_{};  // for room again, while it is scarce; of the writer's
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Thread writer_;
 };

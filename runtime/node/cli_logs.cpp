@@ -6,12 +6,13 @@
 #include <cstdio>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/nearest.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
-#include "runtime/node/process_output.h"
+#include "runtime/node/log_file.h"
 
 namespace runtime {
 
@@ -107,7 +108,7 @@ class MissingPart {
                                     : "lacks, from byte " + std::to_string(printed_) + " on, ";
       std::fprintf(stderr,
                    "note: the log of %s %s%llu bytes: they were rotated away (at most the last "
-                   "%llu MiB of a log are kept)\n",
+                   "%llu MiB of a log are kept, fewer on a small disk)\n",
                    label_.c_str(), where.c_str(),
                    static_cast<unsigned long long>(chunk.position - printed_),
                    static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
@@ -178,11 +179,17 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   std::uint64_t offset = 0;
   std::string unfinished;  // a character of which the rest is not read yet
   bool is_over = !follow;
+  bool said_missing = false;
   while (true) {
     Deadline deadline = deadline_after(kLogsTimeout);
     auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) {
       (*client)->read_log(place.file, file, offset, deadline, done);
     });
+    const bool is_missing = chunk.status().code() == ErrorCode::kNotFound && !place.file.empty();
+    if (is_missing && !std::exchange(said_missing, true))
+      std::fprintf(stderr, "note: %s has written nothing, or its log was removed for room\n",
+                   place.label.c_str());
+    if (is_missing) chunk = NodeClient::LogChunk{};
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;
     file = chunk->file;

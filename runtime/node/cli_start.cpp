@@ -16,6 +16,7 @@
 #include "runtime/node/daemon.h"
 #include "runtime/node/machine.h"
 #include "runtime/node/session_folder.h"
+#include "runtime/node/spill_place.h"
 #include "runtime/node/start_plan.h"
 
 namespace runtime {
@@ -147,6 +148,7 @@ class NodeRun {
   }
 
   void drop_session() {
+    spill_.reset();
     if (plan_.node.session_dir.empty()) return;
     remove_session(plan_.node.session_dir);
     std::error_code ignored;
@@ -182,7 +184,10 @@ class NodeRun {
     if (options_.spill_limit != 0) {
       // A folder per node, so that nodes can share a --spill-dir.
       const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
-      plan_.node.spill.folder = (parent / ("spill-" + plan_.node.node.hex())).string();
+      auto place = SpillPlace::create(parent, plan_.node.node);
+      if (!place.ok()) return place.status();
+      spill_ = *std::move(place);
+      plan_.node.spill.folder = spill_->path().string();
       plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
     }
     if (report_.background()) {
@@ -232,6 +237,7 @@ class NodeRun {
     if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok())
       plan_.node.bind.port = endpoint->port;  // where others know it
     give_up();
+    spill_.reset();
     remove_session(plan_.node.session_dir);
     unlock_session();
     if (!keeps_journal() && !plan_.node.journal.empty()) {
@@ -322,6 +328,7 @@ class NodeRun {
   Status stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
   std::unique_ptr<Node> node_;
   std::optional<SessionFolder> session_;  // on the loop
+  std::unique_ptr<SpillPlace> spill_;     // while the node is there
   Timer refresh_{loop_.context()};
   std::string address_;  // of the node now, or last
 };

@@ -20,6 +20,12 @@ class FileLock {
   static Result<FileLock> of_file(const std::filesystem::path& file);
   /// The same at once or not at all. Errors: also kUnavailable (another process holds it).
   static Result<FileLock> try_file(const std::filesystem::path& file);
+  /// That of a process that has ended: of this user's file, which is not made. Errors: kNotFound,
+  /// kInvalidArgument (a link, no file, another user's), kUnavailable (a process holds it).
+  static Result<FileLock> of_dead(const std::filesystem::path& file);
+  /// Several may hold it, of a file that is there; meanwhile nobody takes that for a dead one's.
+  /// Errors: kNotFound, kInvalidArgument (a link), kUnavailable (a process holds it alone).
+  static Result<FileLock> shared(const std::filesystem::path& file);
   /// A shared lock of a folder, by which systemd-tmpfiles leaves it and what is in it alone.
   static Result<FileLock> of_folder(const std::filesystem::path& folder);
 
@@ -33,7 +39,12 @@ class FileLock {
   FileDescriptor fd_;
 };
 
-/// Whether a process holds FileLock::of_file. False where there is no such file.
+/// Locks an open file alone for as long as it is open, at once or not at all. Errors: kUnavailable
+/// (a process holds it), kInvalidArgument (a file system without locks).
+Status lock_open_file(int fd, const std::filesystem::path& file);
+
+/// Whether a process holds it alone: FileLock::of_file, lock_open_file(). False where there is no
+/// such file.
 bool is_locked(const std::filesystem::path& file);
 
 }  // namespace runtime

@@ -46,34 +46,24 @@ Status read_blocks(const fs::path& file, const std::function<void(std::string_vi
   }
 }
 
-void remove_oldest(const fs::path& folder, std::uint64_t bytes_max,
-                   const std::function<bool(const fs::path&)>& keeps) {
-  struct Entry {
-    fs::file_time_type written;
-    std::uint64_t bytes;
-    fs::path path;
+std::vector<FolderFile> files_in(const fs::path& folder, int depth) {
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
+  std::vector<FolderFile> files;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    if (!at->is_regular_file(gone) || gone) continue;
-    const std::uint64_t bytes = at->file_size(gone);
-    const auto written = at->last_write_time(gone);
-    if (gone) continue;
-    entries.push_back({written, bytes, at->path()});
-    total += bytes;
+    struct stat info {};
+    if (::lstat(at->path().c_str(), &info) != 0) continue;
+    if (S_ISDIR(info.st_mode) && depth > 1) {
+      for (FolderFile& file : files_in(at->path(), depth - 1)) files.push_back(std::move(file));
+    } else if (S_ISREG(info.st_mode)) {
+      const std::int64_t written = nanoseconds(info.st_mtim);
+      files.push_back({at->path(), static_cast<std::uint64_t>(info.st_size), written,
+                       std::max(written, nanoseconds(info.st_atim))});
+    }
   }
-  if (total <= bytes_max) return;
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.written < b.written; });
-  for (const Entry& entry : entries) {
-    if (total <= bytes_max) return;
-    if (keeps && keeps(entry.path)) continue;
-    std::error_code ignored;
-    if (fs::remove(entry.path, ignored)) total -= entry.bytes;
-  }
+  return files;
 }
 
 Status write_file_atomic(const fs::path& file, std::string_view content, unsigned mode) {

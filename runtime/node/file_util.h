@@ -1,5 +1,5 @@
 // Files: small ones whole, read with a limit and written so that a reader never sees half; large
-// ones block by block; folders that are kept within bounds.
+// ones block by block; what is in a folder.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/result.h"
 
@@ -20,10 +21,15 @@ Result<std::string> read_file(const std::filesystem::path& file, std::size_t byt
 Status read_blocks(const std::filesystem::path& file,
                    const std::function<void(std::string_view)>& take);
 
-/// Removes files of the folder, those first that were written longest ago, until it has `bytes_max`
-/// at most. Not those that `keeps` names (empty: none).
-void remove_oldest(const std::filesystem::path& folder, std::uint64_t bytes_max,
-                   const std::function<bool(const std::filesystem::path&)>& keeps = {});
+struct FolderFile {
+  std::filesystem::path path;
+  std::uint64_t bytes = 0;
+  std::int64_t written_ns = 0;  // since 1970
+  std::int64_t used_ns = 0;     // written or read, whichever was later
+};
+
+/// The files in a folder, and in those in it down to `depth`; neither links nor anything else.
+std::vector<FolderFile> files_in(const std::filesystem::path& folder, int depth = 1);
 
 /// Writes a temporary file with `mode` beside `file` and renames it over it. Errors:
 /// kResourceExhausted (disk full), others.

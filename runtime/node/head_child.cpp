@@ -40,7 +40,9 @@ HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<vo
 HeadChild::~HeadChild() { *alive_ = false; }
 
 Status HeadChild::start() {
-  if (!log_) log_ = std::make_unique<LogFile>(options_.session_dir / "logs" / "head.log");
+  if (!log_)
+    log_ = std::make_unique<LogFile>(options_.session_dir / "logs" / "head.log", LogFile::kBytesMax,
+                                     options_.logs);
   ProcessSpec spec;
   spec.program = program_.to_execute();
   spec.argv = {options_.program, "head",

@@ -15,11 +15,14 @@
 #include "runtime/node/child_process.h"
 #include "runtime/node/head_restart.h"
 #include "runtime/node/held_program.h"
+#include "runtime/node/log_file.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
+
+class LogKeeper;
 
 struct HeadChildOptions {
   std::string program;  // starling
@@ -30,6 +33,7 @@ struct HeadChildOptions {
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
   std::string token;
+  LogKeeper* logs = nullptr;  // outlives it; null: the log has a bound of its own only
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };

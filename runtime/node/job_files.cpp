@@ -1,7 +1,6 @@
 #include "runtime/node/job_files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "runtime/core/log.h"
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/content_hash.h"
+#include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -26,7 +26,9 @@ namespace {
 
 constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
-constexpr const char* kLock = ".lock";
+constexpr const char* kJobsLock = ".lock";
+// So long a file that a submission was told is there stays for it.
+constexpr auto kNeededFor = std::chrono::minutes(10);
 
 Status write_file(int fd, std::string_view bytes, const fs::path& file) {
   while (!bytes.empty()) {
@@ -36,6 +38,14 @@ Status write_file(int fd, std::string_view bytes, const fs::path& file) {
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
   return {};
+}
+
+FileCacheOptions cache_options(const JobFilesOptions& options) {
+  FileCacheOptions cache;
+  cache.folder = options.cache;
+  cache.bytes_max = options.cache_bytes_max;
+  if (!options.programs.empty()) cache.others = {options.programs};
+  return cache;
 }
 
 /// A path that stays in the folder, whatever is in it.
@@ -91,34 +101,52 @@ struct JobFiles::Disk {
     ContentHash hash;
   };
 
-  explicit Disk(JobFilesOptions disk_options) : options(std::move(disk_options)) {}
+  explicit Disk(JobFilesOptions disk_options)
+      : options(std::move(disk_options)), cache(cache_options(options)) {}
   ~Disk() {
     for (auto& [key, upload] : uploads) ::unlink(upload.temporary.c_str());
-    if (lock) remove_folder(options.folders);
+    if (lock.is_held()) remove_folder(options.folders);
   }
 
   fs::path cached(const std::string& hash) const { return options.cache / hash; }
-  control::FilesWanted missing(const std::vector<std::string>& hashes) const;
+  control::FilesWanted missing(const std::vector<std::string>& hashes);
   Status store(std::uint64_t sender, const control::StoreFile& part);
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
   void forget(std::uint64_t sender);
+  void need(const std::string& hash);
+  FileCache::Keeps keeps();
   Status open_folders();
   Result<JobFolder> unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program,
                            const std::optional<JobUser>& owner);
   Status fill(const fs::path& work, const std::vector<JobFile>& files,
               const std::optional<JobUser>& owner);
   Status copy(const JobFile& from, const fs::path& to, const std::optional<JobUser>& owner);
-  void trim();
+  void trim() { cache.trim(keeps()); }
 
   const JobFilesOptions options;
+  const FileCache cache;
   std::map<std::pair<std::uint64_t, std::string>, Upload> uploads;
-  FileDescriptor lock;  // on `folders`, while this node lives
+  std::map<std::string, Deadline> needed;  // by hash: for a job that is about to be unpacked
+  FileLock lock;                           // of `folders`, while this node lives
 };
 
-control::FilesWanted JobFiles::Disk::missing(const std::vector<std::string>& hashes) const {
+void JobFiles::Disk::need(const std::string& hash) {
+  ::utimensat(AT_FDCWD, cached(hash).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  needed[hash] = deadline_after(kNeededFor);
+}
+
+FileCache::Keeps JobFiles::Disk::keeps() {
+  std::erase_if(needed, [](const auto& one) { return one.second < steady_now(); });
+  return [this](const fs::path& file) { return needed.contains(file.filename().string()); };
+}
+
+control::FilesWanted JobFiles::Disk::missing(const std::vector<std::string>& hashes) {
   control::FilesWanted wanted;
   for (std::uint32_t i = 0; i < hashes.size(); ++i) {
-    if (::access(cached(hashes[i]).c_str(), R_OK) != 0) wanted.places.push_back(i);
+    if (::access(cached(hashes[i]).c_str(), R_OK) != 0)
+      wanted.places.push_back(i);
+    else
+      need(hashes[i]);
   }
   return wanted;
 }
@@ -128,13 +156,13 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   auto found = uploads.find(key);
   if (part.offset == 0) {
     if (found != uploads.end()) ::unlink(found->second.temporary.c_str()), uploads.erase(found);
-    if (Status status = make_cache_folder(options.cache); !status.ok()) return status;
+    if (Status status = cache.make(); !status.ok()) return status;
     Upload upload;
     upload.bytes = part.bytes;
-    upload.temporary = cached(part.hash).string() + ".part-" + JobId::random().short_hex();
-    upload.file.reset(
-        ::open(upload.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!upload.file) return errno_status(errno, "writing " + upload.temporary.string());
+    upload.temporary = FileCache::part_of(cached(part.hash));
+    auto begun = cache.begin(upload.temporary, 0600, keeps());
+    if (!begun.ok()) return begun.status();
+    upload.file = *std::move(begun);
     found = uploads.emplace(key, std::move(upload)).first;
   }
   if (found == uploads.end())
@@ -149,7 +177,9 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
                     part.data.size() <= upload.bytes - upload.received;
   if (!fits || (part.data.empty() && upload.bytes != 0))
     return fail(invalid_argument("a part of a file does not fit those before it"));
-  if (Status status = write_file(upload.file.get(), part.data, upload.temporary); !status.ok())
+  const std::uint64_t to_come = upload.bytes - upload.received - part.data.size();
+  if (Status status = cache.write(upload.file.get(), part.data, to_come, upload.temporary, keeps());
+      !status.ok())
     return fail(std::move(status));
   upload.hash.add(part.data);
   upload.received += part.data.size();
@@ -160,6 +190,7 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   if (::rename(upload.temporary.c_str(), cached(part.hash).c_str()) != 0)
     return fail(errno_status(errno, "writing " + cached(part.hash).string()));
   uploads.erase(found);
+  need(part.hash);
   return {};
 }
 
@@ -183,23 +214,23 @@ void JobFiles::Disk::forget(std::uint64_t sender) {
 
 /// Makes the node's folder of jobs, and removes those of nodes that have not removed theirs.
 Status JobFiles::Disk::open_folders() {
-  if (lock) return {};
+  if (lock.is_held()) return {};
   if (Status status = make_cache_folder(options.folders); !status.ok()) return status;
   // Jobs of other users have to get through.
   for (const fs::path& folder : {options.folders.parent_path(), options.folders})
     ::chmod(folder.c_str(), 0711);
-  lock.reset(::open((options.folders / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    Status status = errno_status(errno, "locking " + options.folders.string());
-    lock.reset();
-    return status;
-  }
+  auto held = FileLock::try_file(options.folders / kJobsLock);
+  if (!held.ok()) return held.status();
+  // Between its making and its lock another node may have taken it for a dead one's.
+  if (!held->is_of(options.folders / kJobsLock))
+    return unavailable(options.folders.string() + " was removed by another node: submit again");
+  lock = *std::move(held);
   std::error_code error;
   for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
     if (at->path() == options.folders) continue;
-    FileDescriptor other(::open((at->path() / kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (other && ::flock(other.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(at->path());
+    const auto dead = FileLock::of_dead(at->path() / kJobsLock);
+    if (dead.ok()) remove_folder(at->path());
   }
   return {};
 }
@@ -297,14 +328,23 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
     }
     return fill(folder.work, files, owner);
   };
-  Status status = make();
+  std::uint64_t bytes = program.bytes;
+  for (const JobFile& file : files) {
+    bytes += file.bytes;
+    needed[file.hash] = deadline_after(kNeededFor);
+  }
+  needed[program.hash] = deadline_after(kNeededFor);
+  const Status status = cache.with_room(bytes, keeps(), [&] {
+    Status made = make();
+    if (!made.ok()) remove_folder(root);
+    return made;
+  });
+  for (const JobFile& file : files) needed.erase(file.hash);
+  needed.erase(program.hash);
   trim();
   if (status.ok()) return folder;
-  remove_folder(root);
   return status.with_context("unpacking the job's folder");
 }
-
-void JobFiles::Disk::trim() { remove_oldest(options.cache, options.cache_bytes_max); }
 
 // -- On the loop
 
@@ -407,6 +447,10 @@ void JobFiles::unpack(JobId job, std::vector<JobFile> files, JobFile program,
             if (!folder.ok()) folders_.erase(job);
             done(std::move(folder));
           });
+}
+
+void JobFiles::trim() {
+  on_disk([](Disk& disk) { return disk.trim(), Status(); }, [](Status) {});
 }
 
 void JobFiles::release(JobId job) {

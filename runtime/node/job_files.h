@@ -14,6 +14,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/result.h"
+#include "runtime/node/file_cache.h"
 #include "runtime/node/job_user.h"
 #include "runtime/transport/event_loop.h"
 
@@ -24,7 +25,8 @@ struct JobFilesOptions {
   std::filesystem::path folders;  // of this node's jobs; goes with the node
   std::uint64_t job_bytes_max = 1ull << 30;
   std::size_t job_files_max = 100'000;
-  std::uint64_t cache_bytes_max = 10ull << 30;  // beyond it what was used longest ago goes
+  std::uint64_t cache_bytes_max = FileCacheOptions{}.bytes_max;
+  std::filesystem::path programs = {};  // another cache, which gives way when the disk is full
   std::uint64_t queued_bytes_max = 256ull << 20;
 };
 
@@ -55,12 +57,14 @@ class JobFiles {
   /// Drops what a sender has not finished.
   void forget(std::uint64_t sender);
   /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder),
-  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much, or the disk is
-  /// full).
+  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much; or the disk is
+  /// full, named, and no unused file of the cache is left to remove).
   void unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner,
               std::function<void(Result<JobFolder>)> done);
   /// Removes it, should it be there.
   void release(JobId job);
+  /// Brings the cache within its bounds, and removes what dead nodes have left in it.
+  void trim();
 
  private:
   struct Disk;

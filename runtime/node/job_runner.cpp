@@ -5,6 +5,7 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
+#include "runtime/node/log_file.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/token_key.h"
 
@@ -26,7 +27,7 @@ std::string tail_of(const Tail& tail) {
 }  // namespace
 
 struct JobRunner::Job {
-  explicit Job(LogFile log_file) : log(std::move(log_file)) {}
+  Job(const fs::path& log_file, LogKeeper* logs) : log(log_file, LogFile::kBytesMax, logs) {}
 
   JobId id;
   std::shared_ptr<Channel> submitter;
@@ -53,7 +54,7 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   if (start.argv.empty() || start.argv[0].empty()) return invalid_argument("no command to run");
   if (Status status = check_room(); !status.ok()) return status;
   auto job = std::make_shared<Job>(
-      LogFile(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log")));
+      fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log"), options_.logs);
   job->id = id;
   job->submitter = start.submitter;
 

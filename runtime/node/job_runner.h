@@ -15,11 +15,14 @@
 
 namespace runtime {
 
+class LogKeeper;
+
 struct JobRunnerOptions {
   std::string node_address;  // HOST:PORT; becomes STARLING_ADDRESS
   std::string session_dir;
-  std::string token;       // becomes STARLING_TOKEN
-  std::string token_file;  // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
+  std::string token;          // becomes STARLING_TOKEN
+  std::string token_file;     // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
+  LogKeeper* logs = nullptr;  // outlives it; null: logs have bounds of their own only
   std::size_t jobs_max = 256;
   std::size_t queued_bytes_max =
       4 << 20;  // output not yet taken by the submitter; then the job's pipe fills up

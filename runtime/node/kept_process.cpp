@@ -21,7 +21,7 @@ KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options)
 KeptProcess::~KeptProcess() { *alive_ = false; }
 
 Status KeptProcess::start() {
-  if (!log_) log_ = std::make_unique<LogFile>(options_.log);
+  if (!log_) log_ = std::make_unique<LogFile>(options_.log, LogFile::kBytesMax, options_.logs);
   ProcessHandlers handlers;
   handlers.on_output = [this](bool, std::string_view bytes) { log_->append(bytes); };
   handlers.on_exit = [this](const DeathCause& cause) { on_exit(cause); };

@@ -11,7 +11,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/held_program.h"
-#include "runtime/node/process_output.h"
+#include "runtime/node/log_file.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -20,6 +20,7 @@ struct KeptProcessOptions {
   std::string name;  // for the log: "the autoscaler"
   ProcessSpec spec;
   std::filesystem::path log;  // what it writes
+  LogKeeper* logs = nullptr;  // outlives it; null: the log has a bound of its own only
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{5000};
 };

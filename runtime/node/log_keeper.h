@@ -1,47 +1,74 @@
-// LogKeeper: keeps a node's folder of logs within bounds.
+// LogKeeper: keeps a node's folder of logs within bounds that follow its disk.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
+class LogFile;
+
 struct LogKeeperOptions {
   std::filesystem::path folder;
-  std::uint64_t bytes_max =
-      2ull
-      << 30;  // of all logs; those of what still runs stay in any case, but for their older halves
+  std::uint64_t bytes_max = 2ull << 30;  // of all logs, if a quarter of what the disk has is more
+  std::size_t files_max = 1000;
   std::uint64_t node_log_bytes_max = 64ull << 20;  // then node.log becomes node.log.1
   std::chrono::milliseconds period{30'000};
 };
 
-/// Lives on the event loop.
+/// All logs together take at most `bytes_max`, and a quarter of what the disk has for them; and
+/// they leave a part of the disk free (kept_free_bytes()), for the journal. For that those of what
+/// has ended go, and older halves, the oldest first; then the largest begin again; and what would
+/// still take too much is not written. Lives on the event loop.
 class LogKeeper {
  public:
+  /// The least that logs may take, unless the disk is nearly full.
+  static constexpr std::uint64_t kBytesMin = 256 << 10;
+
   LogKeeper(EventLoop& loop, LogKeeperOptions options);
   LogKeeper(const LogKeeper&) = delete;
   LogKeeper& operator=(const LogKeeper&) = delete;
-  ~LogKeeper() { *alive_ = false; }
+  ~LogKeeper();
 
   /// Every `period`.
   void look();
 
+  /// Whether a log may be written to with so many bytes. Makes room first; may call cut() of any
+  /// log.
+  bool admit(std::uint64_t bytes);
+  /// A log that has as much begins anew.
+  std::uint64_t file_bytes_max() const;
+  void add(LogFile& log) { open_.insert(&log); }
+  void remove(LogFile& log) { open_.erase(&log); }
+
  private:
   void arm();
+  void make_room(std::uint64_t bytes);
+  void cut_largest(std::uint64_t bytes_max);
+  bool is_node_log_ours() const;
   void rotate_node_log();
 
   const LogKeeperOptions options_;
   Timer timer_;
+  std::set<LogFile*> open_;
+  std::uint64_t budget_;      // of all logs, as of the last look at the disk
+  std::uint64_t credit_ = 0;  // may be written before the next one
+  Deadline looked_{};
+  bool is_refusing_ = false;
+  Deadline refused_until_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// Removes the logs that were written to longest ago until the rest has `bytes_max`. A LogFile that
-/// is open is not removed.
-void trim_logs(const std::filesystem::path& folder, std::uint64_t bytes_max);
+/// Removes the logs that were written to longest ago until the rest has `bytes_max` and
+/// `files_max`. Neither one that is open as a LogFile nor node.log is removed.
+void trim_logs(const std::filesystem::path& folder, std::uint64_t bytes_max,
+               std::size_t files_max = LogKeeperOptions{}.files_max);
 
 }  // namespace runtime

@@ -99,9 +99,19 @@ Status Node::open() {
   objects_ = std::move(*objects);
   auto cache = cache_folder();
   if (!cache.ok()) return cache.status();
-  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), *cache / "programs");
+  FileCacheOptions programs;
+  programs.folder = *cache / "programs";
+  programs.others = {*cache / "files"};
+  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), std::move(programs));
 
+  if (!simulation()) {
+    LogKeeperOptions logs;
+    logs.folder = options_.session_dir / "logs";
+    if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
+    logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
+  }
   WorkerPoolOptions pool;
+  pool.logs = logs_.get();
   pool.cluster = options_.cluster;
   pool.node = options_.node;
   pool.node_address = address_;
@@ -141,6 +151,7 @@ Status Node::open() {
                                           std::move(guard));
 
   JobRunnerOptions runner;
+  runner.logs = logs_.get();
   runner.node_address = address_;
   runner.session_dir = options_.session_dir.string();
   runner.token = options_.token;
@@ -151,17 +162,16 @@ Status Node::open() {
       });
   JobFilesOptions files;
   files.cache = *cache / "files";
+  files.programs = *cache / "programs";
   files.folders = *cache / "jobs" / options_.node.hex();
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
+  if (!simulation()) {
+    programs_->trim();
+    job_files_->trim();
+  }
   job_fetcher_ = std::make_unique<JobFetcher>(loop_, credentials(), *job_files_);
 
-  if (!simulation()) {
-    LogKeeperOptions logs;
-    logs.folder = options_.session_dir / "logs";
-    if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
-    logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
-  }
   open_eyes();
   link_to_head();
   return watch_for_preemption();
@@ -213,6 +223,7 @@ void Node::link_to_head() {
     child.journal = options_.journal;
     child.durable = options_.durable;
     child.token = options_.token;
+    child.logs = logs_.get();
     head_child_ = std::make_unique<HeadChild>(loop_, std::move(child),
                                               [this](const Status& why) { on_lost(why); });
     head =
@@ -339,6 +350,7 @@ Status Node::start_autoscaler() {
   KeptProcessOptions kept;
   kept.name = "the autoscaler";
   kept.log = options_.session_dir / "logs" / "autoscaler.log";
+  kept.logs = logs_.get();
   kept.spec.program = options_.program;
   kept.spec.argv = {options_.program};
   kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(),
@@ -680,7 +692,6 @@ Node::~Node() {
     jobs_.reset();
     job_fetcher_.reset();
     job_files_.reset();
-    logs_.reset();
     memory_.reset();
     eyes_.reset();
     workers_.reset();
@@ -691,6 +702,7 @@ Node::~Node() {
     head_.reset();
     head_child_.reset();
     objects_.reset();
+    logs_.reset();  // last: all logs use it
     return 0;
   });
 }

@@ -31,6 +31,12 @@ constexpr std::size_t kProgramChunkBytes = 4 << 20;
 constexpr auto kChunkTimeout = std::chrono::seconds(30);
 constexpr std::uint64_t kProgramBytesMax = 8ull << 30;
 
+/// A program lies in a folder by the name of its hash.
+FileCacheOptions in_folders(FileCacheOptions options) {
+  options.depth = 2;
+  return options;
+}
+
 bool is_system_library(const std::string& path) {
   for (const char* folder : {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) {
     if (path.starts_with(folder)) return true;
@@ -131,8 +137,8 @@ Result<DriverInfo> describe_this_program() {
   return info;
 }
 
-ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, fs::path cache)
-    : loop_(loop), credentials_(std::move(credentials)), cache_(std::move(cache)) {}
+ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, FileCacheOptions cache)
+    : loop_(loop), credentials_(std::move(credentials)), cache_(in_folders(std::move(cache))) {}
 
 ProgramFiles::~ProgramFiles() = default;
 
@@ -166,7 +172,7 @@ bool ProgramFiles::is_verified(const fs::path& file, const std::string& hash) {
 }
 
 Status ProgramFiles::check_cache() const {
-  for (const fs::path& folder : {cache_.parent_path(), cache_}) {
+  for (const fs::path& folder : {cache_.folder().parent_path(), cache_.folder()}) {
     const Status status = check_unshared_folder(folder);
     if (!status.ok() && status.code() != ErrorCode::kNotFound)
       return status.with_context("the cache of programs");
@@ -210,18 +216,19 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   std::uint64_t bytes = 0;
   if (file_version(program.path, &bytes).ok() && bytes == program.bytes &&
       is_verified(program.path, program.hash))
-    return found(fs::path(program.path));
+    return found(LocalProgram{program.path, nullptr});
   if (const Offered* open = open_program(program.hash))
-    return found(fs::path(open_path(open->file)));
+    return found(LocalProgram{open_path(open->file), nullptr});
   std::error_code error;
-  fs::path cached = cache_ / program.hash / fs::path(program.path).filename();
+  fs::path cached = cache_.folder() / program.hash / fs::path(program.path).filename();
   if (program.hash.size() != 32 ||
       program.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return found(invalid_argument("the driver's program has no proper hash"));
   }
   if (Status status = check_cache(); !status.ok()) return found(std::move(status));
-  if (fs::file_size(cached, error) == program.bytes && !error) {
-    if (is_verified(cached, program.hash)) return found(cached);
+  if (auto used = use(cached);
+      used.ok() && fs::file_size(cached, error) == program.bytes && !error) {
+    if (is_verified(cached, program.hash)) return found(*std::move(used));
     LOG(warn, "{} is not what its name says: it is fetched again", cached.string());
     fs::remove(cached, error);
   }
@@ -238,14 +245,12 @@ void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node
   fetch->bytes = program.bytes;
   fetch->deadline = deadline;
   fetch->target = cached;
-  fetch->temporary = cached;
-  fetch->temporary += ".part-" + JobId::random().short_hex();
+  fetch->temporary = FileCache::part_of(cached);
   if (Status status = make_cache_folder(cached.parent_path()); !status.ok())
     return finish(fetch->hash, std::move(status));
-  fetch->file.reset(
-      ::open(fetch->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
-  if (!fetch->file)
-    return finish(fetch->hash, errno_status(errno, "writing " + fetch->temporary.string()));
+  auto begun = cache_.begin(fetch->temporary, 0700);
+  if (!begun.ok()) return finish(fetch->hash, begun.status());
+  fetch->file = *std::move(begun);
   LOG(info, "fetching {} ({} bytes) from {}", program.path, program.bytes, driver_node);
   ConnectOptions options;
   options.deadline = deadline;
@@ -267,14 +272,16 @@ void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
     finish(fetch->hash, why.with_context("fetching the driver's program"));
   };
   if (fetch->received == fetch->bytes) {
-    fetch->file.reset();
     fetch->channel->close(cancelled("fetched"));
     auto hash = hash_file(fetch->temporary);
     if (!hash.ok() || *hash != fetch->hash)
       return fail(internal_error("what arrived has another hash"));
     if (::rename(fetch->temporary.c_str(), fetch->target.c_str()) != 0)
       return fail(errno_status(errno, fetch->target.string()));
-    return finish(fetch->hash, fetch->target);
+    fetch->file.reset();  // else it could not be executed
+    const auto used = use(fetch->target);
+    cache_.trim();
+    return finish(fetch->hash, used);
   }
   ControlRequest request{{}, kChunkTimeout, control::FetchFile{fetch->hash, fetch->received}};
   send_request(*fetch->channel, request, [this, fetch, fail](Result<ControlAnswer> answer) {
@@ -283,17 +290,35 @@ void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
     if (!bytes || bytes->empty() || fetch->received + bytes->size() > fetch->bytes) {
       return fail(unavailable("the driver's node sent another file than announced"));
     }
-    if (::write(fetch->file.get(), bytes->data(), bytes->size()) !=
-        static_cast<ssize_t>(bytes->size())) {
-      return fail(errno_status(errno, "writing " + fetch->temporary.string()));
-    }
     fetch->received += bytes->size();
+    if (Status status = cache_.write(fetch->file.get(), *bytes, fetch->bytes - fetch->received,
+                                     fetch->temporary);
+        !status.ok())
+      return fail(std::move(status));
     if (steady_now() > fetch->deadline) return fail(deadline_exceeded("it takes too long"));
     fetch_next(fetch);
   });
 }
 
-void ProgramFiles::finish(const std::string& hash, Result<fs::path> result) {
+Result<LocalProgram> ProgramFiles::use(const fs::path& cached) {
+  std::erase_if(in_use_, [](const auto& one) { return one.second.expired(); });
+  auto& known = in_use_[cached];
+  LocalProgram program{cached, known.lock()};
+  if (!program.in_use || !program.in_use->is_of(cached)) {
+    auto lock = FileLock::shared(cached);
+    if (!lock.ok() && lock.status().code() != ErrorCode::kInvalidArgument) return lock.status();
+    if (lock.ok() && !lock->is_of(cached)) return not_found(cached.string() + " has been removed");
+    // A file system without locks keeps it by its age alone.
+    program.in_use = std::make_shared<const FileLock>(lock.ok() ? *std::move(lock) : FileLock());
+    known = program.in_use;
+  }
+  // Used now; when it was written stays, by which its hash is known.
+  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  ::utimensat(AT_FDCWD, cached.c_str(), times, AT_SYMLINK_NOFOLLOW);
+  return program;
+}
+
+void ProgramFiles::finish(const std::string& hash, const Result<LocalProgram>& result) {
   std::vector<Found> waiting = std::move(fetching_[hash]);
   fetching_.erase(hash);
   for (Found& found : waiting) found(result);

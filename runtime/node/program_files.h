@@ -12,6 +12,8 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
+#include "runtime/node/file_cache.h"
+#include "runtime/node/file_lock.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/handshake.h"
@@ -28,14 +30,20 @@ Result<std::string> hash_file(const std::filesystem::path& file);
 /// that lie outside of the system's folders by path and size, command line, working folder, pid.
 Result<DriverInfo> describe_this_program();
 
+/// Where a program is on this machine.
+struct LocalProgram {
+  std::filesystem::path path;
+  std::shared_ptr<const FileLock> in_use;  // of one in the cache, which keeps it there; else null
+};
+
 /// A node's access to programs. Lives on the event loop.
 class ProgramFiles {
  public:
-  using Found = std::function<void(Result<std::filesystem::path>)>;
+  using Found = std::function<void(Result<LocalProgram>)>;
 
-  /// `credentials` are shown to the nodes that files are fetched from. `cache` is made when first
+  /// `credentials` are shown to the nodes that files are fetched from. The cache is made when first
   /// needed.
-  ProgramFiles(EventLoop& loop, Credentials credentials, std::filesystem::path cache);
+  ProgramFiles(EventLoop& loop, Credentials credentials, FileCacheOptions cache);
   ProgramFiles(const ProgramFiles&) = delete;
   ProgramFiles& operator=(const ProgramFiles&) = delete;
   ~ProgramFiles();
@@ -52,9 +60,12 @@ class ProgramFiles {
   /// kept open (as a path that only children of this process can execute), else in the cache, else
   /// fetched from the driver's node. Libraries must be at the driver's paths. Errors: kNotFound
   /// names the library, or the program that was changed since the driver began; kUnavailable the
-  /// node.
+  /// node; kResourceExhausted the disk, where the cache has no unused file left to remove.
   void find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline,
             Found found);
+
+  /// Brings the cache within its bounds, and removes what dead nodes have left in it.
+  void trim() const { cache_.trim(); }
 
   /// Serves another node: up to 4 MiB of an offered file from an offset; empty at its end.
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
@@ -73,16 +84,19 @@ class ProgramFiles {
   };
   /// The open file, if it is still as it was; null: there is none.
   const Offered* open_program(const std::string& hash) const;
-  void finish(const std::string& hash, Result<std::filesystem::path> result);
+  /// One in the cache, locked as long as somebody has it. Errors: kNotFound.
+  Result<LocalProgram> use(const std::filesystem::path& cached);
+  void finish(const std::string& hash, const Result<LocalProgram>& result);
   void fetch_next(const std::shared_ptr<Fetch>& fetch);
 
   EventLoop& loop_;
   const Credentials credentials_;
-  const std::filesystem::path cache_;
+  const FileCache cache_;
   std::map<std::string, std::filesystem::path> offered_;  // by hash
   std::list<Offered> open_;                               // the latest last
   std::map<std::string, std::string> verified_;           // path with size and time -> hash
   std::map<std::string, std::vector<Found>> fetching_;    // by hash: who waits
+  std::map<std::filesystem::path, std::weak_ptr<const FileLock>> in_use_;
 };
 
 }  // namespace runtime

@@ -11,10 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/core/disk_space.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
 #include "runtime/node/file_util.h"
 #include "runtime/node/private_folder.h"
+#include "runtime/node/spill_place.h"
 
 namespace runtime {
 
@@ -22,8 +24,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Folders of ended nodes keep their logs this long.
+// Folders of ended nodes keep their logs this long, and so many of them together so much, if a
+// quarter of what the disk has for them is not less.
 constexpr auto kLogsKept = std::chrono::hours(24 * 7);
+constexpr std::uint64_t kEndedNodesBytesMax = 2ull << 30;
+constexpr std::size_t kEndedNodesMax = 200;
+constexpr std::uint64_t kEndedDiskParts = 4;
+constexpr const char* kLocalRoot = "-local-";  // and the program's pid
+constexpr std::size_t kMarkBytesMax = 4096;
+constexpr int kNodeFolderDepth = 2;  // node.json, logs/node.log
 // The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
 constexpr std::size_t kSocketNameBytesMax = 24;
 
@@ -32,9 +41,69 @@ void remove_run_files(const fs::path& dir) {
   fs::remove(dir / "node.json", error);
   // That of a head goes with its node, unless it was given a folder.
   fs::remove_all(dir / "journal", error);
+  remove_dead_spills(dir);
   for (fs::directory_iterator file(dir, error), end; !error && file != end; file.increment(error)) {
     std::error_code ignored;
     if (file->path().extension() == ".sock") fs::remove(file->path(), ignored);
+  }
+}
+
+/// Whether a node runs below a root: its program may have been killed just now.
+bool has_living_node(const fs::path& root) {
+  std::error_code error;
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    std::error_code none;
+    for (fs::directory_iterator node(at->path(), none), last; !none && node != last;
+         node.increment(none)) {
+      if (is_locked(node->path() / kNodeLock)) return true;
+    }
+  }
+  return false;
+}
+
+/// The folder of a node that has ended, with its logs.
+struct EndedNode {
+  fs::path dir;
+  std::uint64_t bytes = 0;
+  std::int64_t written_ns = 0;  // the last line of its logs
+};
+
+/// Logs of processes that had written nothing when the node was killed go on the way.
+EndedNode look_at_ended(const fs::path& dir) {
+  EndedNode ended{dir};
+  for (const FolderFile& file : files_in(dir, kNodeFolderDepth)) {
+    std::error_code ignored;
+    if (file.bytes == 0 && file.path.extension() == ".log") fs::remove(file.path, ignored);
+    ended.bytes += file.bytes;
+    ended.written_ns = std::max(ended.written_ns, file.written_ns);
+  }
+  return ended;
+}
+
+void remove_node_folder(const fs::path& dir) {
+  std::error_code error;
+  fs::remove_all(dir, error);
+  fs::remove(dir.parent_path(), error);  // succeeds only when it is empty
+}
+
+/// Those that ended longest ago go until the rest is within the common limits.
+void trim_ended(std::vector<EndedNode> ended) {
+  std::sort(ended.begin(), ended.end(),
+            [](const EndedNode& a, const EndedNode& b) { return a.written_ns < b.written_ns; });
+  std::uint64_t bytes = 0;
+  for (const EndedNode& node : ended) bytes += node.bytes;
+  const auto disk = disk_space(session_root());
+  const std::uint64_t bytes_max =
+      disk.ok() ? std::min(kEndedNodesBytesMax, share_of(*disk, bytes, kEndedDiskParts))
+                : kEndedNodesBytesMax;
+  std::size_t left = ended.size();
+  for (const EndedNode& node : ended) {
+    if (left <= kEndedNodesMax && bytes <= bytes_max) return;
+    const auto dead = FileLock::of_dead(node.dir / kNodeLock);
+    if (!dead.ok()) continue;
+    remove_node_folder(node.dir);
+    bytes -= node.bytes;
+    --left;
   }
 }
 
@@ -101,25 +170,46 @@ void remove_dead_sessions() {
   if (!folders.ok()) return;
   const std::vector<SessionInfo> running = running_sessions();
   const auto now = fs::file_time_type::clock::now();
+  std::vector<EndedNode> ended;
   for (const fs::path& dir : *folders) {
-    // A folder without a node's lock in it is none of ours.
-    struct stat info {};
-    const fs::path mark = dir / kNodeLock;
-    if (::lstat(mark.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
-      continue;
-    }
-    const auto dead = FileLock::try_file(mark);  // held, so that nobody takes it for living now
+    // A folder without a node's lock in it is none of ours. Held, so that nobody takes it for
+    // living now.
+    const auto dead = FileLock::of_dead(dir / kNodeLock);
     if (!dead.ok()) continue;
     std::error_code error;
     if (fs::exists(dir / "node.json", error)) {
       remove_run_files(dir);
       forget(dir, running);
+      ended.push_back(look_at_ended(dir));
       continue;
     }
+    remove_dead_spills(dir);  // of a node that was killed before it had its node.json
     const auto written = fs::last_write_time(dir, error);
-    if (error || now - written < kLogsKept) continue;
-    fs::remove_all(dir, error);
-    fs::remove(dir.parent_path(), error);  // succeeds only when it is empty
+    if (!error && now - written >= kLogsKept)
+      remove_node_folder(dir);
+    else
+      ended.push_back(look_at_ended(dir));
+  }
+  trim_ended(std::move(ended));
+}
+
+fs::path local_root(std::int32_t program) {
+  return session_root().string() + kLocalRoot + std::to_string(program);
+}
+
+void remove_dead_local_roots() {
+  const fs::path root = session_root();
+  const std::string prefix = root.filename().string() + kLocalRoot;
+  std::error_code error;
+  for (fs::directory_iterator at(root.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    const fs::path& found = at->path();
+    if (!found.filename().string().starts_with(prefix) || !check_private_folder(found).ok() ||
+        !read_private_file(found / kRootMark, kMarkBytesMax).ok())
+      continue;
+    const auto dead = FileLock::of_dead(found / kRootMark);
+    std::error_code ignored;
+    if (dead.ok() && !has_living_node(found)) fs::remove_all(found, ignored);
   }
 }
 
@@ -143,6 +233,7 @@ Result<SessionFolder> SessionFolder::create(ClusterId cluster, NodeId node, std:
     return status.with_context("the folder of sessions");
   if (Status status = folder.lock(); !status.ok()) return status;
   remove_dead_sessions();
+  remove_dead_local_roots();
   return folder;
 }
 

@@ -48,9 +48,17 @@ class SessionFolder {
 /// stay. Only of a folder that has a node's lock in it.
 void remove_session(const std::filesystem::path& dir);
 
-/// Removes what dead nodes of this user left: run files at once, their folders with the logs after
-/// a week.
+/// Removes what dead nodes of this user left: run files and spilled objects at once, their folders
+/// with the logs after a week, or once all of them are more than 200 or have more than 2 GiB (or a
+/// quarter of what the disk has): those that ended longest ago.
 void remove_dead_sessions();
+
+/// The root of the cluster that a program has for itself.
+std::filesystem::path local_root(std::int32_t program);
+
+/// Removes the roots of programs that were killed before they could: those with a root's mark whose
+/// lock no process holds, and in which no node lives.
+void remove_dead_local_roots();
 
 /// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as
 /// make_private_folder().

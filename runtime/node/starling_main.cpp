@@ -221,7 +221,8 @@ struct Commands {
     start
         ->add_option(
             "--log-limit", start_options.log_limit,
-            "bytes of logs that the node keeps; the oldest of what has ended go (default: 2GiB)")
+            "bytes of logs that the node keeps, if a quarter of what the disk has is not less; the "
+            "oldest of what has ended go first (default: 2GiB)")
         ->transform(bytes());
     start
         ->add_option("--job-size-limit", start_options.job_size_limit,

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::uint64_t kLogLimitMin = 1 << 20;
+
 /// What other machines are to connect to must be a name or an address that can be connected to;
 /// empty is neither, and fine.
 Status check_advertised(const std::string& host) {
@@ -142,6 +144,10 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1))
     return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
+  if (options.log_limit != 0 && options.log_limit < kLogLimitMin) {
+    return invalid_argument("--log-limit " + std::to_string(options.log_limit) +
+                            ": expected at least " + std::to_string(kLogLimitMin) + " bytes");
+  }
   if (options.spill_limit == 0 && !options.spill_dir.empty())
     return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   auto access = metrics_access(options.metrics);

@@ -10,6 +10,7 @@
 #include "runtime/node/child_process.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/hosted_actors.h"
+#include "runtime/node/log_file.h"
 #include "runtime/node/process_output.h"
 #include "runtime/node/worker_environment.h"
 
@@ -39,13 +40,14 @@ std::uint32_t thread_count(const ActorSpec& spec) {
 }  // namespace
 
 struct WorkerPool::Worker {
-  explicit Worker(EventLoop& loop, LogFile log_file)
-      : log(std::move(log_file)), timer(loop.context()) {}
+  Worker(EventLoop& loop, const fs::path& log_file, LogKeeper* logs)
+      : log(log_file, LogFile::kBytesMax, logs), timer(loop.context()) {}
 
   WorkerId id;
   JobId job;
   std::uint32_t threads = 1;
   bool own_environment = false;
+  std::shared_ptr<const FileLock> program_in_use;  // keeps it in the node's cache
   std::unique_ptr<ChildProcess> process;
   Deadline started = steady_now();
   std::shared_ptr<Channel> channel;  // once connected
@@ -96,7 +98,7 @@ WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOption
 WorkerPool::~WorkerPool() { *alive_ = false; }
 
 Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver,
-                                                const fs::path& program, const Environment& env,
+                                                const LocalProgram& program, const Environment& env,
                                                 std::uint32_t threads) {
   if (ending_) return unavailable("node " + options_.node.short_hex() + " is stopping");
   if (workers_.size() >= options_.workers_max) {
@@ -105,16 +107,17 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
   }
   WorkerEnvironment identity{WorkerId::random(),   options_.node,        options_.cluster, job,
                              options_.session_dir, options_.node_address};
-  auto worker =
-      std::make_shared<Worker>(loop_, LogFile(fs::path(options_.session_dir) / "logs" /
-                                              ("worker-" + identity.worker.hex() + ".log")));
+  auto worker = std::make_shared<Worker>(
+      loop_, fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log"),
+      options_.logs);
   worker->id = identity.worker;
   worker->job = job;
   worker->threads = threads;
   worker->own_environment = !env.empty();
+  worker->program_in_use = program.in_use;
 
   ProcessSpec spec;
-  spec.program = program.string();
+  spec.program = program.path.string();
   spec.argv = {driver.argv.empty() ? spec.program : driver.argv[0]};
   spec.env = {"OMP_NUM_THREADS=" + std::to_string(threads),
               "MKL_NUM_THREADS=" + std::to_string(threads)};
@@ -204,9 +207,9 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
 void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
   const control::StartActor& wanted = start->request;
   programs_.find(wanted.driver, wanted.driver_node, start->deadline,
-                 [this, alive = alive_, start](Result<fs::path> program) {
+                 [this, alive = alive_, start](Result<LocalProgram> program) {
                    if (!*alive) return;
-                   const auto go = [this, alive, start](const Result<fs::path>& ready) {
+                   const auto go = [this, alive, start](const Result<LocalProgram>& ready) {
                      if (!*alive) return;
                      const Status begun = start->answer ? begin(*start, ready) : Status();
                      if (!begun.ok()) return start_failed(start, begun);
@@ -245,7 +248,7 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
   });
 }
 
-Status WorkerPool::begin(Start& start, const Result<fs::path>& program) {
+Status WorkerPool::begin(Start& start, const Result<LocalProgram>& program) {
   if (!program.ok()) return program.status();
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
@@ -265,7 +268,7 @@ Status WorkerPool::begin(Start& start, const Result<fs::path>& program) {
   return {};
 }
 
-Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32_t threads) {
+Status WorkerPool::begin_shared(Start& start, const LocalProgram& program, std::uint32_t threads) {
   ActorSpec& spec = start.request.spec;
   const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
   auto known = shared_.find(key);
@@ -300,7 +303,7 @@ void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0 || draining_) return;
   programs_.find(driver, "", deadline_after(std::chrono::seconds(10)),
-                 [this, alive = alive_, job, driver, count](Result<fs::path> program) {
+                 [this, alive = alive_, job, driver, count](Result<LocalProgram> program) {
                    if (!*alive || !program.ok() || draining_) return;
                    for (std::uint32_t i = 0; i < count; ++i) {
                      auto worker = spawn(job, driver, *program, {}, 1);

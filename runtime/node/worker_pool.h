@@ -26,11 +26,14 @@
 
 namespace runtime {
 
+class LogKeeper;
+
 struct WorkerPoolOptions {
   ClusterId cluster;
   NodeId node;
   std::string node_address;  // HOST:PORT
   std::string session_dir;
+  LogKeeper* logs = nullptr;  // outlives it; null: logs have bounds of their own only
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;        // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
@@ -127,7 +130,7 @@ class WorkerPool {
   using SharedKey =
       std::tuple<JobId, bool /* outlives it */, std::uint32_t /* threads */, Environment>;
 
-  Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const std::filesystem::path& program,
+  Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const LocalProgram& program,
                           const Environment& env, std::uint32_t threads);
   /// Whether that incarnation is there, or on its way, and the answer taken care of.
   bool join_start(const control::StartActor& start, ControlAnswerer& answer);
@@ -135,8 +138,8 @@ class WorkerPool {
   /// What the machine lacks for it passes: it is tried again, until the start's patience is over.
   void start_failed(const std::shared_ptr<Start>& start, const Status& why);
   /// Errors: the program's, or spawn()'s; it is not answered then.
-  Status begin(Start& start, const Result<std::filesystem::path>& program);
-  Status begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
+  Status begin(Start& start, const Result<LocalProgram>& program);
+  Status begin_shared(Start& start, const LocalProgram& program, std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
   void on_output(Worker& worker, bool is_stderr, std::string_view bytes);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/core/disk_space.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime::object_detail {
@@ -17,6 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSpillSuffix = ".spill";
+constexpr const char* kKeptFree =
+    " but an eighth of it, at most 64 MiB, which is kept for the journal; make room there, or name "
+    "another --spill-dir";
 
 /// Behind the bytes: tells a file that is damaged, or another extent's, from a good one.
 struct Trailer {
@@ -101,6 +105,7 @@ Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes
   const fs::path name = file(extent);
   FileDescriptor fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   int error = fd ? std::exchange(next_error_, 0) : errno;
+  if (error == 0 && !has_room(bytes.size() + sizeof(Trailer))) error = ENOSPC;
   // Asked for first, so that a disk with too little says so before any of it is used.
   if (error == 0 &&
       (error = ::posix_fallocate(fd.get(), 0,
@@ -112,7 +117,8 @@ Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes
   if (error == 0) return {};
   remove(extent);
   return resource_exhausted("cannot spill " + std::to_string(bytes.size()) + " bytes to " +
-                            path_.string() + ": " + std::strerror(error));
+                            path_.string() + ": " + std::strerror(error) +
+                            (error == ENOSPC ? kKeptFree : ""));
 }
 
 Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
@@ -136,9 +142,13 @@ Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
 void SpillFolder::remove(std::uint64_t extent) { ::unlink(file(extent).c_str()); }
 
 std::uint64_t SpillFolder::free_bytes() const {
-  std::error_code error;
-  auto space = fs::space(path_, error);
-  return error ? 0 : space.available;
+  const auto disk = disk_space(path_);
+  return disk.ok() ? disk->free_bytes : 0;
+}
+
+bool SpillFolder::has_room(std::uint64_t bytes) const {
+  const auto disk = disk_space(path_);
+  return !disk.ok() || bytes + kept_free_bytes(*disk) <= disk->free_bytes;
 }
 
 }  // namespace runtime::object_detail

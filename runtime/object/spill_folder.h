@@ -23,7 +23,8 @@ class SpillFolder {
   /// Removes the files, and the folder if nothing else is in it.
   ~SpillFolder();
 
-  /// All or nothing. Errors: kResourceExhausted (no space), naming the folder.
+  /// All or nothing. Errors: kResourceExhausted (no space but what is kept free for the journal),
+  /// naming the folder.
   Status write(std::uint64_t extent, std::span<const std::byte> bytes);
   /// Errors: kObjectLost when the file is not there in full, or not as it was written, naming it.
   Status read(std::uint64_t extent, std::span<std::byte> out);
@@ -39,6 +40,7 @@ class SpillFolder {
   explicit SpillFolder(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path file(std::uint64_t extent) const;
   void remove_all();
+  bool has_room(std::uint64_t bytes) const;
 
   const std::filesystem::path path_;
   int next_error_ = 0;

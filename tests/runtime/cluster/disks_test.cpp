@@ -1,4 +1,4 @@
-// The disk under the journal is full.
+// The disk under the journal is full; a node is killed that had spilled objects.
 #include "disks_fixture.h"
 
 namespace runtime::test {
@@ -52,6 +52,42 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
       << "calls between actors need no journal";
   EXPECT_EQ(cluster_->members(2), 3);
   expect_promises_kept(2);
+}
+
+TEST_F(DisksTest, WhatAKilledNodeHadSpilledGoesWhenTheNextOneStarts) {
+  const std::filesystem::path spilled = folder_.path() / "spilled";
+  start({.machines = 3,
+         .arguments = {"--num-cpus", "4", "--object-store-memory", "32MiB", "--spill-dir",
+                       spilled.string(), "--spill-limit", "1GiB"}});
+  if (IsSkipped()) return;
+  const auto folders = [&] {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator(spilled))
+      found.push_back(entry.path());
+    return found;
+  };
+  ASSERT_EQ(folders().size(), 3u) << "one a node";
+  const auto objects = [&] {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(spilled)) {
+      if (entry.path().extension() == ".spill") found.push_back(entry.path());
+    }
+    return found;
+  };
+  const auto filling = cluster_->launch(2, {own_program(), "--fill", "40", "4"});
+  ASSERT_TRUE(eventually(60s, [&] { return objects().size() >= 3; })) << filling->output();
+  cluster_->kill_node(2);
+  ASSERT_FALSE(objects().empty());
+  const std::filesystem::path dead = objects().front().parent_path();
+  EXPECT_TRUE(std::filesystem::exists(dead));
+  const std::vector<std::filesystem::path> before = folders();
+  expect_started(2);
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(objects().empty());
+  for (const std::filesystem::path& living : before) {
+    EXPECT_EQ(std::filesystem::exists(living), living != dead) << living;
+  }
+  EXPECT_EQ(folders().size(), 3u);
 }
 
 }  // namespace

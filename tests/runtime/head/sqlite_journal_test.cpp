@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/core/disk_space.h"
 #include "runtime/head/log_check.h"
 #include "tests/support/temporary_folder.h"
 
@@ -327,16 +328,17 @@ TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
 
 TEST_F(SqliteJournalTest, WaitsForRoomOnAFullDisk) {
   fs::create_directories(folder_);
-  if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=1m") != 0)
+  if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "needs the right to mount a tmpfs";
   {
     auto journal = open();
     ASSERT_TRUE(write(*journal, {{"first", "1"}}));
     std::ofstream(folder_ / "ballast")
-        << std::string(2 << 20, 'x');  // as much as there is room for
+        << std::string(8 << 20, 'x');  // as much as there is room for
     EXPECT_TRUE(journal->trouble().ok());
     auto recorded = std::make_shared<Event>(*loop_);
-    journal->write({{"large", std::string(200 << 10, 'y')}}, [recorded] { recorded->set(); });
+    // More than the reserve.
+    journal->write({{"large", std::string(1500 << 10, 'y')}}, [recorded] { recorded->set(); });
     for (int i = 0; i < 500 && journal->trouble().ok(); ++i) ::usleep(10'000);
     EXPECT_EQ(journal->trouble().code(), ErrorCode::kResourceExhausted);
     EXPECT_NE(journal->trouble().message().find("disk is full"), std::string::npos)
@@ -349,9 +351,50 @@ TEST_F(SqliteJournalTest, WaitsForRoomOnAFullDisk) {
     auto entries = load(*journal);
     ASSERT_TRUE(entries.ok());
     EXPECT_EQ(entries->at("first"), "1");
-    EXPECT_EQ(entries->at("large").size(), 200u << 10);
+    EXPECT_EQ(entries->at("large").size(), 1500u << 10);
   }
   EXPECT_EQ(contents().size(), 2u);
+  ::umount(folder_.c_str());
+}
+
+TEST_F(SqliteJournalTest, WritesAFullDiskFromItsReserveAndOpensOnIt) {
+  fs::create_directories(folder_);
+  if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "needs the right to mount";
+  const auto fill = [&] { std::ofstream(folder_ / "ballast") << std::string(16 << 20, 'x'); };
+  {
+    auto journal = open();
+    ASSERT_TRUE(write(*journal, {{"first", "1"}}));
+    EXPECT_TRUE(journal->scarcity().ok());
+    fill();
+    // Many more than its log would have room for.
+    for (int i = 0; i < 1000; ++i) {
+      const std::string value = std::to_string(i) + std::string(1000, 'j');
+      ASSERT_TRUE(write(*journal, {{"job " + std::to_string(i % 50), value}}))
+          << i << ": " << journal->trouble().message();
+    }
+    EXPECT_TRUE(journal->trouble().ok());
+    EXPECT_EQ(journal->scarcity().code(), ErrorCode::kResourceExhausted);
+    EXPECT_NE(journal->scarcity().message().find(folder_.string()), std::string::npos)
+        << journal->scarcity().message();
+  }
+  fill();  // what closing has made free
+  {
+    auto journal = open();
+    ASSERT_NE(journal, nullptr);
+    EXPECT_EQ(journal->scarcity().code(), ErrorCode::kResourceExhausted);
+    ASSERT_TRUE(write(*journal, {{"last", "2"}}));
+    fs::remove(folder_ / "ballast");
+    // Also while there is always something to write.
+    for (int i = 0; i < 500 && !journal->scarcity().ok(); ++i) {
+      ASSERT_TRUE(write(*journal, {{"last", std::to_string(i)}}));
+      ::usleep(10'000);
+    }
+    EXPECT_TRUE(journal->scarcity().ok()) << journal->scarcity().message();
+    const std::uint64_t reserve = fs::file_size(folder_ / "reserve");
+    EXPECT_GT(reserve + 4096, share_of(*disk_space(folder_), reserve, 4)) << "it is whole again";
+  }
+  EXPECT_EQ(contents().size(), 52u);
   ::umount(folder_.c_str());
 }
 

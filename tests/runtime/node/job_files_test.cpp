@@ -269,6 +269,30 @@ TEST_F(JobFilesTest, TheCacheIsBounded) {
             (std::vector<std::uint32_t>{0}));
 }
 
+TEST_F(JobFilesTest, WhatDeadNodesHaveBegunGoes) {
+  const fs::path files = folder_.path() / "files";
+  write(files / (hash_of("dead") + ".part-0badcafe"), "half");
+  EXPECT_TRUE(store(hash_of("one"), 3, 0, "o").ok());
+  loop_.post([&] { files_->trim(); });
+  (void)offer(0, 0, {});  // after it
+  EXPECT_FALSE(fs::exists(files / (hash_of("dead") + ".part-0badcafe")));
+  EXPECT_TRUE(store(hash_of("one"), 3, 1, "ne").ok()) << "what this node has begun stays";
+}
+
+TEST_F(JobFilesTest, WhatASubmissionWasToldIsThereStaysUntilItIsUnpacked) {
+  const std::string first(700, 'a');
+  ASSERT_TRUE(store(first).ok());
+  ASSERT_TRUE(unpack(JobId::random(), {file("x", first)}).ok());
+  ASSERT_TRUE(offer(700, 1, {hash_of(first)})->places.empty());
+  for (char letter : {'b', 'c', 'd'}) {  // other jobs in between
+    const std::string text(700, letter);
+    ASSERT_TRUE(store(text).ok());
+    ASSERT_TRUE(unpack(JobId::random(), {file("x", text)}).ok());
+  }
+  const auto made = unpack(JobId::random(), {file("x", first)});
+  EXPECT_TRUE(made.ok()) << made.status().message();
+}
+
 TEST_F(JobFilesTest, RemovesFoldersOfNodesThatAreGone) {
   write(folder_.path() / "jobs/crashed/.lock", "");
   write(folder_.path() / "jobs/crashed/j" / "work" / "x", "");

@@ -1,13 +1,11 @@
 #include "runtime/node/process_output.h"
 
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 
 #include <chrono>
 #include <thread>
 
-#include "runtime/node/file_util.h"
-#include "runtime/node/log_keeper.h"
+#include "runtime/node/log_file.h"
 #include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 
@@ -43,64 +41,6 @@ TEST(Tail, KeepsTheEnd) {
   tail.append(std::string(Tail::kBytes + 100, 'x') + "\nend\n");
   EXPECT_EQ(tail.last_lines(1), "end");
   EXPECT_LE(tail.last_lines(5).size(), Tail::kBytes);
-}
-
-TEST(LogFile, RotatesAtItsLimit) {
-  support::TemporaryFolder folder;
-  LogFile log(folder.path() / "x.log", 100);
-  for (int i = 0; i < 30; ++i) log.append("0123456789");
-  EXPECT_EQ(std::filesystem::file_size(folder.path() / "x.log"), 100u);
-  EXPECT_EQ(std::filesystem::file_size(folder.path() / "x.log.1"), 100u);
-  // A log is continued, not begun again.
-  LogFile again(folder.path() / "x.log", 1000);
-  again.append("more");
-  EXPECT_EQ(read_file(folder.path() / "x.log", 1000)->size(), 104u);
-}
-
-TEST(LogFile, AFullDiskLosesLinesAndSaysSo) {
-  support::TemporaryFolder folder;
-  if (::mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0)
-    GTEST_SKIP() << "needs the right to mount";
-  {
-    LogFile log(folder.path() / "x.log");
-    const std::string line(1000, 'x');
-    for (int i = 0; i < 100; ++i) log.append(line + "\n");
-    EXPECT_GT(log.lost_bytes(), 30'000u);
-    std::filesystem::resize_file(folder.path() / "x.log", 0);  // room again
-    log.append("after\n");
-    EXPECT_EQ(log.lost_bytes(), 0u);
-    const std::string text = *read_file(folder.path() / "x.log", 1 << 20);
-    EXPECT_NE(text.find("bytes could not be written here]\nafter\n"), std::string::npos) << text;
-  }
-  ::umount2(folder.path().c_str(), MNT_DETACH);
-}
-
-TEST(LogKeeper, RemovesTheOldestOfWhatHasEnded) {
-  support::TemporaryFolder folder;
-  const auto exists = [&](const char* name) {
-    return std::filesystem::exists(folder.path() / name);
-  };
-  const auto age = [&](const char* name, int hours) {
-    std::filesystem::last_write_time(
-        folder.path() / name,
-        std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
-  };
-  LogFile open(folder.path() / "open.log");
-  open.append(std::string(1000, 'x'));
-  for (const char* name : {"old.log", "new.log", "open.log.1", "node.log"})
-    LogFile(folder.path() / name).append(std::string(1000, 'x'));
-  age("open.log", 9);
-  age("node.log", 8);
-  age("open.log.1", 7);
-  age("old.log", 6);
-  trim_logs(folder.path(), 5000);
-  EXPECT_TRUE(exists("open.log.1"));  // enough room
-  trim_logs(folder.path(), 3500);
-  EXPECT_FALSE(exists("open.log.1") || exists("old.log"));
-  EXPECT_TRUE(exists("new.log") && exists("open.log") && exists("node.log"));
-  trim_logs(folder.path(), 0);
-  EXPECT_FALSE(exists("new.log"));
-  EXPECT_TRUE(exists("open.log") && exists("node.log"));
 }
 
 TEST(LogReader, GoesOnAfterARotation) {

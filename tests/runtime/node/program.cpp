@@ -31,6 +31,14 @@ void answer_evacuation(const std::shared_ptr<Channel>& node, const Message& mess
 
 void build(const ActorSpec& spec, NodeClient::Done answer) {
   if (spec.class_name == "Throws") return answer(task_failed("Throws: boom"));
+  if (spec.class_name == "Chatty") {
+    std::string line(1024, 'x');
+    line.back() = '\n';
+    for (int i = 0; i < 20'000; ++i) std::fwrite(line.data(), 1, line.size(), stdout);
+    std::printf("the end\n");
+    std::fflush(stdout);
+    return answer({});
+  }
   if (spec.class_name == "Crashes") {
     std::fprintf(stderr, "backtrace: in Crashes()\n");
     ::signal(SIGSEGV, SIG_DFL);  // a sanitizer has a handler of its own

@@ -12,6 +12,7 @@ namespace runtime {
 /// Serves one actor of the classes below until the node ends it. Returns the exit code.
 ///   Echo     lives, prints "echo built" to stdout and its OMP_NUM_THREADS to stderr
 ///   Throws   its constructor fails with kTaskFailed "boom"
+///   Chatty   writes 20 MB to stdout in its constructor, and then "the end"
 ///   Crashes  gets SIGSEGV in its constructor, after a line on stderr
 ///   Exits    exits with code 5 in its constructor
 ///   Sleeps   its constructor never returns

@@ -1,6 +1,8 @@
 #include "runtime/node/program_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,8 +31,10 @@ class ProgramFilesTest : public ::testing::Test {
     ASSERT_TRUE(write_file_atomic(program_, content, 0700).ok());
     driver_.executable = {program_.string(), content.size(), *hash_file(program_)};
     on_loop([&] {
-      offering_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "a");
-      wanting_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "b");
+      offering_ = std::make_unique<ProgramFiles>(loop_, credentials_,
+                                                 FileCacheOptions{folder_.path() / "a"});
+      wanting_ = std::make_unique<ProgramFiles>(loop_, credentials_,
+                                                FileCacheOptions{folder_.path() / "b"});
       offering_->offer(driver_);
     });
     ListenerCallbacks callbacks;
@@ -73,11 +77,14 @@ class ProgramFilesTest : public ::testing::Test {
   }
   Result<fs::path> find(const DriverInfo& driver) {
     Deadline deadline = deadline_after(std::chrono::seconds(10));
-    return wait_for<fs::path>(loop_, deadline, [&](auto found) {
+    auto program = wait_for<LocalProgram>(loop_, deadline, [&](auto found) {
       loop_.post([this, driver, deadline, found] {
         wanting_->find(driver, listener_->endpoint().to_string(), deadline, found);
       });
     });
+    if (!program.ok()) return program.status();
+    in_use_ = program->in_use;  // as a worker has it while it runs
+    return program->path;
   }
   static Credentials make_credentials() {
     Credentials credentials;
@@ -96,6 +103,7 @@ class ProgramFilesTest : public ::testing::Test {
   std::unique_ptr<Listener> listener_;
   std::vector<std::shared_ptr<Channel>> channels_;
   DriverInfo driver_;
+  std::shared_ptr<const FileLock> in_use_;
   int chunks_ = 0;
 };
 
@@ -178,7 +186,8 @@ TEST_F(ProgramFilesTest, AProgramThatRunsIsHadAsItIs) {
   for (const bool is_replaced_before : {false, true}) {
     on_loop([&] {
       if (is_replaced_before)
-        offering_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "c");
+        offering_ = std::make_unique<ProgramFiles>(loop_, credentials_,
+                                                   FileCacheOptions{folder_.path() / "c"});
       offering_->offer(driver_);
     });
     ASSERT_TRUE(write_file_atomic(program_, "another program", 0700).ok());
@@ -189,12 +198,90 @@ TEST_F(ProgramFilesTest, AProgramThatRunsIsHadAsItIs) {
     std::string found;
     on_loop([&] {
       offering_->find(driver_, "", deadline_after(std::chrono::seconds(1)),
-                      [&](const Result<fs::path>& path) { found = path.value_or("").string(); });
+                      [&](const Result<LocalProgram>& program) {
+                        if (program.ok()) found = program->path.string();
+                      });
     });
     EXPECT_EQ(hash_file(found).value_or(""), driver_.executable.hash) << found;
   }
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
+}
+
+TEST_F(ProgramFilesTest, TheCacheKeepsWhatIsUsedAndGivesUpWhatWasUsedLongestAgo) {
+  const fs::path cache = folder_.path() / "d";
+  const std::uint64_t bytes = driver_.executable.bytes;
+  on_loop([&] {
+    FileCacheOptions options;
+    options.folder = cache;
+    options.bytes_max = 2 * bytes + 100;
+    wanting_ = std::make_unique<ProgramFiles>(loop_, credentials_, options);
+  });
+  const auto make_old = [&](char name, int days) {
+    const fs::path file = cache / std::string(32, name) / "driver";
+    fs::create_directories(file.parent_path());
+    fs::permissions(cache, fs::perms::owner_all);
+    EXPECT_TRUE(write_file_atomic(file, std::string(bytes, name), 0700).ok());
+    const timespec used_at{1'700'000'000 - 86400 * days, 0};
+    const timespec then[2] = {used_at, used_at};
+    EXPECT_EQ(::utimensat(AT_FDCWD, file.c_str(), then, 0), 0);
+    return file;
+  };
+  const fs::path used = make_old('1', 9), old = make_old('2', 8), older = make_old('3', 20);
+  const fs::path left = cache / std::string(32, '4') / "driver.part-0badcafe";  // of a dead node
+  fs::create_directories(left.parent_path());
+  ASSERT_TRUE(write_file_atomic(left, "half", 0700).ok());
+  const auto runs = FileLock::shared(used);  // by another node of this machine
+  ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_TRUE(fs::exists(*found));
+  EXPECT_TRUE(fs::exists(used)) << "in use, though it is old";
+  EXPECT_FALSE(fs::exists(old.parent_path()));
+  EXPECT_FALSE(fs::exists(older.parent_path()));
+  EXPECT_FALSE(fs::exists(left.parent_path()));
+  // What this node uses stays until nobody does any more.
+  on_loop([&] { FileCache({.folder = cache, .depth = 2, .bytes_max = 0}).trim(); });
+  EXPECT_TRUE(fs::exists(*found));
+  in_use_.reset();
+  on_loop([&] { FileCache({.folder = cache, .depth = 2, .bytes_max = 0}).trim(); });
+  EXPECT_FALSE(fs::exists(*found));
+  EXPECT_TRUE(find(elsewhere).ok()) << "it is fetched again";
+}
+
+TEST_F(ProgramFilesTest, AFullDiskMakesRoomOrIsNamed) {
+  const fs::path disk = folder_.path() / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=17m,mode=0700") != 0)
+    GTEST_SKIP() << "needs the right to mount";
+  const fs::path old = disk / "programs" / std::string(32, '1') / "driver";
+  fs::create_directories(old.parent_path());
+  ASSERT_TRUE(write_file_atomic(old, std::string((8 << 20) + (400 << 10), 'x'), 0700).ok());
+  on_loop([&] {
+    wanting_ =
+        std::make_unique<ProgramFiles>(loop_, credentials_, FileCacheOptions{disk / "programs"});
+  });
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  {
+    const auto runs = FileLock::shared(old);
+    ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+    const auto refused = find(elsewhere);
+    EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
+    for (const std::string& named : {(disk / "programs").string(), "disk at " + disk.string()})
+      EXPECT_NE(refused.status().message().find(named), std::string::npos)
+          << refused.status().message();
+    EXPECT_EQ(
+        std::distance(fs::directory_iterator(disk / "programs" / driver_.executable.hash), {}), 0);
+  }
+  const auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_EQ(*hash_file(*found), driver_.executable.hash);
+  in_use_.reset();
+  ::umount2(disk.c_str(), MNT_DETACH);
 }
 
 TEST_F(ProgramFilesTest, OnlyOfferedFilesAreServed) {

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/file_util.h"
@@ -201,6 +203,77 @@ TEST_F(SessionTest, LogsOfDeadNodesGoAfterAWeek) {
   publish(b_, "127.0.0.1:3", "127.0.0.1:3");
   EXPECT_FALSE(fs::exists(old.dir));
   EXPECT_TRUE(fs::exists(young.dir / "logs"));
+}
+
+TEST_F(SessionTest, LogsOfDeadNodesHaveACommonLimit) {
+  fs::create_directory(folder_.path() / "disk");
+  if (::mount("none", (folder_.path() / "disk").c_str(), "tmpfs", 0, "size=8m,mode=0700") != 0)
+    GTEST_SKIP() << "needs the right to mount";
+  {
+    support::ScopedVariable root("STARLING_SESSION_ROOT", (folder_.path() / "disk/s").c_str());
+    std::vector<SessionInfo> dead;
+    for (int i = 0; i < 5; ++i) {
+      dead.push_back(publish(a_, "127.0.0.1:" + std::to_string(i), "127.0.0.1:1"));
+      const fs::path log = dead.back().dir / "logs" / "node.log";
+      ASSERT_TRUE(write_file_atomic(log, std::string(600 << 10, 'x'), 0600).ok());
+      ASSERT_TRUE(write_file_atomic(dead.back().dir / "logs/worker-1.log", "", 0600).ok());
+      // The last ones to be written are those of the first nodes.
+      fs::last_write_time(log, fs::file_time_type::clock::now() + std::chrono::hours(5 - i));
+    }
+    for (const SessionInfo& node : dead) die(node);
+    const SessionInfo next = publish(b_, "127.0.0.1:9", "127.0.0.1:9");
+    // A quarter of the disk.
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fs::exists(dead[i].dir / "logs/node.log"), i < 3) << i;
+    EXPECT_FALSE(fs::exists(dead[0].dir / "logs/worker-1.log")) << "nothing was written to it";
+    EXPECT_TRUE(fs::exists(next.dir / "logs"));
+    folders_.clear();
+  }
+  ::umount2((folder_.path() / "disk").c_str(), MNT_DETACH);
+}
+
+TEST_F(SessionTest, NoMoreThanTwoHundredDeadNodesKeepTheirLogs) {
+  std::vector<SessionInfo> dead;
+  for (int i = 0; i < 203; ++i) {
+    SessionInfo info;
+    info.cluster = a_;
+    info.node = NodeId::random();
+    info.dir = session_root() / a_.short_hex() / info.node.short_hex();
+    if (i == 0) publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+    ASSERT_TRUE(make_private_folder(info.dir).ok());
+    ASSERT_TRUE(make_private_folder(info.dir / "logs").ok());
+    for (const char* file : {"lock", "logs/node.log"}) {
+      ASSERT_TRUE(write_file_atomic(info.dir / file, "x", 0600).ok());
+      fs::last_write_time(info.dir / file,
+                          fs::file_time_type::clock::now() - std::chrono::minutes(i));
+    }
+    dead.push_back(info);
+  }
+  remove_dead_sessions();
+  EXPECT_TRUE(fs::exists(dead[199].dir));
+  for (int i = 200; i < 203; ++i) EXPECT_FALSE(fs::exists(dead[i].dir)) << i;
+  EXPECT_EQ(running_sessions().size(), 1u) << "the living are not counted";
+}
+
+TEST_F(SessionTest, TheClusterOfAKilledProgramGoesWithTheNextStart) {
+  publish(a_, "127.0.0.1:1", "127.0.0.1:1");
+  const fs::path dead = local_root(1), living = local_root(2), alone = local_root(3);
+  std::optional<FileLock> program, node;
+  for (const fs::path& root : {dead, living, alone}) {
+    ASSERT_TRUE(make_session_root(root).ok());
+    fs::create_directories(root / "01234567/89abcdef/spill");
+  }
+  program = *FileLock::of_file(living / kRootMark);
+  node = *FileLock::of_file(alone / "01234567/89abcdef" / kNodeLock);
+  fs::create_directory(local_root(4));  // without a mark
+  fs::permissions(local_root(4), fs::perms::owner_all);
+  publish(b_, "127.0.0.1:2", "127.0.0.1:2");
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living)) << "its program lives";
+  EXPECT_TRUE(fs::exists(alone)) << "its node lives";
+  EXPECT_TRUE(fs::exists(local_root(4)));
+  node.reset();
+  publish(b_, "127.0.0.1:3", "127.0.0.1:2");
+  EXPECT_FALSE(fs::exists(alone));
 }
 
 // What another program's folder looks like, at the places where our folders lie.

@@ -1,0 +1,54 @@
+// LogFile: the log of one process that a node runs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "runtime/core/result.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime {
+
+class LogKeeper;
+
+/// Appends to a file; at `bytes_max`, or what the keeper says, the file becomes "<name>.1" and a
+/// new one begins, so that a log takes at most twice that. What cannot be written is dropped, with
+/// a warning and later a line that says how much: a full disk must not stop the work that is
+/// logged. Locked (FileLock) while it is open, so that nobody takes it for that of an ended
+/// process. Removed at the end if nothing was written.
+class LogFile {
+ public:
+  static constexpr std::uint64_t kBytesMax = 64ull << 20;
+
+  /// `keeper` outlives it, and is asked for room; null: the disk is.
+  explicit LogFile(std::filesystem::path file, std::uint64_t bytes_max = kBytesMax,
+                   LogKeeper* keeper = nullptr);
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  ~LogFile();
+
+  void append(std::string_view bytes);
+  /// Begins again, for room: what is in it goes, and a line says how much.
+  void cut();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t bytes() const { return bytes_; }      // without "<name>.1"
+  std::uint64_t lost_bytes() const { return lost_; }  // since it could last be written to
+
+ private:
+  Status reopen();
+  void rotate();
+  Status write(std::string_view bytes);
+  Status write_with_gap(std::string_view bytes);
+  std::filesystem::path older() const;
+
+  const std::filesystem::path path_;
+  const std::uint64_t bytes_max_;
+  LogKeeper* const keeper_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t lost_ = 0;
+  FileDescriptor fd_;
+};
+
+}  // namespace runtime
