@@ -232,13 +232,15 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop,
   if (Status status = database->take_lock(); !status.ok()) return status;
   if (Status status = check_write_ahead_log_of(database->file()); !status.ok()) return status;
   if (Status status = database->open(); !status.ok()) return status;
-  return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(loop, std::move(database)));
+  auto writer = Thread::start([raw = journal.get()] { raw->write_batches(); });
+  if (!writer.ok()) return writer.status().with_context("journal " + folder.string());
+  journal->writer_ = *std::move(writer);
+  return journal;
 }
 
 SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database)
-    : loop_(loop), database_(std::move(database)) {
-  writer_ = Thread([this] { write_batches(); });
-}
+    : loop_(loop), database_(std::move(database)) {}
 
 SqliteJournal::~SqliteJournal() {
   alive_->store(false);
@@ -247,7 +249,7 @@ SqliteJournal::~SqliteJournal() {
     closing_ = true;
   }
   wake_.notify_one();
-  writer_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 Status SqliteJournal::load(

@@ -410,7 +410,7 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
   objects_->detach(*channel);
   eyes_->on_closed(*channel);
   const PeerInfo& peer = channel->peer();
-  if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
+  if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker, why);
   if (peer.role == Role::kDriver && !client.job.is_none()) on_driver_closed(client);
   jobs_->on_submitter_closed(*channel);
   on_submitter_closed(*channel);

@@ -54,6 +54,8 @@ struct WorkerPool::Worker {
   std::uint64_t incarnation = 0;
   Deadline start_deadline = Deadline::max();
   ControlAnswerer start_answer;  // until built
+  std::shared_ptr<Start> start;  // of an actor that has the process to itself
+  std::string lost;              // why its connection ended
   bool serving = false;
   std::unique_ptr<HostedActors> hosted;   // of a worker for shared actors; spec has no id then
   std::string end_reason;                 // set when the pool ends it
@@ -82,6 +84,7 @@ struct WorkerPool::Start {
   Deadline patient_until;
   ControlAnswerer answer;  // empty once cancelled
   std::uint32_t failures = 0;
+  std::string told;  // the last failure that the log has
   std::chrono::milliseconds pause{0};
   Timer timer;
 };
@@ -208,7 +211,7 @@ void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
                    if (!*alive) return;
                    const auto go = [this, alive, start](const Result<fs::path>& ready) {
                      if (!*alive) return;
-                     const Status begun = start->answer ? begin(*start, ready) : Status();
+                     const Status begun = start->answer ? begin(start, ready) : Status();
                      if (!begun.ok()) return start_failed(start, begun);
                      starts_.remove(start);
                    };
@@ -234,7 +237,7 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
                              : Status(why.code(), why.message() + " (tried " +
                                                       std::to_string(start->failures) + " times)"));
   }
-  if (start->failures == 1)
+  if (std::exchange(start->told, why.message()) != why.message())
     LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
         start->request.spec.actor.short_hex(), why.message());
   start->timer.expires_after(start->pause);
@@ -245,8 +248,9 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
   });
 }
 
-Status WorkerPool::begin(Start& start, const Result<fs::path>& program) {
+Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<fs::path>& program) {
   if (!program.ok()) return program.status();
+  Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
   if (spec.shared) return begin_shared(start, *program, threads);
@@ -260,6 +264,7 @@ Status WorkerPool::begin(Start& start, const Result<fs::path>& program) {
   worker->incarnation = start.request.incarnation;
   worker->start_deadline = start.deadline;
   worker->start_answer = std::move(start.answer);
+  worker->start = begun;
   arm_timer(worker);
   if (worker->channel) assign(worker);
   return {};
@@ -294,6 +299,18 @@ Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint
   worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
                         std::move(start.answer));
   return {};
+}
+
+void WorkerPool::begin_again(Worker& worker) {
+  worker.timer.cancel();
+  const std::shared_ptr<Start> start = std::move(worker.start);
+  start->request.spec = std::move(worker.spec);
+  start->answer = std::move(worker.start_answer);
+  starts_.push_back(start);
+  std::string why = worker.error_tail.last_lines(1);
+  if (constexpr std::string_view kWord = "error: "; why.starts_with(kWord))
+    why.erase(0, kWord.size());
+  start_failed(start, resource_exhausted("starting a worker: " + why));
 }
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
@@ -352,10 +369,11 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
   return worker->job;
 }
 
-void WorkerPool::on_disconnected(WorkerId id) {
+void WorkerPool::on_disconnected(WorkerId id, const Status& why) {
   auto found = workers_.find(id);
-  if (found != workers_.end() && found->second->end_reason.empty())
-    found->second->process->end(options_.end_grace);
+  if (found == workers_.end() || !found->second->end_reason.empty()) return;
+  found->second->lost = why.message();
+  found->second->process->end(options_.end_grace);
 }
 
 void WorkerPool::assign(const WorkerPtr& worker) {
@@ -447,6 +465,8 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   } else if (cause.exit_code > 0) {
     cause.output_tail = worker->error_tail.last_lines(kExitLinesMax);
   }
+  if (cause.signal == SIGTERM && !worker->lost.empty())
+    cause.text += " by its node, which had lost the connection to it: " + worker->lost;
   if (worker->channel) worker->channel->close(unavailable("the worker process " + cause.text));
   std::error_code ignored;
   fs::remove(WorkerEnvironment{id, {}, {}, {}, options_.session_dir, ""}.socket_path(), ignored);
@@ -455,6 +475,9 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   std::erase_if(shared_, [&](const auto& entry) { return entry.second == worker; });
   if (worker->hosted) {
     worker->hosted->on_exit(cause);
+  } else if (worker->start_answer && worker->end_reason.empty() &&
+             cause.exit_code == kNoRoomExitCode) {
+    begin_again(*worker);
   } else if (worker->start_answer) {
     std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) +
                        " on node " + options_.node.short_hex() +

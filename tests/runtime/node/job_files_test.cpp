@@ -258,6 +258,30 @@ TEST_F(JobFilesTest, ADamagedFileIsNoticedAndDropped) {
   EXPECT_FALSE(fs::exists(folder_.path() / "jobs/n1" / job.hex()));
 }
 
+// As when it grew between the look at its size and the reading.
+TEST_F(JobFilesTest, AFileThatChangedIsNotBlamedOnTheCache) {
+  ASSERT_TRUE(store("one").ok());
+  JobFile changed = file("deep/x", "one");
+  changed.bytes = 2;
+  const Status status = unpack(JobId::random(), {changed}).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  for (const char* part : {"'deep/x' changed while it was being read", "from 2 to 3 bytes"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_TRUE(offer(3, 1, {hash_of("one")})->places.empty()) << "it is still in the cache";
+}
+
+TEST(JobFolder, AFileThatChangedWhileItWasReadIsNamed) {
+  const support::TemporaryFolder folder;
+  write(folder.path() / "chg", "short");
+  auto scan = scan_job_folder(folder.path());
+  ASSERT_TRUE(scan.ok()) << scan.status().message();
+  write(folder.path() / "chg", "much longer");
+  const Status status = hash_files(*scan);
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  for (const char* part : {"/chg changed while it was being read", "from 5 to 11 bytes", "submit"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+}
+
 TEST_F(JobFilesTest, TheCacheIsBounded) {
   for (char letter : {'a', 'b', 'c'}) {
     const std::string text(700, letter);
