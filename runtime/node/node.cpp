@@ -319,9 +319,11 @@ Status Node::join() {
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
   if (!joined->ok()) return joined->with_context("joining the cluster");
-  if (!options_.is_head)
+  if (!options_.is_head) {
     lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(),
                                            options_.link.heartbeat);
+    if (!lease_->status().ok()) return lease_->status();
+  }
   return options_.autoscaler.empty() ? Status()
                                      : on_loop(loop_, [this] { return start_autoscaler(); });
 }

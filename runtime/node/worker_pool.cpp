@@ -53,9 +53,9 @@ struct WorkerPool::Worker {
   ActorSpec spec;
   std::uint64_t incarnation = 0;
   Deadline start_deadline = Deadline::max();
-  ControlAnswerer start_answer;  // until built
-  std::shared_ptr<Start> start;  // of an actor that has the process to itself
-  std::string lost;              // why its connection ended
+  ControlAnswerer start_answer;                // until built
+  std::vector<std::shared_ptr<Start>> starts;  // that wait for it to connect
+  std::string lost;                            // why its connection ended
   bool serving = false;
   std::unique_ptr<HostedActors> hosted;   // of a worker for shared actors; spec has no id then
   std::string end_reason;                 // set when the pool ends it
@@ -73,6 +73,7 @@ struct WorkerPool::Start {
         ControlAnswerer answerer)
       : job(of),
         request(std::move(wanted)),
+        actor(request.spec.actor),
         deadline(by),
         patient_until(patience_ends),
         answer(std::move(answerer)),
@@ -80,6 +81,7 @@ struct WorkerPool::Start {
 
   JobId job;
   control::StartActor request;
+  ActorId actor;
   Deadline deadline;
   Deadline patient_until;
   ControlAnswerer answer;  // empty once cancelled
@@ -253,7 +255,7 @@ Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<fs::p
   Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
-  if (spec.shared) return begin_shared(start, *program, threads);
+  if (spec.shared) return begin_shared(begun, *program, threads);
   WorkerPtr worker = take_warm(start.job, start.request, threads);
   if (!worker) {
     auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
@@ -264,13 +266,15 @@ Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<fs::p
   worker->incarnation = start.request.incarnation;
   worker->start_deadline = start.deadline;
   worker->start_answer = std::move(start.answer);
-  worker->start = begun;
+  if (!worker->channel) worker->starts = {begun};
   arm_timer(worker);
   if (worker->channel) assign(worker);
   return {};
 }
 
-Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32_t threads) {
+Status WorkerPool::begin_shared(const std::shared_ptr<Start>& begun, const fs::path& program,
+                                std::uint32_t threads) {
+  Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
   auto known = shared_.find(key);
@@ -296,6 +300,7 @@ Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint
     if (made->channel) made->hosted->on_connected(made->channel);
     shared_[key] = worker = std::move(made);
   }
+  if (!worker->channel) worker->starts.push_back(begun);
   worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
                         std::move(start.answer));
   return {};
@@ -303,14 +308,25 @@ Status WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint
 
 void WorkerPool::begin_again(Worker& worker) {
   worker.timer.cancel();
-  const std::shared_ptr<Start> start = std::move(worker.start);
-  start->request.spec = std::move(worker.spec);
-  start->answer = std::move(worker.start_answer);
-  starts_.push_back(start);
+  std::vector<HostedActors::Unsent> unsent;
+  if (worker.hosted)
+    unsent = worker.hosted->take_unsent();
+  else if (worker.start_answer)
+    unsent.push_back({std::move(worker.spec), worker.incarnation, std::move(worker.start_answer)});
   std::string why = worker.error_tail.last_lines(1);
   if (constexpr std::string_view kWord = "error: "; why.starts_with(kWord))
     why.erase(0, kWord.size());
-  start_failed(start, resource_exhausted("starting a worker: " + why));
+  for (HostedActors::Unsent& one : unsent) {
+    const auto start =
+        std::find_if(worker.starts.begin(), worker.starts.end(), [&](const auto& begun) {
+          return begun->actor == one.spec.actor && begun->request.incarnation == one.incarnation;
+        });
+    CHECK(start != worker.starts.end());
+    (*start)->request.spec = std::move(one.spec);
+    (*start)->answer = std::move(one.answer);
+    starts_.push_back(*start);
+    start_failed(*start, resource_exhausted("starting a worker: " + why));
+  }
 }
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
@@ -358,6 +374,7 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
     return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
+  worker->starts.clear();
   const auto took = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
   stats_.connected_sum_ns += took;
@@ -473,11 +490,10 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   LOG(info, "worker {} (pid {}, {}) {}", id.short_hex(), cause.pid,
       worker->spec.class_name.empty() ? "idle" : worker->spec.class_name, cause.text);
   std::erase_if(shared_, [&](const auto& entry) { return entry.second == worker; });
-  if (worker->hosted) {
-    worker->hosted->on_exit(cause);
-  } else if (worker->start_answer && worker->end_reason.empty() &&
-             cause.exit_code == kNoRoomExitCode) {
+  if (!worker->channel && worker->end_reason.empty() && cause.exit_code == kNoRoomExitCode) {
     begin_again(*worker);
+  } else if (worker->hosted) {
+    worker->hosted->on_exit(cause);
   } else if (worker->start_answer) {
     std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) +
                        " on node " + options_.node.short_hex() +

@@ -138,7 +138,8 @@ class WorkerPool {
   Status begin(const std::shared_ptr<Start>& start, const Result<std::filesystem::path>& program);
   /// Its process has ended for want of what may be there in a moment.
   void begin_again(Worker& worker);
-  Status begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
+  Status begin_shared(const std::shared_ptr<Start>& start, const std::filesystem::path& program,
+                      std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
   void on_output(Worker& worker, bool is_stderr, std::string_view bytes);

@@ -39,6 +39,7 @@ void WorkThread::stop() {
     dropped.swap(waiting_);
     changed_.notify_one();
   }
+  dropped.clear();
   join();
 }
 
