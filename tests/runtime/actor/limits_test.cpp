@@ -77,6 +77,24 @@ TEST_F(LimitsTest, AWorkerThatFindsNoThreadIsStartedAgainWithoutARestart) {
   rt_.reset();  // its processes leave the group
 }
 
+TEST_F(LimitsTest, AProcessOfSharedActorsThatFindsNoThreadIsStartedAgain) {
+  start({"--num-cpus", "2"});
+  support::ProcessLimit limit;
+  if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";
+  limit.add(node_pid());
+  limit.allow(limit.count() + 1);
+  std::thread raises([&] {
+    EXPECT_TRUE(eventually([&] {
+      return node_log().find("no thread can be made") != std::string::npos;
+    })) << node_log();
+    limit.allow(1000);
+  });
+  auto actor = counter(3, ActorOptions{.isolation = Isolation::kShared});
+  raises.join();
+  EXPECT_EQ(get(actor.call(&Counter::total)), 3);
+  rt_.reset();
+}
+
 TEST_F(LimitsTest, AJobThatNoProcessIsLeftForIsAnswered) {
   start({"--num-cpus", "1"});
   support::ProcessLimit limit;
