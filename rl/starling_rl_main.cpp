@@ -1,5 +1,7 @@
 // starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the
 // cluster runs it for their workers.
+#include <unistd.h>
+
 #include <csignal>
 #include <iostream>
 #include <span>
@@ -24,6 +26,7 @@
 #include "rl/worker/all_reduce_probe.h"
 #include "rl/worker/sft_actor.h"
 #include "runtime/core/log.h"
+#include "runtime/core/printable_stream.h"
 #include "runtime/core/standard_streams.h"
 #include "runtime/runtime.h"
 
@@ -74,6 +77,8 @@ int main(int argc, char** argv) {
   rl::register_stage_actors(runtime);
   rl::register_all_reduce_probe(runtime);
   if (runtime.is_worker()) return runtime.run([](runtime::Runtime&) { return 0; });
+  const runtime::PrintableStream out(std::cout, STDOUT_FILENO);
+  const runtime::PrintableStream err(std::cerr, STDERR_FILENO);
   const std::string_view name = argc < 2 ? "" : argv[1];
   if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
   for (const Command& tool : kTools) {

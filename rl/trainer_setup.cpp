@@ -123,7 +123,8 @@ Status Trainer::start_all() {
   const Result<WorkerSlots> slots = reserve_slots(runtime_, policy_slots);
   if (!slots.ok()) return slots.status();
   slots_ = *slots;
-  std::future<Status> reward = std::async(std::launch::async, [this] { return start_reward(); });
+  std::future<Status> reward =  // where no thread can be made: after the others
+      std::async(std::launch::async | std::launch::deferred, [this] { return start_reward(); });
   status = start_policy(*slots);
   if (status.ok() && options_.rollout_workers) status = start_rollouts();
   if (status.ok() && options_.uses_critic()) status = start_critic();

@@ -11,11 +11,14 @@
 #include "runtime/actor/actor_client.h"
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/crash_handler.h"
+#include "runtime/actor/group_failure.h"
 #include "runtime/actor/local_cluster.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/task_pool.h"
 #include "runtime/actor/worker.h"
+#include "runtime/core/descriptor_limit.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/fork_guard.h"
 #include "runtime/core/log.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
@@ -42,11 +45,11 @@ struct Runtime::Impl {
   std::unique_ptr<LocalCluster> cluster;
   std::shared_ptr<WorkerOutput> output;  // of a driver that shows it
   bool stopped = false;
-  std::mutex start_mutex;  // held while it starts
-  pid_t pid = 0;           // of the process that started it
+  std::mutex start_mutex;        // held while it starts
+  std::uint64_t generation = 0;  // of the process that started it; 0: none has
 
   /// In a child that fork() made: threads, connections and cluster are its parent's.
-  bool is_forked() const { return pid != 0 && pid != ::getpid(); }
+  bool is_forked() const { return generation != 0 && generation != fork_generation(); }
 };
 
 namespace runtime_detail {
@@ -98,6 +101,7 @@ void hold_until_quiet(Process& process, ActorClient& client, Deadline deadline) 
 void become_worker(const std::string& who) {
   // Lines, not blocks: the node passes on what a worker writes.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  raise_descriptor_limit();
   start_log(who);
   install_crash_handler(who);
 }
@@ -215,9 +219,13 @@ int Runtime::run_worker() {
   if (!environment.ok()) return runtime_detail::exit_code(environment.status());
   if (!simulation()) become_worker("worker " + environment->worker.short_hex());
   impl_->registry->seal();
-  impl_->process = std::make_shared<Process>(impl_->registry);
+  impl_->process = Process::make(impl_->registry);
+  impl_->generation = fork_generation();
   auto worker = Worker::start(impl_->process, *this);
-  if (!worker.ok()) return runtime_detail::exit_code(worker.status());
+  if (!worker.ok()) {
+    const int code = runtime_detail::exit_code(worker.status());
+    return worker.status().code() == ErrorCode::kResourceExhausted ? kNoRoomExitCode : code;
+  }
   (*worker)->run();
   worker->reset();
   stop();
@@ -225,6 +233,7 @@ int Runtime::run_worker() {
 }
 
 Status Runtime::start() {
+  if (impl_->is_forked()) return forked_status();
   std::lock_guard starting(impl_->start_mutex);
   if (impl_->stopped) return cancelled("the runtime was stopped; make a new one");
   if (impl_->process) return {};
@@ -244,7 +253,8 @@ Status Runtime::start() {
   }
   if (!found.ok()) return found.status();
 
-  auto process = std::make_shared<Process>(impl_->registry);
+  auto process = Process::make(impl_->registry);
+  if (!process->loop().status().ok()) return process->loop().status();
   auto node = NodeClient::connect(process->loop(), *found, Role::kDriver, deadline);
   if (!node.ok()) return node.status();
   if (options.forward_output) {
@@ -268,7 +278,7 @@ Status Runtime::start() {
   });
   if (!job.ok()) return job.status();
   impl_->process = std::move(process);
-  impl_->pid = ::getpid();
+  impl_->generation = fork_generation();
   return {};
 }
 
@@ -298,6 +308,7 @@ void Runtime::stop(int exit_code) {
 }
 
 Status Runtime::require_started() const {
+  if (impl_->is_forked()) return forked_status();
   if (impl_->stopped) return cancelled("the runtime was stopped");
   if (!impl_->process)
     return unavailable("the runtime is not started: call start() or run() first");
@@ -397,16 +408,16 @@ void Runtime::explain_wait(ActorId actor) {
 Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(
     const std::vector<Result<PendingActor>>& pending) {
   std::vector<std::shared_ptr<ActorClient>> clients;
-  Status first;
+  std::vector<MemberFailure> failures;
   for (std::size_t rank = 0; rank < pending.size(); ++rank) {
     auto client = pending[rank].ok() ? finish_actor(*pending[rank])
                                      : Result<std::shared_ptr<ActorClient>>(pending[rank].status());
     if (client.ok())
       clients.push_back(*std::move(client));
-    else if (first.ok())
-      first = client.status().with_context("rank " + std::to_string(rank));
+    else
+      failures.push_back({rank, client.status()});
   }
-  if (first.ok()) return clients;
+  if (failures.empty()) return clients;
   std::vector<ActorId> made;
   for (std::size_t rank = 0, at = 0; rank < pending.size() && at < clients.size(); ++rank) {
     if (!pending[rank].ok() || !pending[rank]->created->failure().ok()) continue;
@@ -416,7 +427,7 @@ Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(
   }
   Status status = kill_actors(std::move(made), deadline_after(std::chrono::seconds(10)));
   if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
-  return first;
+  return group_failure(failures);
 }
 
 Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type,
@@ -617,17 +628,21 @@ std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePt
   if (missing != objects.end()) return static_cast<std::size_t>(missing - objects.begin());
   if (impl_->process) impl_->process->wait(objects, objects.size(), deadline, OnFailure::kReturn);
   std::optional<std::size_t> unsettled;
+  std::optional<std::size_t> failed;  // the one that may have made others fail
   for (std::size_t i = 0; i < objects.size(); ++i) {
     if (!objects[i]->is_settled())
       unsettled = unsettled ? unsettled : i;
-    else if (!objects[i]->failure().ok())
-      return i;
+    else if (!objects[i]->failure().ok() &&
+             (!failed ||
+              cause_rank(objects[i]->failure()) > cause_rank(objects[*failed]->failure())))
+      failed = i;
   }
-  return unsettled;
+  return failed ? failed : unsettled;
 }
 
 Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
   if (!result) return invalid_argument("cancel of an ObjectRef that refers to nothing");
+  if (impl_->is_forked()) return forked_status();
   if (auto producer = result->producer()) return producer->cancel(producer, mode);
   if (result->is_settled()) return {};
   return invalid_argument(
@@ -635,6 +650,8 @@ Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
 }
 
 ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {
+  if (impl_->is_forked())
+    return ObjectRef<void>(ObjectState::failed(impl_->process, forked_status()));
   const auto missing = std::find(objects.begin(), objects.end(), nullptr);
   if (missing == objects.end())
     return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));

@@ -13,6 +13,7 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
 #include "runtime/node/file_util.h"
 
@@ -125,7 +126,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
     return 0;
   }
   const auto now = static_cast<std::int64_t>(runtime::unix_milliseconds());
-  std::printf("%s", status_text(status, now).c_str());
+  std::printf("%s", runtime::printable_text(status_text(status, now)).c_str());
   const std::int64_t age = now - status.value("reported_at_ms", now);
   if (age > kStaleMs)
     std::printf(

@@ -168,7 +168,9 @@ Result<std::unique_ptr<LoopHost>> LoopHost::create(const AgentOptions& options,
   if (host->wake_ < 0) return runtime::errno_status(errno, "agent loops: eventfd");
   if (const Status started = host->start_process(); !started.ok())
     return started.with_context("agent loops");
-  host->thread_ = std::thread([raw = host.get()] { raw->serve(); });
+  auto thread = runtime::Thread::start_real([raw = host.get()] { raw->serve(); });
+  if (!thread.ok()) return thread.status().with_context("agent loops");
+  host->thread_ = *std::move(thread);
   std::unique_lock lock(host->mutex_);
   host->happened_.wait(lock, [&] {
     return !host->failure_.ok() || (!host->processes_.empty() && host->processes_.front()->ready);

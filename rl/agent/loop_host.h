@@ -13,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rl/agent/agent_options.h"
@@ -21,6 +20,7 @@
 #include "rl/reward/scorer.h"
 #include "rl/reward/worker_process.h"
 #include "runtime/core/result.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -123,7 +123,7 @@ class LoopHost {
   std::set<std::string> names_;
   bool any_ = false;  // a class for all names
   int wake_ = -1;     // an eventfd
-  std::thread thread_;
+  runtime::Thread thread_;
 
   mutable std::mutex mutex_;  // guards what follows while the thread runs
   std::condition_variable happened_;

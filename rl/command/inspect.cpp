@@ -1,5 +1,7 @@
 #include "rl/command/inspect.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <array>
@@ -19,6 +21,7 @@
 #include "rl/text/template.h"
 #include "rl/text/tokenizer.h"
 #include "rl/weights/weight_source.h"
+#include "runtime/core/printable_text.h"
 
 namespace rl {
 namespace {
@@ -183,7 +186,7 @@ class Inspection {
 };
 
 void print_line(const char* name, const std::string& text) {
-  std::printf("%-15s %s\n", name, text.c_str());
+  std::printf("%-15s %s\n", name, runtime::terminal_text(STDOUT_FILENO, text).c_str());
 }
 
 void print_found(const ordered_json& found) {

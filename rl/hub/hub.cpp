@@ -4,11 +4,11 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "rl/hub/hub_client.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 namespace {
@@ -36,11 +36,10 @@ Status for_each(std::size_t count, const HubOptions& options, Work&& work) {
       cancelled = true;
     }
   };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(count, std::max<std::size_t>(1, options.parallel)); ++i)
-    threads.emplace_back(run);
+  const std::size_t parallel = std::min(count, std::max<std::size_t>(1, options.parallel));
+  runtime::HelperThreads others(parallel > 0 ? parallel - 1 : 0, run);
   run();
-  for (std::thread& thread : threads) thread.join();
+  others.join();
   return first;
 }
 

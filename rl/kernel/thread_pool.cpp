@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "runtime/core/check.h"
+#include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 
 namespace rl::kernel {
 namespace {
@@ -49,7 +51,15 @@ int cgroup_cores() {
 class ThreadPool::Impl {
  public:
   explicit Impl(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (int i = 1; i < threads; ++i) {
+      auto worker = runtime::Thread::start_real([this] { work(); });
+      if (!worker.ok()) {  // slower, but right
+        LOG(warn, "computing on {} instead of {} threads: {}", i, threads,
+            worker.status().message());
+        break;
+      }
+      workers_.push_back(*std::move(worker));
+    }
   }
 
   ~Impl() {
@@ -57,7 +67,7 @@ class ThreadPool::Impl {
     stopping_.store(true);
     ticket_.fetch_add(2);
     ticket_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
+    for (runtime::Thread& worker : workers_) worker.join();
   }
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
@@ -136,7 +146,7 @@ class ThreadPool::Impl {
   void* context_ = nullptr;
 
   std::atomic_flag busy_;
-  std::vector<std::thread> workers_;
+  std::vector<runtime::Thread> workers_;
 };
 
 ThreadPool::ThreadPool(int threads)

@@ -117,12 +117,11 @@ Offload::Stay Offload::stay(bool with_gradients) {
     return Stay(this);
   }
   if (!first || !options_.parameters) return Stay(this);
-  try {
-    thread_ = std::thread([this] { fetch(); });
-  } catch (const std::system_error&) {  // no more threads for this process: all weights before the
-                                        // first layer, then
-    fetch();
-  }
+  auto thread = runtime::Thread::start_real([this] { fetch(); });
+  if (thread.ok())
+    thread_ = *std::move(thread);
+  else
+    fetch();  // no more threads for this process: all weights before the first layer, then
   return Stay(this);
 }
 

@@ -9,13 +9,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "rl/model/arena_range.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/status.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -85,7 +85,7 @@ class Offload {
       stages_;  // what is fetched together: all that is in no layer, then each layer's
   int stays_ = 0;
   bool with_gradients_ = false;
-  std::thread thread_;  // fetches
+  runtime::Thread thread_;  // fetches
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable arrived_;

@@ -23,7 +23,7 @@ EarlyScorer::~EarlyScorer() {
 }
 
 void EarlyScorer::join() {
-  for (std::thread& thread : threads_) thread.join();
+  for (runtime::Thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
@@ -37,13 +37,20 @@ void EarlyScorer::start_threads() {
   if (working_ == 0) join();
   const std::size_t calls = (waiting_.size() + options_.batch_size - 1) / options_.batch_size;
   while (working_ < std::min(options_.concurrency, calls)) {
+    auto thread = runtime::Thread::start_real([this] { work(); });
+    if (!thread.ok()) break;
+    threads_.push_back(*std::move(thread));
     ++working_;
-    threads_.emplace_back([this] { work(); });
   }
 }
 
 void EarlyScorer::work() {
   std::unique_lock lock(mutex_);
+  work_off(lock);
+  --working_;
+}
+
+void EarlyScorer::work_off(std::unique_lock<std::mutex>& lock) {
   while (!waiting_.empty()) {
     std::vector<std::size_t> numbers;
     std::vector<ScoreRequest> requests;
@@ -65,7 +72,6 @@ void EarlyScorer::work() {
     }
     answered_.notify_all();
   }
-  --working_;
 }
 
 void EarlyScorer::prepare(std::span<const ScoreRequest> requests) {
@@ -98,6 +104,7 @@ Result<ScoredBatch> EarlyScorer::score(std::span<const ScoreRequest> requests) {
         std::erase_if(waiting_, [&](const auto& entry) { return entry.first == number; });
     }
     start_threads();
+    if (working_ == 0) work_off(lock);  // no thread can be made
     answered_.wait(lock, [&] {
       return !failure_.ok() || std::all_of(wanted.begin(), wanted.end(), [&](std::size_t number) {
         return scores_.contains(number);

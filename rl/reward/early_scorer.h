@@ -8,11 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "rl/reward/scorer.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -51,10 +51,12 @@ class EarlyScorer : public Scorer {
   void start_threads();
   void join();
   void work();
+  /// Hands over what waits.
+  void work_off(std::unique_lock<std::mutex>& lock);
 
   std::unique_ptr<Scorer> inner_;
   EarlyScoring options_;
-  std::vector<std::thread> threads_;
+  std::vector<runtime::Thread> threads_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable answered_;

@@ -10,6 +10,7 @@
 #include "rl/hub/http.h"
 #include "rl/reward/process_scorer.h"
 #include "runtime/core/json.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -155,11 +156,10 @@ Result<ScoredBatch> HttpScorer::score(std::span<const ScoreRequest> requests) {
           requests.subspan(begin, std::min(options_.batch_size, requests.size() - begin)));
     }
   };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(options_.concurrency, chunks); ++i)
-    threads.emplace_back(work);
+  const std::size_t parallel = std::min(options_.concurrency, chunks);
+  runtime::HelperThreads others(parallel > 0 ? parallel - 1 : 0, work);
   work();
-  for (std::thread& thread : threads) thread.join();
+  others.join();
   ScoredBatch batch;
   for (ScoredBatch& part : parts) {
     batch.counts.add(part.counts);

@@ -66,7 +66,11 @@ void PreparedCalls::prepare(const std::vector<json>& calls) {
   lock.unlock();
   if (thread_.joinable()) thread_.join();
   working_ = true;
-  thread_ = std::thread([this] { work_on(); });
+  auto thread = runtime::Thread::start_real([this] { work_on(); });
+  if (thread.ok())
+    thread_ = *std::move(thread);
+  else
+    working_ = false;  // run() does what there is to do, later than it might have been done
 }
 
 Result<std::vector<PoolAnswer>> PreparedCalls::run(const std::vector<json>& calls,

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rl/reward/process_pool.h"
 #include "runtime/core/result.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -42,7 +42,7 @@ class PreparedCalls {
 
   std::unique_ptr<ProcessPool> pool_;
   std::mutex mutex_;  // guards all of it while the thread runs
-  std::thread thread_;
+  runtime::Thread thread_;
   std::atomic<bool> stopping_ = false;
   bool working_ = false;
   std::size_t begun_ = 0;  // calls, each named by how many were before it

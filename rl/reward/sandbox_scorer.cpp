@@ -10,6 +10,7 @@
 #include "rl/data/json_text.h"
 #include "rl/hub/http.h"
 #include "runtime/core/json.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -293,9 +294,13 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
       slots_.release();
     }
   };
-  std::vector<std::thread> workers;
-  for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(work, std::ref(counts[i]));
-  for (std::thread& worker : workers) worker.join();
+  std::atomic<std::size_t> seat = 0;
+  const auto work_in_seat = [&] {
+    if (const std::size_t mine = seat++; mine < threads) work(counts[mine]);
+  };
+  runtime::HelperThreads others(threads > 0 ? threads - 1 : 0, work_in_seat);
+  work_in_seat();
+  others.join();
   ScoredBatch batch;
   for (const ScoreCounts& part : counts) batch.counts.add(part);
   for (const std::vector<Outcome>& of_sample : outcomes)

@@ -10,6 +10,7 @@
 #include "rl/text/tokenizer_pipeline.h"
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 
 namespace rl {
 
@@ -73,8 +74,7 @@ Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   threads = std::min(threads, std::max<std::size_t>(texts.size(), 1));
   {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work);
+    const runtime::HelperThreads others(threads - 1, work);
     work();
   }
   if (failed.first < texts.size())

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "rl/train/idle_thread.h"
@@ -10,6 +11,16 @@
 
 namespace rl {
 namespace {
+
+/// By a thread that gives way; where none can be made, by whoever waits for it.
+template <class Work>
+auto begin_aside(Work work) {
+  return std::async(std::launch::async | std::launch::deferred,
+                    [work = std::move(work), asked_by = std::this_thread::get_id()]() mutable {
+                      if (std::this_thread::get_id() != asked_by) give_way();
+                      return work();
+                    });
+}
 
 namespace fs = std::filesystem;
 using runtime::Result;
@@ -33,8 +44,7 @@ void CheckpointSaver::observe(bool losing) {
 
 void CheckpointSaver::prune() {
   if (losing_ || !followed_ || !std::exchange(unpruned_, false)) return;
-  pruning_ = std::async(std::launch::async, [root = options_.folder, kept = options_.kept] {
-    give_way();
+  pruning_ = begin_aside([root = options_.folder, kept = options_.kept] {
     const Status pruned = prune_checkpoints(root, kept);
     if (!pruned.ok()) LOG(warn, "{}", pruned.message());
   });
@@ -76,17 +86,14 @@ Status CheckpointSaver::begin(std::int64_t step, bool best, const CopyState& cop
   Result<WriteFiles> write = copy();
   if (!write.ok()) return write.status().with_context(name);
   followed_ = false;
-  saving_ = std::async(std::launch::async,
-                       [writer = std::move(*writer), write = std::move(*write),
-                        root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
-                         give_way();
-                         Result<fs::path> folder =
-                             write_checkpoint(std::move(writer), std::move(write));
-                         if (!folder.ok()) return folder.status().with_context(name);
-                         const Status marked = best ? mark_best_checkpoint(root, step) : Status();
-                         if (!marked.ok()) return marked.with_context(name);
-                         return folder;
-                       });
+  saving_ = begin_aside([writer = std::move(*writer), write = std::move(*write),
+                         root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
+    Result<fs::path> folder = write_checkpoint(std::move(writer), std::move(write));
+    if (!folder.ok()) return folder.status().with_context(name);
+    const Status marked = best ? mark_best_checkpoint(root, step) : Status();
+    if (!marked.ok()) return marked.with_context(name);
+    return folder;
+  });
   return {};
 }
 

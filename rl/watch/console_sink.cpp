@@ -128,7 +128,10 @@ runtime::Status ConsoleSink::write(const StepRecord& record) {
                    record.step % options_.interval == 0;
   std::string text = options_.bar ? "\r\x1b[K" : "";
   // Names of metrics are a reward function's.
-  if (due) text += (options_.bar ? runtime::printable_text(line(record)) : line(record)) + "\n";
+  if (due)
+    text += (options_.bar ? runtime::printable_text(line(record))
+                          : runtime::terminal_text(::fileno(out_), line(record))) +
+            "\n";
   if (options_.bar) {
     // The clock starts with the first record, so that one step lies between each two.
     const double steps = static_cast<double>(std::max<std::int64_t>(1, record.step - *first_step_));

@@ -1,11 +1,11 @@
 #include "runtime/actor/actor_client.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/lineage.h"
+#include "runtime/actor/outgoing_call.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/registry.h"
 #include "runtime/actor/stored_object.h"
@@ -23,35 +23,7 @@ namespace {
 constexpr std::chrono::seconds kCausePatience{30};
 }  // namespace
 
-struct OutgoingCall final : Producer {
-  std::shared_ptr<ActorClient> client;
-  const MethodEntry* method = nullptr;
-  ObjectValue arguments;
-  Deadline deadline;
-  std::chrono::milliseconds timeout{0};  // of which it is the end
-  ObjectStatePtr result;
-  std::int32_t retries_left = 0;        // below zero: without limit
-  std::uint64_t order = 0;              // among the client's calls
-  std::uint64_t sequence = 0;           // 0: not sent
-  std::shared_ptr<Channel> channel;     // it was sent on
-  std::uint64_t incarnation = 0;        // it was sent to
-  std::shared_ptr<StreamState> stream;  // of a method that yields values
-  std::uint64_t sent_ns = 0;            // when calls are recorded
-  std::uint32_t sent_by = 0;            // the thread
-  std::atomic<bool> forced{false};  // cancelled by force: the actor's process may end because of it
-
-  /// `what`, with the limit.
-  Status late(const std::string& what) const {
-    return deadline_exceeded(
-        timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what);
-  }
-  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
-    return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
-  }
-
-  /// The first argument that is not there yet.
-  ObjectStatePtr blocker() const { return first_unsettled(arguments.refs); }
-};
+ObjectStatePtr OutgoingCall::blocker() const { return first_unsettled(arguments.refs); }
 
 /// While no calls may be made.
 struct ActorClient::Hold {
@@ -148,6 +120,11 @@ ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<Worke
 }
 
 ActorClient::~ActorClient() {
+  if (process_->is_forked()) {
+    (void)new std::shared_ptr<Timer>(
+        std::move(timer_));  // never destroyed: its loop's lock is not ours
+    return;
+  }
   worker_->detach(id_);  // nobody else has this client any more
   process_->forget_client(id_);
 }
@@ -213,6 +190,7 @@ ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& k
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder,
                                  std::chrono::milliseconds timeout, std::int32_t retries,
                                  std::shared_ptr<StreamState> stream) {
+  if (process_->is_forked()) return ObjectState::failed(process_, forked_status());
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
   const TimeLimit deadline(limit(**method, timeout));
@@ -236,6 +214,10 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
                                                   std::int32_t retries) {
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
+  if (const auto& process = clients.front()->process_; process->is_forked()) {
+    results.assign(clients.size(), ObjectState::failed(process, forked_status()));
+    return results;
+  }
   // On other nodes too large arguments are read from the store: each node fetches them once,
   // however many members it has.
   Result<ObjectValue> arguments =
@@ -389,6 +371,7 @@ void ActorClient::watch(const ObjectStatePtr& blocker) {
 
 Status ActorClient::cancel(const CallPtr& call, CancelMode mode) {
   ActorClient& self = *call->client;
+  if (self.process_->is_forked()) return forked_status();
   std::shared_ptr<Channel> channel;
   bool shared = false;
   {

@@ -142,7 +142,7 @@ void ActorExecutor::start_thread() {
     return;
   }
   auto self = threads_.emplace(threads_.end());
-  *self = Thread([this, self] {
+  auto started = Thread::start([this, self] {
     if (!simulation()) pthread_setname_np(pthread_self(), "actors");
     Seat seat(loop_);
     serve(seat, false);
@@ -151,6 +151,13 @@ void ActorExecutor::start_thread() {
     // then it must stay where it is.
     if (!stopping_) retired_.splice(retired_.end(), threads_, self);
   });
+  if (started.ok()) {
+    *self = *std::move(started);  // the new thread needs the lock before it looks at itself
+    return;
+  }
+  threads_.erase(self);
+  if (!std::exchange(lacks_threads_, true))
+    LOG(warn, "calls wait for the thread of another, since {}", started.status().message());
 }
 
 bool ActorExecutor::surplus() const {

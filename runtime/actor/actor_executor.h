@@ -102,6 +102,7 @@ class ActorExecutor {
   std::size_t wanted_ = 1;
   std::size_t blocked_ = 0;
   bool stopping_ = false;
+  bool lacks_threads_ = false;  // and has said so
   std::function<void()> on_long_wait_;
   std::atomic<bool> tells_long_waits_{false};  // to be read without the mutex
 };

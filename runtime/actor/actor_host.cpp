@@ -4,9 +4,11 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "runtime/actor/actor_executor.h"
+#include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/coroutine_call.h"
 #include "runtime/actor/process.h"
@@ -138,7 +140,7 @@ void ActorHost::next(Turn& turn, bool take) {
       turn.busy = true;
       turn.last = turn.lane->line.empty();
       ActorJob& job = *turn.job;
-      turn.running = {job.channel.get(), job.call.sequence};
+      turn.running = {job.channel.get(), job.call.sequence, turn.lane};
       running_.push_back(turn.running);
       // Here, so that a cancellation finds the call either in line or among the active ones.
       turn.registered = job.method != nullptr && (job.method->takes_context ||
@@ -459,8 +461,7 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
     std::lock_guard lock(mutex_);
     waiting = lanes_.take(channel, sequence);
     if (!waiting && parked_) waiting = parked_->take(channel, sequence);
-    runs =
-        std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
+    runs = find_running(channel, sequence) != nullptr;
   }
   if (waiting)
     return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false,
@@ -470,6 +471,31 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
     end_process(SIGKILL);
   }
   context_->active.cancel(channel, id_, sequence);
+}
+
+const ActorHost::Running* ActorHost::find_running(const Channel* channel,
+                                                  std::uint64_t sequence) const {
+  auto found = std::find_if(running_.begin(), running_.end(), [&](const Running& running) {
+    return running.channel == channel && running.sequence == sequence;
+  });
+  return found == running_.end() ? nullptr : &*found;
+}
+
+void ActorHost::on_waits(const Channel* channel, std::uint64_t sequence,
+                         const std::vector<WaitStep>& waits) {
+  std::optional<Running> held_by;
+  {
+    std::lock_guard lock(mutex_);
+    if (const Running* itself = find_running(channel, sequence)) {
+      held_by = *itself;
+    } else if (const Lane* lane = lanes_.find(channel, sequence); lane && lane->limit == 1) {
+      auto before = std::find_if(running_.begin(), running_.end(),
+                                 [&](const Running& running) { return running.lane == lane; });
+      if (before != running_.end()) held_by = *before;
+    }
+  }
+  if (held_by)
+    context_->process->blocked_calls().on_waits({id_, held_by->channel, held_by->sequence}, waits);
 }
 
 void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
@@ -595,6 +621,8 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
                                               job.call.sequence, job.call.stream_window, context);
       context_->active.set_stream(job.channel.get(), id_, job.call.sequence, stream);
     }
+    const RunningCall running({id_, job.channel.get(), job.call.sequence}, class_->name(),
+                              job.method->name);
     Invocation invocation{actor_.get(), job.method->key, decoder, context, output, stream.get()};
     return job.method->invoke(invocation);
   } catch (...) {

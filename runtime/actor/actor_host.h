@@ -76,6 +76,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// The caller does not want this call any more: in line it never runs, and is answered at once;
   /// running it is told.
   void cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode);
+  /// A call of this channel's is awaited by one that others wait for in turn: passes that on to the
+  /// call that this one cannot end before, if there is a single one and it waits itself.
+  void on_waits(const Channel* channel, std::uint64_t sequence, const std::vector<WaitStep>& waits);
   /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in
   /// line is answered that it is gone, then `done` runs (at once when the actor was stopped
   /// before).
@@ -105,6 +108,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   struct Running {
     const Channel* channel;
     std::uint64_t sequence;
+    const Lane* lane;
     bool operator==(const Running&) const = default;
   };
 
@@ -117,6 +121,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void next(Turn& turn, bool take);
   // With mutex_ held.
   std::unique_ptr<ActorJob> take_job(Lane** lane);
+  const Running* find_running(const Channel* channel, std::uint64_t sequence) const;
   void park(std::unique_ptr<ActorJob> job, const Lane* lane);
   void take_back(const Channel* channel, const Lane* lane);
   std::size_t in_line() const { return lanes_.size() + (parked_ ? parked_->size() : 0); }

@@ -66,6 +66,13 @@ class JobLine {
     --size_;
     return job;
   }
+  template <class Matches>
+  bool contains(Matches&& matches) const {
+    for (const ActorJob* job = first_.get(); job; job = job->next.get()) {
+      if (matches(*job)) return true;
+    }
+    return false;
+  }
   /// The first that matches, taken out; null: none does.
   template <class Matches>
   std::unique_ptr<ActorJob> take_first(Matches&& matches) {

@@ -71,6 +71,18 @@ std::unique_ptr<ActorJob> ActorLanes::take(const Channel* channel, std::uint64_t
   return nullptr;
 }
 
+const Lane* ActorLanes::find(const Channel* channel, std::uint64_t sequence) const {
+  const auto is_it = [&](const ActorJob& job) {
+    return job.channel.get() == channel && job.call.sequence == sequence;
+  };
+  if (default_.line.contains(is_it)) return &default_;
+  if (!groups_) return nullptr;
+  for (const Lane& lane : groups_->lanes) {
+    if (lane.line.contains(is_it)) return &lane;
+  }
+  return nullptr;
+}
+
 bool ActorLanes::is_runnable() const {
   if (default_.is_runnable()) return true;
   return groups_ && std::any_of(groups_->lanes.begin(), groups_->lanes.end(),

@@ -40,6 +40,9 @@ class ActorLanes {
   /// Takes a call out of its line; null: it is in none. Cost: linear in the calls before it.
   std::unique_ptr<ActorJob> take(const Channel* channel, std::uint64_t sequence);
 
+  /// The lane that a call stands in; null: it is in none. Cost: linear in the calls before it.
+  const Lane* find(const Channel* channel, std::uint64_t sequence) const;
+
   bool is_runnable() const;
   std::size_t size() const;
   /// Calls at once, all lanes together.

@@ -186,6 +186,9 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
   if (notice->kind == CallNotice::Kind::kStreamTaken) {
     if (auto stream = context_->active.stream(channel.get(), notice->actor, notice->sequence))
       stream->on_taken(notice->taken);
+  } else if (notice->kind == CallNotice::Kind::kWaits) {
+    if (auto found = hosts_.find(notice->actor); found != hosts_.end())
+      found->second->on_waits(channel.get(), notice->sequence, notice->waits);
   } else if (notice->kind == CallNotice::Kind::kResultReleased) {
     context_->held.release(channel.get(), notice->actor, notice->sequence);
   } else if (notice->kind == CallNotice::Kind::kCancel ||

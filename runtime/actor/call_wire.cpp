@@ -157,6 +157,26 @@ Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value) {
 
 namespace {
 
+void write_waits(schema::CallNotice::Builder out, const std::vector<WaitStep>& waits) {
+  auto steps = out.initWaits(static_cast<unsigned>(waits.size()));
+  for (unsigned i = 0; i < waits.size(); ++i) {
+    steps[i].setSession(waits[i].session);
+    steps[i].setNumber(waits[i].number);
+    steps[i].setWaiting(waits[i].waiting);
+    steps[i].setAwaited(waits[i].awaited);
+    steps[i].setBounded(waits[i].bounded);
+  }
+}
+
+Status read_waits(schema::CallNotice::Reader in, std::vector<WaitStep>& waits) {
+  const auto steps = in.getWaits();
+  if (steps.size() > WaitStep::kStepsMax) return invalid_argument("a chain of waits is too long");
+  for (const auto step : steps)
+    waits.push_back({step.getSession(), step.getNumber(), std::string(step.getWaiting().cStr()),
+                     std::string(step.getAwaited().cStr()), step.getBounded()});
+  return {};
+}
+
 Buffer encode_notice(const CallNotice& notice) {
   return encode<schema::CallNotice>([&](schema::CallNotice::Builder out) {
     out.setActorId(to_data(notice.actor));
@@ -169,6 +189,7 @@ Buffer encode_notice(const CallNotice& notice) {
       case CallNotice::Kind::kStreamItem: out.initStreamItem(); break;
       case CallNotice::Kind::kStreamTaken: out.setStreamTaken(notice.taken); break;
       case CallNotice::Kind::kDrained: out.setDrained(); break;
+      case CallNotice::Kind::kWaits: write_waits(out, notice.waits); break;
     }
   });
 }
@@ -255,6 +276,9 @@ Result<CallNotice> decode_notice(const Buffer& meta) {
             notice.kind = CallNotice::Kind::kStreamTaken;
             notice.taken = in.getStreamTaken();
             break;
+          case schema::CallNotice::WAITS:
+            notice.kind = CallNotice::Kind::kWaits;
+            return read_waits(in, notice.waits);
           default: return unimplemented("a notice of a kind that this version does not know");
         }
         return {};

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/actor/execution_options.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
+#include "runtime/actor/wait_step.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"
@@ -48,12 +50,14 @@ struct CallNotice {
     kForceCancel,
     kStreamItem,
     kStreamTaken,
-    kDrained
+    kDrained,
+    kWaits
   };
   ActorId actor;
   std::uint64_t sequence = 0;
   Kind kind = Kind::kCancel;
-  std::uint64_t taken = 0;  // of kStreamTaken
+  std::uint64_t taken = 0;        // of kStreamTaken
+  std::vector<WaitStep> waits{};  // of kWaits; the last one is for this call
 };
 
 /// Makes the lease of a value that lends objects; called at most once, while it is decoded.

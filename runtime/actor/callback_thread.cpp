@@ -8,24 +8,32 @@
 
 namespace runtime {
 
+Status CallbackThread::start() {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || thread_.joinable()) return {};
+  auto thread = Thread::start_real([this] { serve(); });
+  if (thread.ok()) thread_ = *std::move(thread);
+  return thread.status();
+}
+
 void CallbackThread::run(std::function<void()> callback) {
   std::lock_guard lock(mutex_);
   if (stopping_) return;
   waiting_.push_back(std::move(callback));
-  if (!thread_.joinable()) thread_ = std::thread(&CallbackThread::serve, this);
   changed_.notify_one();
 }
 
 void CallbackThread::stop() {
-  std::thread ended;
+  Thread ended;
   std::deque<std::function<void()>> dropped;  // destroyed outside of the lock
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
     dropped.swap(waiting_);
     changed_.notify_one();
-    if (thread_.get_id() != std::this_thread::get_id())
-      ended.swap(thread_);  // else a callback stops its own runtime, and nobody waits for it here
+    if (!thread_.is_current())
+      std::swap(ended,
+                thread_);  // else a callback stops its own runtime, and nobody waits for it here
   }
   if (ended.joinable()) ended.join();
 }

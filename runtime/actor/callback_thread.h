@@ -5,11 +5,12 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
+
+#include "runtime/core/thread.h"
 
 namespace runtime {
 
-/// The thread starts with the first callback. Any thread may call its methods.
+/// Any thread may call its methods.
 class CallbackThread {
  public:
   CallbackThread() = default;
@@ -17,6 +18,8 @@ class CallbackThread {
   CallbackThread& operator=(const CallbackThread&) = delete;
   ~CallbackThread() { stop(); }
 
+  /// Makes the thread, unless there is one. Before the first run(). Errors: as Thread::start().
+  Status start();
   /// What the callback throws is logged.
   void run(std::function<void()> callback);
   /// Waits for the callback that runs, unless this is called by it; the others do not run.
@@ -29,7 +32,7 @@ class CallbackThread {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
-  std::thread thread_;
+  Thread thread_;
   bool stopping_ = false;
 };
 

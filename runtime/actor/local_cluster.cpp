@@ -13,8 +13,8 @@
 #include <cstring>
 #include <mutex>
 #include <sstream>
-#include <thread>
 
+#include "runtime/core/thread.h"
 #include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
 #include "runtime/node/session.h"
@@ -75,7 +75,7 @@ struct LocalCluster::Child {
   pid_t pid = 0;  // 0: not started
   int start_error = 0;
   bool ended = false;
-  std::thread keeper;
+  Thread keeper;
 
   ~Child() {
     {
@@ -89,13 +89,18 @@ struct LocalCluster::Child {
     if (keeper.joinable()) keeper.join();
   }
 
-  void start() {
+  Status start() {
     int ends[2];
-    CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status(errno, "making a pipe");
     output.reset(ends[0]);
-    keeper = std::thread([this, write_end = ends[1]] { keep(FileDescriptor(write_end)); });
+    auto write_end = std::make_shared<FileDescriptor>(ends[1]);
+    auto thread = Thread::start_real([this, write_end] { keep(std::move(*write_end)); });
+    if (!thread.ok()) return thread.status();
+    keeper = *std::move(thread);
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return pid > 0 || start_error != 0; });
+    if (start_error == EAGAIN) return thread_limit_status(start_error);
+    return start_error != 0 ? errno_status(start_error, "starting " + argv[0]) : Status();
   }
 
   void keep(FileDescriptor write_end) {
@@ -187,12 +192,9 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   child->root_lock = *std::move(lock);
   child->argv = {program->string(), "start", "--head", "--private", "--port", "0"};
   child->argv.insert(child->argv.end(), arguments.begin(), arguments.end());
-  child->start();
+  Status why = child->start();
   fs::path root = child->root;
   std::string address;
-  Status why = child->start_error != 0
-                   ? errno_status(child->start_error, "starting " + program->string())
-                   : Status();
   if (why.ok()) address = child->read_address(deadline_after(timeout));
   if (why.ok() && address.empty()) {
     auto log = read_file(root / "start.log", kOutputBytesMax);

@@ -83,10 +83,12 @@ void ObjectState::remove_waiter(WaitNode& node) const {
 bool ObjectState::wait(Deadline deadline) const {
   if (is_settled()) return true;
   CHECK(process_ != nullptr);
+  if (process_->is_forked()) return false;
   Countdown countdown(process_->loop(), 1);
   WaitNode node{.sink = &countdown};
   if (!add_waiter(node)) return true;
-  block_until(process_->loop(), countdown.event(), deadline);
+  const ObjectState* self = this;
+  process_->blocked_calls().wait(process_->loop(), countdown.event(), &self, 1, deadline);
   remove_waiter(node);
   return is_settled();
 }
@@ -117,10 +119,11 @@ Buffer with_process(const std::shared_ptr<Process>& process, const Buffer& bytes
 }  // namespace
 
 Result<Buffer> ObjectState::open(Deadline deadline) const {
+  if (process_ && process_->is_forked()) return forked_status();
   if (!wait(deadline)) {
     if (process_->is_shut_down())
       return cancelled("the runtime was stopped while an object was awaited");
-    return deadline_exceeded("the object was not there in time");
+    return deadline_exceeded("the object was not there in time" + BlockedCalls::take_cycle());
   }
   if (!failure_.ok()) return failure_;
   if (!value_.stored) return value_.bytes;
@@ -131,6 +134,7 @@ Result<Buffer> ObjectState::open(Deadline deadline) const {
 
 void ObjectState::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const {
   CHECK(is_settled());
+  if (process_ && process_->is_forked()) return done(forked_status());
   if (!failure_.ok()) return done(failure_);
   if (!value_.stored) return done(value_.bytes);
   value_.stored->open(deadline,

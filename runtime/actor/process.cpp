@@ -42,9 +42,16 @@ Deadline bounded(Deadline deadline) {
 Process::Process(std::shared_ptr<const Registry> registry)
     : registry_(std::move(registry)),
       session_(random_process_session()),
-      object_table_(std::make_shared<ObjectTable>()) {}
+      object_table_(std::make_shared<ObjectTable>()),
+      blocked_calls_(session_) {}
 
 Process::~Process() { shut_down(); }
+
+std::shared_ptr<Process> Process::make(std::shared_ptr<const Registry> registry) {
+  return std::shared_ptr<Process>(new Process(std::move(registry)), [](Process* process) {
+    if (!process->is_forked()) delete process;
+  });
+}
 
 void Process::show_activity() {
   if (simulation() || !node_->channel()->is_unix()) return;
@@ -169,6 +176,7 @@ void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
 }
 
 void Process::shut_down() {
+  if (is_forked()) return;
   if (shut_down_.exchange(true)) return;
   // What others refer to is copied from the node after this process's end.
   if (objects_ && drain_notice()) objects_->keep_all();
@@ -398,7 +406,7 @@ void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, D
     if (on_failure == OnFailure::kReturn && !object->failure().ok()) return;
   }
   count = std::min(count, objects.size());
-  if (settled >= count) return;
+  if (settled >= count || is_forked()) return;
   Countdown countdown(loop_, count, on_failure);
   std::vector<WaitNode> nodes(objects.size());
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -408,7 +416,13 @@ void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, D
       countdown.on_settled(nodes[i], *objects[i]);
     }
   }
-  block_until(loop_, countdown.event(), deadline);
+  if (count == objects.size() && RunningCall::current()) {  // it needs each of them
+    std::vector<const ObjectState*> awaited;
+    for (const auto& object : objects) awaited.push_back(object.get());
+    blocked_calls_.wait(loop_, countdown.event(), awaited.data(), awaited.size(), deadline);
+  } else {
+    block_until(loop_, countdown.event(), deadline);
+  }
   for (std::size_t i = 0; i < objects.size(); ++i) {
     if (nodes[i].sink) objects[i]->remove_waiter(nodes[i]);
   }

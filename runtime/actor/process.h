@@ -17,6 +17,7 @@
 
 #include "runtime/actor/actor_executor.h"
 #include "runtime/actor/actor_scope.h"
+#include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/callback_thread.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/drain_hooks.h"
@@ -41,10 +42,11 @@ inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_af
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  explicit Process(std::shared_ptr<const Registry> registry);
+  /// In a child that fork() made of this process it is never destroyed: what its destructor would
+  /// wait for is the parent's.
+  static std::shared_ptr<Process> make(std::shared_ptr<const Registry> registry);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();
 
   /// Takes over the connection to the node. Once, before anything else.
   void attach(std::unique_ptr<NodeClient> node);
@@ -54,6 +56,8 @@ class Process : public std::enable_shared_from_this<Process> {
 
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
+  /// Whether this is a child that fork() made since: calls fail with forked_status(). Cost: a load.
+  bool is_forked() const { return loop_.is_forked(); }
   NodeClient& node() { return *node_; }
   /// What this process says of itself to its node; null when the node is elsewhere, or this is a
   /// simulation.
@@ -87,6 +91,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void linger(std::vector<ObjectValue> lent);
   ObjectClient& objects() { return *objects_; }
   ObjectTable& object_table() { return *object_table_; }
+  BlockedCalls& blocked_calls() { return blocked_calls_; }
   /// Objects that lie in this process itself, or have no value yet.
   void count_inline(int change) {
     inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
@@ -112,6 +117,8 @@ class Process : public std::enable_shared_from_this<Process> {
   /// resident. None in a driver.
   ActorInstance current_actor() const;
 
+  /// Makes the thread that callbacks run on. Errors: as Thread::start().
+  Status prepare_callbacks() { return callbacks_.start(); }
   /// Runs a user's callback on a thread of its own, after those before it; not once shut down.
   void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
 
@@ -127,6 +134,9 @@ class Process : public std::enable_shared_from_this<Process> {
   Status ask(const std::function<void(NodeClient::Done)>& make);
 
  private:
+  explicit Process(std::shared_ptr<const Registry> registry);
+  ~Process();
+
   const std::shared_ptr<const Registry> registry_;
   const std::uint64_t session_;
   EventLoop loop_;
@@ -136,6 +146,7 @@ class Process : public std::enable_shared_from_this<Process> {
   const std::shared_ptr<ObjectTable> object_table_;
   std::atomic<bool> shut_down_{false};
   std::atomic<std::uint64_t> inline_objects_{0};
+  BlockedCalls blocked_calls_;
 
   object_wire::ProcessReport report() const;
   void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);

@@ -36,6 +36,7 @@ std::shared_ptr<StoredObject> StoredObject::make(std::shared_ptr<ObjectClient> c
 }
 
 StoredObject::~StoredObject() {
+  if (client_->is_forked()) return;
   const bool owned = kind_ == Kind::kOwned;
   table_->remove(original_, owned);
   if (owned) client_->free(original_);

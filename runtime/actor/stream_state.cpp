@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/actor/actor_client.h"
+#include "runtime/actor/outgoing_call.h"
 #include "runtime/actor/process.h"
 
 namespace runtime {
@@ -14,7 +15,14 @@ StreamState::StreamState(std::shared_ptr<Process> process, std::uint32_t window)
 
 StreamState::~StreamState() = default;
 
+BlockedCalls::Producers StreamState::producers() const {
+  BlockedCalls::Producers producers;
+  if (RunningCall::current()) producers.push_back(std::static_pointer_cast<Producer>(call_.lock()));
+  return producers;
+}
+
 Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
+  if (process_->is_forked()) return forked_status();
   for (;;) {
     std::optional<ObjectValue> value;
     std::uint64_t tell = 0;
@@ -38,10 +46,11 @@ Result<ObjectStatePtr> StreamState::next(Deadline deadline) {
       if (call) ActorClient::tell_taken(call, tell);
       return ObjectState::ready(process_, *std::move(value));
     }
-    if (block_until(process_->loop(), *event_, deadline)) continue;
+    if (process_->blocked_calls().wait(process_->loop(), *event_, producers(), deadline)) continue;
     if (process_->is_shut_down())
       return cancelled("the runtime was stopped while a stream was read");
-    return deadline_exceeded("the next value of the stream was not there in time");
+    return deadline_exceeded("the next value of the stream was not there in time" +
+                             BlockedCalls::take_cycle());
   }
 }
 
@@ -51,6 +60,7 @@ bool StreamState::ended() const {
 }
 
 void StreamState::abandon() {
+  if (process_->is_forked()) return;
   std::deque<ObjectValue> dropped;  // outside of the lock
   std::shared_ptr<OutgoingCall> call;
   {

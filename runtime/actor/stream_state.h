@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
 #include "runtime/core/result.h"
@@ -41,6 +42,8 @@ class StreamState {
   void set_call(std::weak_ptr<OutgoingCall> call) { call_ = std::move(call); }
 
  private:
+  BlockedCalls::Producers producers() const;
+
   const std::shared_ptr<Process> process_;
   const std::uint32_t window_;
   std::weak_ptr<OutgoingCall> call_;  // set before the stream is shared

@@ -19,13 +19,20 @@ namespace {
 /// those who went away.
 constexpr std::chrono::minutes kWatchPollTime{10};
 constexpr std::chrono::seconds kPause{1};  // after a failure
+
+bool can_call_back(Process& process) {
+  const Status status = process.prepare_callbacks();
+  if (!status.ok()) LOG(error, "a watch cannot call back: {}", status.message());
+  return status.ok();
+}
 }  // namespace
 
 /// Asks the head again and again for what is newer than what is known. Kept alive by its Watch
 /// alone.
 class Watch::State : public std::enable_shared_from_this<State> {
  public:
-  explicit State(const std::shared_ptr<Process>& process) : process_(process) {}
+  explicit State(const std::shared_ptr<Process>& process)
+      : generation_(fork_generation()), process_(process) {}
   virtual ~State() = default;
 
   virtual void ask(Process& process) = 0;
@@ -42,6 +49,7 @@ class Watch::State : public std::enable_shared_from_this<State> {
   }
 
   void stop() {
+    if (generation_ != fork_generation()) return;  // the thread that calls back is the parent's
     std::unique_lock lock(mutex_);
     stopped_ = true;
     if (caller_ == std::this_thread::get_id()) return;
@@ -79,6 +87,7 @@ class Watch::State : public std::enable_shared_from_this<State> {
     }
   };
 
+  const std::uint64_t generation_;
   const std::weak_ptr<Process> process_;
   std::mutex mutex_;
   std::condition_variable idle_;
@@ -257,6 +266,7 @@ Watch Watch::on_published(const std::shared_ptr<Process>& process, std::string n
                           std::function<void(const PublishedEvent&)> callback) {
   auto state = std::make_shared<OfPublished>(process, std::move(name), std::move(name_space),
                                              std::move(callback));
+  if (!can_call_back(*process)) return {};
   state->poll();
   return Watch(std::move(state));
 }
@@ -276,6 +286,7 @@ void Watch::stop() {
 Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor,
                       std::function<void(const ActorEvent&)> callback) {
   auto state = std::make_shared<OfActor>(process, actor, std::move(callback));
+  if (!can_call_back(*process)) return {};
   state->poll();
   return Watch(std::move(state));
 }
@@ -283,6 +294,7 @@ Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor,
 Watch Watch::on_nodes(const std::shared_ptr<Process>& process,
                       std::function<void(const NodeEvent&)> callback) {
   auto state = std::make_shared<OfNodes>(process, std::move(callback));
+  if (!can_call_back(*process)) return {};
   state->poll();
   return Watch(std::move(state));
 }

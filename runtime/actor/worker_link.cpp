@@ -27,6 +27,10 @@ WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& add
       is_local_(address.node == process_->node().node_id() && !address.unix_path.empty()) {}
 
 WorkerLink::~WorkerLink() {
+  if (process_->is_forked()) {
+    (void)new std::shared_ptr<Channel>(std::move(channel_));  // never destroyed
+    return;
+  }
   if (channel_)
     channel_->close(cancelled("the caller has no handle to an actor of worker " +
                               worker_.short_hex() + " any more"));
@@ -61,6 +65,11 @@ std::shared_ptr<Channel> WorkerLink::attach(ActorId actor,
   waiting_[actor] = client;
   if (!std::exchange(connecting_, true)) connect();
   return nullptr;
+}
+
+std::shared_ptr<Channel> WorkerLink::channel() const {
+  std::lock_guard lock(mutex_);
+  return channel_;
 }
 
 void WorkerLink::detach(ActorId actor) {

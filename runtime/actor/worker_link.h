@@ -38,6 +38,8 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   /// once. From now on the client also hears of notices for its actor and of the connection's end,
   /// until that or detach().
   std::shared_ptr<Channel> attach(ActorId actor, const std::shared_ptr<ActorClient>& client);
+  /// The connection, if it is open.
+  std::shared_ptr<Channel> channel() const;
   /// For the client's destructor.
   void detach(ActorId actor);
   /// Ends the connection; what is outstanding on it fails.
@@ -64,7 +66,7 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   const bool is_shared_;
   const bool is_local_;
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<Channel> channel_;
   bool connecting_ = false;
   Users users_;    // of the open connection

@@ -39,6 +39,7 @@ class JsonFormatter final : public spdlog::formatter {
     line += "\",\"role\":" + quoted(role_) + ",\"pid\":" + std::to_string(::getpid()) +
             ",\"thread\":" + std::to_string(message.thread_id) + ",\"text\":" +
             quoted(std::string_view(message.payload.data(), message.payload.size())) + "}\n";
+    line = printable_json(line);
     to.append(line.data(), line.data() + line.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {
@@ -46,7 +47,7 @@ class JsonFormatter final : public spdlog::formatter {
   }
 
  private:
-  /// Bytes from 0x80 on as they are: text is UTF-8.
+  /// printable_json() does the rest.
   static std::string quoted(std::string_view text) {
     std::string out = "\"";
     for (char c : text) {

@@ -74,6 +74,23 @@ std::string printable_text(std::string_view text, bool one_line) {
   return out;
 }
 
+std::string printable_json(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const auto [code_point, size] = first_character(json);
+    if (size == 0) {
+      append_escape(out, 'u', 0xFFFD, 4);
+    } else if (code_point == '\n' || !is_harmful(code_point)) {
+      out += json.substr(0, size);
+    } else {
+      append_escape(out, 'u', code_point, 4);
+    }
+    json.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
 std::string terminal_text(int descriptor, std::string_view text) {
   return ::isatty(descriptor) == 1 ? printable_text(text) : std::string(text);
 }

@@ -13,6 +13,10 @@ namespace runtime {
 /// stays one.
 std::string printable_text(std::string_view text, bool one_line = false);
 
+/// JSON that has been dumped, with "\u009b" for what printable_text() escapes, and U+FFFD for bytes
+/// that are not UTF-8: the same values for who parses it, and nothing that a terminal obeys.
+std::string printable_json(std::string_view json);
+
 /// What to write to a file descriptor: printable_text() where it is a terminal, the text itself
 /// where it is a file or pipe, whose reader is to get what was written.
 std::string terminal_text(int descriptor, std::string_view text);

@@ -1,5 +1,7 @@
 #include "runtime/core/status.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <system_error>
 
@@ -65,6 +67,22 @@ Status object_lost(std::string message) { return {ErrorCode::kObjectLost, std::m
 Status task_failed(std::string message) { return {ErrorCode::kTaskFailed, std::move(message)}; }
 Status internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message)}; }
 
+namespace {
+
+/// The words for "Too many open files", which are not about files alone.
+std::string descriptors_exhausted(int error) {
+  if (error == ENFILE)
+    return " (the machine's descriptors are used up: raise fs.file-max with sysctl)";
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return " (this process has used up its " + std::to_string(limit.rlim_cur) +
+         " descriptors, of files, sockets and memory: raise the limit with ulimit -n, whose hard "
+         "limit here is " +
+         std::to_string(limit.rlim_max) + ")";
+}
+
+}  // namespace
+
 Status errno_status(int error, std::string_view what) {
   std::string message = std::string(what) + ": " + std::generic_category().message(error);
   switch (error) {
@@ -72,10 +90,10 @@ Status errno_status(int error, std::string_view what) {
     case EFBIG:
       return resource_exhausted(std::move(message) +
                                 " (the process's limit, ulimit -f, or the file system's)");
+    case EMFILE:
+    case ENFILE: return resource_exhausted(std::move(message) + descriptors_exhausted(error));
     case ENOSPC:
     case EDQUOT:
-    case EMFILE:
-    case ENFILE:
     case ENOMEM: return resource_exhausted(std::move(message));
     case ECONNREFUSED:
     case ECONNRESET:

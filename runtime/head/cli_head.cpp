@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/descriptor_limit.h"
 #include "runtime/core/log.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/head/head_process.h"
@@ -29,6 +30,7 @@ int head_command(const HeadCommandOptions& options,
   auto token = token_from_environment();
   if (!cluster.ok() || !node.ok() || !token.ok() || token->empty())
     return fail(invalid_argument("starling head is started by a node, not by hand"));
+  raise_descriptor_limit();
   HeadProcessOptions process;
   process.cluster = *cluster;
   process.node = *node;

@@ -263,13 +263,16 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop,
   if (Status status = check_write_ahead_log_of(database->file()); !status.ok()) return status;
   Status opened = database->with_reserve([&] { return database->open(); });
   if (!opened.ok()) return opened;
-  return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(loop, std::move(database)));
+  auto writer = Thread::start([raw = journal.get()] { raw->write_batches(); });
+  if (!writer.ok()) return writer.status().with_context("journal " + folder.string());
+  journal->writer_ = *std::move(writer);
+  return journal;
 }
 
 SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database)
     : loop_(loop), database_(std::move(database)) {
   look_for_room();
-  writer_ = Thread([this] { write_batches(); });
 }
 
 SqliteJournal::~SqliteJournal() {
@@ -279,7 +282,7 @@ SqliteJournal::~SqliteJournal() {
     closing_ = true;
   }
   wake_.notify_one();
-  writer_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 Status SqliteJournal::load(

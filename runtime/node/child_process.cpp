@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/core/descriptor_limit.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/file_descriptor.h"
@@ -146,6 +147,7 @@ void start_guard(int life) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  restore_descriptor_limit();  // Starling's own programs raise it again
   ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);

@@ -9,6 +9,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/cli_nodes.h"
+#include "runtime/node/cli_text.h"
 #include "runtime/node/doctor.h"
 
 namespace runtime {
@@ -214,9 +215,8 @@ int doctor_command(const DoctorOptions& options) {
     return failed ? 1 : 0;
   }
   for (const Finding& finding : findings) {
-    std::printf("%-8s %s: %s\n", to_string(finding.state), finding.check.c_str(),
-                finding.what.c_str());
-    if (!finding.cure.empty()) std::printf("         cure: %s\n", finding.cure.c_str());
+    say("%-8s %s: %s\n", to_string(finding.state), finding.check.c_str(), finding.what.c_str());
+    if (!finding.cure.empty()) say("         cure: %s\n", finding.cure.c_str());
   }
   return failed ? 1 : 0;
 }

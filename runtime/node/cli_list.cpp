@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_filter.h"
 #include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_nodes.h"
@@ -89,7 +90,7 @@ int list_workers(const ListOptions& options, const Filters& filters) {
 class JsonArray {
  public:
   void add(const Json& item) {
-    std::string text = item.dump(2, ' ', false, Json::error_handler_t::replace);
+    std::string text = printable_json(item.dump(2, ' ', false, Json::error_handler_t::replace));
     for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
       text.insert(at + 1, "  ");
     std::printf("%s  %s", std::exchange(empty_, false) ? "[\n" : ",\n", text.c_str());

@@ -1,5 +1,6 @@
 #include "runtime/node/cli_metrics.h"
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/cli_nodes.h"
 #include "runtime/node/metrics_source.h"
 
@@ -15,7 +16,8 @@ int metrics_command(const std::string& address, bool key) {
   if (!client.ok()) return fail(client.status());
   auto text = observe<std::string>(loop, **client, control::ReadMetrics{});
   if (!text.ok()) return fail(text.status());
-  std::fwrite(text->data(), 1, text->size(), stdout);
+  const std::string shown = terminal_text(STDOUT_FILENO, *text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
   return 0;
 }
 

@@ -36,8 +36,9 @@ inline int fail(const Status& why) {
 
 inline void print_json(const nlohmann::ordered_json& json) {
   // Names come from users and need not be UTF-8.
-  std::printf("%s\n",
-              json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  const std::string text =
+      json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::printf("%s\n", printable_json(text).c_str());
 }
 
 }  // namespace runtime

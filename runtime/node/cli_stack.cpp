@@ -5,6 +5,7 @@
 
 #include "runtime/core/nearest.h"
 #include "runtime/node/cli_nodes.h"
+#include "runtime/node/cli_text.h"
 
 namespace runtime {
 
@@ -80,24 +81,24 @@ Json stack_json(const StackReport& report) {
 }
 
 void print_stacks(const ActorState& actor, const StackReport& report) {
-  std::printf("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid,
-              actor.node.short_hex().c_str(), report.process.c_str());
-  if (!report.note.empty()) std::printf("note: %s\n", report.note.c_str());
+  say("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid,
+      actor.node.short_hex().c_str(), report.process.c_str());
+  if (!report.note.empty()) say("note: %s\n", report.note.c_str());
   bool runs = false;
   for (const ThreadStack& thread : report.threads) runs = runs || thread.actor == actor.actor;
-  if (!runs) std::printf("it runs no method now\n");
+  if (!runs) say("it runs no method now\n");
   for (const ThreadStack& thread : report.threads) {
-    std::printf("\nthread %d %s  %s", thread.tid, thread.name.c_str(), thread.state.c_str());
-    if (!thread.waits_in.empty()) std::printf(" in %s", thread.waits_in.c_str());
+    say("\nthread %d %s  %s", thread.tid, thread.name.c_str(), thread.state.c_str());
+    if (!thread.waits_in.empty()) say(" in %s", thread.waits_in.c_str());
     if (!thread.running.empty()) {
-      std::printf("  runs %s", thread.running.c_str());
-      if (thread.actor != actor.actor) std::printf(" of %s", thread.actor.short_hex().c_str());
-      std::printf(" for %.3f s", static_cast<double>(thread.running_ns) * 1e-9);
+      say("  runs %s", thread.running.c_str());
+      if (thread.actor != actor.actor) say(" of %s", thread.actor.short_hex().c_str());
+      say(" for %.3f s", static_cast<double>(thread.running_ns) * 1e-9);
     }
-    std::printf("\n");
+    say("\n");
     for (std::size_t i = 0; i < thread.frames.size(); ++i)
-      std::printf("  #%zu %s\n", i, thread.frames[i].c_str());
-    if (thread.frames.empty()) std::printf("  (no stack)\n");
+      say("  #%zu %s\n", i, thread.frames[i].c_str());
+    if (thread.frames.empty()) say("  (no stack)\n");
   }
 }
 

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/descriptor_limit.h"
 #include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/daemon.h"
@@ -253,7 +255,8 @@ class NodeRun {
   int finish(const Status& end) {
     LOG(info, "stopped: {}", end.message());
     if (end.code() == ErrorCode::kCancelled) return 0;
-    if (!report_.background()) std::fprintf(stderr, "error: %s\n", end.message().c_str());
+    if (!report_.background())
+      std::fprintf(stderr, "error: %s\n", printable_text(end.message()).c_str());
     return 1;
   }
 
@@ -334,6 +337,7 @@ class NodeRun {
 };
 
 int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
+  raise_descriptor_limit();
   start_log(options.head ? "head" : "node");
   return NodeRun(options, std::move(plan), report).run();
 }
@@ -343,7 +347,7 @@ int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
 int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   auto plan = make_plan(options);
   if (!plan.ok()) {
-    std::fprintf(stderr, "error: %s\n", plan.status().message().c_str());
+    std::fprintf(stderr, "error: %s\n", printable_text(plan.status().message()).c_str());
     return 1;
   }
   plan->node.metrics = metrics;

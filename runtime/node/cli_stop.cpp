@@ -73,7 +73,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n",
                    sessions[i].address.c_str(), printable_text(asked.message()).c_str());
       if (Status killed = kill_node(sessions[i]); !killed.ok()) {  // its workers die with it
-        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
+        std::fprintf(stderr, "error: %s\n", printable_text(killed.message()).c_str());
         if (killed.code() == ErrorCode::kInvalidArgument) return 1;
       }
     }
@@ -84,7 +84,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
       std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(),
                    session.pid);
       if (Status killed = kill_node(session); !killed.ok())
-        std::fprintf(stderr, "error: %s\n", killed.message().c_str());
+        std::fprintf(stderr, "error: %s\n", printable_text(killed.message()).c_str());
     }
     if (!wait_until_stopped(sessions, deadline_after(std::chrono::seconds(2)))) {
       std::fprintf(stderr, "error: some processes could not be ended\n");

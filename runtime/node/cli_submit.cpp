@@ -56,7 +56,8 @@ struct Submission {
     if (end->exit_code == 0) return 0;
     // Its output has come here as it was written.
     std::fprintf(stderr, "error: job %s failed: %s (starling job logs %s)\n",
-                 job.short_hex().c_str(), end->text.c_str(), job.short_hex().c_str());
+                 job.short_hex().c_str(), printable_text(end->text).c_str(),
+                 job.short_hex().c_str());
     return end->signal != 0 ? 128 + end->signal : end->exit_code;
   }
 };

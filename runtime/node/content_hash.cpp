@@ -23,10 +23,15 @@ bool is_content_hash(const std::string& text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-Result<std::string> content_hash(const std::filesystem::path& file) {
+Result<std::string> content_hash(const std::filesystem::path& file, std::uint64_t* bytes) {
   ContentHash hash;
-  Status status = read_blocks(file, [&hash](std::string_view block) { hash.add(block); });
+  std::uint64_t read = 0;
+  Status status = read_blocks(file, [&](std::string_view block) {
+    hash.add(block);
+    read += block.size();
+  });
   if (!status.ok()) return status;
+  if (bytes) *bytes = read;
   return hash.finish();
 }
 

@@ -4,6 +4,7 @@
 
 #include <sodium/crypto_generichash.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -28,7 +29,8 @@ class ContentHash {
 
 bool is_content_hash(const std::string& text);
 
-/// Errors: kNotFound, kInvalidArgument (unreadable). Cost: reads it all, about 1 ms per MB.
-Result<std::string> content_hash(const std::filesystem::path& file);
+/// `bytes`, if given: of how many it is the hash. Errors: kNotFound, kInvalidArgument (unreadable).
+/// Cost: reads it all, about 1 ms per MB.
+Result<std::string> content_hash(const std::filesystem::path& file, std::uint64_t* bytes = nullptr);
 
 }  // namespace runtime

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/core/printable_text.h"
 #include "runtime/node/child_process.h"
 
 namespace runtime {
@@ -88,7 +89,8 @@ int run_in_background(const std::function<int(StartReport& report)>& body) {
   write_end.reset();
   std::string report = read_all(read_end.get());
   if (!report.empty() && report[0] == kUp) {
-    std::fwrite(report.data() + 1, 1, report.size() - 1, stdout);
+    const std::string text = terminal_text(STDOUT_FILENO, report.substr(1));
+    std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     return 0;
   }
@@ -98,7 +100,8 @@ int run_in_background(const std::function<int(StartReport& report)>& body) {
   if (report.empty())
     report =
         "-error: the background process " + death_cause(child, status).text + " before it was up\n";
-  std::fwrite(report.data() + 1, 1, report.size() - 1, stderr);
+  const std::string text = terminal_text(STDERR_FILENO, report.substr(1));
+  std::fwrite(text.data(), 1, text.size(), stderr);
   return 1;
 }
 

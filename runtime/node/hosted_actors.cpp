@@ -64,6 +64,18 @@ void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline dea
     arm_timer();
 }
 
+std::vector<HostedActors::Unsent> HostedActors::take_unsent() {
+  std::vector<Unsent> unsent;
+  if (channel_) return unsent;
+  timer_.cancel();
+  for (auto& [id, actor] : std::exchange(actors_, {})) {
+    if (actor.start)
+      unsent.push_back(
+          {std::move(actor.start->spec), actor.incarnation, std::move(actor.start->answer)});
+  }
+  return unsent;
+}
+
 void HostedActors::on_connected(const std::shared_ptr<Channel>& channel) {
   channel_ = channel;
   timer_.cancel();

@@ -46,6 +46,14 @@ class HostedActors {
   /// Those that serve.
   void list(std::vector<control::ActorInstance>& to) const;
 
+  /// What waits for the process to connect, which has ended first.
+  struct Unsent {
+    ActorSpec spec;
+    std::uint64_t incarnation = 0;
+    ControlAnswerer answer;
+  };
+  std::vector<Unsent> take_unsent();
+
  private:
   struct Start;
   struct Ending;

@@ -109,7 +109,7 @@ struct JobFiles::Disk {
   }
 
   fs::path cached(const std::string& hash) const { return options.cache / hash; }
-  control::FilesWanted missing(const std::vector<std::string>& hashes);
+  Result<control::FilesWanted> missing(const std::vector<std::string>& hashes);
   Status store(std::uint64_t sender, const control::StoreFile& part);
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
   void forget(std::uint64_t sender);
@@ -140,7 +140,7 @@ FileCache::Keeps JobFiles::Disk::keeps() {
   return [this](const fs::path& file) { return needed.contains(file.filename().string()); };
 }
 
-control::FilesWanted JobFiles::Disk::missing(const std::vector<std::string>& hashes) {
+Result<control::FilesWanted> JobFiles::Disk::missing(const std::vector<std::string>& hashes) {
   control::FilesWanted wanted;
   for (std::uint32_t i = 0; i < hashes.size(); ++i) {
     if (::access(cached(hashes[i]).c_str(), R_OK) != 0)
@@ -185,8 +185,9 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   upload.received += part.data.size();
   if (upload.received < upload.bytes) return {};
   if (upload.hash.finish() != part.hash)
-    return fail(invalid_argument(
-        "what arrived is not what was announced: the file changed while it was shipped"));
+    return fail(
+        invalid_argument("the file changed while it was being read: what arrived is not what was "
+                         "announced; submit again"));
   if (::rename(upload.temporary.c_str(), cached(part.hash).c_str()) != 0)
     return fail(errno_status(errno, "writing " + cached(part.hash).string()));
   uploads.erase(found);
@@ -258,7 +259,12 @@ Status JobFiles::Disk::copy(const JobFile& from, const fs::path& to,
     bytes += part.size();
     if (Status status = write_file(out.get(), part, to); !status.ok()) return status;
   }
-  if (bytes != from.bytes || hash.finish() != from.hash) {
+  const std::string found = hash.finish();
+  if (found == from.hash && bytes != from.bytes)
+    return invalid_argument(
+        "'" + from.path + "' changed while it was being read where it was submitted (from " +
+        std::to_string(from.bytes) + " to " + std::to_string(bytes) + " bytes); submit again");
+  if (found != from.hash) {
     ::unlink(source.c_str());
     return not_found(
         "'" + from.path +
@@ -349,21 +355,29 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
 // -- On the loop
 
 JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
-    : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {}
+    : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {
+  if (Status status = thread_.start(); !status.ok())  // each job tries again, and is told
+    LOG(warn, "jobs cannot bring files: {}", status.message());
+}
 
 JobFiles::~JobFiles() {
   *alive_ = false;
-  if (thread_) thread_->join();
+  thread_.finish();
 }
 
 template <class Work, class Done>
 void JobFiles::on_disk(Work work, Done done) {
-  if (!thread_) thread_ = std::make_unique<asio::thread_pool>(1);
-  asio::post(*thread_, [this, alive = alive_, disk = disk_, work = std::move(work),
-                        done = std::move(done)]() mutable {
+  if (Status status = thread_.start(); !status.ok()) {
+    loop_.post([alive = alive_, status, done = std::move(done)]() mutable {
+      if (*alive) done(status);
+    });
+    return;
+  }
+  thread_.post([this, alive = alive_, disk = disk_, work = std::move(work),
+                done = std::move(done)]() mutable {
     auto result = std::make_shared<decltype(work(*disk))>(work(*disk));
     disk.reset();
-    // The pool is joined before `this` goes.
+    // The thread is joined before `this` goes.
     loop_.post([alive, result, done = std::move(done)]() mutable {
       if (*alive) done(std::move(*result));
     });
@@ -394,8 +408,9 @@ void JobFiles::offer(const control::OfferFiles& offer,
     if (!is_content_hash(hash))
       return done(invalid_argument("a file was offered without a proper hash"));
   }
-  on_disk([hashes = offer.hashes](Disk& disk) { return disk.missing(hashes); },
-          [done = std::move(done)](control::FilesWanted wanted) { done(std::move(wanted)); });
+  on_disk(
+      [hashes = offer.hashes](Disk& disk) { return disk.missing(hashes); },
+      [done = std::move(done)](Result<control::FilesWanted> wanted) { done(std::move(wanted)); });
 }
 
 void JobFiles::store(std::uint64_t sender, control::StoreFile part,
@@ -424,7 +439,6 @@ void JobFiles::read(const std::string& hash, std::uint64_t offset,
 }
 
 void JobFiles::forget(std::uint64_t sender) {
-  if (!thread_) return;
   on_disk([sender](Disk& disk) { return disk.forget(sender), Status(); }, [](Status) {});
 }
 

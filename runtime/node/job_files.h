@@ -12,11 +12,11 @@
 #include <string>
 
 #include "runtime/control/control.h"
-#include "runtime/core/asio.h"
 #include "runtime/core/result.h"
 #include "runtime/node/file_cache.h"
 #include "runtime/node/job_user.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/work_thread.h"
 
 namespace runtime {
 
@@ -76,7 +76,7 @@ class JobFiles {
   const JobFilesOptions options_;
   std::shared_ptr<Disk> disk_;
   std::set<JobId> folders_;
-  std::unique_ptr<asio::thread_pool> thread_;  // once there is something to do
+  WorkThread thread_;
   std::uint64_t queued_bytes_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

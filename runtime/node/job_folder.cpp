@@ -186,8 +186,13 @@ Result<JobFolderScan> scan_job_folder(const fs::path& folder) {
 Status hash_files(JobFolderScan& scan) {
   for (std::size_t i = 0; i < scan.files.size(); ++i) {
     if (scan.files[i].kind != JobFile::Kind::kFile) continue;
-    auto hash = content_hash(scan.sources[i]);
+    std::uint64_t bytes = 0;
+    auto hash = content_hash(scan.sources[i], &bytes);
     if (!hash.ok()) return hash.status();
+    if (bytes != scan.files[i].bytes)
+      return invalid_argument(scan.sources[i].string() + " changed while it was being read (from " +
+                              std::to_string(scan.files[i].bytes) + " to " + std::to_string(bytes) +
+                              " bytes); submit again when nothing writes to it");
     scan.files[i].hash = *std::move(hash);
   }
   return {};

@@ -56,7 +56,9 @@ Status send_file(EventLoop& loop, NodeClient& client, const JobFile& file, const
         part.empty() ? 0 : ::pread(fd.get(), part.data(), part.size(), static_cast<off_t>(offset));
     if (got < 0) return errno_status(errno, source.string());
     if (static_cast<std::size_t>(got) != part.size())
-      return invalid_argument(source.string() + " changed while it was shipped; submit again");
+      return invalid_argument(source.string() +
+                              " changed while it was being read; submit again when nothing writes "
+                              "to it");
     const Deadline deadline = deadline_after(kShipPartTimeout);
     Status sent = wait_done(loop, deadline, [&](auto done) {
       client.store_file(file.hash, file.bytes, offset, std::move(part), deadline, done);

@@ -22,6 +22,9 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
   ~LeaseKeeper();
 
+  /// kResourceExhausted when it has no thread: then nothing is renewed.
+  const Status& status() const { return loop_.status(); }
+
  private:
   void connect();
   void renew();

@@ -339,9 +339,11 @@ Status Node::join() {
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
   if (!joined->ok()) return joined->with_context("joining the cluster");
-  if (!options_.is_head)
+  if (!options_.is_head) {
     lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(),
                                            options_.link.heartbeat);
+    if (!lease_->status().ok()) return lease_->status();
+  }
   return options_.autoscaler.empty() ? Status()
                                      : on_loop(loop_, [this] { return start_autoscaler(); });
 }
@@ -438,7 +440,7 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
   objects_->detach(*channel);
   eyes_->on_closed(*channel);
   const PeerInfo& peer = channel->peer();
-  if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
+  if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker, why);
   if (peer.role == Role::kDriver && !client.job.is_none()) on_driver_closed(client);
   jobs_->on_submitter_closed(*channel);
   on_submitter_closed(*channel);

@@ -25,6 +25,7 @@
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/node_eyes.h"
 #include "runtime/node/preemption_watch.h"
+#include "runtime/node/process_watch.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/reservations.h"
 #include "runtime/node/worker_pool.h"
@@ -109,6 +110,7 @@ class Node {
     JobId job;                                   // of a registered driver, or a worker
     std::optional<std::int32_t> exit_code = {};  // of a driver that is done
     std::string stop_reason = {};                // of one that was told to end
+    std::shared_ptr<ProcessWatch> process = {};  // of a driver on this machine
   };
   struct Submission;  // a submitted job until its process runs
 
@@ -159,6 +161,7 @@ class Node {
   Status cancel_job(JobId job, const std::string& reason);
   void find_folder(JobId job, const control::StartActor& start, Deadline deadline,
                    std::function<void(Result<std::string>)> found);
+  void watch_driver(Channel& channel);
   void on_driver_closed(const Client& driver);
   void on_job_ended(JobId job, JobOutcome outcome, const DeathCause& cause);
   void list_jobs(std::vector<JobId>& jobs) const;

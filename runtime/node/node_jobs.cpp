@@ -18,6 +18,8 @@ namespace {
 constexpr auto kJobHeadTimeout = std::chrono::milliseconds(10000);
 // Between SIGTERM and SIGKILL for a driver that was not started by its node.
 constexpr auto kDriverGrace = std::chrono::milliseconds(5000);
+// What a process that has ended wrote to its socket is read by then.
+constexpr auto kLastWords = std::chrono::milliseconds(200);
 constexpr std::size_t kEnvironmentBytesMax = 1 << 20;
 
 std::string command_line(const std::vector<std::string>& argv) {
@@ -369,6 +371,7 @@ void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted
   const JobId job = info.job;
   programs_->offer(driver);
   clients_[channel.get()].job = job;
+  watch_driver(*channel);
   ControlRequest request{job, kJobHeadTimeout, control::StartJob{info, driver}};
   to_head(std::move(request),
           [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
@@ -380,6 +383,28 @@ void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted
             else
               answer(started.status());
           });
+}
+
+// A child that the driver forked may keep its socket open.
+void Node::watch_driver(Channel& channel) {
+  const PeerInfo& peer = channel.peer();
+  if (!peer.uid || peer.pid <= 0) return;  // elsewhere, or of a PID namespace not seen from here
+  auto watch =
+      ProcessWatch::start(loop_, peer.pid, [this, alive = alive_, weak = channel.weak_from_this()] {
+        auto last_words = std::make_shared<Timer>(loop_.context(), kLastWords);
+        last_words->async_wait([last_words, alive, weak](boost::system::error_code ec) {
+          auto closed = weak.lock();
+          if (!ec && *alive && closed)
+            closed->close(
+                unavailable("the driver's process has ended; a child that it forked has "
+                            "its connection still"));
+        });
+      });
+  if (watch.ok())
+    clients_[&channel].process = *std::move(watch);
+  else
+    LOG(warn, "the end of driver {} is seen by its socket alone: {}", peer.pid,
+        watch.status().message());
 }
 
 void Node::on_driver_closed(const Client& driver) {

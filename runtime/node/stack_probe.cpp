@@ -257,16 +257,26 @@ struct StackProbes::Probe {
 
   // Reading symbol tables takes milliseconds, or, of a program with LibTorch, hundreds of them.
   void finish() {
-    naming = Thread([this] {
+    auto thread = Thread::start([this] {
       auto names = name_frames(pid, addresses);
       for (std::size_t i = 0; i < names.size(); ++i) report.threads[i].frames = std::move(names[i]);
-      owner.loop_.post([&owner = owner, alive = alive, request = request] {
-        if (!*alive) return;
-        auto ended = owner.probes_.extract(request);
-        Probe& probe = *ended.mapped();
-        probe.naming.join();
-        probe.done(std::move(probe.report));
-      });
+      post_report();
+    });
+    if (thread.ok()) {
+      naming = *std::move(thread);
+      return;
+    }
+    report.note = "the stacks have no names: " + thread.status().message();
+    post_report();
+  }
+
+  void post_report() {
+    owner.loop_.post([&owner = owner, alive = alive, request = request] {
+      if (!*alive) return;
+      auto ended = owner.probes_.extract(request);
+      Probe& probe = *ended.mapped();
+      if (probe.naming.joinable()) probe.naming.join();
+      probe.done(std::move(probe.report));
     });
   }
 };

@@ -9,6 +9,10 @@
 
 namespace runtime {
 
+/// How a worker ends that found no room to begin in: no thread, no descriptor. Its node tries
+/// again.
+inline constexpr int kNoRoomExitCode = 75;  // EX_TEMPFAIL of sysexits.h
+
 /// What a worker process is told. Paths are on this machine.
 struct WorkerEnvironment {
   WorkerId worker;          // STARLING_WORKER

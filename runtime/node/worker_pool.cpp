@@ -55,7 +55,9 @@ struct WorkerPool::Worker {
   ActorSpec spec;
   std::uint64_t incarnation = 0;
   Deadline start_deadline = Deadline::max();
-  ControlAnswerer start_answer;  // until built
+  ControlAnswerer start_answer;                // until built
+  std::vector<std::shared_ptr<Start>> starts;  // that wait for it to connect
+  std::string lost;                            // why its connection ended
   bool serving = false;
   std::unique_ptr<HostedActors> hosted;   // of a worker for shared actors; spec has no id then
   std::string end_reason;                 // set when the pool ends it
@@ -73,6 +75,7 @@ struct WorkerPool::Start {
         ControlAnswerer answerer)
       : job(of),
         request(std::move(wanted)),
+        actor(request.spec.actor),
         deadline(by),
         patient_until(patience_ends),
         answer(std::move(answerer)),
@@ -80,10 +83,12 @@ struct WorkerPool::Start {
 
   JobId job;
   control::StartActor request;
+  ActorId actor;
   Deadline deadline;
   Deadline patient_until;
   ControlAnswerer answer;  // empty once cancelled
   std::uint32_t failures = 0;
+  std::string told;  // the last failure that the log has
   std::chrono::milliseconds pause{0};
   Timer timer;
 };
@@ -211,7 +216,7 @@ void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
                    if (!*alive) return;
                    const auto go = [this, alive, start](const Result<LocalProgram>& ready) {
                      if (!*alive) return;
-                     const Status begun = start->answer ? begin(*start, ready) : Status();
+                     const Status begun = start->answer ? begin(start, ready) : Status();
                      if (!begun.ok()) return start_failed(start, begun);
                      starts_.remove(start);
                    };
@@ -237,7 +242,7 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
                              : Status(why.code(), why.message() + " (tried " +
                                                       std::to_string(start->failures) + " times)"));
   }
-  if (start->failures == 1)
+  if (std::exchange(start->told, why.message()) != why.message())
     LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
         start->request.spec.actor.short_hex(), why.message());
   start->timer.expires_after(start->pause);
@@ -248,11 +253,12 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
   });
 }
 
-Status WorkerPool::begin(Start& start, const Result<LocalProgram>& program) {
+Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<LocalProgram>& program) {
   if (!program.ok()) return program.status();
+  Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
-  if (spec.shared) return begin_shared(start, *program, threads);
+  if (spec.shared) return begin_shared(begun, *program, threads);
   WorkerPtr worker = take_warm(start.job, start.request, threads);
   if (!worker) {
     auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
@@ -263,12 +269,15 @@ Status WorkerPool::begin(Start& start, const Result<LocalProgram>& program) {
   worker->incarnation = start.request.incarnation;
   worker->start_deadline = start.deadline;
   worker->start_answer = std::move(start.answer);
+  if (!worker->channel) worker->starts = {begun};
   arm_timer(worker);
   if (worker->channel) assign(worker);
   return {};
 }
 
-Status WorkerPool::begin_shared(Start& start, const LocalProgram& program, std::uint32_t threads) {
+Status WorkerPool::begin_shared(const std::shared_ptr<Start>& begun, const LocalProgram& program,
+                                std::uint32_t threads) {
+  Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
   auto known = shared_.find(key);
@@ -294,9 +303,33 @@ Status WorkerPool::begin_shared(Start& start, const LocalProgram& program, std::
     if (made->channel) made->hosted->on_connected(made->channel);
     shared_[key] = worker = std::move(made);
   }
+  if (!worker->channel) worker->starts.push_back(begun);
   worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
                         std::move(start.answer));
   return {};
+}
+
+void WorkerPool::begin_again(Worker& worker) {
+  worker.timer.cancel();
+  std::vector<HostedActors::Unsent> unsent;
+  if (worker.hosted)
+    unsent = worker.hosted->take_unsent();
+  else if (worker.start_answer)
+    unsent.push_back({std::move(worker.spec), worker.incarnation, std::move(worker.start_answer)});
+  std::string why = worker.error_tail.last_lines(1);
+  if (constexpr std::string_view kWord = "error: "; why.starts_with(kWord))
+    why.erase(0, kWord.size());
+  for (HostedActors::Unsent& one : unsent) {
+    const auto start =
+        std::find_if(worker.starts.begin(), worker.starts.end(), [&](const auto& begun) {
+          return begun->actor == one.spec.actor && begun->request.incarnation == one.incarnation;
+        });
+    CHECK(start != worker.starts.end());
+    (*start)->request.spec = std::move(one.spec);
+    (*start)->answer = std::move(one.answer);
+    starts_.push_back(*start);
+    start_failed(*start, resource_exhausted("starting a worker: " + why));
+  }
 }
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
@@ -344,6 +377,7 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
     return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
+  worker->starts.clear();
   const auto took = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
   stats_.connected_sum_ns += took;
@@ -355,10 +389,11 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
   return worker->job;
 }
 
-void WorkerPool::on_disconnected(WorkerId id) {
+void WorkerPool::on_disconnected(WorkerId id, const Status& why) {
   auto found = workers_.find(id);
-  if (found != workers_.end() && found->second->end_reason.empty())
-    found->second->process->end(options_.end_grace);
+  if (found == workers_.end() || !found->second->end_reason.empty()) return;
+  found->second->lost = why.message();
+  found->second->process->end(options_.end_grace);
 }
 
 void WorkerPool::assign(const WorkerPtr& worker) {
@@ -450,13 +485,17 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   } else if (cause.exit_code > 0) {
     cause.output_tail = worker->error_tail.last_lines(kExitLinesMax);
   }
+  if (cause.signal == SIGTERM && !worker->lost.empty())
+    cause.text += " by its node, which had lost the connection to it: " + worker->lost;
   if (worker->channel) worker->channel->close(unavailable("the worker process " + cause.text));
   std::error_code ignored;
   fs::remove(WorkerEnvironment{id, {}, {}, {}, options_.session_dir, ""}.socket_path(), ignored);
   LOG(info, "worker {} (pid {}, {}) {}", id.short_hex(), cause.pid,
       worker->spec.class_name.empty() ? "idle" : worker->spec.class_name, cause.text);
   std::erase_if(shared_, [&](const auto& entry) { return entry.second == worker; });
-  if (worker->hosted) {
+  if (!worker->channel && worker->end_reason.empty() && cause.exit_code == kNoRoomExitCode) {
+    begin_again(*worker);
+  } else if (worker->hosted) {
     worker->hosted->on_exit(cause);
   } else if (worker->start_answer) {
     std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) +

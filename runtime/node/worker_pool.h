@@ -94,7 +94,7 @@ class WorkerPool {
   std::optional<JobId> on_connected(const std::shared_ptr<Channel>& channel);
   /// The worker's connection ended. A process without one is of no use: it gets a moment to end by
   /// itself.
-  void on_disconnected(WorkerId id);
+  void on_disconnected(WorkerId id, const Status& why);
   /// A connection for one of the workers came in through the node's port.
   Status attach(const Inbound& inbound, FileDescriptor& socket);
 
@@ -138,8 +138,11 @@ class WorkerPool {
   /// What the machine lacks for it passes: it is tried again, until the start's patience is over.
   void start_failed(const std::shared_ptr<Start>& start, const Status& why);
   /// Errors: the program's, or spawn()'s; it is not answered then.
-  Status begin(Start& start, const Result<LocalProgram>& program);
-  Status begin_shared(Start& start, const LocalProgram& program, std::uint32_t threads);
+  Status begin(const std::shared_ptr<Start>& start, const Result<LocalProgram>& program);
+  /// Its process has ended for want of what may be there in a moment.
+  void begin_again(Worker& worker);
+  Status begin_shared(const std::shared_ptr<Start>& start, const LocalProgram& program,
+                      std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
   void on_output(Worker& worker, bool is_stderr, std::string_view bytes);

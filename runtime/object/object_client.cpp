@@ -28,6 +28,8 @@ ObjectClient::ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions op
 
 ObjectClient::~ObjectClient() { heap_->retire(); }
 
+bool ObjectClient::is_forked() const { return heap_->loop().is_forked(); }
+
 Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) {
   return create(size, id, deadline_after(options_.lease_timeout));
 }

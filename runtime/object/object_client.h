@@ -37,6 +37,9 @@ class ObjectClient {
   /// goes back when the channel closes, so keep the channel open while they are used.
   ~ObjectClient();
 
+  /// As EventLoop::is_forked().
+  bool is_forked() const;
+
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip
   /// when a new slab or a range of its own is needed, and in a full store until others have freed
   /// enough or enough has moved to disk. Errors: kResourceExhausted (full still at the deadline; at

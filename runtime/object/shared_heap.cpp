@@ -36,6 +36,7 @@ class SharedHeap::Guard {
   Guard(std::shared_ptr<SharedHeap> heap, std::uint64_t extent, bool own)
       : heap_(std::move(heap)), extent_(extent), own_(own) {}
   ~Guard() {
+    if (heap_->loop_.is_forked()) return;
     if (own_) {
       std::lock_guard lock(heap_->mutex_);
       heap_->end_use(extent_);
@@ -278,6 +279,7 @@ ObjectLocation SharedHeap::seal(WritableObject object) {
 }
 
 void SharedHeap::abandon(const ObjectLocation& location) {
+  if (loop_.is_forked()) return;
   segment_->stamp(location, ObjectHeader::kFreed);
   std::lock_guard lock(mutex_);
   end_use(location.extent);
@@ -338,6 +340,7 @@ void SharedHeap::release_live(std::uint64_t extent) {
 void SharedHeap::give_back(std::uint64_t extent) { tell(object_wire::GiveBack{{extent}}); }
 
 void SharedHeap::retire() {
+  if (loop_.is_forked()) return;
   std::lock_guard lock(mutex_);
   if (next_slab_) give_back(std::exchange(next_slab_, std::nullopt)->id);
   if (slab_ != nullptr) {

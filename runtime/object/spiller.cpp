@@ -32,13 +32,14 @@ Spiller::Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolde
       folder_(std::move(folder)),
       options_(options),
       ask_holders_(std::move(ask_holders)),
-      retry_timer_(memory_->loop.context()) {}
+      retry_timer_(memory_->loop.context()) {
+  if (simulation()) return;
+  if (Status status = disk_thread_.start(); !status.ok())  // each spill tries again
+    LOG(warn, "objects cannot be moved to disk: {}", status.message());
+}
 
 Spiller::~Spiller() {
   for (std::uint64_t operation : simulated_operations_) simulation()->forget(operation);
-  if (!disk_thread_) return;
-  disk_thread_->stop();
-  disk_thread_->join();
 }
 
 template <class Work, class Done>
@@ -58,9 +59,14 @@ void Spiller::on_disk_thread(Work work, Done done) {
     simulated_operations_.push_back(*id);
     return;
   }
-  if (!disk_thread_) disk_thread_ = std::make_unique<asio::thread_pool>(1);
-  asio::post(*disk_thread_, [weak = weak_from_this(), memory = memory_, folder = folder_,
-                             work = std::move(work), done = std::move(done)]() mutable {
+  if (Status started = disk_thread_.start(); !started.ok()) {
+    memory_->loop.post([weak = weak_from_this(), started, done = std::move(done)]() mutable {
+      if (auto self = weak.lock()) done(*self, std::move(started));
+    });
+    return;
+  }
+  disk_thread_.post([weak = weak_from_this(), memory = memory_, folder = folder_,
+                     work = std::move(work), done = std::move(done)]() mutable {
     Status status = work(*folder, *memory->segment);
     memory->loop.post([weak, done = std::move(done), status = std::move(status)]() mutable {
       if (auto self = weak.lock()) done(*self, std::move(status));

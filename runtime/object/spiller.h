@@ -17,6 +17,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/object/spill_folder.h"
 #include "runtime/object/store_state.h"
+#include "runtime/transport/work_thread.h"
 
 namespace runtime::object_detail {
 
@@ -69,7 +70,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   const std::shared_ptr<SpillFolder> folder_;  // jobs of the disk thread share it
   const SpillOptions options_;
   const AskHolders ask_holders_;
-  std::unique_ptr<asio::thread_pool> disk_thread_;  // one thread, from the first spill on
+  WorkThread disk_thread_;
   std::vector<std::uint64_t>
       simulated_operations_;  // instead, in a simulation: those that are not over
   Timer retry_timer_;

@@ -66,7 +66,17 @@ struct CallNotice {
     streamItem @6 :StreamItem;
     streamTaken @7 :UInt64;  # how many values of the call's stream the caller has taken in all
     drained @8 :Void;        # the actor has ended as it was asked to: calls of this connection without a reply have not run, and never will
+    waits @9 :List(WaitStep);  # a running call waits for this one, and others for that: a chain that may be a cycle; this one is awaited last
   }
+}
+
+# One call's wait for another.
+struct WaitStep {
+  session @0 :UInt64;        # of the process that waits
+  number @1 :UInt64;         # of the wait in that process
+  waiting @2 :Text;          # the call that runs, for people
+  awaited @3 :Text;          # the call that it waits for, for people
+  bounded @4 :Bool;          # it ends by itself, at a limit of its own
 }
 
 # One of the values that a call yields; they come in order, before the reply.

@@ -63,9 +63,20 @@ Channel::Channel(EventLoop& loop, Socket socket, std::unique_ptr<SocketStream> s
       stream_(std::move(stream)),
       timer_(loop.context()),
       silence_(loop.context()),
-      reader_(options.meta_bytes_max, options.payload_bytes_max) {}
+      reader_(options.meta_bytes_max, options.payload_bytes_max) {
+  close_in_child(socket_.native_handle());
+}
 
-Channel::~Channel() = default;
+Channel::~Channel() {
+  if (socket_.is_open()) keep_in_child(socket_.native_handle());
+}
+
+void Channel::close_socket() {
+  if (!socket_.is_open()) return;
+  keep_in_child(socket_.native_handle());
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
 
 // Of the socket; changes with mutex_ held, on the loop.
 std::uint64_t Channel::epoch() const { return lasting_ ? lasting_->epoch : 0; }
@@ -213,11 +224,13 @@ void Channel::wait_writable() {
 }
 
 Status Channel::send(Message message, Flush when) {
+  if (loop_.is_forked()) return forked_status();
   std::unique_lock lock(mutex_);
   return enqueue(lock, message, when);
 }
 
 void Channel::request(Message message, Deadline deadline, Reply reply) {
+  if (loop_.is_forked()) return reply(forked_status());
   request_into(std::move(message), deadline, {}, nullptr, std::move(reply));
 }
 
@@ -467,6 +480,7 @@ void Channel::end(Status reason) {
 }
 
 void Channel::close(Status reason) {
+  if (loop_.is_forked()) return;
   if (reason.ok()) reason = unavailable(describe_peer() + ": closed here");
   std::unique_lock lock(mutex_);
   if (closed_) return;
@@ -522,8 +536,7 @@ void Channel::finish_close() {
       options_.meta_bytes_max,
       options_.payload_bytes_max);  // with the place for a payload that had come in part
   if (lasting_) lasting_->give_up.cancel();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  close_socket();
   Status failure =
       reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
   for (auto& entry : entries) entry.reply(failure);

@@ -198,6 +198,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool interrupt(const Status& why, std::uint64_t epoch);
   std::uint64_t epoch() const;
   void finish_close();
+  void close_socket();
   void hear_last_words();
 
   void begin_receiving();

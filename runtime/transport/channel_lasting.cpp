@@ -125,8 +125,7 @@ Channel::Detached Channel::detach() {
   note_queued();
   const bool ended = closed_;
   lock.unlock();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  close_socket();
   waiting_readable_ = false;
   reader_ = FrameReader(options_.meta_bytes_max, options_.payload_bytes_max);
   lasting.told = lasting.received;
@@ -161,6 +160,7 @@ bool Channel::resume(Socket socket, std::unique_ptr<SocketStream> stream,
     if (honest) {
       socket_ = std::move(socket);
       stream_ = std::move(stream);
+      close_in_child(socket_.native_handle());
       lasting_->interrupted = false;
       for (const Message& message : lasting_->kept)
         writer_.append({message.kind, message.id, message.meta, message.payload, {}});

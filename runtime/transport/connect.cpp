@@ -143,6 +143,7 @@ asio::awaitable<void> connect_and_tell(EventLoop& loop, Endpoint endpoint, Crede
 asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop, Endpoint endpoint,
                                                                 Credentials credentials,
                                                                 ConnectOptions options) {
+  if (!loop.status().ok()) co_return loop.status();
   const bool lasting = options.lasting && !endpoint.is_unix();
   const std::uint64_t session = lasting ? random_session() : 0;
   Timer pause(loop.context());
@@ -192,6 +193,8 @@ Result<std::shared_ptr<Channel>> connect(EventLoop& loop, const Endpoint& endpoi
     Event done;
     std::optional<Result<std::shared_ptr<Channel>>> result;
   };
+  if (!loop.status().ok()) return loop.status();
+  if (loop.is_forked()) return forked_status();
   auto waiting = std::make_shared<Waiting>(loop);
   connect(loop, endpoint, credentials, options, [waiting](Result<std::shared_ptr<Channel>> result) {
     waiting->result = std::move(result);

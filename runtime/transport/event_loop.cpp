@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "runtime/core/check.h"
@@ -80,6 +81,7 @@ std::size_t guarded(Run&& run) {
 }  // namespace
 
 void Event::set() {
+  if (loop_.is_forked()) return set_.store(true, std::memory_order_release);
   // The waiter's own handler sets its flag: it looks before it sleeps again.
   if (driving != nullptr && loop_.in_loop() &&
       static_cast<EventLoop::Waiter*>(driving)->event == this) {
@@ -100,19 +102,28 @@ void Event::set() {
   }
 }
 
-EventLoop::EventLoop() {
-  if (Simulation* simulated = simulation())
+EventLoop::EventLoop() : generation_((watch_forks(), fork_generation())) {
+  if (Simulation* simulated = simulation()) {
     simulated->add_loop(*this);
+    return;
+  }
+  auto thread = Thread::start_real([this] { background(); });
+  if (thread.ok())
+    background_thread_ = *std::move(thread);
   else
-    background_thread_ = std::thread([this] { background(); });
+    status_ = thread.status();
 }
 
 EventLoop::~EventLoop() {
+  if (is_forked()) {  // the thread is the parent's
+    if (background_thread_.joinable()) background_thread_.detach();
+    return;
+  }
   stop();
   if (background_thread_.joinable())
     background_thread_.join();
-  else
-    simulation()->remove_loop(*this);
+  else if (Simulation* simulated = simulation())
+    simulated->remove_loop(*this);
   std::lock_guard lock(mutex_);
   CHECK(leader_.load() == nullptr);
   CHECK(followers_first_ == nullptr);
@@ -123,6 +134,7 @@ bool EventLoop::in_loop() const {
 }
 
 void EventLoop::stop() {
+  if (is_forked()) return;
   std::lock_guard lock(mutex_);
   stopping_.store(true);
   for (Waiter* follower = followers_first_; follower != nullptr; follower = follower->next)
@@ -198,6 +210,7 @@ void EventLoop::wake_background() {
 }
 
 bool EventLoop::run_until(Event& event, Deadline deadline) {
+  if (is_forked()) return event.is_set();
   CHECK(!in_loop());
   CHECK(&event.loop_ == this);
   if (Simulation* simulated = simulation()) return simulated->wait(*this, event, deadline);

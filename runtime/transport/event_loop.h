@@ -15,10 +15,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <thread>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/fork_guard.h"
+#include "runtime/core/status.h"
+#include "runtime/core/thread.h"
 
 namespace runtime {
 
@@ -57,6 +59,13 @@ class EventLoop {
   /// Stops the loop; handlers that have not run are destroyed unrun. No thread may be in run_until.
   ~EventLoop();
 
+  /// kResourceExhausted when the background thread could not be made, as Thread::start(). Then
+  /// connect() and listen() on this loop fail with it.
+  const Status& status() const { return status_; }
+  /// Whether fork() has made this process since: the loop is its parent's, and nothing runs on it
+  /// here any more. post() does nothing then, run_until() returns at once. Cost: a load.
+  bool is_forked() const { return generation_ != fork_generation(); }
+
   asio::io_context& context() { return context_; }
   asio::io_context::executor_type executor() { return context_.get_executor(); }
 
@@ -64,6 +73,7 @@ class EventLoop {
   /// from outside the loop: when no thread is driving, it wakes the background thread at once.
   template <class Handler>
   void post(Handler&& handler) {
+    if (is_forked()) return;
     posted_.fetch_add(1, std::memory_order_relaxed);
     asio::post(context_, [this, handler = std::forward<Handler>(handler)]() mutable {
       posted_.fetch_sub(1, std::memory_order_relaxed);
@@ -101,6 +111,7 @@ class EventLoop {
   void wake_background();
   void interrupt();  // makes the leader look at its flags
 
+  const std::uint64_t generation_;
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{context_.get_executor()};
 
@@ -115,7 +126,8 @@ class EventLoop {
   std::condition_variable background_wake_;
   bool background_asleep_ = false;  // sleeps without a timeout; guarded by mutex_
   bool background_wanted_ = false;  // work was posted while the seat was free; guarded by mutex_
-  std::thread background_thread_;   // last: it uses the rest; none in a simulation
+  Status status_;
+  Thread background_thread_;  // last: it uses the rest; none in a simulation
 };
 
 }  // namespace runtime

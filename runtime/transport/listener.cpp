@@ -40,7 +40,17 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
         credentials(std::move(own_credentials)),
         callbacks(std::move(user_callbacks)),
         options(std::move(user_options)),
-        addresses(endpoint, options.also_reached_at) {}
+        addresses(endpoint, options.also_reached_at) {
+    if (acceptor.is_open()) close_in_child(acceptor.native_handle());
+  }
+  ~State() { close_acceptor(); }
+
+  void close_acceptor() {
+    if (!acceptor.is_open()) return;
+    keep_in_child(acceptor.native_handle());
+    boost::system::error_code ignored;
+    acceptor.close(ignored);
+  }
 
   static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
   static asio::awaitable<void> serve(std::shared_ptr<State> self,
@@ -270,9 +280,9 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
 void Listener::State::stop() {
   if (std::exchange(stopped, true)) return;
   finished = nullptr;
-  boost::system::error_code ignored;
-  acceptor.close(ignored);
+  close_acceptor();
   pause.cancel();
+  boost::system::error_code ignored;
   for (const Unfinished& unfinished : handshakes) {
     unfinished.timed->disarm();
     unfinished.timed->socket.close(ignored);
@@ -296,6 +306,7 @@ Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoi
   CHECK(callbacks.on_channel != nullptr);
   if (simulation())
     return listen_simulated(loop, endpoint, std::move(credentials), std::move(callbacks), options);
+  if (!loop.status().ok()) return loop.status();
   Endpoint bound = endpoint;
   auto acceptor = transport_detail::bind_listener(loop.context(), bound);
   if (!acceptor.ok()) return acceptor.status();
@@ -345,8 +356,7 @@ void Listener::finish(UniqueFunction<void()> done) {
   state_->loop.post([state = state_, done = std::move(done)]() mutable {
     if (state->stopped) return;
     state->finishing = true;
-    boost::system::error_code ignored;
-    state->acceptor.close(ignored);
+    state->close_acceptor();
     state->finished = std::move(done);
     state->tell_finished();
   });

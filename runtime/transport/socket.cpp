@@ -56,11 +56,16 @@ asio::awaitable<Result<std::vector<GenericEndpoint>>> resolve(Endpoint endpoint)
     co_return found;
   }
   asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
-  auto [failure, results] = co_await resolver.async_resolve(
-      endpoint.host, std::to_string(endpoint.port), asio::as_tuple(asio::use_awaitable));
-  if (failure)
-    co_return invalid_argument(endpoint.to_string() + ": unknown host name: " + failure.message());
-  for (const auto& result : results) found.emplace_back(result.endpoint());
+  try {  // Asio makes a thread for the first name
+    auto [failure, results] = co_await resolver.async_resolve(
+        endpoint.host, std::to_string(endpoint.port), asio::as_tuple(asio::use_awaitable));
+    if (failure)
+      co_return invalid_argument(endpoint.to_string() +
+                                 ": unknown host name: " + failure.message());
+    for (const auto& result : results) found.emplace_back(result.endpoint());
+  } catch (const boost::system::system_error& error) {
+    co_return thread_limit_status(error.code().value()).with_context(endpoint.to_string());
+  }
   co_return found;
 }
 

@@ -85,6 +85,22 @@ int run_family(int argc, char** argv) {
   });
 }
 
+/// An actor, and a child that has all that this process has open, as fork() would not let it.
+int run_leaves_child(int argc, char** argv) {
+  runtime::Runtime rt(argc, argv);
+  runtime::test::register_test_actors(rt);
+  return rt.run([](runtime::Runtime& driver) {
+    auto actor = driver.spawn<runtime::test::Counter>(runtime::ActorOptions{}, 1);
+    if (!actor.ok()) return actor.status();
+    const pid_t child = ::_Fork();
+    if (child == 0) ::pause();
+    std::printf("ready %d %d\n", actor->pid(), child);
+    std::fflush(stdout);
+    ::pause();
+    return runtime::Status();
+  });
+}
+
 /// An actor; then, once the file argv[2] is there, the same actor after its process was killed,
 /// another one on each node, and a task.
 int run_replaced(int argc, char** argv) {
@@ -131,6 +147,8 @@ int main(int argc, char** argv) {
     return run_family(argc, argv);
   if (!runtime::is_worker_process() && is_program(argc, argv, "--replaced"))
     return run_replaced(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--leaves-child"))
+    return run_leaves_child(argc, argv);
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_test_actors(rt);

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct ObjectStateTest : testing::Test {
-  std::shared_ptr<Process> process = std::make_shared<Process>(std::make_shared<Registry>());
+  std::shared_ptr<Process> process = Process::make(std::make_shared<Registry>());
 
   ObjectStatePtr pending() { return std::make_shared<ObjectState>(process); }
   static ObjectValue value_of(int number) {

@@ -1,6 +1,7 @@
 // Actors for the tests that run a real cluster. The test program is its own driver and worker.
 #pragma once
 
+#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "call_actors.h"
+#include "cycle_actors.h"
 #include "execution_actors.h"
 #include "lifecycle_actors.h"
 #include "runtime/runtime.h"
@@ -181,6 +183,30 @@ class Member {
   std::string team_;
 };
 
+/// Forks.
+class Forking {
+ public:
+  explicit Forking(Runtime& runtime) : runtime_(runtime) {}
+  Result<int> total_of(ActorHandle<Counter> counter) {
+    return runtime_.get(counter.call(&Counter::total));
+  }
+  /// What is wrong about what a child gets that calls; empty: nothing.
+  std::string child_calls(ActorHandle<Counter> counter) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      const Status status = total_of(counter).status();
+      ::_exit(status.message().find("fork()") == std::string::npos ? 1 : 0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return status == 0 ? "" : "the child ended with " + std::to_string(status);
+  }
+
+ private:
+  Runtime& runtime_;
+};
+
 struct NeverRegistered {
   int method() { return 0; }
 };
@@ -196,6 +222,8 @@ inline void register_test_actors(Runtime& rt) {
   register_lifecycle_actors(rt);
   register_state_actors(rt);
   register_call_actors(rt);
+  register_cycle_actors(rt);
+  rt.register_actor<Forking>("Forking", &Forking::child_calls, &Forking::total_of);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total,
                              &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::throw_text, &Counter::throw_status, &Counter::throw_silence,

@@ -64,6 +64,23 @@ TEST(Log, WritesJsonWhenAskedTo) {
   EXPECT_NE(text.find(R"("text":"a \"quote\", a \\ and\u000aa line"})"), std::string::npos) << text;
 }
 
+TEST(Log, JsonHasNothingThatATerminalObeys) {
+  auto before = spdlog::default_logger();
+  ::setenv("STARLING_LOG_FORMAT", "json", 1);
+  std::string on_terminal;
+  {
+    Terminal terminal(2);
+    start_log("worker");
+    LOG(warn, "reward: \x1b[2J\u009b31m \u202e \x9b \u00e9");
+    on_terminal = terminal.shown();
+  }
+  ::unsetenv("STARLING_LOG_FORMAT");
+  spdlog::set_default_logger(before);
+  EXPECT_NE(on_terminal.find("reward: \\u001b[2J\\u009b31m \\u202e \\ufffd \u00e9\"}"),
+            std::string::npos)
+      << on_terminal;
+}
+
 TEST(Log, TakesItsLevelFromTheEnvironment) {
   auto before = spdlog::default_logger();
   ::setenv("STARLING_LOG", "error", 1);

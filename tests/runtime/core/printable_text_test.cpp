@@ -42,6 +42,12 @@ TEST(PrintableText, BytesThatAreNoUtf8AreEscaped) {
 
 TEST(PrintableText, OneLine) { EXPECT_EQ(printable_text("a\n\tb", /*one_line=*/true), "a\\n\\tb"); }
 
+TEST(PrintableText, JsonStaysTheSameForWhoParsesIt) {
+  EXPECT_EQ(printable_json("{\"a\": \"\u009b31m \u202e \x7f\u00e9\"}\n"),
+            "{\"a\": \"\\u009b31m \\u202e \\u007f\u00e9\"}\n");
+  EXPECT_EQ(printable_json("\"\x9b\""), "\"\\ufffd\"");
+}
+
 TEST(PrintableText, OnlyTerminalsGetEscapes) {
   int terminal = -1, other = -1, pipe[2];
   ASSERT_EQ(::openpty(&terminal, &other, nullptr, nullptr, nullptr), 0);

@@ -115,6 +115,17 @@ TEST_F(JobFolder, RefusesALinkToAFolderAroundIt) {
       << scan.status().message();
 }
 
+TEST_F(JobFolder, AFileThatChangedWhileItWasReadIsNamed) {
+  write(folder_.path() / "chg", "short");
+  auto scan = scan_job_folder(folder_.path());
+  ASSERT_TRUE(scan.ok()) << scan.status().message();
+  write(folder_.path() / "chg", "much longer");
+  const Status status = hash_files(*scan);
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  for (const char* part : {"/chg changed while it was being read", "from 5 to 11 bytes", "submit"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+}
+
 TEST(IgnoreRules, AreLikeGitsOnes) {
   const IgnoreRules rules("# comment\n*.o\n!keep.o\nbuild/\n/top\ndocs/*.pdf\n");
   EXPECT_TRUE(rules.ignores("a.o", false));
@@ -256,6 +267,18 @@ TEST_F(JobFilesTest, ADamagedFileIsNoticedAndDropped) {
   EXPECT_EQ(unpack(job, {file("x", "one")}).status().code(), ErrorCode::kNotFound);
   EXPECT_EQ(offer(3, 1, {hash_of("one")})->places.size(), 1u);
   EXPECT_FALSE(fs::exists(folder_.path() / "jobs/n1" / job.hex()));
+}
+
+// As when it grew between the look at its size and the reading.
+TEST_F(JobFilesTest, AFileThatChangedIsNotBlamedOnTheCache) {
+  ASSERT_TRUE(store("one").ok());
+  JobFile changed = file("deep/x", "one");
+  changed.bytes = 2;
+  const Status status = unpack(JobId::random(), {changed}).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  for (const char* part : {"'deep/x' changed while it was being read", "from 2 to 3 bytes"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_TRUE(offer(3, 1, {hash_of("one")})->places.empty()) << "it is still in the cache";
 }
 
 TEST_F(JobFilesTest, TheCacheIsBounded) {

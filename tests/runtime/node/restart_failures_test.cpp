@@ -1,6 +1,5 @@
 // Restarts that cannot happen for a while: no room for another process, the program's file is gone.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,6 +10,7 @@
 #include "runtime/node/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
+#include "tests/support/process_limit.h"
 
 namespace runtime {
 namespace {
@@ -18,53 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// A control group for processes; where none can be made, the limit of the user's processes, which
-/// does not hold for root.
-class ProcessLimit {
- public:
-  ProcessLimit() {
-    for (const char* root : {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"}) {
-      const fs::path group = fs::path(root) / ("starling-test-" + std::to_string(::getpid()));
-      std::error_code error;
-      if (!fs::create_directory(group, error)) continue;
-      if (fs::exists(group / "pids.max", error)) {
-        group_ = group;
-        return;
-      }
-      fs::remove(group, error);
-    }
-  }
-  ~ProcessLimit() {
-    wait_until([&] { return group_.empty() || ::rmdir(group_.c_str()) == 0; });
-  }
-  ProcessLimit(const ProcessLimit&) = delete;
-  ProcessLimit& operator=(const ProcessLimit&) = delete;
-
-  bool is_there() const { return !group_.empty() || ::geteuid() != 0; }
-  void add(int pid) {
-    if (!group_.empty()) write("cgroup.procs", std::to_string(pid));
-  }
-  /// What is in the group, or this process (of another user than root), starts no more processes.
-  void close(int pid) { set(pid, "1", 1); }
-  void open(int pid) { set(pid, "max", RLIM_INFINITY); }
-
- private:
-  void write(const char* file, const std::string& text) {
-    std::ofstream out(group_ / file);
-    out << text << std::flush;
-    EXPECT_TRUE(out.good()) << group_ / file;
-  }
-  void set(int pid, const std::string& group_limit, rlim_t user_limit) {
-    if (!group_.empty()) return write("pids.max", group_limit);
-    rlimit limit{};
-    EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, nullptr, &limit), 0);
-    limit.rlim_cur = std::min(user_limit, limit.rlim_max);
-    EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, &limit, nullptr), 0);
-  }
-
-  fs::path group_;
-};
 
 class RestartFailures : public ClusterTest {
  protected:
@@ -82,7 +35,7 @@ class RestartFailures : public ClusterTest {
     return wait_until([&] { return node_log().find(text) != std::string::npos; });
   }
 
-  ProcessLimit limit_;
+  support::ProcessLimit limit_;
   std::string address_;
 };
 

@@ -1,0 +1,87 @@
+// Calls that wait for each other in a cycle are found and named; calls that only take long are not.
+#include "cluster_fixture.h"
+#include "runtime/actor/blocked_calls.h"
+
+namespace runtime::test {
+namespace {
+
+class CycleTest : public ClusterTest {
+ protected:
+  /// Each follows the one before it, and the first the last.
+  std::vector<ActorHandle<Link>> ring(std::size_t size, const ActorOptions& options = {}) {
+    std::vector<ActorHandle<Link>> links;
+    for (std::size_t i = 0; i < size; ++i) links.push_back(make<Link>(options));
+    for (std::size_t i = 0; i < size; ++i) {
+      const Status status = rt_->get(links[i].call(&Link::follow, links[(i + 1) % size]), 20s);
+      EXPECT_TRUE(status.ok()) << status.to_string();
+    }
+    return links;
+  }
+  void expect_cycle(const Status& status, ErrorCode code,
+                    const std::vector<ActorHandle<Link>>& links, const std::string& method) {
+    expect_failure(status, code,
+                   {"wait for each other in a cycle", "waits for", method, "max_concurrency"});
+    for (const auto& link : links) expect_failure(status, code, {link.id().short_hex()});
+  }
+  /// All serve again.
+  void expect_idle(const std::vector<ActorHandle<Link>>& links) {
+    for (const auto& link : links) EXPECT_EQ(get(link.call(&Link::pass, 0, 0)), 0);
+  }
+};
+
+TEST_F(CycleTest, AnActorThatWaitsForItselfIsTold) {
+  const auto links = ring(1);
+  expect_cycle(rt_->get(links[0].call(&Link::pass, 1, 0), 20s).status(),
+               ErrorCode::kInvalidArgument, links, "pass");
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, ACycleOverTwoAndThreeActorsIsTold) {
+  for (const std::size_t size : {2, 3}) {
+    const auto links = ring(size);
+    expect_cycle(rt_->get(links[0].call(&Link::pass, static_cast<int>(size), 0), 20s).status(),
+                 ErrorCode::kInvalidArgument, links, "pass");
+    expect_idle(links);
+  }
+}
+
+TEST_F(CycleTest, ACycleOfWaitsForSeveralCallsIsTold) {
+  const auto links = ring(2);
+  expect_cycle(rt_->get(links[0].call(&Link::pass_twice), 20s).status(),
+               ErrorCode::kInvalidArgument, links, "pass");
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, AWaitWithALimitOfItsOwnEndsByThatAndNamesTheCycle) {
+  const auto links = ring(1);
+  expect_cycle(rt_->get(links[0].call(&Link::pass_within, 0, 4000), 20s).status(),
+               ErrorCode::kDeadlineExceeded, links, "pass_within");
+  expect_cycle(rt_->get(links[0].call(&Link::pass_within, 4000, 0), 20s).status(),
+               ErrorCode::kDeadlineExceeded, links, "pass_within");
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, CallsThatTakeLongAreNoCycle) {
+  const auto links = ring(3);
+  EXPECT_EQ(get(links[0].call(&Link::pass, 2, 1500)), 2);
+}
+
+TEST_F(CycleTest, AnActorThatRunsSeveralCallsAtOnceIsInNone) {
+  const auto links = ring(2, ActorOptions{.max_concurrency = 3});
+  EXPECT_EQ(get(links[0].call(&Link::pass, 4, 1100)), 4);
+  // One that is full for a while is in none either: its calls end by themselves.
+  std::vector<ObjectRef<int>> full;
+  for (int i = 0; i < 6; ++i) full.push_back(links[0].call(&Link::pass, 1, 1100));
+  for (const auto& ref : full) EXPECT_EQ(get(ref), 1);
+}
+
+TEST(DescribeCycle, NamesTheCallsAndTheCure) {
+  const std::string text =
+      describe_cycle({{1, 1, "A 12: f", "B 34: g", false}, {2, 1, "B 34: h", "A 12: k", false}});
+  EXPECT_NE(text.find("A 12: f waits for B 34: g; B 34: h waits for A 12: k."), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("max_concurrency"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace runtime::test
