@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tests/support/listening_socket.h"
 
@@ -84,6 +85,21 @@ std::string HandCaller::hello(std::string_view meta) const {
   const auto size = static_cast<std::uint32_t>(sealed.size());
   std::string text(reinterpret_cast<const char*>(&size), sizeof size);
   return text.append(reinterpret_cast<const char*>(sealed.data()), sealed.size());
+}
+
+Result<Hello> HandCaller::take_hello(const std::string& sealed) const {
+  std::uint32_t size = 0;
+  if (sealed.size() < sizeof size) return invalid_argument("no Hello");
+  std::memcpy(&size, sealed.data(), sizeof size);
+  if (sealed.size() != sizeof size + size || size <= MessageCipher::kTagBytes)
+    return invalid_argument("a Hello of another size than it says");
+  std::byte* writable = nullptr;
+  Buffer meta = Buffer::allocate(size - MessageCipher::kTagBytes, &writable);
+  if (!MessageCipher(noise_.split().from_responder)
+           .decrypt({}, std::as_bytes(std::span(sealed)).subspan(sizeof size),
+                    {writable, meta.size()}))
+    return invalid_argument("a Hello that does not open");
+  return Hello::decode(meta);
 }
 
 Recorder::Recorder(const std::string& host, int port, const std::string& target_host,

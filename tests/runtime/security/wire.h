@@ -41,6 +41,8 @@ class HandCaller {
   bool take_answer(const std::string& answer);
   /// A sealed Hello of any bytes, after take_answer().
   std::string hello(std::string_view meta) const;
+  /// The callee's sealed Hello. Errors: kInvalidArgument when these bytes are none.
+  Result<Hello> take_hello(const std::string& sealed) const;
 
  private:
   NoiseHandshake noise_;
