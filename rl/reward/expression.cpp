@@ -365,6 +365,11 @@ class Reader {
   // operator, a further function, or a bracket that is no coefficient's: \sin 2x, \cos x(1 + y).
   Value function_argument() {
     if (peek() == '(') return nested(&Reader::atom);
+    if (peek() == '{') {  // braces do not show: \sin{x}^2 is \sin x^2
+      const Value value = nested(&Reader::atom);
+      const Value exponent = value && take("^") ? exponent_argument() : make_quotient({1, 1});
+      return value && exponent ? raise(*value, *exponent) : std::nullopt;
+    }
     if (take("-")) {
       const Value value = nested(&Reader::function_argument);
       return value ? negate(*value) : std::nullopt;

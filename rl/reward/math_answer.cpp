@@ -173,9 +173,10 @@ struct NamedMembers {
   bool any() const {
     return std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
   }
-  /// "x = 1, y = 2", not "x = 1, x = 2".
+  /// "x = 1, y = 2", not "x = 1, x = 2" nor "x_1 = 1, x_2 = 2".
   bool are_several() const {
-    std::set<std::string> different(names.begin(), names.end());
+    std::set<std::string> different;
+    for (const std::string& name : names) different.insert(without_index(name));
     different.erase("");
     return different.size() > 1;
   }
@@ -241,6 +242,14 @@ bool is_sum_of_names(const std::string& text) {
   return is_answer_name(names);
 }
 
+/// "2 + 3 = 5" for 5.
+bool equals_throughout(const RelationChain& chain, const std::string& value, int depth) {
+  return std::all_of(chain.relations.begin(), chain.relations.end(),
+                     [](Relation relation) { return relation == Relation::kEqual; }) &&
+         std::all_of(chain.sides.begin(), chain.sides.end(),
+                     [&](const std::string& side) { return same(side, value, depth + 1); });
+}
+
 /// Equations and inequalities; a bound of a name may stand for its interval, an equation with a
 /// name before it for its value.
 bool same_relations(const RelationChain& a, const RelationChain& b, int depth) {
@@ -248,6 +257,7 @@ bool same_relations(const RelationChain& a, const RelationChain& b, int depth) {
   const RelationChain& chain = a.relations.empty() ? b : a;
   const std::string& other = a.relations.empty() ? a.sides.front() : b.sides.front();
   if (const auto interval = as_interval(chain)) return same(*interval, other, depth + 1);
+  if (equals_throughout(chain, other, depth)) return true;
   if (chain.relations != std::vector<Relation>{Relation::kEqual}) return false;
   const bool named = is_answer_name(chain.sides.front()) ||
                      (b.relations.empty() && is_sum_of_names(chain.sides.front()));

@@ -66,6 +66,24 @@ std::string without_subscripts(std::string_view text) {
   return out;
 }
 
+/// "f" of f(3) and f^{-1}(x).
+std::string without_arguments(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (const std::string_view inverse : {"^{-1}", "^-1"}) {
+      const std::string_view rest = text.substr(i);
+      if (rest.starts_with(inverse) && rest.substr(inverse.size()).starts_with("("))
+        i += inverse.size();
+    }
+    const bool called = !out.empty() && is_letter(out.back());
+    if (text[i] == '(' && (depth > 0 || called)) ++depth;
+    if (depth == 0) out += text[i];
+    if (text[i] == ')' && depth > 0) --depth;
+  }
+  return depth == 0 ? out : std::string(text);
+}
+
 /// Where "\in" stands outside brackets; npos when it doesn't.
 std::size_t find_membership(std::string_view text) {
   int depth = 0;
@@ -118,17 +136,18 @@ RelationChain relation_chain(std::string_view text) {
   return chain;
 }
 
+std::string without_index(std::string_view name) { return without_subscripts(trim(name)); }
+
 bool is_answer_name(std::string_view text) {
   text = trim(text);
   if (text.empty() || text.size() > kNameBytesMax) return false;
-  const std::string name = without_subscripts(text);
+  const std::string name = without_arguments(without_subscripts(text));
   bool letter = false;
   for (const char c : name) {
     if (is_digit(c) || std::string_view("+-<>=!^*.&\n").find(c) != std::string_view::npos)
       return false;
     letter |= is_letter(c);
   }
-  // A function of the unknown is not the unknown: "\sin x = 1/2" says 1/2 of the sine, though.
   return letter && name.find("\\pm") == name.npos && name.find("\\cup") == name.npos;
 }
 

@@ -29,6 +29,9 @@ RelationChain relation_chain(std::string_view text);
 /// "(x, y)", "\angle ABC", "x_1".
 bool is_answer_name(std::string_view text);
 
+/// "x" of x_1 and x_{12}.
+std::string without_index(std::string_view name);
+
 /// What stands behind "x =" or "x \in": nullopt when no name is before it, or when it is a list of
 /// several equations.
 std::optional<std::string> named_value(std::string_view text);

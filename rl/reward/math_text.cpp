@@ -18,14 +18,16 @@ using Replacement = std::pair<std::string_view, std::string_view>;
 
 void write_unicode_as_latex(std::string& text) {
   static constexpr Replacement kSigns[] = {
-      {"\u03c0", "\\pi "},    {"\u03b8", "\\theta "}, {"\u03b1", "\\alpha "}, {"\u03b2", "\\beta "},
-      {"\u221e", "\\infty "}, {"\u221a", "\\sqrt "},  {"\u2264", "\\le "},    {"\u2265", "\\ge "},
-      {"\u2260", "\\ne "},    {"\u222a", "\\cup "},   {"\u2208", "\\in "},    {"\u00b1", "\\pm "},
-      {"\u00d7", "\\times "}, {"\u00f7", "\\div "},   {"\u22c5", "\\cdot "},  {"\u00b7", "\\cdot "},
-      {"\u00b2", "^{2}"},     {"\u00b3", "^{3}"},     {"\u00b0", ""},         {"\uff0c", ","},
-      {"\uff1b", ";"},        {"\uff08", "("},        {"\uff09", ")"},        {"\u20ac", ""},
-      {"\u00a3", ""},         {"\u00a5", ""},         {"\u00a0", " "},        {"\u2009", " "},
-      {"\u202f", " "}};
+      {"\u03c0", "\\pi "},     {"\u03b8", "\\theta "}, {"\u03b1", "\\alpha "},
+      {"\u03b2", "\\beta "},   {"\u221e", "\\infty "}, {"\u221a", "\\sqrt "},
+      {"\u2264", "\\le "},     {"\u2265", "\\ge "},    {"\u2260", "\\ne "},
+      {"\u222a", "\\cup "},    {"\u2208", "\\in "},    {"\u00b1", "\\pm "},
+      {"\u00d7", "\\times "},  {"\u00f7", "\\div "},   {"\u22c5", "\\cdot "},
+      {"\u00b7", "\\cdot "},   {"\u00b2", "^{2}"},     {"\u00b3", "^{3}"},
+      {"\u00b0", "\\degree "}, {"\uff0c", ","},        {"\uff1b", ";"},
+      {"\uff08", "("},         {"\uff09", ")"},        {"\u20ac", ""},
+      {"\u00a3", ""},          {"\u00a5", ""},         {"\u00a0", " "},
+      {"\u2009", " "},         {"\u202f", " "}};
   text = with_plain_minus(text);
   for (const auto& [sign, latex] : kSigns) replace_all(text, sign, latex);
 }
@@ -79,6 +81,13 @@ void drop_looks(std::string& text) {
     replace_all(text, space, space == "\\!" || space == "\\," ? "" : " ");
   for (const std::string_view space : {"\\quad", "\\qquad", "\\enspace", "\\thinspace"})
     replace_command(text, space, " ");
+  for (const std::string_view degree :
+       {"^\\circ", "^{\\circ}", "\\circ", "^\\degree", "\\degree"}) {
+    for (const std::string_view scale :
+         {"C", " C", "\\mathrm{C}", "\\text{C}", "\\mathrm{ C}", "\\text{ C}", "F", " F",
+          "\\mathrm{F}", "\\text{F}", "\\mathrm{ F}", "\\text{ F}"})
+      replace_all(text, std::string(degree) + std::string(scale), "");
+  }
   for (const std::string_view sign :
        {"^\\circ", "^{\\circ}", "^ \\circ", "\\circ", "^\\degree", "\\degree", "\\%", "%"})
     replace_all(text, sign, "");
@@ -165,6 +174,10 @@ class WordResolver {
 
   std::string resolve(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
+      if (const std::size_t end = end_of_unit_fraction(text, at); end != at) {
+        at = end;
+        continue;
+      }
       auto group = depth_ < kTextDepthMax ? styled_group_at(text, at) : std::nullopt;
       if (!group) {
         out_ += text[at++];
@@ -177,6 +190,22 @@ class WordResolver {
   }
 
  private:
+  /// \frac{\text{m}}{\text{s}} behind a quantity; `at` itself when there is none.
+  std::size_t end_of_unit_fraction(std::string_view text, std::size_t at) const {
+    constexpr std::string_view kFraction = "\\frac{";
+    if (!text.substr(at).starts_with(kFraction) || !ends_with_quantity(out_, true)) return at;
+    std::size_t open = at + kFraction.size() - 1;
+    for (int part = 0; part < 2; ++part) {
+      const std::size_t close =
+          open < text.size() && text[open] == '{' ? closing_brace(text, open) : text.npos;
+      if (close == text.npos || open + 1 == close) return at;
+      const auto group = styled_group_at(text, open + 1);
+      if (!group || !group->is_text || end_of_unit_exponent(text, group->end) != close) return at;
+      open = close + 1;
+    }
+    return open;
+  }
+
   /// Returns where to go on.
   std::size_t write(const StyledGroup& group, std::string_view text) {
     const std::string words(trim(group.inside));
@@ -211,9 +240,9 @@ class WordResolver {
     if (!ends_with_quantity(out_, true)) return false;
     const bool is_letter_alone = words.size() == 1 && is_letter(words.front());
     // Of single letters those that units have; i, e and variables are part of the formula.
-    const bool unit_letter =
-        std::string_view("msghLlNJWVAKCF").find(words.front()) != std::string_view::npos;
     const bool apart = group.inside.front() == ' ';
+    const std::string_view letters = apart ? "msghLlNJWVAKCF" : "msghLl";
+    const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
     if (group.is_text) return true;
     return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos);

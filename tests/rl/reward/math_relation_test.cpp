@@ -17,10 +17,10 @@ TEST(MathRelation, ChainsHaveSidesAndRelations) {
 }
 
 TEST(MathRelation, NamesSayNothingOfAValue) {
-  for (const char* name :
-       {"x", "\\theta", "f(x)", "(x, y)", "\\angle ABC", "x_1", "a_{12}", "Area"})
+  for (const char* name : {"x", "\\theta", "f(x)", "(x, y)", "\\angle ABC", "x_1", "a_{12}", "Area",
+                           "f(3)", "f^{-1}(3)", "P(X > 2)", "[ABC]"})
     EXPECT_TRUE(is_answer_name(name)) << name;
-  for (const char* other : {"", "5", "2x", "x + y", "x^2", "\\pm x"})
+  for (const char* other : {"", "5", "2x", "2(x)", "x + y", "x^2", "\\pm x"})
     EXPECT_FALSE(is_answer_name(other)) << other;
 }
 
