@@ -33,7 +33,7 @@ struct HeadChildOptions {
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
   std::string token;
-  LogKeeper* logs = nullptr;  // outlives it; null: the log has a bound of its own only
+  LogKeeper* logs = nullptr;  // null: the log has a bound of its own only
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };

@@ -22,7 +22,7 @@ struct JobRunnerOptions {
   std::string session_dir;
   std::string token;          // becomes STARLING_TOKEN
   std::string token_file;     // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
-  LogKeeper* logs = nullptr;  // outlives it; null: logs have bounds of their own only
+  LogKeeper* logs = nullptr;  // null: logs have bounds of their own only
   std::size_t jobs_max = 256;
   std::size_t queued_bytes_max =
       4 << 20;  // output not yet taken by the submitter; then the job's pipe fills up

@@ -21,7 +21,7 @@ class LogFile {
  public:
   static constexpr std::uint64_t kBytesMax = 64ull << 20;
 
-  /// `keeper` outlives it, and is asked for room; null: the disk is.
+  /// `keeper` is asked for room as long as it is there; null: the disk is.
   explicit LogFile(std::filesystem::path file, std::uint64_t bytes_max = kBytesMax,
                    LogKeeper* keeper = nullptr);
   LogFile(const LogFile&) = delete;
@@ -29,6 +29,8 @@ class LogFile {
   ~LogFile();
 
   void append(std::string_view bytes);
+  /// The keeper ends first.
+  void leave_keeper() { keeper_ = nullptr; }
   /// Begins again, for room: what is in it goes, and a line says how much.
   void cut();
 
@@ -45,7 +47,7 @@ class LogFile {
 
   const std::filesystem::path path_;
   const std::uint64_t bytes_max_;
-  LogKeeper* const keeper_;
+  LogKeeper* keeper_;
   std::uint64_t bytes_ = 0;
   std::uint64_t lost_ = 0;
   FileDescriptor fd_;

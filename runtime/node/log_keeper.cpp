@@ -67,7 +67,11 @@ LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options)
   arm();
 }
 
-LogKeeper::~LogKeeper() { *alive_ = false; }
+LogKeeper::~LogKeeper() {
+  *alive_ = false;
+  // A worker's log may last until the last answer of its process has been given up.
+  for (LogFile* log : open_) log->leave_keeper();
+}
 
 void LogKeeper::arm() {
   timer_.expires_after(options_.period);

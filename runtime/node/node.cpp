@@ -704,7 +704,7 @@ Node::~Node() {
     head_.reset();
     head_child_.reset();
     objects_.reset();
-    logs_.reset();  // last: all logs use it
+    logs_.reset();  // last: the others' logs use it
     return 0;
   });
 }

@@ -33,7 +33,7 @@ struct WorkerPoolOptions {
   NodeId node;
   std::string node_address;  // HOST:PORT
   std::string session_dir;
-  LogKeeper* logs = nullptr;  // outlives it; null: logs have bounds of their own only
+  LogKeeper* logs = nullptr;  // null: logs have bounds of their own only
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;        // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends

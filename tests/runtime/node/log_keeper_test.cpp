@@ -174,6 +174,18 @@ TEST_F(SmallDisk, LeavesTheReserveOfADiskThatOthersFillAndGoesOnAfterwards) {
             std::string::npos);
 }
 
+TEST_F(SmallDisk, ALogMayLastLongerThanTheKeeper) {
+  on_loop(loop_, [&] {
+    LogFile& log = open("worker-1.log");
+    write(log, 10);
+    keeper_.reset();
+    log.append("the end\n");
+    open_.clear();
+    return 0;
+  });
+  EXPECT_TRUE(read_file(logs() / "worker-1.log", kMiB)->ends_with("the end\n"));
+}
+
 TEST_F(SmallDisk, FollowsWhatOthersLeaveFree) {
   on_loop(loop_, [&] {
     write(open("worker-1.log"), 1500);
