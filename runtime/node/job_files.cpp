@@ -13,6 +13,7 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/content_hash.h"
 #include "runtime/node/file_util.h"
@@ -316,6 +317,7 @@ void JobFiles::Disk::trim() { remove_oldest(options.cache, options.cache_bytes_m
 
 JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
     : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {
+  if (simulation()) return;
   if (Status status = thread_.start(); !status.ok())  // each job tries again, and is told
     LOG(warn, "jobs cannot bring files: {}", status.message());
 }
@@ -327,6 +329,7 @@ JobFiles::~JobFiles() {
 
 template <class Work, class Done>
 void JobFiles::on_disk(Work work, Done done) {
+  has_work_ = true;
   if (Status status = thread_.start(); !status.ok()) {
     loop_.post([alive = alive_, status, done = std::move(done)]() mutable {
       if (*alive) done(status);
@@ -399,6 +402,7 @@ void JobFiles::read(const std::string& hash, std::uint64_t offset,
 }
 
 void JobFiles::forget(std::uint64_t sender) {
+  if (!has_work_) return;
   on_disk([sender](Disk& disk) { return disk.forget(sender), Status(); }, [](Status) {});
 }
 
