@@ -12,6 +12,7 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/content_hash.h"
 #include "runtime/node/file_lock.h"
@@ -356,6 +357,7 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
 
 JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
     : loop_(loop), options_(std::move(options)), disk_(std::make_shared<Disk>(options_)) {
+  if (simulation()) return;
   if (Status status = thread_.start(); !status.ok())  // each job tries again, and is told
     LOG(warn, "jobs cannot bring files: {}", status.message());
 }
@@ -367,6 +369,7 @@ JobFiles::~JobFiles() {
 
 template <class Work, class Done>
 void JobFiles::on_disk(Work work, Done done) {
+  has_work_ = true;
   if (Status status = thread_.start(); !status.ok()) {
     loop_.post([alive = alive_, status, done = std::move(done)]() mutable {
       if (*alive) done(status);
@@ -439,6 +442,7 @@ void JobFiles::read(const std::string& hash, std::uint64_t offset,
 }
 
 void JobFiles::forget(std::uint64_t sender) {
+  if (!has_work_) return;
   on_disk([sender](Disk& disk) { return disk.forget(sender), Status(); }, [](Status) {});
 }
 

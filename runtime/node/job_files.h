@@ -77,6 +77,7 @@ class JobFiles {
   std::shared_ptr<Disk> disk_;
   std::set<JobId> folders_;
   WorkThread thread_;
+  bool has_work_ = false;  // has had some
   std::uint64_t queued_bytes_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
