@@ -75,6 +75,7 @@ void remove_dead_spills(const fs::path& parent) {
     const auto dead = FileLock::of_dead(folder / kSpillLock);
     if (!dead.ok() || !dead->is_of(folder / kSpillLock)) continue;
     const std::uint64_t bytes = remove_spilled(folder);
+    if (bytes == 0) continue;
     LOG(info, "removed {} bytes that a dead node had spilled to {}", bytes, folder.string());
   }
 }
