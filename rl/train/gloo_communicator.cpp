@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +15,11 @@
 
 namespace rl {
 namespace {
+
+// c10d records each collective in a table of the process (its flight recorder), which ranks that
+// are threads of one process, as in tests, change at the same time without a lock. Nothing here
+// reads it. At the program's start, since it changes the environment.
+[[maybe_unused]] const bool kNoFlightRecorder = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 0) == 0;
 
 // Gloo asks for `get`, `set`, `wait`, `add` and `check`; the rest of c10d::Store is for other back
 // ends.

@@ -203,7 +203,9 @@ void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer)
     return answer(
         cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
   }
-  if (known && known->info.running && known->info.place != body.info.place) {
+  const bool is_anothers = known && known->info.running && !known->info.user.empty() &&
+                           known->info.user != body.info.user;
+  if (is_anothers || (known && known->info.running && known->info.place != body.info.place)) {
     return answer(invalid_argument("job " + body.info.job.short_hex() + " is another job already"));
   }
   if (known && known->info.running && known->info.node != call.from &&

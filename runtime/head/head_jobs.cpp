@@ -30,10 +30,10 @@ bool Head::has_place_on(const JobInfo& job, GroupId place, NodeId node) const {
 }
 
 void Head::on(const Call& call, control::EndJob& body, ControlAnswerer answer) {
-  // A job that waited for its place is no longer that of the node where it waited.
+  // Of a job only the node where it runs knows the end: not the one where it waited for its place,
+  // nor one where somebody names another's job.
   const JobRecord* record = tables_.job(body.job);
-  if (record && record->info.running && !record->info.place.is_none() &&
-      record->info.node != call.from)
+  if (record && record->info.running && record->info.node != call.from)
     return answer(ControlAnswer{});
   if (body.goes_on && tables_.job_runs(body.job)) {
     commit(command::ReleaseJob{body.job});

@@ -17,7 +17,7 @@ Result<std::shared_ptr<boost::asio::ssl::context>> load_tls(const TlsFiles& file
 /// A context of files that may be replaced while the node runs, as certificates are.
 class RenewedTls {
  public:
-  explicit RenewedTls(TlsFiles files) : files_(std::move(files)) {}
+  explicit RenewedTls(TlsFiles files) : files_(std::move(files)) { (void)current(); }
 
   /// Null: there are no files, or they were never good. Of files that went bad, the last good one.
   std::shared_ptr<boost::asio::ssl::context> current();

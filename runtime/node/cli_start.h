@@ -41,7 +41,7 @@ struct StartOptions {
   std::string preemption_command;
   std::string preemption_url;
   std::string preemption_poll = "1s";
-  std::string metrics = "key";  // who may read them at the node's port: "key", "open" or "off"
+  std::string metrics = "key";    // who may read them at the node's port: "key", "open" or "off"
   std::string tls_cert, tls_key;  // PEM files, for HTTPS; empty: HTTP within the machine alone
   bool block = false;
   bool is_private =

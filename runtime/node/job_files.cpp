@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
+constexpr std::size_t kUploadsMax = 16;  // unfinished, of one sender
 constexpr const char* kJobsLock = ".lock";
 // So long a file that a submission was told is there stays for it.
 constexpr auto kNeededFor = std::chrono::minutes(10);
@@ -65,11 +66,6 @@ Status check_path(const std::string& path) {
     at = end + 1;
   }
   return {};
-}
-
-Status make_folder(const fs::path& folder, mode_t mode) {
-  if (::mkdir(folder.c_str(), mode) == 0 || errno == EEXIST) return {};
-  return errno_status(errno, "making folder " + folder.string());
 }
 
 /// Also what its owner may not write to.
@@ -114,6 +110,7 @@ struct JobFiles::Disk {
   Status store(std::uint64_t sender, const control::StoreFile& part);
   Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
   void forget(std::uint64_t sender);
+  std::size_t unfinished_of(std::uint64_t sender) const;
   void need(const std::string& hash);
   FileCache::Keeps keeps();
   Status open_folders();
@@ -157,6 +154,9 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   auto found = uploads.find(key);
   if (part.offset == 0) {
     if (found != uploads.end()) ::unlink(found->second.temporary.c_str()), uploads.erase(found);
+    if (unfinished_of(sender) >= kUploadsMax)
+      return resource_exhausted("more than " + std::to_string(kUploadsMax) +
+                                " files are sent at the same time");
     if (Status status = cache.make(); !status.ok()) return status;
     Upload upload;
     upload.bytes = part.bytes;
@@ -193,7 +193,13 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
     return fail(errno_status(errno, "writing " + cached(part.hash).string()));
   uploads.erase(found);
   need(part.hash);
+  trim();  // also where no job follows
   return {};
+}
+
+std::size_t JobFiles::Disk::unfinished_of(std::uint64_t sender) const {
+  return static_cast<std::size_t>(
+      std::distance(uploads.lower_bound({sender, ""}), uploads.lower_bound({sender + 1, ""})));
 }
 
 Result<std::string> JobFiles::Disk::read(const std::string& hash, std::uint64_t offset) const {
@@ -320,12 +326,20 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
   const fs::path root = options.folders / job.hex();
   JobFolder folder;
   folder.work = root / "work";
+  // Until all is there the folder is the node's own, through which the job's user does not get: who
+  // could exchange a part of it meanwhile would have this process write elsewhere.
+  const auto give_away = [&](const fs::path& made) -> Status {
+    if (owner && ::lchown(made.c_str(), owner->uid, owner->gid) != 0)
+      return errno_status(errno, made.string());
+    return {};
+  };
   const auto make = [&]() -> Status {
+    remove_folder(root);
     for (const fs::path& made : {root, folder.work}) {
-      if (Status status = make_folder(made, 0700); !status.ok()) return status;
-      if (owner && ::chown(made.c_str(), owner->uid, owner->gid) != 0)
-        return errno_status(errno, made.string());
+      if (::mkdir(made.c_str(), 0700) != 0)
+        return errno_status(errno, "making folder " + made.string());
     }
+    if (Status status = give_away(folder.work); !status.ok()) return status;
     if (!program.path.empty()) {
       if (Status status = check_path(program.path); !status.ok()) return status;
       if (program.path.find('/') != std::string::npos)
@@ -333,7 +347,8 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
       folder.program = root / program.path;
       if (Status status = copy(program, folder.program, owner); !status.ok()) return status;
     }
-    return fill(folder.work, files, owner);
+    if (Status status = fill(folder.work, files, owner); !status.ok()) return status;
+    return give_away(root);
   };
   std::uint64_t bytes = program.bytes;
   for (const JobFile& file : files) {

@@ -96,6 +96,7 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
   if (!wanted) return std::nullopt;
   // The peer's own socket, if it is one of this machine's: its owner is whoever made it. Only while
   // it is open, since one that is not belongs to nobody.
+  std::optional<uid_t> found;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
     std::ifstream rows(table);
     std::string line;
@@ -112,16 +113,16 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
       if (!read_row_address(local, address, port) ||
           !read_row_address(other, other_address, other_port))
         continue;
-      if (port == remote->port && address == *wanted && other_port == own->port &&
-          state == kEstablished && inode != 0) {
-        if (uid == 0)
-          return std::nullopt;  // root finds the Unix socket: this may be a proxy that runs as
-                                // root, for whomever
-        return uid;
-      }
+      if (port != remote->port || address != *wanted || other_port != own->port ||
+          state != kEstablished || inode == 0)
+        continue;
+      // Root finds the Unix socket: this may be a proxy that runs as root, for whomever. And where
+      // a node listens at several addresses, two users may have the same port: neither is proven.
+      if (uid == 0 || (found && *found != uid)) return std::nullopt;
+      found = uid;
     }
   }
-  return std::nullopt;
+  return found;
 }
 
 Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,

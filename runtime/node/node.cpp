@@ -420,6 +420,12 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   if (is_submitter) {
     const auto owns = [&](JobId job) { return is_job_of(job, channel->peer()); };
     if (Status status = check_submitter(*request, owns); !status.ok()) return answer(status);
+    const std::optional<uid_t> uid = peer_user(channel->peer(), address_);
+    answer = [told = std::move(answer), user = uid ? std::optional(user_name(*uid)) : std::nullopt](
+                 Result<ControlAnswer> result) mutable {
+      if (result.ok()) hide_from_submitter(*result, user);
+      told(std::move(result));
+    };
   }
   // Actors that will go on elsewhere save their state meanwhile.
   const bool saves = std::holds_alternative<control::SaveState>(request->body);

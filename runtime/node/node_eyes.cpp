@@ -67,7 +67,8 @@ NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sou
   const std::string key =
       options_.access == MetricsAccess::kOpen ? "" : metrics_key(options_.credentials.token);
   http_ = options_.metrics.server(
-      loop_, {key, options_.tls}, [this, alive = alive_](std::function<void(Result<std::string>)> done) {
+      loop_, {key, options_.tls},
+      [this, alive = alive_](std::function<void(Result<std::string>)> done) {
         if (*alive)
           read_metrics(std::move(done));
         else

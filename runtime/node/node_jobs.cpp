@@ -135,6 +135,10 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
           [this, alive = alive_, shared, patience,
            body = std::move(body)](Result<ControlAnswer> known) mutable {
             if (!*alive) return;
+            if (known.status().code() == ErrorCode::kInvalidArgument) {
+              queued_.erase(body.job);  // it is another's: not ours to end
+              return (*shared)(known.status().with_context("the head"));
+            }
             if (!known.ok()) {
               drop_queued(body.job, JobOutcome::kStopped, known.status().message());
               return (*shared)(known.status().with_context("the head"));
@@ -186,7 +190,9 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   JobInfo& info = submission->info;
   info.job = body.job.is_none() ? JobId::random() : body.job;
   info.place = body.place;
-  if (submissions_.contains(info.job) || jobs_->runs(info.job))
+  std::vector<JobId> here;
+  list_jobs(here);
+  if (!queued_.contains(info.job) && std::find(here.begin(), here.end(), info.job) != here.end())
     return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
   queued_.erase(info.job);
   info.node = options_.node;
@@ -202,6 +208,10 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}},
           [this, alive = alive_, submission](Result<ControlAnswer> known) {
             if (!*alive) return;
+            if (known.status().code() == ErrorCode::kInvalidArgument) {
+              submissions_.erase(submission->info.job);  // it is another's: not ours to end
+              return submission->answer(known.status().with_context("the head"));
+            }
             if (!known.ok())
               return submission_failed(submission, JobOutcome::kFailed,
                                        known.status().with_context("the head"));
@@ -219,6 +229,9 @@ void Node::find_gpus(const std::shared_ptr<Submission>& submission) {
               return submission_failed(submission, JobOutcome::kFailed,
                                        found.status().with_context("what it reserves"));
             const auto* place = std::get_if<GroupState>(&*found);
+            if (place && place->job != submission->info.job)
+              return submission_failed(submission, JobOutcome::kFailed,
+                                       invalid_argument("what it reserves is another job's"));
             if (place && !place->gpus.empty()) submission->gpus = place->gpus.front();
             prepare(submission);
           });

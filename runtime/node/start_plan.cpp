@@ -12,6 +12,7 @@
 #include "runtime/node/machine.h"
 #include "runtime/node/token_strength.h"
 #include "runtime/object/object_store.h"
+#include "runtime/transport/token_key.h"
 
 namespace runtime {
 
@@ -43,6 +44,10 @@ Status check_token(const std::string& token, const Endpoint& bind) {
     return invalid_argument(
         "there is no token, by which the cluster's processes know each other; set STARLING_TOKEN "
         "or STARLING_TOKEN_FILE");
+  if (!key_of_caller(token).id.is_none())
+    return invalid_argument(
+        "STARLING_TOKEN or STARLING_TOKEN_FILE has a submitter's token, with which nobody starts a "
+        "node: it is for `starling submit`");
   const double bits = estimated_bits(token);
   if (bind.is_loopback() || bits >= kTokenBitsMin) return {};
   return invalid_argument("--bind " + bind.host +

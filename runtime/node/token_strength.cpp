@@ -11,7 +11,7 @@ namespace {
 
 // A letter of an English word has between one and two bits.
 constexpr double kWordLetterBits = 2;
-constexpr std::size_t kWordLettersMin = 5;
+constexpr double kSeparatorBits = 1;
 // A character that follows from those before it: chance alone makes one, hardly many in a row.
 constexpr double kFollowingBits = 1.5;
 constexpr double kGoesOnFollowingBits = 0.25;
@@ -45,24 +45,16 @@ bool repeats(std::string_view token, std::size_t at) {
   return token.substr(0, at + 1 - kRepeatMin).find(last) != std::string_view::npos;
 }
 
-/// The length of the run of letters around a place that are all small, but for the first perhaps,
-/// or all capital.
-std::size_t word_length(std::string_view token, std::size_t at) {
-  const auto is_lower = [&](std::size_t i) {
-    return std::islower(static_cast<unsigned char>(token[i])) != 0;
+/// Whether the character is a letter beside another one, as in words.
+bool is_in_word(std::string_view token, std::size_t at) {
+  const auto is_letter = [&](std::size_t i) {
+    return i < token.size() && std::isalpha(static_cast<unsigned char>(token[i])) != 0;
   };
-  const auto is_upper = [&](std::size_t i) {
-    return std::isupper(static_cast<unsigned char>(token[i])) != 0;
-  };
-  const auto continues = [&](std::size_t i) {
-    return is_lower(i) ? is_lower(i - 1) || is_upper(i - 1) : is_upper(i) && is_upper(i - 1);
-  };
-  if (!is_lower(at) && !is_upper(at)) return 0;
-  std::size_t begin = at, end = at + 1;
-  while (begin > 0 && continues(begin)) --begin;
-  while (end < token.size() && continues(end)) ++end;
-  return end - begin;
+  return is_letter(at) && (is_letter(at + 1) || (at > 0 && is_letter(at - 1)));
 }
+
+/// Whether the character stands between others as it does in sentences and names.
+bool is_separator(unsigned char c) { return std::isalnum(c) == 0; }
 
 }  // namespace
 
@@ -76,7 +68,9 @@ double estimated_bits(std::string_view token) {
     const bool follows = continues_sequence(token, at) || repeats(token, at);
     if (follows)
       bits += followed ? kGoesOnFollowingBits : kFollowingBits;
-    else if (alphabet != 16 && word_length(token, at) >= kWordLettersMin)
+    else if (is_separator(static_cast<unsigned char>(token[at])))
+      bits += kSeparatorBits;
+    else if (alphabet != 16 && is_in_word(token, at))
       bits += std::min(full, kWordLetterBits);
     else
       bits += full;

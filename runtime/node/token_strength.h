@@ -5,8 +5,8 @@
 
 namespace runtime {
 
-/// A token that strangers may try to guess away from the cluster, at any speed, has at least so many
-/// bits.
+/// A token that strangers may try to guess away from the cluster, at any speed, has at least so
+/// many bits.
 inline constexpr double kTokenBitsMin = 80;
 
 /// Bits of entropy, estimated from the text alone and rather too few than too many: characters that

@@ -26,8 +26,8 @@ constexpr std::size_t kFlushBytes = 64 << 10;
 constexpr int kFlushRoundsMax = 32;
 // After so many receives other connections get their turn.
 constexpr int kReceiveRoundsMax = 16;
-// Of what a peer left behind: more than a socket's buffer holds.
-constexpr int kLastReceivesMax = 1024;
+// Of what a peer left behind: more records than a socket's buffer holds.
+constexpr int kLastReceivesMax = 1 << 18;
 // Expiring requests scans the table: its cost per second is bounded by scanning large tables less
 // often.
 constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
@@ -230,12 +230,12 @@ Status Channel::send(Message message, Flush when) {
 }
 
 void Channel::request(Message message, Deadline deadline, Reply reply) {
-  if (loop_.is_forked()) return reply(forked_status());
   request_into(std::move(message), deadline, {}, nullptr, std::move(reply));
 }
 
 void Channel::request_into(Message message, Deadline deadline, std::span<std::byte> target,
                            std::shared_ptr<void> owner, Reply reply) {
+  if (loop_.is_forked()) return reply(forked_status());
   begin_receiving();
   std::unique_lock lock(mutex_);
   if (closed_) return fail_later(std::move(reply), close_reason_);

@@ -108,9 +108,11 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
           channel->resume(std::move(connected->socket), std::move(connected->handshaken.stream),
                           terms.received, detached))
         co_return;
+      // What is no handshake may be the work of somebody on the way, or of the moment. That the
+      // peer is gone for good is believed.
       const ErrorCode code = connected.status().code();
       const bool again =
-          connected.ok() || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
+          connected.ok() || (code != ErrorCode::kNotFound && code != ErrorCode::kCancelled);
       if (!again) co_return channel->close(unavailable(connected.status().message()));
       channel.reset();  // it may end meanwhile
       self->pause_.expires_after(wait);

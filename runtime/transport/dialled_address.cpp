@@ -4,9 +4,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <cctype>
 #include <cstring>
+
+#include "runtime/core/asio.h"
 
 namespace runtime {
 
@@ -23,16 +24,16 @@ AddressDigest digest_of_text(std::string text) {
 
 AddressDigest digest_of_socket_name(const sockaddr_storage& name, socklen_t size) {
   if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return {};
-  boost::asio::ip::tcp::endpoint endpoint;
+  asio::ip::tcp::endpoint endpoint;
   endpoint.resize(size);
   std::memcpy(endpoint.data(), &name, size);
-  boost::asio::ip::address address = endpoint.address();
+  asio::ip::address address = endpoint.address();
   if (address.is_v6()) {
     auto six = address.to_v6();
     six.scope_id(0);  // each machine has its own number for a link
-    address = six.is_v4_mapped() ? boost::asio::ip::address(boost::asio::ip::make_address_v4(
-                                       boost::asio::ip::v4_mapped, six))
-                                 : boost::asio::ip::address(six);
+    address = six.is_v4_mapped()
+                  ? asio::ip::address(asio::ip::make_address_v4(asio::ip::v4_mapped, six))
+                  : asio::ip::address(six);
   }
   return digest_of_text(Endpoint::tcp(address.to_string(), endpoint.port()).to_string());
 }

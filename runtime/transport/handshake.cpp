@@ -75,6 +75,18 @@ asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer
   co_return Status();
 }
 
+/// Whoever is on the way can make up a refusal: it says that no connection comes about, nothing
+/// else.
+ErrorCode believed(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnimplemented:
+    case ErrorCode::kResourceExhausted: return code;
+    default: return ErrorCode::kUnavailable;
+  }
+}
+
 /// An answer; a refusal comes back as the failure it names.
 asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address) {
   std::array<std::byte, Answer::kBytes> raw;
@@ -104,7 +116,7 @@ asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address
   // The peer has proved nothing yet: show only what cannot confuse a terminal.
   std::replace_if(
       reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-  co_return Status(error_code_from_wire(answer.code), address + ": " + reason);
+  co_return Status(believed(error_code_from_wire(answer.code)), address + ": " + reason);
 }
 
 std::vector<std::byte> encode_refusal(const Status& why) {

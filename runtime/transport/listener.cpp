@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +23,14 @@ namespace {
 
 // After running out of descriptors the listener waits this long before it tries to accept again.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+// What a submitter sends are requests, with parts of files of some MiB in their messages.
+constexpr std::uint64_t kSubmitterMetaMax = 16 << 20;
+
+bool is_same(const PeerInfo& one, const PeerInfo& other) {
+  return one.role == other.role && one.node == other.node && one.worker == other.worker &&
+         one.is_submitter == other.is_submitter;
+}
 
 void report_end(std::exception_ptr error) {
   if (error) LOG(error, "listener: a coroutine ended with an exception");
@@ -85,6 +94,14 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   UniqueFunction<void()> finished;  // to be called when no handshake is left
   bool finishing = false;
   bool stopped = false;
+
+  ChannelOptions limits_of(const PeerInfo& peer) const {
+    ChannelOptions limits = options.channel;
+    if (!peer.is_submitter) return limits;
+    limits.meta_bytes_max = std::min(limits.meta_bytes_max, kSubmitterMetaMax);
+    limits.payload_bytes_max = std::min(limits.payload_bytes_max, kSubmitterMetaMax);
+    return limits;
+  }
 
   void tell_finished() {
     if (finished && handshakes.empty()) std::exchange(finished, nullptr)();
@@ -199,12 +216,14 @@ asio::awaitable<Result<Handshaken>> Listener::State::authenticate(
     inbound = *arrived;
   }
   const Preamble& preamble = inbound->preamble;
-  if (!preamble.target.is_none() && preamble.target != credentials.worker) {
+  // A caller of another version is refused below, whomever it means.
+  const bool is_spoken = preamble.version == kWireVersion;
+  if (is_spoken && !preamble.target.is_none() && preamble.target != credentials.worker) {
     if (stopped) co_return cancelled("stopped");
     Status taken = not_found("worker " + preamble.target.short_hex() + " is not here");
     // An adopted connection that is not for us was routed wrongly; routing it again could go round
     // in circles.
-    if (callbacks.on_inbound && !adopted && preamble.version == kWireVersion) {
+    if (callbacks.on_inbound && !adopted) {
       boost::system::error_code ec;
       FileDescriptor fd(timed->socket.release(ec));
       if (ec) co_return from_asio(ec, address);
@@ -261,15 +280,21 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self,
     if (self->callbacks.on_refused) self->callbacks.on_refused(address, why);
     co_return;
   }
+  if (handshake.resumes && !is_same(handshake.resumes->peer(), proved->peer)) {
+    LOG(warn, "{}: refused {}: a session is gone on with by who began it",
+        self->endpoint.to_string(), address);
+    co_return;
+  }
   if (handshake.resumes) {
     (void)handshake.resumes->resume(
         std::move(timed->socket), std::move(proved->stream), handshake.terms.received,
         handshake.detached);  // else it has ended, or a newer socket came
     co_return;
   }
+  const ChannelOptions limits = self->limits_of(proved->peer);
   auto channel =
       std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(proved->stream),
-                                std::move(proved->peer), self->options.channel);
+                                std::move(proved->peer), limits);
   if (handshake.lasts && handshake.terms.session != 0) {
     channel->make_lasting(handshake.terms.session, nullptr);
     self->sessions[handshake.terms.session] = channel;

@@ -47,6 +47,9 @@ Status closed_by_peer(bool mid_frame) {
                                : "closed the connection");
 }
 
+// As a broken link: a lasting connection goes on over another socket.
+Status changed_on_its_way() { return unavailable("a record was changed on its way"); }
+
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
 }  // namespace
@@ -166,6 +169,7 @@ Result<std::size_t> SealedStream::next_record() const {
 }
 
 bool SealedStream::holds_frames() const {
+  if (!broken_.ok()) return false;
   auto record = next_record();
   return !record.ok() || (*record > 0 && held_end_ - held_begin_ >= *record);
 }
@@ -200,6 +204,7 @@ SocketStream::Received SealedStream::fill(int fd) {
 
 SocketStream::Received SealedStream::receive(int fd, FrameReader& reader, FrameSink& sink) {
   Received result;
+  if (!broken_.ok()) return {broken_, false};
   if (!holds_frames()) {
     result = fill(fd);
     if (!result.status.ok()) {
@@ -209,11 +214,12 @@ SocketStream::Received SealedStream::receive(int fd, FrameReader& reader, FrameS
     }
   }
   auto record = next_record();
-  if (!record.ok()) return {record.status(), false};
+  if (!record.ok()) return {broken_ = changed_on_its_way(), false};
   if (*record == 0 || held_end_ - held_begin_ < *record) return result;
   const std::span taken = std::span(held_).subspan(held_begin_, *record);
   held_begin_ += *record;
   result.status = open(taken, reader, sink);
+  broken_ = result.status;
   if (result.status.ok() && holds_frames()) result.drained = false;
   return result;
 }
@@ -229,8 +235,7 @@ Status SealedStream::open(std::span<std::byte> record, FrameReader& reader, Fram
   for (const iovec& piece : room) fits += piece.iov_len;
   const iovec in_place{at, missing};
   const bool direct = fits == missing;
-  if (!opener_.open(record, direct ? room : std::span(&in_place, 1)))
-    return unavailable("a record was changed on its way");
+  if (!opener_.open(record, direct ? room : std::span(&in_place, 1))) return changed_on_its_way();
   if (direct) return reader.commit(missing, sink);
   while (missing > 0 && !abandoned_) {
     room = take_bytes(reader.prepare(), 0, missing, pieces);

@@ -87,6 +87,7 @@ class SealedStream : public SocketStream {
   std::size_t held_begin_ = 0;
   std::size_t held_end_ = 0;
   bool abandoned_ = false;
+  Status broken_;  // of the first record that was not the peer's: none behind it counts
 };
 
 }  // namespace runtime

@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   if (differs(0, 12) || differs(16, runtime::Preamble::kCommonBytes)) std::abort();
   if (preamble->version == runtime::kWireVersion &&
-      (differs(0, 16) || size != raw.size() || differs(runtime::Preamble::kCommonBytes, raw.size())))
+      (differs(0, 16) || size != raw.size() ||
+       differs(runtime::Preamble::kCommonBytes, raw.size())))
     std::abort();
   return 0;
 }

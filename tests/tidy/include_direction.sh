@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Includes point down only: rl -> placement -> runtime (a program's *_main.cpp wires the layers and may name all); torch nowhere outside rl; asio only through runtime/core/asio.h.
+# Includes point down only: rl -> placement -> runtime (a program's *_main.cpp wires the layers and may name all); torch nowhere outside rl; asio only through runtime/core/asio.h (its TLS: runtime/metrics alone).
 set -uo pipefail
 cd "${1:?source folder}" || exit 1
 bad=0
@@ -12,7 +12,7 @@ refuse placement '#include "(rl|bench|examples|tests)/' 'placement includes runt
 refuse rl '#include "(bench|examples|tests)/' 'rl includes placement and runtime only'
 refuse "runtime placement" '#include [<"](torch|ATen|c10)/' 'torch appears in rl only'
 refuse "rl/text rl/weights rl/hub rl/config rl/check rl/data rl/reward rl/watch rl/report rl/kernel rl/profile" '#include [<"](torch|ATen|c10)/' 'this part of rl loads without torch'
-found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -vE '^runtime/core/asio\.(h|cpp):')
+found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -vE '^runtime/core/asio\.(h|cpp):|^runtime/metrics/(tls|http_stream)\.(h|cpp):[0-9]+:#include <boost/asio/ssl/')
 [ -z "$found" ] || { echo "$found"; echo '  ^ include runtime/core/asio.h instead'; bad=1; }
 # Own header first, so that each is proven self-contained.
 while IFS= read -r source; do

@@ -231,6 +231,52 @@ TEST_F(JobFilesTest, RefusesPathsThatLeadOut) {
   EXPECT_FALSE(unpack(JobId::random(), {file("x", "one"), file("x/y", "one")}).ok());
 }
 
+// Who owned a part of a job's folder while it is filled could have a node of root write elsewhere:
+// it is made anew, and given away when it is full.
+TEST_F(JobFilesTest, AFolderThatIsThereAlreadyIsNotUsed) {
+  ASSERT_TRUE(store("one").ok());
+  const JobId job = JobId::random();
+  auto first = unpack(job, {file("x", "one")});
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  support::TemporaryFolder elsewhere;
+  fs::remove_all(first->work);
+  fs::create_directory_symlink(elsewhere.path(), first->work);
+  auto again = unpack(job, {file("x", "one"), file("sub/y", "one")});
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+  EXPECT_EQ(*read_file(again->work / "sub/y", 100), "one");
+}
+
+TEST_F(JobFilesTest, GivesAllOfTheFolderToTheJobsUser) {
+  auto nobody = find_user("nobody");
+  if (::geteuid() != 0 || !nobody.ok()) GTEST_SKIP() << "only root can give a folder away";
+  ASSERT_TRUE(store("one").ok());
+  auto made =
+      wait_for<runtime::JobFolder>(loop_, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+        loop_.post([=, this] {
+          files_->unpack(JobId::random(), {file("sub/x", "one")}, file("program", "one"), *nobody,
+                         done);
+        });
+      });
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  for (const fs::path& path : {made->work.parent_path(), made->work, made->work / "sub",
+                               made->work / "sub/x", made->program}) {
+    struct stat info {};
+    ASSERT_EQ(::lstat(path.c_str(), &info), 0) << path;
+    EXPECT_EQ(info.st_uid, nobody->uid) << path;
+  }
+}
+
+TEST_F(JobFilesTest, ASenderHasFewUnfinishedFiles) {
+  Status status;
+  int begun = 0;
+  for (; begun < 100 && status.ok(); ++begun)
+    status = store(hash_of(std::to_string(begun)), 10, 0, "x", /*sender=*/7);
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << begun;
+  EXPECT_LT(begun, 20);
+  EXPECT_TRUE(store(hash_of("a"), 1, 0, "a", /*sender=*/8).ok()) << "of another sender";
+}
+
 TEST_F(JobFilesTest, RefusesTooMuch) {
   EXPECT_EQ(offer(1001, 1, {}).status().code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(offer(10, 11, {}).status().code(), ErrorCode::kResourceExhausted);

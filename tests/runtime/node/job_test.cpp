@@ -12,7 +12,11 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/control/control.h"
+#include "runtime/node/blocking.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/node_client.h"
+#include "runtime/node/session.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {
@@ -747,29 +751,89 @@ TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
     EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
   };
   refused({"start", "--block", "--address", address, "--bind", "127.0.0.1"},
-          "a submitter's token starts no node and no driver");
+          "with which nobody starts a node");
   refused({"stop", "--address", address}, "a submitter's token is for `starling submit`");
   refused({"list", "actors", "--address", address}, "a submitter's token is for `starling submit`");
   refused({"logs", "--address", address}, "a submitter's token is for `starling submit`");
   EXPECT_EQ(as_nobody(address, {"status", "--address", address}).code, 0);
   EXPECT_EQ(list_nodes(), 1u);
 
+  // What root's jobs print is root's, also of one that failed: its token could be in it.
+  const CommandResult failed =
+      starling({"submit", "--", "sh", "-c", "echo $STARLING_TOKEN; exit 3"});
+  ASSERT_EQ(failed.code, 3);
+  const std::string failed_id = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
+  EXPECT_NE(starling({"job", "status", failed_id}).out.find(cluster_token(address)),
+            std::string::npos)
+      << "the tail of its output is kept";
+  for (const char* format : {"", "--json"}) {
+    std::vector<std::string> look{"job", "status", failed_id, "--address", address};
+    if (*format != '\0') look.push_back(format);
+    const CommandResult seen = as_nobody(address, look);
+    EXPECT_EQ((seen.out + seen.err).find(cluster_token(address)), std::string::npos) << seen.out;
+  }
+  const CommandResult state = as_nobody(address, {"status", "--json", "--address", address});
+  EXPECT_EQ(state.out.find("STARLING_TOKEN"), std::string::npos) << "what others run";
+
   // Another's job is not his to stop; his own is.
   const CommandResult of_root = starling({"submit", "--detach", "--", "sleep", "60"});
   ASSERT_EQ(of_root.code, 0) << of_root.err;
-  const std::string roots = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
+  std::string roots;
+  for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
+    if (job["state"] == "running") roots = job["id"];
+  }
   refused({"job", "stop", roots, "--address", address},
           "a submitter's token is for `starling submit`");
   ASSERT_EQ(
       as_nobody(address, {"submit", "--detach", "--address", address, "--", "sleep", "60"}).code,
       0);
+  int stopped_jobs = 0;
   for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
     if (job["user"] != "nobody") continue;
+    ++stopped_jobs;
     const CommandResult stopped =
         as_nobody(address, {"job", "stop", job["id"], "--address", address});
     EXPECT_EQ(stopped.code, 0) << stopped.err;
   }
+  EXPECT_EQ(stopped_jobs, 1);
   EXPECT_EQ(starling({"job", "stop", roots}).code, 0);
+}
+
+// With the id of another's job one neither ends it nor takes its place.
+TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
+  const std::string address = start_head();
+  ASSERT_EQ(starling({"submit", "--detach", "--", "sleep", "60"}).code, 0);
+  const auto running = [&] { return Json::parse(starling({"job", "list", "--json"}).out)[0]; };
+  const JobId victim = *JobId::from_hex(running()["id"].get<std::string>());
+  auto cluster = find_cluster(address);
+  ASSERT_TRUE(cluster.ok());
+  cluster->token = submitter_token(address);
+  EventLoop loop;
+  auto client =
+      NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
+  ASSERT_TRUE(client.ok()) << client.status().to_string();
+  NodeClient::SubmitRequest request;
+  request.argv = {"true"};
+  request.job = victim;
+  request.place = GroupId::random();
+  const auto submitted =
+      wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+        (*client)->submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
+      });
+  EXPECT_EQ(submitted.status().code(), ErrorCode::kInvalidArgument)
+      << submitted.status().to_string();
+  control::QueueJob queue;
+  queue.job = victim;
+  queue.place = GroupId::random();
+  queue.argv = {"true"};
+  queue.resources = {{"CPU", 1}};
+  const auto queued =
+      wait_for<GroupState>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+        (*client)->queue_job(queue, deadline_after(std::chrono::seconds(10)), done);
+      });
+  EXPECT_EQ(queued.status().code(), ErrorCode::kInvalidArgument) << queued.status().to_string();
+  EXPECT_EQ(running()["state"], "running");
+  EXPECT_EQ(starling({"job", "stop", victim.hex()}).code, 0);
 }
 
 // Who is given the cluster's token and is another user of the machine is known by the kernel.

@@ -23,17 +23,31 @@ TEST(TokenStrength, WhatIsMadeAtRandomIsStrong) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     EXPECT_GE(estimated_bits(random_text(kHex, 32, seed)), kTokenBitsMin) << seed;
     EXPECT_GE(estimated_bits(random_text(kHex, 64, seed)), 2 * kTokenBitsMin) << seed;
-    EXPECT_GE(estimated_bits(random_text(kBase62, 32, seed)), kTokenBitsMin) << seed;
+    EXPECT_GE(estimated_bits(random_text(kBase62, 43, seed)), kTokenBitsMin) << seed;
   }
 }
 
 TEST(TokenStrength, WhatPeopleMakeUpIsWeak) {
-  for (const char* token :
-       {"", "guess", "aaaaaaaaaaaaaaaa", "0123456789abcdef0123", "1234567890123456789012",
-        "passwordpassword1", "Password1234567890!", "correct horse battery staple",
-        "abababababababababababababababab", "starlingstarlingstarlingstarling",
-        "qwertyuiopasdfghjkl", "my-cluster-token-2026", "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
-        "deadbeefdeadbeefdeadbeefdeadbeef", "7777777777777777777777777777777777777777777777777777"})
+  for (const char* token : {"",
+                            "guess",
+                            "aaaaaaaaaaaaaaaa",
+                            "0123456789abcdef0123",
+                            "1234567890123456789012",
+                            "passwordpassword1",
+                            "Password1234567890!",
+                            "correct horse battery staple",
+                            "abababababababababababababababab",
+                            "starlingstarlingstarlingstarling",
+                            "qwertyuiopasdfghjkl",
+                            "my-cluster-token-2026",
+                            "to be or not to be that is the",
+                            "my-gpu-box-is-the-best-of-all",
+                            "1qaz2wsx3edc4rfv5tgb",
+                            "test-gpu-lab-2025-token-key!",
+                            "P4ssw0rd!P4ssw0rd2024!",
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+                            "deadbeefdeadbeefdeadbeefdeadbeef",
+                            "7777777777777777777777777777777777777777777777777777"})
     EXPECT_LT(estimated_bits(token), kTokenBitsMin) << token;
 }
 

@@ -58,7 +58,7 @@ TEST_F(HttpsTest, WithoutACertificateThisMachineAloneReadsThem) {
   EXPECT_TRUE(refused.starts_with("403 ")) << refused;
   EXPECT_NE(refused.find("--tls-cert"), std::string::npos) << refused;
   EXPECT_EQ(refused.find("starling_"), std::string::npos) << refused;
-  EXPECT_TRUE(ask(1, "https").starts_with("failed:"));
+  EXPECT_TRUE(ask(1, "https", certificate_).starts_with("failed:"));
 }
 
 TEST_F(HttpsTest, WithACertificateOtherMachinesReadThemOverHttps) {

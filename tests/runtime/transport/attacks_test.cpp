@@ -251,6 +251,7 @@ TEST_F(AttackTest, ChangedBytesEndAConnection) {
     hit = true;
   });
   for (const bool caller : {true, false}) {
+    int places = 0;
     of_caller = caller;
     for (std::size_t at = 0;; at += at < kCallerHandshake ? 1 : 7) {
       hit = false;
@@ -269,9 +270,38 @@ TEST_F(AttackTest, ChangedBytesEndAConnection) {
         (*channel)->close(cancelled("next"));
       }
       if (!hit) break;  // behind the end
+      ++places;
       EXPECT_FALSE(status.ok()) << (caller ? "caller's byte " : "callee's byte ") << at;
     }
+    EXPECT_GT(places, 100);
   }
+}
+
+// A changed record is a broken link: a lasting connection goes on, and loses nothing.
+TEST_F(AttackTest, ALastingConnectionOutlivesChangedBytes) {
+  std::atomic<int> changes{0};
+  std::atomic<bool> changing{false};
+  intercept([&](Interceptor::Bytes bytes) {
+    if (!bytes.from_caller || !changing.exchange(false)) return;
+    // In turn: the size of a record, its text, its tag.
+    const int turn = changes++ % 3;
+    const std::size_t at = turn == 0   ? 2
+                           : turn == 1 ? bytes.text.size() / 2
+                                       : bytes.text.size() - 1;
+    bytes.text[at] ^= 0x40;
+  });
+  ConnectOptions lasting;
+  lasting.lasting = true;
+  auto channel = connect(loop_, interceptor_.endpoint(), credentials_of(Role::kDriver), lasting);
+  ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  for (int i = 0; i < 6; ++i) {
+    changing = true;
+    auto reply = ask(**channel, "number " + std::to_string(i));
+    ASSERT_TRUE(reply.ok()) << i << ": " << reply.status().to_string();
+  }
+  EXPECT_EQ(changes, 6);
+  EXPECT_EQ(victim_->frames, 6) << "each once";
+  EXPECT_EQ(victim_->accepted, 1);
 }
 
 TEST_F(AttackTest, RecordedTrafficHasNoReadableNames) {
