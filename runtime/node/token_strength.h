@@ -1,16 +1,15 @@
-// How hard a token is to guess.
+// An estimate of a token's entropy.
 #pragma once
 
 #include <string_view>
 
 namespace runtime {
 
-/// A token that strangers may try to guess away from the cluster, at any speed, has at least so
-/// many bits.
+/// Required where other machines connect: a recorded handshake allows guesses offline.
 inline constexpr double kTokenBitsMin = 80;
 
-/// Bits of entropy, estimated from the text alone and rather too few than too many: characters that
-/// go on with a word, a run, a sequence or something said before count less than others.
+/// Bits of entropy, estimated from the text alone: characters within words, runs, sequences and
+/// repetitions count less than others.
 double estimated_bits(std::string_view token);
 
 }  // namespace runtime

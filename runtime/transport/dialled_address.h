@@ -1,6 +1,6 @@
-// By which address a caller reached a callee, as both can tell it. A node answers only callers that
-// meant it: one that reached it by way of another machine, which they took for it, is refused.
-// Private to runtime/transport.
+// The address by which a caller reached a callee, as digests that both sides can compute. A node
+// refuses callers that dialled another address: somebody relayed their connection. Private to
+// runtime/transport.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace runtime {
 
-/// Of "HOST:PORT". A digest is of a fixed size and tells an eavesdropper no name; it is no secret.
+/// Of "HOST:PORT". It has a fixed size and shows an eavesdropper no name; it is not secret.
 using AddressDigest = Id<struct AddressTag>;
 
-/// Upper and lower case are alike; the worker is left out. None for a Unix socket.
+/// Ignores case and the target worker. None for a Unix socket.
 AddressDigest digest_of(const Endpoint& endpoint);
-/// Of the TCP address that a connected socket has at this end, or at the other one. An IPv4 address
-/// inside of IPv6 is the IPv4 address. None for other sockets.
+/// Of a connected TCP socket's local or peer address. IPv4-mapped IPv6 counts as IPv4. None for
+/// other sockets.
 AddressDigest digest_of_local_address(int socket);
 AddressDigest digest_of_peer_address(int socket);
 
@@ -28,8 +28,8 @@ class OwnAddresses {
   /// Port 0 of another address is the bound one.
   OwnAddresses(const Endpoint& bound, const std::vector<Endpoint>& others);
 
-  /// Whether a caller that dialled the one address and reached the other one meant this listener,
-  /// on whose connection `socket` they arrived.
+  /// Whether a caller that dialled one address, which led it to the other, meant this listener.
+  /// `socket`: the accepted connection.
   bool includes(const AddressDigest& dialled, const AddressDigest& reached, int socket) const;
 
  private:

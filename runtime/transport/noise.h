@@ -4,9 +4,9 @@
 //   initiator -> responder   psk, e
 //   responder -> initiator   e, ee
 //
-// Both sides prove that they have the pre-shared key, and agree on keys that somebody who learns it
-// later cannot compute. The prologue is what both must have seen alike; it is authenticated, not
-// sent. Private to runtime/transport.
+// Both sides prove the pre-shared key and agree on session keys with forward secrecy. The prologue
+// is data that both sides must have seen identically; it is authenticated, not sent. Private to
+// runtime/transport.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // Records: the stream of frames, encrypted and authenticated piece by piece (AES-256-GCM of
-// OpenSSL). Each direction of a connection has a key of its own and counts its records, so that
-// none can be left out, repeated, moved or turned around. docs/wire.md describes the bytes. Private
-// to runtime/transport.
+// OpenSSL). Each direction of a connection has its own key and record counter, so that records
+// cannot be dropped, replayed, reordered or reflected. docs/wire.md describes the bytes. Private to
+// runtime/transport.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,4 +1,4 @@
-// What a token's holder may do, and the key that proves it.
+// Kinds of tokens, and the pre-shared keys derived from them.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,24 @@
 
 namespace runtime {
 
-/// Which key proves a caller; none: the cluster's token.
+/// Names the key that a caller proves; none: the cluster's token.
 using KeyId = Id<struct KeyTag>;
 
-/// Of callers that may submit jobs and look at them, nothing else.
+/// The key of callers that may only submit jobs and query them.
 KeyId submitter_key_id();
 
-/// A token from which the cluster's cannot be told, for users whose jobs are to run as themselves:
-/// "submit-" and 64 hex digits. A cluster's token has one.
+/// The token for users whose jobs run under their own accounts: "submit-" and 64 hex digits,
+/// derived one way from the cluster's token.
 std::string submitter_token(std::string_view cluster_token);
 
 struct TokenKey {
   KeyId id;
   SymmetricKey key;
 };
-/// How a caller with this token proves itself. A text that only looks like a submitter's token is a
-/// cluster's.
+/// The key that a caller with this token proves. A text that only resembles a submitter's token is
+/// a cluster's.
 TokenKey key_of_caller(std::string_view token);
-/// The key that such a caller has, if this is the cluster's token. Nothing: this release knows no
-/// such key.
+/// The key that a caller naming `id` must prove. Nothing: this release does not know that kind.
 std::optional<SymmetricKey> expected_key(std::string_view cluster_token, const KeyId& id);
 
 }  // namespace runtime
