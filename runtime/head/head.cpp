@@ -200,11 +200,14 @@ void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer)
   const JobRecord* known = tables_.job(body.info.job);
   if (known && !known->info.running &&
       !body.info.place.is_none()) {  // it was stopped while it waited
-    return answer(
-        cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
+    const bool is_its_users = known->info.user == body.info.user;
+    return answer(cancelled("job " + body.info.job.short_hex() + " has ended" +
+                            (is_its_users ? ": " + known->info.end.text : std::string())));
   }
-  const bool is_anothers = known && known->info.running && !known->info.user.empty() &&
-                           known->info.user != body.info.user;
+  // With its place a job goes to another node, which may run it as another user; the place's id is
+  // known to its submitter alone.
+  const bool is_anothers = known && known->info.running && body.info.place.is_none() &&
+                           !known->info.user.empty() && known->info.user != body.info.user;
   if (is_anothers || (known && known->info.running && known->info.place != body.info.place)) {
     return answer(invalid_argument("job " + body.info.job.short_hex() + " is another job already"));
   }

@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
+constexpr int kRemoveTries = 8;          // while somebody makes new entries
 constexpr std::size_t kUploadsMax = 16;  // unfinished, of one sender
 constexpr const char* kJobsLock = ".lock";
 // So long a file that a submission was told is there stays for it.
@@ -68,11 +69,27 @@ Status check_path(const std::string& path) {
   return {};
 }
 
-/// Also what its owner may not write to.
+/// Also what its owner may not write to. A node of root needs no rights, and changes none: the
+/// folder may be another user's, who exchanges parts of it for links meanwhile. He gets to none of
+/// it by its path once the folder is root's again.
 void remove_folder(const fs::path& folder) {
+  const bool is_root = ::geteuid() == 0;
+  if (const FileDescriptor top(
+          ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      is_root && top) {
+    (void)!::fchown(top.get(), 0, 0);
+    (void)::fchmod(top.get(), 0700);
+  }
   std::error_code error;
-  fs::remove_all(folder, error);
-  if (!error) return;
+  for (int tries = 0; tries < kRemoveTries; ++tries) {
+    fs::remove_all(folder, error);
+    if (!error) return;
+    if (!is_root) break;
+  }
+  if (is_root) {
+    LOG(warn, "a job's folder is left behind: {}: {}", folder.string(), error.message());
+    return;
+  }
   std::error_code walking;
   for (fs::recursive_directory_iterator
            at(folder, fs::directory_options::skip_permission_denied, walking),

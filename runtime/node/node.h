@@ -208,8 +208,13 @@ class Node {
   std::unique_ptr<JobFetcher> job_fetcher_;
   std::unique_ptr<LogKeeper> logs_;
   std::map<JobId, std::shared_ptr<Submission>> submissions_;
-  std::map<JobId, const Channel*> queued_;  // that wait for a place, and who will submit them then
-  std::map<JobId, JobInfo> submitted_;      // that run
+  struct Queued {
+    const Channel* submitter;  // who will submit it when it has its place
+    GroupId place;             // known to that one alone
+    std::string user;          // whose it is; empty: not known
+  };
+  std::map<JobId, Queued> queued_;      // jobs that wait for a place
+  std::map<JobId, JobInfo> submitted_;  // that run
   std::set<JobId> unconfirmed_job_ends_;
   std::unique_ptr<NodeEyes> eyes_;
   std::unique_ptr<HeadChild> head_child_;

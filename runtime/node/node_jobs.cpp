@@ -67,9 +67,13 @@ struct Node::Submission {
 
 // Whether the kernel says that it is the user for whom the job runs.
 bool Node::is_job_of(JobId job, const PeerInfo& peer) const {
-  const auto found = submitted_.find(job);
-  const std::optional<uid_t> user = peer_user(peer, address_);
-  return found != submitted_.end() && user && user_name(*user) == found->second.user;
+  const std::optional<uid_t> uid = peer_user(peer, address_);
+  if (!uid) return false;
+  const std::string user = user_name(*uid);
+  if (const auto runs = submitted_.find(job); runs != submitted_.end())
+    return runs->second.user == user;
+  const auto waits = queued_.find(job);
+  return waits != queued_.end() && waits->second.user == user;
 }
 
 bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request,
@@ -129,7 +133,7 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
   info.user = user ? user_name(*user) : "";
   info.started_ms = unix_milliseconds();
   info.place = body.place;
-  queued_[info.job] = channel.get();
+  queued_[info.job] = {channel.get(), body.place, info.user};
   auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
   to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}},
           [this, alive = alive_, shared, patience,
@@ -161,8 +165,8 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
 
 void Node::on_submitter_closed(const Channel& channel) {
   std::vector<JobId> waiting;
-  for (const auto& [job, submitter] : queued_) {
-    if (submitter == &channel) waiting.push_back(job);
+  for (const auto& [job, queued] : queued_) {
+    if (queued.submitter == &channel) waiting.push_back(job);
   }
   for (JobId job : waiting)
     drop_queued(job, JobOutcome::kStopped, "whoever submitted it was gone before it began");
@@ -192,7 +196,9 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   info.place = body.place;
   std::vector<JobId> here;
   list_jobs(here);
-  if (!queued_.contains(info.job) && std::find(here.begin(), here.end(), info.job) != here.end())
+  const auto queued = queued_.find(info.job);
+  const bool is_queued = queued != queued_.end() && queued->second.place == info.place;
+  if (!is_queued && std::find(here.begin(), here.end(), info.job) != here.end())
     return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
   queued_.erase(info.job);
   info.node = options_.node;

@@ -246,6 +246,8 @@ asio::awaitable<Result<Handshaken>> Listener::State::authenticate(
     co_await refuse(timed->socket, preamble, why);
     co_return why.with_context(address);
   }
+  // Who a submitter is follows from the socket's address: another socket may be another user's.
+  handshake.lasts = handshake.lasts && preamble.key != submitter_key_id();
   const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) {
     return answer(caller, handshake);
   };

@@ -834,6 +834,26 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
   EXPECT_EQ(queued.status().code(), ErrorCode::kInvalidArgument) << queued.status().to_string();
   EXPECT_EQ(running()["state"], "running");
   EXPECT_EQ(starling({"job", "stop", victim.hex()}).code, 0);
+
+  // One that waits for its place is not disturbed either: it ends as it is told.
+  BackgroundCommand waits({program(), "submit", "--num-cpus", "1000", "--", "true"});
+  const auto pending = [&]() -> Json {
+    for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
+      if (job["state"] == "pending") return job;
+    }
+    return nullptr;
+  };
+  ASSERT_TRUE(wait_until([&] { return !pending().is_null(); }, std::chrono::seconds(10)));
+  request.job = *JobId::from_hex(pending()["id"].get<std::string>());
+  const auto taken =
+      wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
+        (*client)->submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
+      });
+  EXPECT_EQ(taken.status().code(), ErrorCode::kInvalidArgument) << taken.status().to_string();
+  EXPECT_FALSE(pending().is_null());
+  EXPECT_EQ(starling({"job", "stop", request.job.hex()}).code, 0);
+  EXPECT_NE(waits.finish().code, 0);
+  EXPECT_TRUE(pending().is_null());
 }
 
 // Who is given the cluster's token and is another user of the machine is known by the kernel.

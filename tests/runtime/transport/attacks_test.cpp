@@ -134,6 +134,7 @@ class AttackTest : public testing::Test {
   void intercept(Interceptor::Tamper tamper = {}, bool plain = false) {
     ListenerOptions options;
     options.plain = plain;
+    options.admits_submitters = true;
     options.also_reached_at = {interceptor_.endpoint()};
     victim_.emplace(options);
     interceptor_.start(victim_->port(), std::move(tamper));
@@ -302,6 +303,24 @@ TEST_F(AttackTest, ALastingConnectionOutlivesChangedBytes) {
   EXPECT_EQ(changes, 6);
   EXPECT_EQ(victim_->frames, 6) << "each once";
   EXPECT_EQ(victim_->accepted, 1);
+}
+
+// Which user a submitter is follows from his socket: he brings no other one.
+TEST_F(AttackTest, ASubmittersConnectionEndsWithItsSocket) {
+  std::atomic<bool> changing{false};
+  intercept([&](Interceptor::Bytes bytes) {
+    if (bytes.from_caller && changing) bytes.text.back() ^= 0x40;
+  });
+  ConnectOptions lasting;
+  lasting.lasting = true;
+  auto channel = connect(loop_, interceptor_.endpoint(),
+                         credentials_of(Role::kTool, submitter_token("secret")), lasting);
+  ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  ASSERT_TRUE(ask(**channel, "status").ok());
+  changing = true;
+  EXPECT_EQ(ask(**channel, "submit").status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(victim_->frames, 1);
+  EXPECT_TRUE((*channel)->closed());
 }
 
 TEST_F(AttackTest, RecordedTrafficHasNoReadableNames) {
