@@ -2,8 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <cstring>
-#include <optional>
 #include <vector>
 
 #include "runtime/core/asio.h"
@@ -14,6 +12,7 @@
 #include "runtime/metrics/metrics_text.h"
 #include "runtime/metrics/tls.h"
 #include "runtime/transport/handshake.h"
+#include "runtime/transport/socket_address.h"
 
 namespace runtime {
 
@@ -21,22 +20,6 @@ namespace {
 
 using Socket = HttpStream::Socket;
 using Read = std::function<void(std::function<void(Result<std::string>)>)>;
-
-template <class Name>
-std::optional<asio::ip::address> socket_address(int socket, Name name) {
-  sockaddr_storage found{};
-  socklen_t bytes = sizeof found;
-  if (name(socket, reinterpret_cast<sockaddr*>(&found), &bytes) != 0 ||
-      (found.ss_family != AF_INET && found.ss_family != AF_INET6))
-    return std::nullopt;
-  asio::ip::tcp::endpoint endpoint;
-  endpoint.resize(bytes);
-  std::memcpy(endpoint.data(), &found, bytes);
-  const asio::ip::address address = endpoint.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  return address;
-}
 
 /// Strangers get so many connections, and so long for each.
 constexpr std::size_t kConnectionsMax = 16;
@@ -46,10 +29,9 @@ constexpr std::size_t kDrainedMax = 4 << 20;
 /// Whether the other end of a connection is on this machine: it has the address of this end, or a
 /// loopback one.
 bool is_of_this_machine(int socket) {
-  const std::optional<asio::ip::address> here = socket_address(socket, ::getsockname);
-  const std::optional<asio::ip::address> there = socket_address(socket, ::getpeername);
+  const auto here = local_tcp_address(socket), there = peer_tcp_address(socket);
   if (!here || !there) return !here && !there;  // a Unix socket has none
-  return there->is_loopback() || *here == *there;
+  return there->address().is_loopback() || here->address() == there->address();
 }
 
 class HttpMetricsServer final : public MetricsServer {

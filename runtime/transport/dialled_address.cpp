@@ -1,13 +1,12 @@
 #include "runtime/transport/dialled_address.h"
 
 #include <sodium/crypto_generichash.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
+#include <optional>
 
-#include "runtime/core/asio.h"
+#include "runtime/transport/socket_address.h"
 
 namespace runtime {
 
@@ -22,20 +21,15 @@ AddressDigest digest_of_text(std::string text) {
   return digest;
 }
 
-AddressDigest digest_of_socket_name(const sockaddr_storage& name, socklen_t size) {
-  if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return {};
-  asio::ip::tcp::endpoint endpoint;
-  endpoint.resize(size);
-  std::memcpy(endpoint.data(), &name, size);
-  asio::ip::address address = endpoint.address();
+AddressDigest digest_of_address(const std::optional<asio::ip::tcp::endpoint>& endpoint) {
+  if (!endpoint) return {};
+  asio::ip::address address = endpoint->address();
   if (address.is_v6()) {
     auto six = address.to_v6();
     six.scope_id(0);  // each machine has its own number for a link
-    address = six.is_v4_mapped()
-                  ? asio::ip::address(asio::ip::make_address_v4(asio::ip::v4_mapped, six))
-                  : asio::ip::address(six);
+    address = six;
   }
-  return digest_of_text(Endpoint::tcp(address.to_string(), endpoint.port()).to_string());
+  return digest_of_text(Endpoint::tcp(address.to_string(), endpoint->port()).to_string());
 }
 
 }  // namespace
@@ -46,17 +40,11 @@ AddressDigest digest_of(const Endpoint& endpoint) {
 }
 
 AddressDigest digest_of_local_address(int socket) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
-  return digest_of_socket_name(name, size);
+  return digest_of_address(local_tcp_address(socket));
 }
 
 AddressDigest digest_of_peer_address(int socket) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
-  return digest_of_socket_name(name, size);
+  return digest_of_address(peer_tcp_address(socket));
 }
 
 OwnAddresses::OwnAddresses(const Endpoint& bound, const std::vector<Endpoint>& others) {

@@ -362,9 +362,6 @@ Status judge_preamble(const Preamble& preamble) {
                          ": use the same release on all machines");
   if (preamble.flags != 0)
     return unimplemented("unknown preamble flags " + std::to_string(preamble.flags));
-  if (!expected_key({}, preamble.key))
-    return unimplemented("a key of a kind that this release (" + std::string(kRelease) +
-                         ") does not know");
   return {};
 }
 
@@ -375,7 +372,12 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
                                                      std::string address,
                                                      const SessionAnswer& answer,
                                                      SessionTerms& terms) {
-  if (Status refusal = judge_preamble(inbound.preamble); !refusal.ok()) {
+  const auto key = expected_key(credentials.token, inbound.preamble.key);
+  Status refusal = judge_preamble(inbound.preamble);
+  if (refusal.ok() && !key)
+    refusal = unimplemented("a key of a kind that this release (" + std::string(kRelease) +
+                            ") does not know");
+  if (!refusal.ok()) {
     co_await refuse(socket, inbound.preamble, refusal);
     co_return refusal.with_context(address);
   }
@@ -383,11 +385,9 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   CallerMessage message;
   Status status = co_await read_exactly(socket, asio::buffer(message), gone);
   if (!status.ok()) co_return status;
-  const auto key = expected_key(credentials.token, inbound.preamble.key);
-  CHECK(key.has_value());  // judge_preamble() would have refused it
   NoiseHandshake noise(NoiseHandshake::Side::kResponder, *key, inbound.preamble.encode());
   if (!noise.read(message, {})) {
-    Status refusal = invalid_argument(
+    refusal = invalid_argument(
         "wrong token: the caller belongs to another cluster, or to an earlier start of this one");
     co_await send_refusal(socket, refusal);
     co_return refusal.with_context(address);

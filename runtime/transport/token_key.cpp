@@ -1,6 +1,8 @@
 #include "runtime/transport/token_key.h"
 
-#include <cstdlib>
+#include <sodium/utils.h>
+
+#include <array>
 
 namespace runtime {
 
@@ -10,28 +12,21 @@ constexpr std::string_view kSubmitterPrefix = "submit-";
 constexpr std::string_view kSubmitterLabel = "starling submitters";
 
 std::string key_hex(const SymmetricKey& key) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::byte b : key) {
-    text += kDigits[std::to_integer<unsigned>(b) >> 4];
-    text += kDigits[std::to_integer<unsigned>(b) & 15];
-  }
-  return text;
+  std::array<char, 2 * sizeof key + 1> text;
+  sodium_bin2hex(text.data(), text.size(), reinterpret_cast<const unsigned char*>(key.data()),
+                 key.size());
+  return text.data();
 }
 
+/// As key_hex() writes it: lower case alone.
 std::optional<SymmetricKey> parse_key_hex(std::string_view text) {
   SymmetricKey key;
-  if (text.size() != 2 * key.size()) return std::nullopt;
-  const auto digit = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-  };
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    key[i] = static_cast<std::byte>(16 * high + low);
-  }
+  std::size_t bytes = 0;
+  const char* end = nullptr;
+  if (sodium_hex2bin(reinterpret_cast<unsigned char*>(key.data()), key.size(), text.data(),
+                     text.size(), nullptr, &bytes, &end) != 0 ||
+      bytes != key.size() || key_hex(key) != text)
+    return std::nullopt;
   return key;
 }
 
