@@ -9,6 +9,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/control/observe.h"
+#include "runtime/control/token_state.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
 
@@ -204,6 +205,26 @@ struct FetchFile {
   std::string hash;
   std::uint64_t offset = 0;
   bool operator==(const FetchFile&) const = default;
+};
+
+// From the command line, for the head.
+
+/// Callers prove that token from now on; the present one counts for `grace` still. Answered once it
+/// is recorded; a repetition finds it done. Errors: kInvalidArgument, kUnavailable (another change
+/// is under way; the node beside the head is away).
+struct ChangeToken {
+  std::string token;
+  std::chrono::milliseconds grace{0};
+  bool operator==(const ChangeToken&) const = default;
+};
+
+// From the head to the node beside it.
+
+/// The token that may be the next: what starts the cluster again is to know it, whether the change
+/// is recorded or not.
+struct ExpectToken {
+  std::string token;
+  bool operator==(const ExpectToken&) const = default;
 };
 
 // From drivers and workers, for the head.
@@ -404,22 +425,29 @@ struct NodeDrains {
   NodeDrain drain;
   bool operator==(const NodeDrains&) const = default;
 };
+/// The same: what counts from now on.
+struct TokenChanged {
+  TokenState state;
+  bool operator==(const TokenChanged&) const = default;
+};
 
 }  // namespace control
 
 struct ControlRequest {
-  using Body = std::variant<
-      control::Heartbeat, control::RegisterDriver, control::CreateActor, control::ResolveActor,
-      control::QueryActor, control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
-      control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
-      control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
-      control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
-      control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
-      control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-      control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
-      control::QueryGroup, control::Reserve, control::QueryJob, control::OfferFiles,
-      control::StoreFile, control::DriverDone, control::DrainNode, control::TakeOver,
-      control::Leave, control::QueryDemand, ObserveControl, control::QueueJob>;
+  using Body =
+      std::variant<control::Heartbeat, control::RegisterDriver, control::CreateActor,
+                   control::ResolveActor, control::QueryActor, control::KillActor, control::KvPut,
+                   control::KvGet, control::KvAdd, control::KvDelete, control::QueryCluster,
+                   control::CreateGroup, control::RemoveGroup, control::SubmitJob,
+                   control::CancelJob, control::ReadLog, control::StopNode, control::RegisterNode,
+                   control::StartJob, control::EndJob, control::ActorExited, control::StartActor,
+                   control::StopActor, control::BuildActor, control::FetchFile,
+                   control::TerminateActor, control::WatchActor, control::WatchNodes,
+                   control::SaveState, control::DrainActor, control::ActorsExited,
+                   control::ParkActor, ObjectControl, control::QueryGroup, control::Reserve,
+                   control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
+                   control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand,
+                   ObserveControl, control::QueueJob, control::ChangeToken, control::ExpectToken>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -436,7 +464,8 @@ using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorSta
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
-using ControlEvent = std::variant<LogLines, control::JobOutput, control::JobExited,
-                                  control::ActorsDied, control::Shutdown, control::NodeDrains>;
+using ControlEvent =
+    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied,
+                 control::Shutdown, control::NodeDrains, control::TokenChanged>;
 
 }  // namespace runtime

@@ -18,6 +18,7 @@ using schema_values::load;
 using schema_values::load_bytes;
 using schema_values::load_id;
 using schema_values::load_list;
+using schema_values::load_milliseconds;
 using schema_values::load_text;
 using schema_values::store;
 using schema_values::store_ids;
@@ -284,6 +285,14 @@ struct BodyWriter {
     drain.setReason(text(body.reason));
     drain.setIfIdle(body.if_idle);
   }
+  void operator()(const control::ChangeToken& body) {
+    auto change = to.initChangeToken();
+    change.setToken(data(body.token));
+    change.setGraceMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, body.grace.count())));
+  }
+  void operator()(const control::ExpectToken& body) {
+    to.initExpectToken().setToken(data(body.token));
+  }
   void operator()(const control::TakeOver& body) { to.initTakeOver().setNode(data(body.node)); }
   void operator()(const control::Leave& body) { to.initLeave().setReason(text(body.reason)); }
   void operator()(const control::QueryDemand&) { to.setQueryDemand(); }
@@ -485,6 +494,15 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
                              load_text(body.getReason()), body.getIfIdle()};
       return to;
     }
+    case Kind::CHANGE_TOKEN: {
+      auto body = from.getChangeToken();
+      to.body =
+          control::ChangeToken{load_bytes(body.getToken()), load_milliseconds(body.getGraceMs())};
+      return to;
+    }
+    case Kind::EXPECT_TOKEN:
+      to.body = control::ExpectToken{load_bytes(from.getExpectToken().getToken())};
+      return to;
     case Kind::TAKE_OVER:
       to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())};
       return to;
@@ -617,6 +635,9 @@ struct EventWriter {
     event.setNode(data(drains.node));
     store(drains.drain, event.initDrain());
   }
+  void operator()(const control::TokenChanged& changed) {
+    store(changed.state, to.initTokenChanged());
+  }
 };
 
 Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
@@ -641,6 +662,8 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
     case Kind::NODE_DRAINS:
       return ControlEvent(control::NodeDrains{load_id<NodeId>(from.getNodeDrains().getNode()),
                                               load(from.getNodeDrains().getDrain())});
+    case Kind::TOKEN_CHANGED:
+      return ControlEvent(control::TokenChanged{load(from.getTokenChanged())});
     case Kind::SHUTDOWN: {
       auto event = from.getShutdown();
       Status reason = event.getCode() == 0 ? Status()

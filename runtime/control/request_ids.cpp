@@ -34,6 +34,7 @@ struct CarriesId {
   bool operator()(const control::ActorExited&) const { return false; }
   bool operator()(const control::ActorsExited&) const { return false; }
   bool operator()(const control::StopNode&) const { return false; }
+  bool operator()(const control::ChangeToken&) const { return false; }
 
   // Questions.
   bool operator()(const control::Heartbeat&) const { return false; }
@@ -65,6 +66,7 @@ struct CarriesId {
   bool operator()(const control::Reserve&) const { return false; }
   bool operator()(const control::TakeOver&) const { return false; }
   bool operator()(const control::Leave&) const { return false; }
+  bool operator()(const control::ExpectToken&) const { return false; }
 };
 
 }  // namespace

@@ -349,12 +349,37 @@ void store(const NodeDrain& from, schema::NodeDrain::Builder to) {
 }
 
 NodeDrain load(schema::NodeDrain::Reader from) {
-  // Sums of what comes in must not overflow.
-  constexpr std::uint64_t kMostMs = 1ull << 50;
-  return {load_text(from.getReason()),
-          std::chrono::milliseconds(std::min(from.getLeftMs(), kMostMs)),
-          std::chrono::milliseconds(std::min(from.getDeadlineMs(), kMostMs)), from.getVersion(),
+  return {load_text(from.getReason()), load_milliseconds(from.getLeftMs()),
+          load_milliseconds(from.getDeadlineMs()), from.getVersion(),
           load_text(from.getWaitsFor())};
+}
+
+std::chrono::milliseconds load_milliseconds(std::uint64_t from) {
+  constexpr std::uint64_t kMostMs = 1ull << 50;
+  return std::chrono::milliseconds(std::min(from, kMostMs));
+}
+
+void store(const TokenState& from, schema::TokenState::Builder to) {
+  to.setToken(data(from.token));
+  to.setVersion(from.version);
+  auto list = to.initEarlier(count(from.earlier));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    const EarlierToken& earlier = from.earlier[i];
+    const auto positive = [](std::chrono::milliseconds time) {
+      return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count()));
+    };
+    list[i].setToken(data(earlier.token));
+    list[i].setLeftMs(positive(earlier.left));
+    list[i].setUntilMs(positive(earlier.until));
+  }
+}
+
+TokenState load(schema::TokenState::Reader from) {
+  TokenState to{load_bytes(from.getToken()), from.getVersion()};
+  for (auto earlier : from.getEarlier())
+    to.earlier.push_back({load_bytes(earlier.getToken()), load_milliseconds(earlier.getLeftMs()),
+                          load_milliseconds(earlier.getUntilMs())});
+  return to;
 }
 
 void store(const NodeDeparture& from, schema::NodeDeparture::Builder to) {

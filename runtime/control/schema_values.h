@@ -5,6 +5,7 @@
 #include <capnp/message.h>
 
 #include "runtime/control/membership.h"
+#include "runtime/control/token_state.h"
 #include "runtime/schema/membership.capnp.h"
 
 namespace runtime::schema_values {
@@ -59,6 +60,7 @@ void store(const GroupSpec& from, schema::GroupSpec::Builder to);
 void store(const GroupState& from, schema::GroupState::Builder to);
 void store(const NodeInfo& from, schema::NodeInfo::Builder to);
 void store(const NodeDrain& from, schema::NodeDrain::Builder to);
+void store(const TokenState& from, schema::TokenState::Builder to);
 void store(const NodeDeparture& from, schema::NodeDeparture::Builder to);
 void store(const JobInfo& from, schema::JobInfo::Builder to);
 void store(const JobFile& from, schema::JobFile::Builder to);
@@ -74,6 +76,9 @@ GroupSpec load(schema::GroupSpec::Reader from);
 GroupState load(schema::GroupState::Reader from);
 NodeInfo load(schema::NodeInfo::Reader from);
 NodeDrain load(schema::NodeDrain::Reader from);
+/// Bounded, so that sums of what comes in do not overflow.
+std::chrono::milliseconds load_milliseconds(std::uint64_t from);
+TokenState load(schema::TokenState::Reader from);
 NodeDeparture load(schema::NodeDeparture::Reader from);
 JobInfo load(schema::JobInfo::Reader from);
 JobFile load(schema::JobFile::Reader from);

@@ -164,6 +164,11 @@ void ClusterTables::on(const command::NodeDrains& c) {
   changed(OfCounters{});
 }
 
+void ClusterTables::on(const command::TokenChanged& c) {
+  token_ = c.state;
+  changed(OfToken{});
+}
+
 const NodeDeparture* ClusterTables::departure(NodeId id) const {
   auto found =
       std::find_if(departures_.rbegin(), departures_.rend(),

@@ -31,6 +31,10 @@ struct NodeDrains {
   NodeId node;
   NodeDrain drain;  // its version is filled in
 };
+/// The cluster has another token.
+struct TokenChanged {
+  TokenState state;
+};
 /// A job begins, or (a job that runs already) gets its driver.
 struct StartJob {
   JobInfo info;
@@ -156,15 +160,14 @@ struct RequestAnswered {
 
 }  // namespace command
 
-using HeadCommand =
-    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob,
-                 command::ReleaseJob, command::AddActor, command::ActorWaits, command::ActorPlaced,
-                 command::ActorAlive, command::ActorEnds, command::ActorParked,
-                 command::ActorRestarts, command::ActorStateSaved, command::ActorDead,
-                 command::ForgetDead, command::PutKey, command::DeleteKey, command::AddGroup,
-                 command::GroupWaits, command::GroupPlaced, command::RemoveGroup, command::Publish,
-                 command::Unpublish, command::GroupTorn, command::NodeDrains, command::ActorMoves,
-                 command::MoveCopy, command::RequestBegun, command::RequestAnswered>;
+using HeadCommand = std::variant<
+    command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::ReleaseJob,
+    command::AddActor, command::ActorWaits, command::ActorPlaced, command::ActorAlive,
+    command::ActorEnds, command::ActorParked, command::ActorRestarts, command::ActorStateSaved,
+    command::ActorDead, command::ForgetDead, command::PutKey, command::DeleteKey, command::AddGroup,
+    command::GroupWaits, command::GroupPlaced, command::RemoveGroup, command::Publish,
+    command::Unpublish, command::GroupTorn, command::NodeDrains, command::TokenChanged,
+    command::ActorMoves, command::MoveCopy, command::RequestBegun, command::RequestAnswered>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -258,6 +261,8 @@ class ClusterTables {
   std::uint64_t next_incarnation() const { return incarnation_ + 1; }
   /// Grows when a node joins, begins to be drained, or leaves.
   std::uint64_t nodes_version() const { return nodes_version_; }
+  /// Of version 0: as the head was started with it.
+  const TokenState& token() const { return token_; }
 
  private:
   void on(const command::AddNode& c);
@@ -285,6 +290,7 @@ class ClusterTables {
   void on(const command::Unpublish& c);
   void on(const command::GroupTorn& c);
   void on(const command::NodeDrains& c);
+  void on(const command::TokenChanged& c);
   void on(const command::ActorMoves& c);
   void on(const command::MoveCopy& c);
   void on(const command::RequestBegun& c);
@@ -301,6 +307,9 @@ class ClusterTables {
   // What may change, as far as a journal is concerned.
   struct OfCounters {
     auto operator<=>(const OfCounters&) const = default;
+  };
+  struct OfToken {
+    auto operator<=>(const OfToken&) const = default;
   };
   struct OfSpec {
     ActorId actor;
@@ -328,12 +337,13 @@ class ClusterTables {
     std::size_t slot;
     auto operator<=>(const OfRequest&) const = default;
   };
-  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair,
-                               OfPublished, OfDeparture, OfRequest>;
+  using Changed = std::variant<OfCounters, OfToken, NodeId, JobId, OfSpec, ActorId, OfSaved,
+                               GroupId, OfPair, OfPublished, OfDeparture, OfRequest>;
   void changed(Changed what) {
     if (follows_) changed_.insert(std::move(what));
   }
   JournalWrite write_of(const OfCounters&) const;
+  JournalWrite write_of(const OfToken&) const;
   JournalWrite write_of(const NodeId& id) const;
   JournalWrite write_of(const JobId& id) const;
   JournalWrite write_of(const OfSpec& what) const;
@@ -344,7 +354,7 @@ class ClusterTables {
   JournalWrite write_of(const OfPublished& what) const;
   JournalWrite write_of(const OfDeparture& what) const;
   JournalWrite write_of(const OfRequest& what) const;
-  Status take(const journal::Cluster&) { return {}; }
+  Status take(const journal::Token& entry);
   Status take(const journal::Counters& entry);
   Status take(const journal::Node& entry);
   Status take(const journal::Job& entry);
@@ -376,6 +386,7 @@ class ClusterTables {
   std::vector<JobId> ended_jobs_;  // oldest first
   std::uint64_t incarnation_ = 0;
   std::uint64_t nodes_version_ = 1;
+  TokenState token_;
   std::uint64_t order_ = 0;
   bool follows_ = false;
   std::set<Changed> changed_;

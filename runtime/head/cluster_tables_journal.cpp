@@ -19,6 +19,10 @@ JournalWrite ClusterTables::write_of(const OfCounters&) const {
           journal::encode(journal::Counters{incarnation_, nodes_version_, order_})};
 }
 
+JournalWrite ClusterTables::write_of(const OfToken&) const {
+  return {journal::key_of_token(), journal::encode(journal::Token{token_})};
+}
+
 JournalWrite ClusterTables::write_of(const NodeId& id) const {
   auto found = nodes_.find(id);
   if (found == nodes_.end()) return {journal::key_of(id), {}};
@@ -112,6 +116,11 @@ Status ClusterTables::take(const journal::Counters& entry) {
   incarnation_ = entry.incarnation;
   nodes_version_ = entry.nodes_version;
   order_ = entry.order;
+  return {};
+}
+
+Status ClusterTables::take(const journal::Token& entry) {
+  token_ = entry.state;
   return {};
 }
 

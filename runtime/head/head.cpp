@@ -26,7 +26,9 @@ Head::Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& l
       scheduler_(std::move(scheduler)),
       links_(links),
       now_(std::move(now)),
-      options_(options) {}
+      options_(options),
+      tokens_(options_.keyring, links_,
+              [this](const TokenState& changed) { commit(command::TokenChanged{changed}); }) {}
 
 // The journal's place: a command is applied once it is recorded.
 void Head::commit(const HeadCommand& command) { tables_.apply(command); }
@@ -68,6 +70,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
     answer(ControlAnswer{std::int64_t{options_.durable}});
     reconcile(body);
+    tokens_.tell(call.from);
     catch_up_on_drains(call.from);
     return place_pending();
   }
@@ -77,6 +80,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   commit(command::AddNode{body.info});
   LOG(info, "node {} at {} joined", body.info.node.short_hex(), body.info.address);
   answer(ControlAnswer{std::int64_t{options_.durable}});
+  tokens_.tell(call.from);
   catch_up_on_drains(call.from);
   tell_node_watchers();
   place_pending();
@@ -144,6 +148,7 @@ void Head::reconcile(const control::RegisterNode& body) {
 
 Status Head::end_restore() {
   if (Status status = tables_.end_restore(); !status.ok()) return status;
+  tokens_.restore(tables_.token());
   for (const auto& [id, info] : tables_.nodes()) {
     if (Status status = scheduler_->add_node(info); !status.ok()) return status;
   }
@@ -222,6 +227,11 @@ void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer)
   body.info.end = {};
   commit(command::StartJob{body.info, body.driver});
   answer(ControlAnswer{body.info.job});
+}
+
+void Head::on(const Call& call, control::ChangeToken& body, ControlAnswerer answer) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(call.deadline - now_());
+  tokens_.change(std::move(body), left, tables_.nodes(), std::move(answer));
 }
 
 // -- Waiting for a place

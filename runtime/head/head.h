@@ -15,23 +15,13 @@
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/head/cluster_tables.h"
+#include "runtime/head/head_links.h"
 #include "runtime/head/scheduler.h"
+#include "runtime/head/token_keeper.h"
 #include "runtime/head/waiters.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
-
-/// How the head reaches its nodes. Answers come later, never from inside the call, and in the order
-/// in which the node gave them relative to its own requests.
-class HeadLinks {
- public:
-  virtual ~HeadLinks() = default;
-  virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
-  virtual void event(NodeId node, const ControlEvent& event) = 0;
-  /// Whether requests reach it now. A member that is away comes back, or is lost when its lease
-  /// ends.
-  virtual bool is_connected(NodeId node) const = 0;
-};
 
 struct HeadOptions {
   std::size_t key_bytes_max = 4 << 10;
@@ -54,6 +44,8 @@ struct HeadOptions {
   /// The journal outlives this machine's processes, and another head may go on with it: nodes that
   /// lose this one wait for that.
   bool durable = false;
+  /// What callers prove to the head: follows the cluster's token as it is changed.
+  Keyring keyring;
   /// How long what an earlier head had promised a place to waits for its creator to ask again.
   std::chrono::milliseconds restored_wait{60'000};
 };
@@ -136,6 +128,7 @@ class Head {
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
   void on(const Call& call, control::DrainNode& body, ControlAnswerer answer);
+  void on(const Call& call, control::ChangeToken& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
@@ -379,6 +372,7 @@ class Head {
   const HeadOptions options_;
 
   ClusterTables tables_;
+  TokenKeeper tokens_;
   // What follows is about requests under way; a restarted head begins without.
   std::map<RequestId, std::vector<ControlAnswerer>> under_way_;  // of those that have an id
   std::vector<PendingActor> pending_actors_;                     // in order of arrival

@@ -31,12 +31,13 @@ Status HeadProcess::open() {
     journal = std::move(*opened);
   }
   options_.service.beside = options_.node;
+  options_.head.keyring = options_.token;
   service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler),
                                            std::move(journal), options_.service, options_.head);
   if (Status status = service_->recover(); !status.ok()) return status;
 
   Credentials credentials;
-  credentials.token = options_.token;
+  credentials.token = options_.head.keyring;
   credentials.cluster = options_.cluster;
   credentials.role = Role::kNode;
   credentials.node = options_.node;

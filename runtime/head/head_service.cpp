@@ -27,6 +27,7 @@ struct IsRefusable {
   bool operator()(const control::KvDelete&) const { return true; }
   bool operator()(const control::SaveState&) const { return true; }
   bool operator()(const control::StartJob&) const { return true; }
+  bool operator()(const control::ChangeToken&) const { return true; }
   bool operator()(const ObjectControl& body) const {
     return std::holds_alternative<control::Publish>(body) ||
            std::holds_alternative<control::Unpublish>(body);

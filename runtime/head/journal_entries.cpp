@@ -22,12 +22,7 @@ using schema_values::text;
 struct EntryWriter {
   schema::JournalEntry::Builder to;
 
-  void operator()(const Cluster& entry) {
-    auto cluster = to.initCluster();
-    cluster.setId(data(entry.id));
-    cluster.setToken(text(entry.token));
-    cluster.setEpoch(entry.epoch);
-  }
+  void operator()(const Token& entry) { schema_values::store(entry.state, to.initToken()); }
   void operator()(const Counters& entry) {
     auto counters = to.initCounters();
     counters.setIncarnation(entry.incarnation);
@@ -119,11 +114,8 @@ ActorRow load_row(schema::ActorRow::Reader from) {
 
 Entry load_entry(schema::JournalEntry::Reader from) {
   switch (from.which()) {
-    case schema::JournalEntry::CLUSTER: {
-      auto cluster = from.getCluster();
-      return Cluster{load_id<ClusterId>(cluster.getId()), load_text(cluster.getToken()),
-                     cluster.getEpoch()};
-    }
+    case schema::JournalEntry::OBSOLETE_CLUSTER: break;
+    case schema::JournalEntry::TOKEN: return Token{schema_values::load(from.getToken())};
     case schema::JournalEntry::COUNTERS: {
       auto counters = from.getCounters();
       return Counters{counters.getIncarnation(), counters.getNodesVersion(), counters.getOrder()};
@@ -173,7 +165,7 @@ Entry load_entry(schema::JournalEntry::Reader from) {
 
 }  // namespace
 
-std::string key_of_cluster() { return "cluster"; }
+std::string key_of_token() { return "token"; }
 std::string key_of_counters() { return "counters"; }
 std::string key_of(NodeId node) { return "node/" + node.hex(); }
 std::string key_of(JobId job) { return "job/" + job.hex(); }

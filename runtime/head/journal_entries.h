@@ -7,6 +7,7 @@
 
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
+#include "runtime/control/token_state.h"
 #include "runtime/core/result.h"
 #include "runtime/head/journal.h"
 #include "runtime/head/request_table.h"
@@ -15,11 +16,9 @@ namespace runtime {
 
 namespace journal {
 
-struct Cluster {
-  ClusterId id;
-  std::string token;
-  std::uint64_t epoch = 0;  // grows with each start of a head
-  bool operator==(const Cluster&) const = default;
+struct Token {
+  TokenState state;
+  bool operator==(const Token&) const = default;
 };
 struct Counters {
   std::uint64_t incarnation = 0;
@@ -91,11 +90,11 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group,
+using Entry = std::variant<Token, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group,
                            Pair, PublishedEntry, Departure, Request>;
 
 // The keys: in their order an actor's specification comes before the rest of it.
-std::string key_of_cluster();
+std::string key_of_token();
 std::string key_of_counters();
 std::string key_of(NodeId node);
 std::string key_of(JobId job);

@@ -1,6 +1,7 @@
 #include "runtime/metrics/metrics_http.h"
 
 #include <sodium.h>
+#include <algorithm>
 
 #include <boost/beast/http.hpp>
 #include <sstream>
@@ -57,13 +58,17 @@ std::string http_refusal(const Status& why) {
   return http_response(status, why.message() + "\n");
 }
 
-std::string http_refusal(const ScrapeRequest& request, const std::string& key) {
-  const std::string shown = "Bearer " + key;
-  const bool may =
-      key.empty() || (request.authorization.size() == shown.size() &&
-                      sodium_memcmp(request.authorization.data(), shown.data(), shown.size()) == 0);
+bool shows_key(const ScrapeRequest& request, const std::vector<std::string>& keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+    const std::string shown = "Bearer " + key;
+    return request.authorization.size() == shown.size() &&
+           sodium_memcmp(request.authorization.data(), shown.data(), shown.size()) == 0;
+  });
+}
+
+std::string http_refusal(const ScrapeRequest& request, bool is_allowed) {
   // In this order: a stranger does not learn what there is.
-  if (!may)
+  if (!is_allowed)
     return http_response(
         401, "show the key that `starling metrics --key` prints: Authorization: Bearer KEY\n",
         request.wants_body);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/result.h"
 
@@ -24,9 +25,10 @@ Result<ScrapeRequest> parse_http_request(std::string_view bytes);
 
 /// What goes back after such an error: 400, 431, 405.
 std::string http_refusal(const Status& why);
-/// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what
-/// a caller has to show; empty: nothing.
-std::string http_refusal(const ScrapeRequest& request, const std::string& key);
+/// Whether the request shows one of the keys.
+bool shows_key(const ScrapeRequest& request, const std::vector<std::string>& keys);
+/// What goes back when the request is not for the metrics: 401, 404; empty when it is.
+std::string http_refusal(const ScrapeRequest& request, bool is_allowed);
 /// What a client on another machine is told that comes without TLS: 403, and the cure.
 std::string http_needs_tls();
 /// "HTTP/1.1 200 OK" and so on, with the connection's end announced.

@@ -38,7 +38,7 @@ class HttpMetricsServer final : public MetricsServer {
  public:
   HttpMetricsServer(EventLoop& loop, MetricsServerOptions options, Read read)
       : loop_(loop),
-        key_(std::move(options.key)),
+        keys_(std::move(options.keys)),
         read_(std::move(read)),
         tls_(std::move(options.tls)) {}
   ~HttpMetricsServer() override {
@@ -111,7 +111,8 @@ class HttpMetricsServer final : public MetricsServer {
       if (!request.ok()) return send(http_refusal(request.status()));
       if (!request->complete) return read_more();
       if (!is_private) return send(http_needs_tls());
-      if (std::string refusal = http_refusal(*request, server->key_); !refusal.empty())
+      const bool is_allowed = !server->keys_ || shows_key(*request, server->keys_());
+      if (std::string refusal = http_refusal(*request, is_allowed); !refusal.empty())
         return send(std::move(refusal));
       server->read_(
           [self = shared_from_this(), with_body = request->wants_body](Result<std::string> text) {
@@ -159,7 +160,7 @@ class HttpMetricsServer final : public MetricsServer {
   };
 
   EventLoop& loop_;
-  const std::string key_;
+  const std::function<std::vector<std::string>()> keys_;
   const Read read_;
   RenewedTls tls_;
   std::vector<std::shared_ptr<Connection>> connections_;  // oldest first

@@ -196,6 +196,9 @@ class NodeRun {
       if (Status status = redirect_output((session / "logs" / "node.log").string()); !status.ok())
         return status;
     }
+    plan_.node.keep_token = [this](const std::string& token, bool is_present) {
+      return keep_token(token, is_present);
+    };
     auto node = Node::start(loop_, plan_.node);
     if (!node.ok()) return explain_listen(node.status(), plan_.node.bind);
     const Status told_to_stop = on_loop(loop_, [&] {
@@ -278,10 +281,21 @@ class NodeRun {
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
 
   Status note_cluster(NodeId beside) const {
-    return keeps_journal()
-               ? write_cluster_file(plan_.node.journal,
-                                    ClusterFile{plan_.node.cluster, plan_.node.token, beside})
-               : Status();
+    return keeps_journal() ? write_cluster_file(plan_.node.journal,
+                                                ClusterFile{plan_.node.cluster, plan_.node.token,
+                                                            beside, plan_.node.next_token})
+                           : Status();
+  }
+
+  /// On the loop.
+  Status keep_token(const std::string& token, bool is_present) {
+    const bool is_known = is_present ? plan_.node.token == token && plan_.node.next_token.empty()
+                                     : plan_.node.next_token == token;
+    if (is_known) return {};
+    if (is_present) plan_.node.token = token;
+    plan_.node.next_token = is_present ? "" : token;
+    if (Status noted = note_cluster(plan_.node.node); !noted.ok()) return noted;
+    return is_present && session_ ? session_->use_token(token) : Status();
   }
 
   Status publish(bool as_last) {

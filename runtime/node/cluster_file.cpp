@@ -39,7 +39,8 @@ Result<std::optional<ClusterFile>> read_cluster_file(const fs::path& journal) {
     return invalid_argument("journal " + journal.string() + ": " + kName +
                             " is damaged; put a copy in its place, or name another --journal");
   }
-  return std::optional<ClusterFile>(ClusterFile{*cluster, field("token"), *node});
+  return std::optional<ClusterFile>(
+      ClusterFile{*cluster, field("token"), *node, field("next_token")});
 }
 
 Status check_journal_folder(const fs::path& journal, const std::optional<ClusterFile>& file) {
@@ -68,8 +69,9 @@ Status write_cluster_file(const fs::path& journal, const ClusterFile& file) {
   if (error) return invalid_argument("--journal " + journal.string() + ": " + error.message());
   if (Status status = make_private_folder(journal); !status.ok())
     return status.with_context("--journal");
-  const nlohmann::json json{
+  nlohmann::json json{
       {"cluster", file.cluster.hex()}, {"token", file.token}, {"node", file.node.hex()}};
+  if (!file.next_token.empty()) json["next_token"] = file.next_token;
   return write_file_atomic(journal / kName, json.dump(2) + "\n", 0600)
       .with_context("--journal " + journal.string());
 }

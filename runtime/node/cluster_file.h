@@ -14,7 +14,8 @@ namespace runtime {
 struct ClusterFile {
   ClusterId cluster;
   std::string token;
-  NodeId node;  // the last one beside the head
+  NodeId node;             // the last one beside the head
+  std::string next_token;  // a change to it was begun, and may have been recorded; empty: none
   bool operator==(const ClusterFile&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/node/session.h"
 
 namespace runtime {
 
@@ -51,14 +52,12 @@ Status HeadChild::start() {
                "--socket",       options_.socket.string(),
                "--journal",      options_.journal.string()};
   if (options_.durable) spec.argv.push_back("--durable");
-  if (!token_) {
-    auto token = token_in_memory(options_.token);
-    if (!token.ok()) return token.status();
-    token_ = *std::move(token);
-  }
+  auto token = token_in_memory(options_.token.present());
+  if (!token.ok()) return token.status();
+  token_ = *std::move(token);
   // Not in the environment, which the kernel shows to whoever may see this user's processes.
-  spec.env = {"STARLING_TOKEN_FILE=/proc/" + std::to_string(::getpid()) + "/fd/" +
-              std::to_string(token_.get())};
+  spec.env = token_variables("/proc/" + std::to_string(::getpid()) + "/fd/" +
+                             std::to_string(token_.get()));
   spec.working_dir = options_.session_dir.string();
   error_tail_ = {};
   ProcessHandlers handlers;

@@ -19,6 +19,7 @@
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
+#include "runtime/transport/keyring.h"
 
 namespace runtime {
 
@@ -32,7 +33,7 @@ struct HeadChildOptions {
   std::filesystem::path socket;
   std::filesystem::path journal;  // empty: none
   bool durable = false;           // the journal outlives this node
-  std::string token;
+  Keyring token;
   LogKeeper* logs = nullptr;  // null: the log has a bound of its own only
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max = kHeadRestartMax;

@@ -1,12 +1,15 @@
 #include "runtime/node/job_runner.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/log_file.h"
 #include "runtime/node/process_output.h"
+#include "runtime/node/session.h"
 #include "runtime/transport/token_key.h"
 
 namespace runtime {
@@ -69,9 +72,11 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   // By the environment, which the kernel shows to the job's own user only; never by the command
   // line. Another user's job may do what its submitter may: with the cluster's token it could start
   // a node, and actors as this node's user.
-  spec.env.push_back("STARLING_TOKEN=" +
-                     (start.user ? submitter_token(options_.token) : options_.token));
-  if (!start.user) spec.env.push_back("STARLING_TOKEN_FILE=" + options_.token_file);
+  if (start.user) {
+    spec.env.push_back("STARLING_TOKEN=" + submitter_token(options_.token.present()));
+  } else {
+    std::ranges::copy(token_variables(options_.token_file), std::back_inserter(spec.env));
+  }
   spec.env.push_back("STARLING_JOB=" + id.hex());
   ProcessHandlers handlers;
   handlers.on_output = [this, weak = std::weak_ptr<Job>(job)](bool is_stderr,

@@ -12,6 +12,7 @@
 #include "runtime/node/job_user.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/keyring.h"
 
 namespace runtime {
 
@@ -20,7 +21,7 @@ class LogKeeper;
 struct JobRunnerOptions {
   std::string node_address;  // HOST:PORT; becomes STARLING_ADDRESS
   std::string session_dir;
-  std::string token;          // becomes STARLING_TOKEN
+  Keyring token;              // of other users' jobs: STARLING_TOKEN is the submitters' of it
   std::string token_file;     // becomes STARLING_TOKEN_FILE, for jobs of the node's own user
   LogKeeper* logs = nullptr;  // null: logs have bounds of their own only
   std::size_t jobs_max = 256;

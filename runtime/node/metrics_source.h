@@ -39,7 +39,8 @@ struct TlsFiles {
 };
 
 struct MetricsServerOptions {
-  std::string key;  // what a caller has to show; empty: anybody may read
+  /// What a caller has to show, one of these. Null: anybody may read.
+  std::function<std::vector<std::string>()> keys;
   TlsFiles tls;
 };
 

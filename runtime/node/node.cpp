@@ -18,6 +18,7 @@
 #include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
+#include "runtime/node/session.h"
 #include "runtime/node/submitter_gate.h"
 #include "runtime/object/segment.h"
 #include "runtime/transport/refusal_log.h"
@@ -41,14 +42,17 @@ constexpr std::size_t kLeftBytesMax = 64 << 10;
 Node::Node(EventLoop& loop, NodeOptions options)
     : loop_(loop),
       options_(std::move(options)),
+      keyring_(options_.token),
       reservations_(options_.resources),
       stopped_(loop),
       leave_timer_(loop.context()),
-      jobs_timer_(loop.context()) {}
+      jobs_timer_(loop.context()) {
+  if (!options_.next_token.empty()) keyring_.expect(options_.next_token);
+}
 
 Credentials Node::credentials() const {
   Credentials credentials;
-  credentials.token = options_.token;
+  credentials.token = keyring_;
   credentials.cluster = options_.cluster;
   credentials.role = Role::kNode;
   credentials.node = options_.node;
@@ -154,7 +158,7 @@ Status Node::open() {
   runner.logs = logs_.get();
   runner.node_address = address_;
   runner.session_dir = options_.session_dir.string();
-  runner.token = options_.token;
+  runner.token = keyring_;
   runner.token_file = (options_.session_dir.parent_path() / "token").string();
   jobs_ = std::make_unique<JobRunner>(
       loop_, runner, [this](JobId job, JobOutcome outcome, const DeathCause& cause) {
@@ -222,7 +226,7 @@ void Node::link_to_head() {
     child.socket = socket;
     child.journal = options_.journal;
     child.durable = options_.durable;
-    child.token = options_.token;
+    child.token = keyring_;
     child.logs = logs_.get();
     head_child_ = std::make_unique<HeadChild>(loop_, std::move(child),
                                               [this](const Status& why) { on_lost(why); });
@@ -359,8 +363,7 @@ Status Node::start_autoscaler() {
                         options_.autoscaler.end());
   kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_, "--left",
                                                (options_.session_dir / kLeftFile).string()});
-  kept.spec.env = {"STARLING_TOKEN_FILE=" +
-                   (options_.session_dir.parent_path() / "token").string()};
+  kept.spec.env = token_variables(options_.session_dir.parent_path() / "token");
   autoscaler_ = std::make_unique<KeptProcess>(loop_, std::move(kept));
   return autoscaler_->start();
 }
@@ -396,6 +399,7 @@ void Node::accept(std::shared_ptr<Channel> channel) {
       channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver;
   if (runs_code) objects_->attach(channel);
   if (runs_code) tell_of_drains(*channel);
+  tell_of_token(*channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
   if (!job)
@@ -527,6 +531,7 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::CancelJob>(request.body) ||
                   std::holds_alternative<control::DrainNode>(request.body) ||
                   std::holds_alternative<control::QueryDemand>(request.body) ||
+                  std::holds_alternative<control::ChangeToken>(request.body) ||
                   std::holds_alternative<ObserveControl>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
@@ -587,6 +592,10 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     if (!status.ok()) return answer(status);
   } else if (std::holds_alternative<control::StopNode>(request.body)) {
     stop_on_loop(cancelled("stopped with its cluster"));
+  } else if (auto* expect = std::get_if<control::ExpectToken>(&request.body)) {
+    Status kept = options_.keep_token ? options_.keep_token(expect->token, false) : Status();
+    if (!kept.ok()) return answer(kept);
+    keyring_.expect(expect->token);
   } else if (auto* leave = std::get_if<control::Leave>(&request.body)) {
     stop_on_loop(cancelled(leave->reason));
   } else {
@@ -607,11 +616,32 @@ void Node::on_head_event(const ControlEvent& event) {
     if (Client* driver = driver_of(lines->job)) send_event(*driver->channel, event);
   } else if (const auto* drains = std::get_if<control::NodeDrains>(&event)) {
     on_node_drains(*drains);
+  } else if (const auto* changed = std::get_if<control::TokenChanged>(&event)) {
+    on_token_changed(*changed);
   } else if (const auto* died = std::get_if<control::ActorsDied>(&event)) {
     for (auto& [channel, client] : clients_) {
       if (client.job == died->job && !client.job.is_none()) send_event(*client.channel, event);
     }
   }
+}
+
+void Node::on_token_changed(const control::TokenChanged& changed) {
+  const bool is_new = changed.state.token != keyring_.present();
+  keyring_.change(tokens_of(changed.state));
+  if (options_.keep_token) {
+    if (Status kept = options_.keep_token(changed.state.token, true); !kept.ok())
+      LOG(error, "the cluster's new token: {}", kept.message());
+  }
+  if (is_new) LOG(info, "the cluster has another token");
+  for (auto& [channel, client] : clients_) tell_of_token(*client.channel);
+}
+
+void Node::tell_of_token(Channel& channel) {
+  const Tokens tokens = keyring_.tokens();
+  // Nodes hear of it from the head; submitters have a token of their own.
+  if (tokens.version == 0 || channel.peer().role == Role::kNode || channel.peer().is_submitter)
+    return;
+  send_event(channel, control::TokenChanged{state_of(tokens)});
 }
 
 // -- The end

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,10 @@ struct NodeOptions {
   ClusterId cluster;
   NodeId node;
   std::string token;
+  std::string next_token;  // a change to it was begun, and may have been recorded; empty: none
+  /// Another token may be the cluster's next, or (`is_present`) is the cluster's: what lies on disk
+  /// is to say so. On the loop. May be empty.
+  std::function<Status(const std::string& token, bool is_present)> keep_token;
   Endpoint bind;                  // TCP; port 0 picks one
   std::string advertise_host;     // what other machines connect to; empty: the bound one
   std::vector<Endpoint> aliases;  // at which callers reach it too, through forwarded ports
@@ -167,6 +172,10 @@ class Node {
   void list_jobs(std::vector<JobId>& jobs) const;
   void on_log(LogLines lines);
 
+  void on_token_changed(const control::TokenChanged& changed);
+  /// A process that has just connected.
+  void tell_of_token(Channel& channel);
+
   // Leaving: node_drain.cpp.
   void drain_on_loop(const std::string& reason, std::chrono::milliseconds time,
                      UniqueFunction<void(Status)> done);
@@ -198,6 +207,7 @@ class Node {
 
   EventLoop& loop_;
   NodeOptions options_;
+  Keyring keyring_;
   std::string address_;
   std::unique_ptr<ObjectStore> objects_;
   std::unique_ptr<ProgramFiles> programs_;

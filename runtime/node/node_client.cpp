@@ -95,6 +95,8 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       if (auto handler = get(&State::submitted).on_end) handler(std::move(exited->cause));
     } else if (auto* drains = std::get_if<control::NodeDrains>(&*event)) {
       if (auto handler = get(&State::on_node_drains)) handler(drains->node, drains->drain);
+    } else if (auto* changed = std::get_if<control::TokenChanged>(&*event)) {
+      credentials.token.change(tokens_of(changed->state));
     } else if (auto* shutdown = std::get_if<control::Shutdown>(&*event)) {
       {
         std::lock_guard lock(mutex);
@@ -359,6 +361,11 @@ void NodeClient::kv_delete(std::string key, Deadline deadline, Callback<bool> do
 
 void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
   state_->ask(control::QueryCluster{}, deadline, std::move(done));
+}
+
+void NodeClient::change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
+                              Done done) {
+  state_->tell(control::ChangeToken{std::move(token), grace}, deadline, std::move(done));
 }
 
 void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) {

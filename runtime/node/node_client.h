@@ -115,6 +115,10 @@ class NodeClient {
   void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
 
   void cluster_state(Deadline deadline, Callback<ClusterState> done);
+  /// From now on callers prove that token; the present one counts for `grace` still. Errors:
+  /// kInvalidArgument, kUnavailable (control::ChangeToken).
+  void change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
+                    Done done);
 
   /// What waits for a place, and what the nodes are used for.
   void query_demand(Deadline deadline, Callback<Demand> done);

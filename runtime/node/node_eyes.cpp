@@ -64,10 +64,14 @@ NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sou
       stacks_(loop, activity_) {
   fetches_.buckets.resize(activity::kBuckets);
   if (!options_.metrics.server || options_.access == MetricsAccess::kOff) return;
-  const std::string key =
-      options_.access == MetricsAccess::kOpen ? "" : metrics_key(options_.credentials.token);
+  std::function<std::vector<std::string>()> keys = [keyring = options_.credentials.token] {
+    std::vector<std::string> accepted = keyring.accepted();
+    std::transform(accepted.begin(), accepted.end(), accepted.begin(), metrics_key);
+    return accepted;
+  };
+  if (options_.access == MetricsAccess::kOpen) keys = nullptr;
   http_ = options_.metrics.server(
-      loop_, {key, options_.tls},
+      loop_, {std::move(keys), options_.tls},
       [this, alive = alive_](std::function<void(Result<std::string>)> done) {
         if (*alive)
           read_metrics(std::move(done));

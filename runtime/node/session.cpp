@@ -169,6 +169,20 @@ Status check_token_file(const std::string& file) {
 
 }  // namespace
 
+Result<std::string> read_token_file(const std::string& file) {
+  if (Status status = check_token_file(file); !status.ok()) return status;
+  auto content = read_file(file, kSmallFileBytesMax);
+  if (!content.ok()) return content.status();
+  std::string token = trimmed_token(*content);
+  // Whoever names a file means to have a token, and is not to get a cluster with another one.
+  if (token.empty()) return invalid_argument(file + " is empty; put the cluster's token there");
+  return token;
+}
+
+std::vector<std::string> token_variables(const fs::path& file) {
+  return {"STARLING_TOKEN=", "STARLING_TOKEN_FILE=" + file.string()};
+}
+
 Result<std::string> token_from_environment() {
   // A line's end, or blanks around it, came with how it was put there: a file is read without them,
   // too.
@@ -180,16 +194,8 @@ Result<std::string> token_from_environment() {
   }
   std::string file = environment("STARLING_TOKEN_FILE");
   if (file.empty()) return std::string();
-  if (Status status = check_token_file(file); !status.ok())
-    return status.with_context("STARLING_TOKEN_FILE");
-  auto content = read_file(file, kSmallFileBytesMax);
-  if (!content.ok()) return content.status().with_context("STARLING_TOKEN_FILE");
-  std::string token = trimmed_token(*content);
-  // Whoever names a file means to have a token, and is not to get a cluster with another one.
-  if (token.empty())
-    return invalid_argument("STARLING_TOKEN_FILE: " + file +
-                            " is empty; put the cluster's token there, or unset the variable");
-  return token;
+  auto token = read_token_file(file);
+  return token.ok() ? token : token.status().with_context("STARLING_TOKEN_FILE");
 }
 
 Result<ClusterAddress> address_of(const SessionInfo& session) {

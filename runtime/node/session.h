@@ -91,6 +91,11 @@ Result<ClusterAddress> address_of(const SessionInfo& session);
 /// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file
 /// cannot be read, or is empty.
 Result<std::string> token_from_environment();
+/// For the environment of a process that is to read the token in that file, whatever this process
+/// has in its own environment: that may have been replaced since.
+std::vector<std::string> token_variables(const std::filesystem::path& file);
+/// Errors: kNotFound, kInvalidArgument (no file, empty).
+Result<std::string> read_token_file(const std::string& file);
 
 /// True while the node holds its lock, in whichever PID namespace it runs.
 bool is_running(const SessionInfo& info);

@@ -250,6 +250,11 @@ Status SessionFolder::lock() {
   return write_file_atomic(path_.parent_path() / "token", token_, 0600);
 }
 
+Status SessionFolder::use_token(std::string token) {
+  token_ = std::move(token);
+  return write_file_atomic(path_.parent_path() / "token", token_, 0600);
+}
+
 Status SessionFolder::write_node_file() const {
   const SessionInfo& info = *published_;
   const nlohmann::json json{{"cluster", info.cluster.hex()},

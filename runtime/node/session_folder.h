@@ -27,6 +27,9 @@ class SessionFolder {
   /// Writes node.json in it; `as_last` also points `last` there. Both atomically.
   Status publish(SessionInfo info, bool as_last);
 
+  /// The cluster has another one: its file says so from now on.
+  Status use_token(std::string token);
+
   /// Keeps the files young, and puts back those that somebody has removed: lock, token, node.json
   /// and `last`. Sockets cannot be put back.
   Status refresh();

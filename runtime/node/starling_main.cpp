@@ -396,9 +396,20 @@ struct Commands {
   void add_token(CLI::App& app) {
     token =
         add(app, "token", "Print the cluster's token, for STARLING_TOKEN_FILE on another machine");
-    token->add_flag("--submitter", submitter,
-                    "print a token that lets its holder submit jobs to a node of root, as its own "
-                    "user, and nothing else");
+    auto* submitter = token->add_flag(
+        "--submitter", token_options.submitter,
+        "print a token that lets its holder submit jobs to a node of root, as its own "
+        "user, and nothing else");
+    auto* change = token->add_flag(
+        "--new", token_options.change,
+        "give the cluster another token while it runs, of 256 random bits, and print it");
+    change->excludes(submitter);
+    token->add_option("--from", token_options.file, "the file with the new token")->needs(change);
+    token
+        ->add_option("--grace", token_options.grace,
+                     "how long the present token counts still, like 5s or 2h (default: 10min; 5s "
+                     "at least)")
+        ->needs(change);
   }
   void add_stack(CLI::App& app) {
     stack = add(app, "stack",
@@ -505,7 +516,10 @@ struct Commands {
       doctor_options.address = address;
       return runtime::doctor_command(doctor_options);
     }
-    if (*token) return runtime::token_command(address, submitter);
+    if (*token) {
+      token_options.address = address;
+      return runtime::token_command(token_options);
+    }
     if (*metrics) return runtime::metrics_command(address, key);
     if (*stack) return runtime::stack_command(address, what, json);
     if (*logs) return runtime::logs_command(address, what, follow);
@@ -527,13 +541,14 @@ struct Commands {
   placement::AutoscalerCommandOptions autoscaler_options;
   runtime::SubmitOptions submit_options;
   runtime::DrainOptions drain_options;
+  runtime::TokenCommandOptions token_options;
   runtime::ListOptions list_options;
   runtime::TopOptions top_options;
   double every_seconds = 2;
   runtime::TimelineOptions timeline_options;
   runtime::DoctorOptions doctor_options;
   std::string address, what;
-  bool json = false, follow = false, key = false, submitter = false;
+  bool json = false, follow = false, key = false;
 };
 
 /// The innermost command that was named.

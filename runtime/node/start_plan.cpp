@@ -202,12 +202,14 @@ Result<StartPlan> make_plan(const StartOptions& options) {
         token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
     plan.node.cluster = ClusterId::random();
     if (plan.earlier) {
-      if (!token->empty() && *token != plan.earlier->token) {
+      if (!token->empty() && *token != plan.earlier->token && *token != plan.earlier->next_token) {
         return invalid_argument(
             "--journal " + options.journal +
-            " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
+            " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says; "
+            "if that was changed (starling token --new), unset the variable");
       }
       plan.node.token = plan.earlier->token;
+      plan.node.next_token = plan.earlier->next_token;
       plan.node.cluster = plan.earlier->cluster;
       plan.node.replaces = plan.earlier->node;
     }

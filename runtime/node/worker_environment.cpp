@@ -1,6 +1,9 @@
 #include "runtime/node/worker_environment.h"
 
+#include <filesystem>
+
 #include "runtime/core/environment.h"
+#include "runtime/node/session.h"
 
 namespace runtime {
 
@@ -66,9 +69,14 @@ std::vector<std::string> worker_variables(const WorkerEnvironment& environment) 
   auto line = [](const char* name, const std::string& value) {
     return std::string(name) + "=" + value;
   };
-  return {line(kWorker, environment.worker.hex()),    line(kNode, environment.node.hex()),
-          line(kCluster, environment.cluster.hex()),  line(kJob, environment.job.hex()),
-          line(kSessionDir, environment.session_dir), line(kNodeAddress, environment.node_address)};
+  std::vector<std::string> variables =
+      token_variables(std::filesystem::path(environment.session_dir).parent_path() / "token");
+  variables.insert(
+      variables.end(),
+      {line(kWorker, environment.worker.hex()), line(kNode, environment.node.hex()),
+       line(kCluster, environment.cluster.hex()), line(kJob, environment.job.hex()),
+       line(kSessionDir, environment.session_dir), line(kNodeAddress, environment.node_address)});
+  return variables;
 }
 
 }  // namespace runtime

@@ -46,10 +46,10 @@ struct JournalEntry {
       loss @20 :Text;              # not empty: why no copy is left
       type @21 :Text;              # of the value, as Publish gave it
     }
-    cluster :group {
+    obsoleteCluster :group {
       id @22 :Data;
       token @23 :Text;
-      epoch @24 :UInt64;           # grows with each start of a head
+      epoch @24 :UInt64;
     }
     departure @25 :Membership.NodeDeparture;  # one of the last nodes that went
     # One of the last requests that must not run twice.
@@ -61,6 +61,7 @@ struct JournalEntry {
       isAnswered @30 :Bool;
       reply @31 :Data;             # a ControlReply
     }
+    token @32 :Membership.TokenState;  # once it was changed
   }
 }
 

@@ -138,6 +138,18 @@ struct NodeDrain {           # a node is about to leave
   waitsFor @4 :Text;         # what keeps it, for people
 }
 
+struct TokenState {          # the cluster's token
+  token @0 :Data;
+  version @1 :UInt64;        # how often it was changed
+  earlier @2 :List(EarlierToken);
+}
+
+struct EarlierToken {        # still counts, but not for long
+  token @0 :Data;
+  leftMs @1 :UInt64;         # when this was said
+  untilMs @2 :UInt64;        # the same since the Unix epoch, by the head's clock
+}
+
 struct NodeDeparture {       # a node that is in the cluster no more
   node @0 :NodeInfo;
   why @1 :Text;
@@ -284,6 +296,10 @@ struct ControlRequest {
     observe @101 :Observe.ObserveRequest;
     # From the command line: a job that waits for a place.
     queueJob :group { job @104 :Data; place @105 :Data; argv @106 :List(Text); resources @107 :List(Amount); labels @108 :List(Pair); }
+    # To the head: another token for the cluster; the present one counts for graceMs still.
+    changeToken :group { token @110 :Data; graceMs @111 :UInt64; }
+    # From the head to the node beside it: write down that this token may be the next.
+    expectToken :group { token @112 :Data; }
   }
   id @109 :Data;             # of a request that must not run twice: the same on each repetition; empty: it has none
 }
@@ -325,5 +341,6 @@ struct ControlEvent {        # one way
     shutdown :group { code @7 :UInt16; message @8 :Text; left @13 :Text; }
     actorsDied :group { job @9 :Data; actors @10 :List(Data); }  # for good
     nodeDrains :group { node @11 :Data; drain @12 :NodeDrain; }   # to all nodes, and from each to its processes
+    tokenChanged @14 :TokenState;                                 # the same
   }
 }

@@ -31,10 +31,10 @@ struct Connected {
   Handshaken handshaken;
 };
 
-/// `terms`: in, ours; out, the peer's.
-asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint,
-                                                Credentials credentials, ConnectOptions options,
-                                                SessionTerms& terms) {
+/// By the present token alone. `terms`: in, ours; out, the peer's.
+asio::awaitable<Result<Connected>> connect_by_token(EventLoop& loop, Endpoint endpoint,
+                                                    Credentials credentials, ConnectOptions options,
+                                                    SessionTerms& terms) {
   Channel::Socket unconnected(loop.context());
   auto timed =
       std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
@@ -68,6 +68,26 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
   }
   Connected connected{std::move(timed->socket), *std::move(peer)};
   co_return connected;
+}
+
+/// While the cluster's token is being changed, the peer may not know the new one yet, or this
+/// process may not: then another one that counts is tried. The failure with the present one is
+/// told.
+asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint,
+                                                Credentials credentials, ConnectOptions options,
+                                                SessionTerms& terms) {
+  const std::vector<std::string> tokens = credentials.token.accepted();
+  const SessionTerms offered = terms;
+  std::optional<Status> failure;
+  for (const std::string& token : tokens) {
+    credentials.token = token;
+    terms = offered;
+    auto connected = co_await connect_by_token(loop, endpoint, credentials, options, terms);
+    if (connected.ok()) co_return connected;
+    if (!failure) failure = connected.status();
+    if (connected.status().code() != ErrorCode::kInvalidArgument) break;
+  }
+  co_return *failure;
 }
 
 /// Brings a lasting connection whose socket broke another one, until it has one, has given up, or

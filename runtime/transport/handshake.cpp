@@ -55,7 +55,8 @@ struct Answer {
 Status wrong_token(const std::string& address) {
   return invalid_argument(
       address +
-      ": wrong token: the peer belongs to another cluster, or to an earlier start of this one");
+      ": wrong token: the peer belongs to another cluster, or to an earlier start of this one, or "
+      "the token was changed");
 }
 
 /// Reads exactly the buffer. A peer that goes away says so in `what`.
@@ -248,7 +249,7 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
                                                      const Credentials& credentials,
                                                      std::string address, SessionTerms& terms) {
-  const TokenKey own_key = key_of_caller(credentials.token);
+  const TokenKey own_key = key_of_caller(credentials.token.present());
   preamble.key = own_key.id;
   const auto prologue = preamble.encode();
   NoiseHandshake noise(NoiseHandshake::Side::kInitiator, own_key.key, prologue);
@@ -354,6 +355,19 @@ Status judge_submitter(const Hello& hello) {
       "a submitter's token starts no node and no driver: it is for `starling submit`");
 }
 
+/// With the first of the tokens that count which the caller has proved; nothing: with none.
+std::unique_ptr<NoiseHandshake> read_caller(const CallerMessage& message, const Preamble& preamble,
+                                            const Keyring& keyring) {
+  const auto prologue = preamble.encode();
+  for (const std::string& token : keyring.accepted()) {
+    const auto key = expected_key(token, preamble.key);
+    if (!key) return nullptr;
+    auto noise = std::make_unique<NoiseHandshake>(NoiseHandshake::Side::kResponder, *key, prologue);
+    if (noise->read(message, {})) return noise;
+  }
+  return nullptr;
+}
+
 /// What speaks against a preamble whoever sent it.
 Status judge_preamble(const Preamble& preamble) {
   if (preamble.version != kWireVersion)
@@ -372,9 +386,8 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
                                                      std::string address,
                                                      const SessionAnswer& answer,
                                                      SessionTerms& terms) {
-  const auto key = expected_key(credentials.token, inbound.preamble.key);
   Status refusal = judge_preamble(inbound.preamble);
-  if (refusal.ok() && !key)
+  if (refusal.ok() && !is_known_key(inbound.preamble.key))
     refusal = unimplemented("a key of a kind that this release (" + std::string(kRelease) +
                             ") does not know");
   if (!refusal.ok()) {
@@ -385,10 +398,11 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   CallerMessage message;
   Status status = co_await read_exactly(socket, asio::buffer(message), gone);
   if (!status.ok()) co_return status;
-  NoiseHandshake noise(NoiseHandshake::Side::kResponder, *key, inbound.preamble.encode());
-  if (!noise.read(message, {})) {
+  std::unique_ptr<NoiseHandshake> noise = read_caller(message, inbound.preamble, credentials.token);
+  if (!noise) {
     refusal = invalid_argument(
-        "wrong token: the caller belongs to another cluster, or to an earlier start of this one");
+        "wrong token: the caller belongs to another cluster, or to an earlier start of this one, "
+        "or the token was changed");
     co_await send_refusal(socket, refusal);
     co_return refusal.with_context(address);
   }
@@ -397,12 +411,12 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   const Traffic traffic = is_unix || inbound.plain ? Traffic::kPlain : Traffic::kSealed;
   const auto first = Answer{}.encode();
   std::vector<std::byte> bytes(first.begin(), first.end());
-  noise.write(std::as_bytes(std::span(&traffic, 1)), bytes);
+  noise->write(std::as_bytes(std::span(&traffic, 1)), bytes);
   status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
   // The caller's message may be a recorded one: only a Hello under the new keys proves it.
-  Session session(noise.split(), NoiseHandshake::Side::kResponder);
+  Session session(noise->split(), NoiseHandshake::Side::kResponder);
   auto hello = co_await read_hello(socket, session.receiving, address);
   if (!hello.ok()) co_return hello.status();
   const bool is_submitter = inbound.preamble.key == submitter_key_id();

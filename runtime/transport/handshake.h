@@ -27,6 +27,7 @@
 #include "runtime/transport/channel.h"
 #include "runtime/transport/dialled_address.h"
 #include "runtime/transport/frame.h"
+#include "runtime/transport/keyring.h"
 #include "runtime/transport/token_key.h"
 
 namespace runtime {
@@ -43,7 +44,7 @@ inline constexpr std::uint32_t kProtocolRequestIds = 2;
 
 /// Who this process is, and the secret that its cluster shares.
 struct Credentials {
-  std::string token;  // any bytes; the same in the whole cluster
+  Keyring token;      // the same in the whole cluster
   ClusterId cluster;  // none: not known yet, learn it from the peer
   Role role = Role::kTool;
   NodeId node;      // the node this process is, or belongs to
@@ -123,7 +124,8 @@ struct Handshaken {
 /// Both sides of the handshake on a connected socket. They take the time they need: bound them by a
 /// timer that cancels the socket. `address` is what messages call the peer. Errors as connect()
 /// lists them. `terms`: in, what this side offers; out, what the peer says. `answer` and `terms`
-/// outlive the handshake; the answer may be empty: no session then.
+/// outlive the handshake; the answer may be empty: no session then. The caller proves the token
+/// that its credentials hold as the present one; the callee accepts all that count.
 asio::awaitable<Result<Handshaken>> handshake_caller(Channel::Socket& socket, Preamble preamble,
                                                      const Credentials& credentials,
                                                      std::string address, SessionTerms& terms);

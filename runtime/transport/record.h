@@ -1,5 +1,5 @@
-// Records: the stream of frames, encrypted and authenticated piece by piece (AES-256-GCM of
-// OpenSSL). Each direction of a connection has its own key and record counter, so that records
+// Records: the stream of frames, encrypted and authenticated piece by piece (AES-256-GCM). Each
+// direction of a connection has its own key and record counter, so that records
 // cannot be dropped, replayed, reordered or reflected. docs/wire.md describes the bytes. Private to
 // runtime/transport.
 #pragma once
@@ -12,14 +12,13 @@
 #include <span>
 
 #include "runtime/core/result.h"
+#include "runtime/transport/aes_gcm.h"
 #include "runtime/transport/noise.h"
-
-struct evp_cipher_ctx_st;
 
 namespace runtime {
 
 inline constexpr std::size_t kRecordHeaderBytes = 4;  // the text's size
-inline constexpr std::size_t kRecordTagBytes = 16;
+inline constexpr std::size_t kRecordTagBytes = AesGcm::kTagBytes;
 inline constexpr std::size_t kRecordOverheadBytes = kRecordHeaderBytes + kRecordTagBytes;
 inline constexpr std::size_t kRecordTextMax = 64 << 10;
 /// After so many records (64 GiB at most) the key is replaced by one derived from it.
@@ -28,9 +27,11 @@ inline constexpr std::uint64_t kRecordsPerKey = 1 << 20;
 /// AES-256-GCM under one direction's key, which changes as records are counted.
 class RecordCipher {
  public:
-  enum class Use { kSeal, kOpen };
+  using Use = AesGcm::Use;
 
-  RecordCipher(const SymmetricKey& key, Use use, std::uint64_t records_per_key = kRecordsPerKey);
+  /// `cipher`: of that use; null: the fastest.
+  RecordCipher(const SymmetricKey& key, Use use, std::uint64_t records_per_key = kRecordsPerKey,
+               std::unique_ptr<AesGcm> cipher = nullptr);
   RecordCipher(const RecordCipher&) = delete;
   RecordCipher& operator=(const RecordCipher&) = delete;
   ~RecordCipher();
@@ -49,14 +50,11 @@ class RecordCipher {
  private:
   void begin_record(std::span<const std::byte, kRecordHeaderBytes> header);
 
-  struct Free {
-    void operator()(evp_cipher_ctx_st* context) const;
-  };
   SymmetricKey key_;
   const Use use_;
   const std::uint64_t records_per_key_;
   std::uint64_t records_ = 0;  // under this key
-  std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+  const std::unique_ptr<AesGcm> cipher_;
 };
 
 }  // namespace runtime

@@ -54,6 +54,8 @@ TokenKey key_of_caller(std::string_view token) {
   return {{}, key_of_token(token)};
 }
 
+bool is_known_key(const KeyId& id) { return id.is_none() || id == submitter_key_id(); }
+
 std::optional<SymmetricKey> expected_key(std::string_view cluster_token, const KeyId& id) {
   if (id.is_none()) return key_of_token(cluster_token);
   if (id == submitter_key_id()) return submitters_key(cluster_token);

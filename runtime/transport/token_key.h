@@ -27,6 +27,7 @@ struct TokenKey {
 /// The key that a caller with this token proves. A text that only resembles a submitter's token is
 /// a cluster's.
 TokenKey key_of_caller(std::string_view token);
+bool is_known_key(const KeyId& id);
 /// The key that a caller naming `id` must prove. Nothing: this release does not know that kind.
 std::optional<SymmetricKey> expected_key(std::string_view cluster_token, const KeyId& id);
 

@@ -2,6 +2,7 @@
 // test_sim --seed N [--trace]           one seed, and what happened in it
 // test_sim --first N --count M          many
 // test_sim ... --twice                  each again, which has to give the same
+// test_sim --seed N --hours H           days of one cluster
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "days.h"
 #include "scenario.h"
 
 namespace {
@@ -47,7 +49,7 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace, bool twice) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t first = 1, count = 0;
+  std::uint64_t first = 1, count = 0, hours = 0;
   bool trace = false, twice = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
@@ -62,8 +64,15 @@ int main(int argc, char** argv) {
       first = number();
     else if (word == "--count")
       count = number();
+    else if (word == "--hours")
+      hours = number();
   }
   spdlog::set_level(trace ? spdlog::level::debug : spdlog::level::off);
+  if (hours > 0) {
+    const sim::Outcome outcome = sim::run_hours(first, static_cast<int>(hours), trace);
+    std::printf("%s\n", outcome.failure.empty() ? "everything held" : outcome.failure.c_str());
+    return outcome.failure.empty() ? 0 : 1;
+  }
   if (count > 0) return run_seeds(first, count, trace, twice);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

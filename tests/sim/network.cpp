@@ -360,6 +360,20 @@ void Network::cut(Process& process, Farewell farewell) {
   }
 }
 
+std::string Network::describe() const {
+  const auto name = [](const End& end) {
+    return end.process ? end.process->name + (end.process->ended ? " (ended)" : "")
+                       : std::string(end.fd ? "nobody" : "closed");
+  };
+  std::map<std::string, int> counts;
+  for (const auto& [id, link] : links_)
+    ++counts[name(link->ends[0]) + " to " + name(link->ends[1]) + (link->local ? "" : " by TCP")];
+  std::string text;
+  for (const auto& [ends, count] : counts)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + ends;
+  return text;
+}
+
 Network::LinkPtr Network::choose(bool remote_only) {
   std::vector<LinkPtr> candidates;
   for (const auto& [id, link] : links_) {

@@ -46,6 +46,8 @@ class Network {
   bool half_open_one();
 
   std::size_t connections() const { return links_.size(); }
+  /// "3 of driver 0 to node 1, ...".
+  std::string describe() const;
 
  private:
   struct Chunk {

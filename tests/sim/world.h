@@ -101,6 +101,8 @@ class World final : public runtime::Simulation {
   /// Until it holds; false: the time came first, or nothing happens any more.
   bool run_until(const std::function<bool()>& condition, runtime::Deadline deadline);
   std::uint64_t steps() const { return steps_; }
+  /// Timers, and whatever else is to happen.
+  std::size_t alarms() const { return alarms_.size(); }
 
   /// Goes into the trace: the same for every run of a seed.
   void note(std::string what);

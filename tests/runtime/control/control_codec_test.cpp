@@ -145,6 +145,8 @@ std::vector<ControlRequest::Body> all_bodies() {
       control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
       control::ParkActor{ActorId::random()},
       control::DrainNode{NodeId::random(), std::chrono::seconds(30), "preemption"},
+      control::ChangeToken{std::string("a\0b", 3), std::chrono::minutes(10)},
+      control::ExpectToken{"next"},
       control::TakeOver{NodeId::random()},
       control::Leave{"it was drained"},
       ObjectControl{control::ListObjects{}},
@@ -395,7 +397,9 @@ TEST(ControlCodec, EveryEventComesBackEqual) {
       control::JobExited{JobId::random(), full_cause()},
       control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}},
       control::Shutdown{unavailable("bye"), "a machine"},
-      control::NodeDrains{NodeId::random(), full_drain()}};
+      control::NodeDrains{NodeId::random(), full_drain()},
+      control::TokenChanged{
+          {std::string("new\0", 4), 7, {{"old", std::chrono::seconds(5), std::chrono::hours(1)}}}}};
   ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
   for (const ControlEvent& event : events) {
     auto decoded = decode_control_event(encode(event));

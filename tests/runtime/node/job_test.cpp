@@ -112,9 +112,10 @@ TEST_F(Job, HasItsArgumentsAsTheyWereTyped) {
 
 TEST_F(Job, HasTheClusterInItsEnvironmentAndNotOnItsCommandLine) {
   const std::string address = start_head();
-  CommandResult result = starling({"submit", "--", "sh", "-c",
-                                   "echo $STARLING_ADDRESS; test \"$STARLING_TOKEN\" = \"$(cat "
-                                   "$STARLING_TOKEN_FILE)\" && echo same"});
+  CommandResult result =
+      starling({"submit", "--", "sh", "-c",
+                "echo $STARLING_ADDRESS; test -z \"$STARLING_TOKEN\" -a -n \"$(cat "
+                "$STARLING_TOKEN_FILE)\" && echo same"});
   EXPECT_EQ(result.out, address + "\nsame\n");
   const SessionInfo session = session_of(address);
   const std::string token = *runtime::read_file(session.dir.parent_path() / "token", 1000);
@@ -760,7 +761,7 @@ TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
 
   // What root's jobs print is root's, also of one that failed: its token could be in it.
   const CommandResult failed =
-      starling({"submit", "--", "sh", "-c", "echo $STARLING_TOKEN; exit 3"});
+      starling({"submit", "--", "sh", "-c", "cat $STARLING_TOKEN_FILE; echo; exit 3"});
   ASSERT_EQ(failed.code, 3);
   const std::string failed_id = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
   EXPECT_NE(starling({"job", "status", failed_id}).out.find(cluster_token(address)),

@@ -1,0 +1,21 @@
+// HeadLinks: the head's way to the nodes.
+#pragma once
+
+#include "runtime/control/control.h"
+#include "runtime/core/ids.h"
+
+namespace runtime {
+
+/// How the head reaches its nodes. Answers come later, never from inside the call, and in the order
+/// in which the node gave them relative to its own requests.
+class HeadLinks {
+ public:
+  virtual ~HeadLinks() = default;
+  virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
+  virtual void event(NodeId node, const ControlEvent& event) = 0;
+  /// Whether requests reach it now. A member that is away comes back, or is lost when its lease
+  /// ends.
+  virtual bool is_connected(NodeId node) const = 0;
+};
+
+}  // namespace runtime

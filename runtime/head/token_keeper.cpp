@@ -1,0 +1,89 @@
+#include "runtime/head/token_keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/node/token_strength.h"
+#include "runtime/transport/token_key.h"
+
+namespace runtime {
+
+namespace {
+
+// More changes than this within their grace times, and the oldest token counts no more.
+constexpr std::size_t kEarlierMax = 8;
+
+std::chrono::milliseconds unix_now() { return std::chrono::milliseconds(unix_milliseconds()); }
+
+}  // namespace
+
+void TokenKeeper::restore(const TokenState& recorded) {
+  if (recorded.version == 0) return;
+  TokenState state = recorded;
+  for (EarlierToken& earlier : state.earlier)
+    earlier.left =
+        std::clamp(earlier.until - unix_now(), std::chrono::milliseconds(0), earlier.left);
+  keyring_.change(tokens_of(state));
+}
+
+Result<TokenState> TokenKeeper::changed_to(const control::ChangeToken& asked) const {
+  if (!key_of_caller(asked.token).id.is_none())
+    return invalid_argument("that is a submitter's token, which cannot be the cluster's");
+  if (const double bits = estimated_bits(asked.token); bits < kTokenBitsMin) {
+    return invalid_argument("the new token is easy to guess (about " +
+                            std::to_string(std::lround(bits)) + " bits; " +
+                            std::to_string(std::lround(kTokenBitsMin)) +
+                            " are needed): `openssl rand -hex 32` prints a better one");
+  }
+  if (asked.grace < kTokenGraceMin || asked.grace > kTokenGraceMax)
+    return invalid_argument(
+        "the present token has to count for 5 s at least, until the change is known everywhere, "
+        "and "
+        "for 24 h at most");
+  TokenState changed = state_of(keyring_.tokens());
+  if (changed.token == asked.token) return invalid_argument("that is the cluster's token already");
+  std::erase_if(changed.earlier, [&](const auto& earlier) { return earlier.token == asked.token; });
+  for (EarlierToken& earlier : changed.earlier) earlier.until = unix_now() + earlier.left;
+  changed.earlier.insert(changed.earlier.begin(),
+                         {changed.token, asked.grace, unix_now() + asked.grace});
+  if (changed.earlier.size() > kEarlierMax) changed.earlier.resize(kEarlierMax);
+  changed.token = asked.token;
+  ++changed.version;
+  return changed;
+}
+
+void TokenKeeper::change(control::ChangeToken asked, std::chrono::milliseconds timeout,
+                         const Nodes& nodes, ControlAnswerer answer) {
+  const Tokens held = keyring_.tokens();
+  if (held.version > 0 && held.present == asked.token) return answer(ControlAnswer{});  // again
+  if (changing_) return answer(unavailable("the token is being changed; try again"));
+  auto changed = changed_to(asked);
+  if (!changed.ok()) return answer(changed.status());
+  const auto beside = std::find_if(nodes.begin(), nodes.end(),
+                                   [](const auto& node) { return node.second.is_head; });
+  if (beside == nodes.end())
+    return answer(unavailable("the node beside the head has not joined yet; try again"));
+  changing_ = true;
+  links_.request(beside->first, ControlRequest{{}, timeout, control::ExpectToken{asked.token}},
+                 [this, &nodes, changed = *std::move(changed),
+                  answer = std::move(answer)](Result<ControlAnswer> expected) mutable {
+                   changing_ = false;
+                   if (!expected.ok())
+                     return answer(expected.status().with_context("the token stays as it is"));
+                   LOG(info, "the cluster's token is changed, for the {}. time", changed.version);
+                   record_(changed);
+                   keyring_.change(tokens_of(changed));
+                   for (const auto& [node, info] : nodes) tell(node);
+                   answer(ControlAnswer{});
+                 });
+}
+
+void TokenKeeper::tell(NodeId node) {
+  const TokenState told = state_of(keyring_.tokens());
+  if (!told.token.empty()) links_.event(node, control::TokenChanged{told});
+}
+
+}  // namespace runtime
