@@ -205,7 +205,7 @@ function(starling_tests)
 endfunction()
 
 # tests/fuzz/x_fuzz.cpp: a fuzz target. With clang it is a libFuzzer program; with g++ the replay driver runs the corpus in
-# tests/fuzz/corpus/x and a bounded number of mutations, which is what ctest does with both.
+# tests/fuzz/corpus/x.tar.gz and a bounded number of mutations, which is what ctest does with both.
 function(starling_fuzzers)
   add_custom_target(fuzzers)
   add_dependencies(test_programs fuzzers)
@@ -237,7 +237,7 @@ function(starling_fuzzers)
     endif()
     add_dependencies(fuzzers ${fuzz_name})
     string(REPLACE "_fuzz" "" corpus ${fuzz_name})
-    add_test(NAME fuzz/${fuzz_name} COMMAND ${CMAKE_SOURCE_DIR}/tests/fuzz/once.sh $<TARGET_FILE:${fuzz_name}> ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+    add_test(NAME fuzz/${fuzz_name} COMMAND ${CMAKE_SOURCE_DIR}/tests/fuzz/once.sh $<TARGET_FILE:${fuzz_name}> ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus}.tar.gz)
     set_tests_properties(fuzz/${fuzz_name} PROPERTIES LABELS fuzz TIMEOUT 120)
   endforeach()
 endfunction()

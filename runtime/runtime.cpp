@@ -396,13 +396,14 @@ Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& p
 }
 
 void Runtime::explain_wait(ActorId actor) {
-  const auto state = impl_->process->ask<ActorState>([&](NodeClient::Callback<ActorState> done) {
-    impl_->process->node().actor_state(actor, 0, deadline_after(kSilentWait), std::move(done));
-  });
-  if (!state.ok() || state->pending_reason.empty())
-    return;  // it is being built, or gone: the answer comes by itself
-  LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name, actor.short_hex(),
-      state->pending_reason);
+  // Nobody waits for this answer: a head that is away would hold the creator beyond its deadline.
+  impl_->process->node().actor_state(
+      actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
+        if (!state.ok() || state->pending_reason.empty())
+          return;  // it is being built, or gone: that answer comes by itself
+        LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name,
+            state->actor.short_hex(), state->pending_reason);
+      });
 }
 
 Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(
@@ -724,12 +725,11 @@ Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) 
   if (spec.group.is_none()) spec.group = GroupId::random();
   const GroupId group = spec.group;
   const auto explain = [&] {
-    const Result<ClusterState> state = cluster_state(kSilentWait);
-    if (!state.ok()) return;
-    for (const GroupState& waiting : state->groups) {
-      if (waiting.spec.group == group && !waiting.pending_reason.empty())
-        LOG(warn, "the placement group has to wait: {}", waiting.pending_reason);
-    }
+    impl_->process->node().query_placement_group(
+        group, "", "", /*wait=*/false, deadline_after(kSilentWait), [](Result<GroupState> waiting) {
+          if (waiting.ok() && !waiting->pending_reason.empty())
+            LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
+        });
   };
   return impl_->process->ask<GroupState>(
       [&](NodeClient::Callback<GroupState> done) {

@@ -187,6 +187,8 @@ void Network::read(const LinkPtr& link, int end) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) {
       from.finished = true;
+      const End& other = link->ends[1 - end];
+      if (!other.fd || (other.closed && other.finished)) return erase(link);
       Chunk last;
       last.end = true;
       if (!from.mute) push(link, 1 - end, std::move(last));
@@ -288,8 +290,9 @@ void Network::deliver(const LinkPtr& link, int to) {
     }
     if (put < 0) {  // it has closed: nobody reads this any more
       end.to_deliver.clear();
-      end.deaf = true;
-      break;
+      end.deaf = end.closed = true;
+      if (end.finished && link->ends[1 - to].finished) erase(link);
+      return;
     }
     chunk.fds.clear();
     chunk.sent += static_cast<std::size_t>(put);
@@ -304,7 +307,10 @@ void Network::end_link(const LinkPtr& link, int to) {
   if (!end.fd) return;
   ::shutdown(end.fd.get(), SHUT_WR);
   end.deaf = true;
-  if (!end.finished) return;
+  if (end.finished) erase(link);
+}
+
+void Network::erase(const LinkPtr& link) {
   close_end(link->ends[0]);
   close_end(link->ends[1]);
   links_.erase(link->id);

@@ -65,7 +65,8 @@ class Network {
     runtime::Deadline last_at = runtime::Deadline::min();
     bool deaf = false;      // nothing more arrives here
     bool mute = false;      // nothing more is taken from here
-    bool finished = false;  // it has closed
+    bool finished = false;  // it writes nothing more
+    bool closed = false;    // nor reads anything, as a delivery has shown
     bool armed = false;     // a delivery is due
   };
   struct Link {
@@ -90,6 +91,7 @@ class Network {
   void arm(const LinkPtr& link, int to);
   void deliver(const LinkPtr& link, int to);
   void end_link(const LinkPtr& link, int to);
+  void erase(const LinkPtr& link);
   void close_end(End& end);
   LinkPtr choose(bool remote_only);
 
