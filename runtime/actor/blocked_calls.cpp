@@ -17,6 +17,21 @@ namespace {
 thread_local const RunningCall* running_call = nullptr;
 thread_local std::string cycle_of_last_wait;
 
+/// The calls that make what these make, by themselves or by their parts.
+void collect_calls(const std::shared_ptr<Producer>& producer,
+                   std::vector<std::shared_ptr<OutgoingCall>>& calls) {
+  if (!producer) return;
+  if (auto call = std::dynamic_pointer_cast<OutgoingCall>(producer))
+    return calls.push_back(std::move(call));
+  for (const auto& part : producer->parts()) collect_calls(part, calls);
+}
+
+std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producers& producers) {
+  std::vector<std::shared_ptr<OutgoingCall>> calls;
+  for (const std::weak_ptr<Producer>& weak : producers) collect_calls(weak.lock(), calls);
+  return calls;
+}
+
 }  // namespace
 
 RunningCall::RunningCall(Key key, const std::string& class_name, const std::string& method)
@@ -116,9 +131,8 @@ std::string BlockedCalls::take_cycle() {
 }
 
 void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) const {
-  for (const std::weak_ptr<Producer>& weak : entry.producers) {
-    const auto call = std::dynamic_pointer_cast<OutgoingCall>(weak.lock());
-    const std::uint64_t sequence = call ? call->sequence.load() : 0;
+  for (const auto& call : calls_of(entry.producers)) {
+    const std::uint64_t sequence = call->sequence.load();
     const std::shared_ptr<Channel> channel =
         sequence != 0 && !call->result->is_settled() ? call->client->worker()->channel() : nullptr;
     if (!channel) continue;  // it waits for something else than an actor
@@ -162,9 +176,8 @@ void BlockedCalls::on_cycle(Entry& entry, const std::vector<WaitStep>& steps) co
            std::pair(steps.front().session, steps.front().number);
   });
   if (is_new && breaks_here) LOG(warn, "{}", cycle);
-  for (const std::weak_ptr<Producer>& weak : entry.producers) {
-    const auto call = std::dynamic_pointer_cast<OutgoingCall>(weak.lock());
-    if (!call || call->describe() != steps.front().awaited) continue;
+  for (const auto& call : calls_of(entry.producers)) {
+    if (call->describe() != steps.front().awaited) continue;
     call->cycle = cycle;
     if (ends_by_itself || !breaks_here) continue;
     call->result->fail(invalid_argument(call->describe() + ": " + cycle));

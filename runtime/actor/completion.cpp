@@ -37,17 +37,36 @@ void settle_in_turn(ObjectStatePtr object, Status why) {
   line = nullptr;
 }
 
+/// Lives while it is not settled.
+struct All final : Producer {
+  Status cancel(const std::shared_ptr<Producer>&, CancelMode) override {
+    return invalid_argument(
+        "only the result of a call or of a task can be cancelled: this object waits for others");
+  }
+  std::vector<std::shared_ptr<Producer>> parts() const override {
+    std::vector<std::shared_ptr<Producer>> parts;
+    for (const std::weak_ptr<ObjectState>& weak : objects) {
+      const ObjectStatePtr object = weak.lock();
+      if (auto producer = object ? object->producer() : nullptr)
+        parts.push_back(std::move(producer));
+    }
+    return parts;
+  }
+
+  std::atomic<std::size_t> left;
+  ObjectStatePtr result;
+  std::vector<std::weak_ptr<ObjectState>> objects;
+};
+
 }  // namespace
 
 ObjectStatePtr when_all(std::shared_ptr<Process> process,
                         const std::vector<ObjectStatePtr>& objects) {
-  struct All {
-    std::atomic<std::size_t> left;
-    ObjectStatePtr result;
-  };
   auto all = std::make_shared<All>();
+  for (const ObjectStatePtr& object : objects) all->objects.push_back(object);
   all->left = objects.size();
   all->result = std::make_shared<ObjectState>(std::move(process));
+  all->result->set_producer(all);
   if (objects.empty()) all->result->fulfil({});
   for (std::size_t rank = 0; rank < objects.size(); ++rank) {
     // The object runs the action itself, so that it lives then.

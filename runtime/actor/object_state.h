@@ -36,6 +36,8 @@ class Producer {
   virtual ~Producer() = default;
   /// Wants the making to end; the object settles by itself. `self`: this. As Runtime::cancel.
   virtual Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) = 0;
+  /// What makes what this one waits for: a task's call, or all that when_all() waits for.
+  virtual std::vector<std::shared_ptr<Producer>> parts() const { return {}; }
 };
 
 /// Told of objects as they settle.

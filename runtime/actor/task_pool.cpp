@@ -23,6 +23,15 @@ struct TaskPool::Task final : Producer {
   Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
     return pool->cancel(std::static_pointer_cast<Task>(self), mode);
   }
+  std::vector<std::shared_ptr<Producer>> parts() const override {
+    ObjectStatePtr sent;
+    {
+      std::lock_guard lock(pool->mutex_);
+      sent = running;
+    }
+    auto call = sent ? sent->producer() : nullptr;
+    return call ? std::vector{std::move(call)} : std::vector<std::shared_ptr<Producer>>();
+  }
 
   std::shared_ptr<TaskPool> pool;
   const MethodEntry* function = nullptr;

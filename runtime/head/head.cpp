@@ -1,10 +1,10 @@
 #include "runtime/head/head.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "runtime/core/log.h"
+#include "runtime/head/actor_pages.h"
 #include "runtime/head/head_words.h"
 
 namespace runtime {
@@ -39,7 +39,7 @@ void Head::handle(NodeId from, ControlRequest request, ControlAnswerer answer) {
       tables_.nodes().contains(from) || std::holds_alternative<control::RegisterNode>(request.body);
   if (!known)
     return answer(unavailable("node " + from.short_hex() + " is not in the cluster (any more)"));
-  answer = once(call, request, std::move(answer));
+  answer = requests_.once(call, request, std::move(answer));
   if (answer) std::visit([&](auto& body) { on(call, body, std::move(answer)); }, request.body);
 }
 
@@ -286,67 +286,36 @@ void Head::refresh_reasons() {
   }
 }
 
-// -- Key-value pairs
-
-Status Head::put_value(JobId job, const std::string& key, std::string value) {
-  if (!job.is_none() && !tables_.job_serves(job))
-    return cancelled("job " + job.short_hex() + " has ended");
-  if (key.empty() || key.size() > options_.key_bytes_max) {
-    return invalid_argument("a key has 1 to " + std::to_string(options_.key_bytes_max) +
-                            " bytes, not " + std::to_string(key.size()));
-  }
-  if (value.size() > options_.value_bytes_max) {
-    return invalid_argument("the value of '" + key + "' has " + std::to_string(value.size()) +
-                            " bytes; at most " + std::to_string(options_.value_bytes_max) +
-                            " fit (put larger data into an object)");
-  }
-  if (!tables_.value(job, key) && tables_.keys(job) >= options_.keys_per_job_max) {
-    return resource_exhausted("job " + job.short_hex() + " has " +
-                              std::to_string(tables_.keys(job)) + " keys, the most there may be");
-  }
-  commit(command::PutKey{job, key, std::move(value)});
-  for (ControlAnswerer& waiting : key_waiters_.take({job, key}))
-    waiting(ControlAnswer{*tables_.value(job, key)});
-  return {};
-}
+// -- Key-value pairs and objects
 
 void Head::on(const Call& call, control::KvPut& body, ControlAnswerer answer) {
-  Status status = put_value(call.job, body.key, std::move(body.value));
-  if (status.ok())
-    answer(ControlAnswer{});
-  else
-    answer(status);
+  values_.serve(call, body, std::move(answer));
 }
 
 void Head::on(const Call& call, control::KvGet& body, ControlAnswerer answer) {
-  if (const std::string* value = tables_.value(call.job, body.key))
-    return answer(ControlAnswer{*value});
-  if (!body.wait) return answer(not_found("no key '" + body.key + "'"));
-  key_waiters_.add({call.job, body.key}, call.deadline, std::move(answer));
+  values_.serve(call, body, std::move(answer));
 }
 
 void Head::on(const Call& call, control::KvAdd& body, ControlAnswerer answer) {
-  std::int64_t number = 0;
-  if (const std::string* value = tables_.value(call.job, body.key)) {
-    auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-    if (error != std::errc() || end != value->data() + value->size()) {
-      return answer(invalid_argument("the value of '" + body.key + "' is no number"));
-    }
-  }
-  std::int64_t sum;
-  if (__builtin_add_overflow(number, body.amount, &sum))
-    return answer(invalid_argument("adding to '" + body.key + "' overflows"));
-  Status status = put_value(call.job, body.key, std::to_string(sum));
-  if (status.ok())
-    answer(ControlAnswer{sum});
-  else
-    answer(status);
+  values_.serve(call, body, std::move(answer));
 }
 
 void Head::on(const Call& call, control::KvDelete& body, ControlAnswerer answer) {
-  bool was_there = tables_.value(call.job, body.key) != nullptr;
-  if (was_there) commit(command::DeleteKey{call.job, body.key});
-  answer(ControlAnswer{std::int64_t{was_there}});
+  values_.serve(call, body, std::move(answer));
+}
+
+void Head::on(const Call& call, ObjectControl& body, ControlAnswerer answer) {
+  if (auto* publish = std::get_if<control::Publish>(&body))
+    return published_.serve(call, *publish, std::move(answer));
+  if (auto* find = std::get_if<control::FindPublished>(&body))
+    return published_.serve(call, *find, std::move(answer));
+  if (auto* unpublish = std::get_if<control::Unpublish>(&body))
+    return published_.serve(call, *unpublish, std::move(answer));
+  if (const auto* find = std::get_if<control::FindObject>(&body))
+    return find_moved_object(call, *find, std::move(answer));
+  if (std::holds_alternative<control::ListObjects>(body))
+    return object_lists_.serve(call, std::move(answer));
+  answer(unimplemented("the head keeps no objects of its own"));
 }
 
 // -- Events, time, questions
@@ -406,7 +375,7 @@ void Head::tick() {
   Deadline now = now_();
   forget_dead();
   advance_drains();
-  if (send_at_ <= now) send_waiting_reservations();
+  reservations_.tick(now);
   open_nodes();
   if (refresh_at_ <= now) refresh_reasons();
   if (earliest_pending_ <= now) tick_pending(now);
@@ -427,26 +396,54 @@ void Head::tick() {
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" +
                              (state ? ": " + state->pending_reason : "")));
   }
-  for (auto& [name, waiter] : published_waiters_.expire(now)) {
-    waiter.answer(deadline_exceeded(
-        "nobody has published '" + name.second + "' in namespace " + name.first +
-        (waiter.request.version > 1 ? " in version " + std::to_string(waiter.request.version)
-                                    : "")));
-  }
-  for (auto& [key, answer] : key_waiters_.expire(now))
-    answer(deadline_exceeded("nobody has set the key '" + key.second + "'"));
+  published_.tick(now);
+  values_.tick(now);
 }
 
 Deadline Head::next_tick() const {
   Deadline next =
       std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(),
-                node_watchers_.earliest(), group_waiters_.earliest(), key_waiters_.earliest(),
-                published_waiters_.earliest(), next_drain_tick()});
+                node_watchers_.earliest(), group_waiters_.earliest(), values_.next_tick(),
+                published_.next_tick(), next_drain_tick()});
   for (const auto& [node, until] : closed_nodes_) next = std::min(next, until);
-  next = std::min({next, send_at_, refresh_at_, earliest_pending_});
+  next = std::min({next, reservations_.next_tick(), refresh_at_, earliest_pending_});
   if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty())
     next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
   return next;
+}
+
+void Head::on(const Call&, ObserveControl& body, ControlAnswerer answer) {
+  if (std::holds_alternative<control::ReadHead>(body))
+    return answer(ControlAnswer{ObserveAnswer{numbers()}});
+  auto* list = std::get_if<control::ListActors>(&body);
+  if (!list) return answer(unimplemented("this is asked of a node, not of the head"));
+  auto page = actor_page(tables_, *list);
+  page.ok() ? answer(ControlAnswer{ObserveAnswer{*std::move(page)}}) : answer(page.status());
+}
+
+Numbers Head::numbers() const {
+  Numbers numbers{{"nodes", static_cast<double>(tables_.nodes().size())},
+                  {"actors_waiting", static_cast<double>(pending_actors_.size())}};
+  for (ActorPhase phase :
+       {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
+    numbers["actors_" + std::string(to_string(phase))] = 0;
+  }
+  double restarts = 0;
+  for (const auto& [id, record] : tables_.actors()) {
+    ++numbers["actors_" + std::string(to_string(record.phase))];
+    restarts += record.restarts;
+  }
+  numbers["actor_restarts"] = restarts;
+  numbers["nodes_draining"] = static_cast<double>(drains_.size());
+  numbers["drains"] = static_cast<double>(drains_begun_);
+  double running = 0, placed = 0;
+  for (const auto& [id, record] : tables_.jobs()) running += record.info.running;
+  numbers["jobs_running"] = running;
+  numbers["jobs_ended"] = static_cast<double>(tables_.jobs().size()) - running;
+  for (const auto& [id, group] : tables_.groups()) placed += group.placed;
+  numbers["groups_placed"] = placed;
+  numbers["groups_pending"] = static_cast<double>(tables_.groups().size()) - placed;
+  return numbers;
 }
 
 ClusterState Head::cluster_state() const {

@@ -15,40 +15,19 @@
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/head/cluster_tables.h"
+#include "runtime/head/head_context.h"
 #include "runtime/head/head_links.h"
+#include "runtime/head/key_values.h"
+#include "runtime/head/object_lists.h"
+#include "runtime/head/published_objects.h"
+#include "runtime/head/request_ledger.h"
+#include "runtime/head/reservation_sender.h"
 #include "runtime/head/scheduler.h"
 #include "runtime/head/token_keeper.h"
 #include "runtime/head/waiters.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
-
-struct HeadOptions {
-  std::size_t key_bytes_max = 4 << 10;
-  std::size_t value_bytes_max = 1 << 20;
-  std::size_t keys_per_job_max = 100'000;
-  std::size_t pending_max = 100'000;  // actors and groups that wait for a place
-  /// How long a question about an actor waits for its death to be known.
-  std::chrono::milliseconds death_wait{1000};
-  std::size_t state_bytes_max = kActorStateBytesMax;  // of one actor's saved state
-  /// Dead actors are remembered for questions about them: the last ones for good, others for as
-  /// long as callers take to ask.
-  std::size_t dead_kept = 1000;
-  std::size_t dead_kept_max = 200'000;
-  std::chrono::milliseconds dead_kept_for{5'000};
-  /// Between the end of an actor's process and its next start: nothing after the first end, then
-  /// from this, doubling with every incarnation that lived for less than `restart_calm`.
-  std::chrono::milliseconds restart_delay_first{100};
-  std::chrono::milliseconds restart_delay_max{10'000};
-  std::chrono::milliseconds restart_calm{60'000};
-  /// The journal outlives this machine's processes, and another head may go on with it: nodes that
-  /// lose this one wait for that.
-  bool durable = false;
-  /// What callers prove to the head: follows the cluster's token as it is changed.
-  Keyring keyring;
-  /// How long what an earlier head had promised a place to waits for its creator to ask again.
-  std::chrono::milliseconds restored_wait{60'000};
-};
 
 /// Call it from one thread.
 class Head {
@@ -88,19 +67,10 @@ class Head {
   Numbers numbers() const;
   const ClusterTables& tables() const { return tables_; }
   /// Whether it comes again: it is answered as it was, or will be.
-  bool knows(RequestId id) const {
-    return under_way_.contains(id) || tables_.requests().find(id) != nullptr;
-  }
+  bool knows(RequestId id) const { return requests_.knows(id); }
 
  private:
-  struct Call {  // a request being handled
-    NodeId from;
-    JobId job;
-    Deadline deadline;
-    RequestId id = {};        // none: it may run twice
-    bool has_begun = false;   // it comes again, to a head that knows that it began
-    std::uint64_t about = 0;  // what it was about then (note_begun())
-  };
+  using Call = HeadCall;
   /// Called with the actor once its present incarnation has ended, or with null at the deadline.
   using EndAnswerer = UniqueFunction<void(const ActorRecord* ended)>;
 
@@ -133,46 +103,9 @@ class Head {
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryDemand& body, ControlAnswerer answer);
-  void on(const Call& call, ObserveControl& body, ControlAnswerer answer);  // head_observe.cpp
+  void on(const Call& call, ObserveControl& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
-
-  // Requests that must not run twice: head_requests.cpp.
-  /// The answerer that remembers the answer; null: it has been answered, or will be when the first
-  /// is. Fills in what is known of the request.
-  ControlAnswerer once(Call& call, const ControlRequest& request, ControlAnswerer answer);
-  /// For one that is answered in a later turn than it changes something: recorded with that change.
-  void note_begun(const Call& call, std::uint64_t about);
-  /// In the turn of the change that it tells of.
-  void answer_once(RequestId id, Result<ControlAnswer> result);
-
-  // Objects: head_objects.cpp.
-  struct Publishing;
-  struct PublishedWaiter {
-    control::FindPublished request;
-    Deadline deadline;
-    ControlAnswerer answer;
-  };
-  void serve(const Call& call, control::Publish& body, ControlAnswerer answer);
-  void serve(const Call& call, control::FindPublished& body, ControlAnswerer answer);
-  void serve(const Call& call, control::Unpublish& body, ControlAnswerer answer);
-  void serve(const Call& call, control::ListObjects& body, ControlAnswerer answer);
-  /// `before`: a list that was taken before, of which not all objects had an owner.
-  void list_objects(Deadline deadline, std::shared_ptr<const ObjectList> before,
-                    ControlAnswerer answer);
-  void serve(const Call& call, control::AdoptObject& body, ControlAnswerer answer);
-  void serve(const Call& call, control::DropObject& body, ControlAnswerer answer);
-  void serve(const Call& call, control::FindObject& body, ControlAnswerer answer);
-  /// Errors: kInvalidArgument, naming both, unless it is larger than the latest.
-  Status check_version(const PublishedTable::Name& name, std::uint64_t version) const;
-  void on_adopted(Publishing& publishing, Result<ControlAnswer> adopted);
-  void add_published(const PublishedTable::Name& name, std::uint64_t version,
-                     std::uint32_t keep_last, PublishedValue value, std::string type);
-  void drop_published(const PublishedTable::Name& name, std::uint64_t version);
-  void drop_copies(const std::vector<ObjectLocation>& copies);
-  void drop_private_names(JobId job);
-  void find_published(const PublishedTable::Name& name, PublishedWaiter waiter);
-  void finish_list(ObjectList& list) const;
 
   // Nodes that are about to leave: head_drain.cpp.
   struct Drain {
@@ -240,6 +173,8 @@ class Head {
                  const ObjectLocation& copy, const std::vector<ObjectLocation>& copies);
   void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from,
                      NodeId target, Result<ControlAnswer> adopted);
+  /// What other nodes may have taken over of one that was drained.
+  void find_moved_object(const Call& call, const control::FindObject& body, ControlAnswerer answer);
   void leave(NodeId node, const std::string& how);
   /// What ends there now uses up no restart.
   void mark_moving(NodeId node);
@@ -249,7 +184,6 @@ class Head {
   void commit(const HeadCommand& command);
   /// Brings what the head knows of a node that has come back together with what runs there.
   void reconcile(const control::RegisterNode& body);
-  Status put_value(JobId job, const std::string& key, std::string value);
   Status check_new_actor(const Call& call, const ActorSpec& spec) const;
   /// Fills in what the head decides: namespace, owner, whether it outlives the job. Errors: its
   /// owner has ended.
@@ -300,16 +234,9 @@ class Head {
   void unqueue_group(GroupId group);
   void place_pending_groups();
   Placing try_place_group(GroupId group);
-  /// What the node is to be told goes out now, unless the last message is not answered yet; then
-  /// what gathers meanwhile is the next.
-  void send_reservations(NodeId node);
-  void send_later(NodeId node);
-  void send_waiting_reservations();
-  void release_on(NodeId node, GroupId group);
   void release_everywhere(GroupId group, const std::vector<NodeId>& nodes);
-  void on_reserved(NodeId node, std::uint64_t number,
-                   const std::vector<std::pair<GroupId, std::uint64_t>>& asked,
-                   Result<ControlAnswer> answer);
+  void on_reserved(NodeId node, const std::vector<ReservationSender::Attempt>& asked,
+                   const Result<control::Refusals>& answer);
   void on_refused(GroupId group, NodeId node, const std::string& why);
   void on_prepared(GroupId group);
   void stop_preparing(GroupId group);
@@ -357,13 +284,6 @@ class Head {
     GroupPlace place;
     std::set<NodeId> asked;  // have not answered yet
   };
-  /// What one node is to be told of groups.
-  struct Reserving {
-    control::Reserve next;
-    std::vector<std::pair<GroupId, std::uint64_t>>
-        asked;                    // what `next` prepares, and for which attempt
-    std::uint64_t under_way = 0;  // the number of the message that it has not answered
-  };
 
   const ClusterId cluster_;
   const std::unique_ptr<Scheduler> scheduler_;
@@ -372,13 +292,21 @@ class Head {
   const HeadOptions options_;
 
   ClusterTables tables_;
+  const HeadContext context_{tables_, links_, now_, options_};
   TokenKeeper tokens_;
+  RequestLedger requests_{context_};
+  KeyValues values_{context_};
+  PublishedObjects published_{context_};
+  ObjectLists object_lists_{context_};
+  ReservationSender reservations_{context_,
+                                  [this](NodeId node, const auto& asked, const auto& answer) {
+                                    on_reserved(node, asked, answer);
+                                  }};
   // What follows is about requests under way; a restarted head begins without.
-  std::map<RequestId, std::vector<ControlAnswerer>> under_way_;  // of those that have an id
-  std::vector<PendingActor> pending_actors_;                     // in order of arrival
-  std::map<ActorShape, std::size_t> actor_shapes_;               // of those
-  std::map<std::size_t, ActorId> without_room_;  // by shape: one that has the reason of all
-  Deadline refresh_at_ = Deadline::max();        // of the others' reasons
+  std::vector<PendingActor> pending_actors_;        // in order of arrival
+  std::map<ActorShape, std::size_t> actor_shapes_;  // of those
+  std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
+  Deadline refresh_at_ = Deadline::max();           // of the others' reasons
   Deadline earliest_pending_ = Deadline::max();  // never later than the first deadline, or end of a
                                                  // pause, of what waits for a place
   std::uint64_t arrivals_ = 0;
@@ -386,9 +314,6 @@ class Head {
   std::map<GroupId, std::uint64_t> pending_group_at_;
   std::map<GroupWish, std::size_t> group_shapes_;
   std::map<GroupId, Preparation> preparations_;
-  std::map<NodeId, Reserving> reserving_;
-  std::set<NodeId> waiting_reservations_;
-  Deadline send_at_ = Deadline::max();
   std::map<NodeId, Deadline> closed_nodes_;  // until when they get nothing new
   bool ends_ = false;                        // with all nodes
   Waiters<ActorId, ControlAnswerer> address_waiters_;
@@ -403,12 +328,9 @@ class Head {
   };
   Waiters<std::monostate, NodeWatcher> node_watchers_;
   Waiters<GroupId, ControlAnswerer> group_waiters_;
-  Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
-  Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
   std::map<NodeId, Drain> drains_;
-  std::uint64_t rounds_ = 0;                                  // of taking objects over
-  std::uint64_t drains_begun_ = 0;                            // or gone on with
-  std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
+  std::uint64_t rounds_ = 0;        // of taking objects over
+  std::uint64_t drains_begun_ = 0;  // or gone on with
 };
 
 }  // namespace runtime

@@ -272,7 +272,7 @@ void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer
                cancelled(describe(record->spec) + " was killed before it had a place"));
     return answer(ControlAnswer{});
   }
-  note_begun(call, record->incarnation);
+  requests_.note_begun(call, record->incarnation);
   end_waiters_.add(
       body.actor, call.deadline,
       [actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {
@@ -304,7 +304,7 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
                                    " restarts, or is being ended (ActorOptions::max_restarts)"));
   }
   if (!body.restart) commit(command::ActorEnds{body.actor});
-  note_begun(call, record->incarnation);
+  requests_.note_begun(call, record->incarnation);
   end_waiters_.add(
       body.actor, call.deadline + kEndGrace,
       [actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {
@@ -502,7 +502,7 @@ void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why)
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(why);
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
-  if (record->spec.outlives_job) drop_private_names(record->job);
+  if (record->spec.outlives_job) published_.drop_private_names(record->job);
   if (record->spec.outlives_job && !tables_.job_serves(record->job)) tell_of_end(record->job);
   if (record->incarnation == 0) return;  // never started: nobody can hold a handle but its creator
   announce_death(*record);

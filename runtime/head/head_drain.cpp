@@ -447,7 +447,7 @@ void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version
   if (stays && is_there)
     commit(command::MoveCopy{name, version, from, *to});
   else if (stays)
-    drop_copies({*to});
+    published_.drop_copies({*to});
   if (!to && drain != drains_.end()) {
     LOG(warn, "version {} of '{}' cannot be copied off node {}: {}", version, name.second,
         from.short_hex(), adopted.ok() ? "no answer" : adopted.status().message());
@@ -457,7 +457,8 @@ void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version
   if (drain != drains_.end()) advance_drain(from);
 }
 
-void Head::serve(const Call& call, control::FindObject& body, ControlAnswerer answer) {
+void Head::find_moved_object(const Call& call, const control::FindObject& body,
+                             ControlAnswerer answer) {
   const NodeDeparture* departure = tables_.departure(body.node);
   const bool is_leaving = drains_.contains(body.node);  // it may have closed its port already
   if (!is_leaving && (!departure || !departure->drained))

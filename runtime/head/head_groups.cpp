@@ -15,13 +15,8 @@ using namespace head_words;
 namespace {
 
 constexpr std::size_t kNameBytesMax = 1024;
-// A node that has not answered by then is taken to have refused.
-constexpr auto kPrepareTime = std::chrono::milliseconds(5000);
 // How long a node that refused gets nothing new.
 constexpr auto kRefusalPause = std::chrono::milliseconds(1000);
-// What no group waits for travels with what one waits for, or after this.
-constexpr auto kSendLater = std::chrono::milliseconds(5);
-
 /// What a group takes of each of its nodes.
 std::map<NodeId, ResourceMap> holdings_of(const GroupSpec& spec, const std::vector<NodeId>& nodes) {
   std::map<NodeId, ResourceMap> holdings;
@@ -81,7 +76,7 @@ void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answ
   if (call.has_begun)  // it had been added
     return answer(cancelled(describe(body.spec) + " was removed"));
   if (Status status = check_new_group(call, body.spec); !status.ok()) return answer(status);
-  note_begun(call, 0);
+  requests_.note_begun(call, 0);
   commit(command::AddGroup{call.job, std::move(body.spec)});
   group_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
   queue_group(id, call.deadline);
@@ -208,67 +203,22 @@ Head::Placing Head::try_place_group(GroupId id) {
   const std::uint64_t attempt = preparation.attempt;
   preparations_.emplace(id, std::move(preparation));
   commit(command::GroupWaits{id, before + "its nodes are asked to hold its bundles"});
-  for (const auto& [node, resources] : holdings) {
-    Reserving& to = reserving_[node];
-    to.next.prepare.push_back({id, resources});
-    to.asked.emplace_back(id, attempt);
-    send_reservations(node);
-  }
+  for (const auto& [node, resources] : holdings)
+    reservations_.prepare(node, {id, attempt}, resources);
   return Placing::kUnderWay;
 }
 
-void Head::send_reservations(NodeId node) {
-  Reserving& to = reserving_[node];
-  if (to.under_way != 0 || to.next.empty()) return;
-  to.under_way = ++arrivals_;
-  ControlRequest request{{}, kPrepareTime, std::exchange(to.next, {})};
-  links_.request(
-      node, std::move(request),
-      [this, node, number = to.under_way, asked = std::exchange(to.asked, {})](
-          Result<ControlAnswer> answer) { on_reserved(node, number, asked, std::move(answer)); });
-}
-
-void Head::send_later(NodeId node) {
-  waiting_reservations_.insert(node);
-  send_at_ = std::min(send_at_, now_() + kSendLater);
-}
-
-void Head::send_waiting_reservations() {
-  send_at_ = Deadline::max();
-  for (NodeId node : std::exchange(waiting_reservations_, {})) {
-    if (reserving_.contains(node)) send_reservations(node);
-  }
-}
-
-void Head::release_on(NodeId node, GroupId id) {
-  if (!tables_.nodes().contains(node)) return;
-  control::Reserve& next = reserving_[node].next;
-  std::erase(next.commit, id);
-  // A message first releases: what it would prepare after that is not to be held either.
-  if (std::erase_if(next.prepare,
-                    [&](const control::Holding& holding) { return holding.group == id; }) > 0) {
-    std::erase_if(reserving_[node].asked, [&](const auto& asked) { return asked.first == id; });
-    return;
-  }
-  next.release.push_back(id);
-  send_later(node);
-}
-
 void Head::release_everywhere(GroupId id, const std::vector<NodeId>& nodes) {
-  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) release_on(node, id);
+  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) {
+    if (tables_.nodes().contains(node)) reservations_.release(node, id);
+  }
 }
 
-void Head::on_reserved(NodeId node, std::uint64_t number,
-                       const std::vector<std::pair<GroupId, std::uint64_t>>& asked,
-                       Result<ControlAnswer> answer) {
-  auto to = reserving_.find(node);
-  if (to != reserving_.end() && to->second.under_way == number) to->second.under_way = 0;
-  if (answer.ok() && !std::holds_alternative<control::Refusals>(*answer))
-    answer = internal_error("it did not say what it holds");
+void Head::on_reserved(NodeId node, const std::vector<ReservationSender::Attempt>& asked,
+                       const Result<control::Refusals>& answer) {
   std::map<GroupId, std::string> refused;
   if (answer.ok()) {
-    for (control::Refusal& refusal : std::get<control::Refusals>(*answer).refused)
-      refused[refusal.group] = std::move(refusal.reason);
+    for (const control::Refusal& refusal : answer->refused) refused[refusal.group] = refusal.reason;
   }
   bool again = false;
   for (const auto& [group, attempt] : asked) {
@@ -285,11 +235,6 @@ void Head::on_reserved(NodeId node, std::uint64_t number,
     on_prepared(group);
     again = again || !tables_.members(group).empty();
   }
-  to = reserving_.find(node);
-  if (to != reserving_.end() && (to->second.next.reset || !to->second.next.prepare.empty()))
-    send_reservations(node);
-  else if (to != reserving_.end() && !to->second.next.empty())
-    send_later(node);
   if (again) place_pending();
 }
 
@@ -328,10 +273,7 @@ void Head::on_prepared(GroupId id) {
   auto preparation = preparations_.extract(id);
   const std::vector<NodeId> nodes = preparation.mapped().place.nodes;
   commit(command::GroupPlaced{id, std::move(preparation.mapped().place)});
-  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) {
-    reserving_[node].next.commit.push_back(id);
-    send_later(node);
-  }
+  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) reservations_.commit(node, id);
   unqueue_group(id);
   for (ControlAnswerer& answer : group_waiters_.take(id)) answer(ControlAnswer{*tables_.group(id)});
 }
@@ -340,15 +282,12 @@ void Head::on_prepared(GroupId id) {
 /// all that it is to hold.
 void Head::renew_reservations(NodeId node) {
   for (GroupId id : groups_prepared_on(node)) stop_preparing(id);
-  Reserving renewed;
-  renewed.next.reset = true;
+  std::vector<control::Holding> holdings;
   for (GroupId id : tables_.placed_on(node)) {
     const GroupState& group = *tables_.group(id);
-    renewed.next.prepare.push_back({id, holdings_of(group.spec, group.nodes).at(node)});
-    renewed.next.commit.push_back(id);
+    holdings.push_back({id, holdings_of(group.spec, group.nodes).at(node)});
   }
-  reserving_[node] = std::move(renewed);
-  send_reservations(node);
+  reservations_.renew(node, std::move(holdings));
 }
 
 // -- The end
@@ -385,7 +324,7 @@ std::set<GroupId> Head::tear_groups(NodeId lost, const std::string& text) {
   std::set<GroupId> torn = tables_.placed_on(lost);
   for (GroupId id : groups_prepared_on(lost)) stop_preparing(id);
   for (GroupId id : torn) tear_group(id, text, kEndGrace);
-  reserving_.erase(lost);
+  reservations_.forget(lost);
   closed_nodes_.erase(lost);
   return torn;
 }

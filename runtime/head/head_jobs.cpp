@@ -111,7 +111,7 @@ void Head::end_cluster_side(JobId job) {
                               ? ": " + record->info.end.text
                               : "";
   for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended" + why));
-  drop_private_names(job);
+  published_.drop_private_names(job);
   place_pending();
 }
 

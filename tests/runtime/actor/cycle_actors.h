@@ -8,6 +8,13 @@
 
 namespace runtime::test {
 
+class Link;
+
+/// A task that calls it, and waits.
+Result<int> pass_of(const ActorHandle<Link>& link);
+/// Where tasks of this process find the runtime.
+inline Runtime* passing_runtime = nullptr;
+
 /// Calls the next in a chain, and waits for it.
 class Link {
  public:
@@ -23,6 +30,16 @@ class Link {
   Result<int> pass_twice() {
     return one_more(
         runtime_.gather(std::vector{next_.call(&Link::pass, 1, 0), next_.call(&Link::pass, 1, 0)}));
+  }
+  /// The same by an object that waits for several.
+  Result<int> pass_together() {
+    const auto first = next_.call(&Link::pass, 1, 0), second = next_.call(&Link::pass, 1, 0);
+    const Status both = runtime_.get(runtime_.when_all(first, second));
+    return both.ok() ? one_more(runtime_.get(first)) : Result<int>(both);
+  }
+  /// By a task that waits for the call.
+  Result<int> pass_by_task() {
+    return one_more(runtime_.get(runtime_.task(TaskOptions{.cpus = 0.1}, &pass_of, next_)));
   }
   /// With limits of time of its own, where they are not 0.
   Result<int> pass_within(int call_ms, int wait_ms) {
@@ -45,9 +62,15 @@ class Link {
   ActorHandle<Link> next_;
 };
 
+inline Result<int> pass_of(const ActorHandle<Link>& link) {
+  return passing_runtime->get(link.call(&Link::pass, 1, 0));
+}
+
 inline void register_cycle_actors(Runtime& rt) {
-  rt.register_actor<Link>("Link", &Link::follow, &Link::pass, &Link::pass_twice,
-                          &Link::pass_within);
+  passing_runtime = &rt;
+  rt.register_actor<Link>("Link", &Link::follow, &Link::pass, &Link::pass_twice, &Link::pass_within,
+                          &Link::pass_together, &Link::pass_by_task);
+  rt.register_function("pass_of", &pass_of);
 }
 
 }  // namespace runtime::test

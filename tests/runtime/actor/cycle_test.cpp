@@ -52,6 +52,20 @@ TEST_F(CycleTest, ACycleOfWaitsForSeveralCallsIsTold) {
   expect_idle(links);
 }
 
+TEST_F(CycleTest, ACycleThroughAnObjectThatWaitsForOthersIsTold) {
+  const auto links = ring(2);
+  expect_cycle(rt_->get(links[0].call(&Link::pass_together), 20s).status(),
+               ErrorCode::kInvalidArgument, links, "pass");
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, ACycleThroughATaskIsTold) {
+  const auto links = ring(2, ActorOptions{.cpus = 0});  // else there is no room for the task
+  expect_cycle(rt_->get(links[0].call(&Link::pass_by_task), 20s).status(),
+               ErrorCode::kInvalidArgument, links, "pass");
+  expect_idle(links);
+}
+
 TEST_F(CycleTest, AWaitWithALimitOfItsOwnEndsByThatAndNamesTheCycle) {
   const auto links = ring(1);
   expect_cycle(rt_->get(links[0].call(&Link::pass_within, 0, 4000), 20s).status(),

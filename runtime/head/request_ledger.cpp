@@ -1,11 +1,10 @@
-// The head's part about requests that come again: a node repeats what it has no answer to, to the
-// next head or over another connection (docs/adr/0021).
+#include "runtime/head/request_ledger.h"
+
 #include <utility>
 
 #include "runtime/control/control_codec.h"
 #include "runtime/control/request_ids.h"
 #include "runtime/core/log.h"
-#include "runtime/head/head.h"
 
 namespace runtime {
 
@@ -16,14 +15,15 @@ constexpr std::size_t kReplyBytesMax = 4096;
 
 }  // namespace
 
-ControlAnswerer Head::once(Call& call, const ControlRequest& request, ControlAnswerer answer) {
+ControlAnswerer RequestLedger::once(HeadCall& call, const ControlRequest& request,
+                                    ControlAnswerer answer) {
   if (request.id.is_none() || !carries_id(request.body)) return answer;
   call.id = request.id;
   if (auto waiting = under_way_.find(call.id); waiting != under_way_.end()) {
     waiting->second.push_back(std::move(answer));
     return nullptr;
   }
-  const RequestRecord* known = tables_.requests().find(call.id);
+  const RequestRecord* known = context_.tables.requests().find(call.id);
   if (known && known->reply) {
     LOG(debug, "request {} comes again; it has its answer", call.id.short_hex());
     answer(decode_control_reply(Buffer::copy_of(*known->reply)));
@@ -32,18 +32,19 @@ ControlAnswerer Head::once(Call& call, const ControlRequest& request, ControlAns
   call.has_begun = known != nullptr;
   call.about = known ? known->about : 0;
   under_way_[call.id].push_back(std::move(answer));
-  return [this, id = call.id](Result<ControlAnswer> result) { answer_once(id, std::move(result)); };
+  return
+      [this, id = call.id](Result<ControlAnswer> result) { this->answer(id, std::move(result)); };
 }
 
-void Head::note_begun(const Call& call, std::uint64_t about) {
+void RequestLedger::note_begun(const HeadCall& call, std::uint64_t about) {
   if (!call.id.is_none() && !call.has_begun)
-    commit(command::RequestBegun{call.id, unix_milliseconds(), about});
+    context_.commit(command::RequestBegun{call.id, unix_milliseconds(), about});
 }
 
-void Head::answer_once(RequestId id, Result<ControlAnswer> result) {
+void RequestLedger::answer(RequestId id, Result<ControlAnswer> result) {
   const Buffer reply = encode(result);
   if (reply.size() <= kReplyBytesMax)
-    commit(command::RequestAnswered{id, unix_milliseconds(), std::string(reply.text())});
+    context_.commit(command::RequestAnswered{id, unix_milliseconds(), std::string(reply.text())});
   std::vector<ControlAnswerer> waiting = std::move(under_way_.extract(id).mapped());
   while (waiting.size() > 1) {
     waiting.back()(result);

@@ -1,8 +1,9 @@
-// The head's part in seeing what the cluster does: pages of actors, and how many there are of what.
+#include "runtime/head/actor_pages.h"
+
 #include <algorithm>
 #include <charconv>
-
-#include "runtime/head/head.h"
+#include <functional>
+#include <utility>
 
 namespace runtime {
 
@@ -10,8 +11,6 @@ namespace {
 
 /// Whether the actor is one of those that a filter asks for.
 using Matches = std::function<bool(const ActorRecord&)>;
-
-std::string_view phase_name(const ActorRecord& record) { return to_string(record.phase); }
 
 /// Errors: kInvalidArgument, naming the key or the value, and what there is.
 Result<Matches> filter_of(const std::string& key, const std::string& value) {
@@ -35,7 +34,8 @@ Result<Matches> filter_of(const std::string& key, const std::string& value) {
     for (ActorPhase phase :
          {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
       if (to_string(phase) == value)
-        return Matches([value](const ActorRecord& record) { return phase_name(record) == value; });
+        return Matches(
+            [value](const ActorRecord& record) { return to_string(record.phase) == value; });
     }
     return invalid_argument("no actor is ever '" + value +
                             "': a state is pending, starting, alive or dead");
@@ -54,56 +54,27 @@ Result<Matches> filter_of(const std::string& key, const std::string& value) {
 
 }  // namespace
 
-void Head::on(const Call&, ObserveControl& body, ControlAnswerer answer) {
-  if (std::holds_alternative<control::ReadHead>(body))
-    return answer(ControlAnswer{ObserveAnswer{numbers()}});
-  auto* list = std::get_if<control::ListActors>(&body);
-  if (!list) return answer(unimplemented("this is asked of a node, not of the head"));
+Result<ActorPage> actor_page(const ClusterTables& tables, const control::ListActors& asked) {
   std::vector<Matches> filters;
-  for (const auto& [key, value] : list->filters) {
+  for (const auto& [key, value] : asked.filters) {
     auto filter = filter_of(key, value);
-    if (!filter.ok()) return answer(filter.status());
+    if (!filter.ok()) return filter.status();
     filters.push_back(*std::move(filter));
   }
   ActorPage page;
-  const auto& actors = tables_.actors();
-  for (auto at = actors.upper_bound(list->after); at != actors.end(); ++at) {
+  const auto& actors = tables.actors();
+  for (auto at = actors.upper_bound(asked.after); at != actors.end(); ++at) {
     const ActorRecord& record = at->second;
     if (!std::all_of(filters.begin(), filters.end(),
                      [&](const Matches& matches) { return matches(record); }))
       continue;
-    if (page.actors.size() == list->limit) {
+    if (page.actors.size() == asked.limit) {
       page.next = page.actors.back().actor;
       break;
     }
     page.actors.push_back(record.state());
   }
-  answer(ControlAnswer{ObserveAnswer{std::move(page)}});
-}
-
-Numbers Head::numbers() const {
-  Numbers numbers{{"nodes", static_cast<double>(tables_.nodes().size())},
-                  {"actors_waiting", static_cast<double>(pending_actors_.size())}};
-  for (ActorPhase phase :
-       {ActorPhase::kPending, ActorPhase::kStarting, ActorPhase::kAlive, ActorPhase::kDead}) {
-    numbers["actors_" + std::string(to_string(phase))] = 0;
-  }
-  double restarts = 0;
-  for (const auto& [id, record] : tables_.actors()) {
-    ++numbers["actors_" + std::string(phase_name(record))];
-    restarts += record.restarts;
-  }
-  numbers["actor_restarts"] = restarts;
-  numbers["nodes_draining"] = static_cast<double>(drains_.size());
-  numbers["drains"] = static_cast<double>(drains_begun_);
-  double running = 0, placed = 0;
-  for (const auto& [id, record] : tables_.jobs()) running += record.info.running;
-  numbers["jobs_running"] = running;
-  numbers["jobs_ended"] = static_cast<double>(tables_.jobs().size()) - running;
-  for (const auto& [id, group] : tables_.groups()) placed += group.placed;
-  numbers["groups_placed"] = placed;
-  numbers["groups_pending"] = static_cast<double>(tables_.groups().size()) - placed;
-  return numbers;
+  return page;
 }
 
 }  // namespace runtime
