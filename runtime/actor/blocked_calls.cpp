@@ -26,6 +26,12 @@ void collect_calls(const std::shared_ptr<Producer>& producer,
   for (const auto& part : producer->parts()) collect_calls(part, calls);
 }
 
+/// That of a task's call is the task's.
+bool has_own_limit(const OutgoingCall& call) {
+  return call.timeout.count() > 0 ? call.timeout < kDefaultCallTimeout
+                                  : call.deadline < deadline_after(kDefaultCallTimeout / 2);
+}
+
 std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producers& producers) {
   std::vector<std::shared_ptr<OutgoingCall>> calls;
   for (const std::weak_ptr<Producer>& weak : producers) collect_calls(weak.lock(), calls);
@@ -139,7 +145,7 @@ void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) 
     CallNotice notice{call->client->id(), sequence, CallNotice::Kind::kWaits};
     notice.waits = steps;
     notice.waits.push_back({session_, entry.number, entry.waiting, call->describe(),
-                            entry.bounded || call->timeout < kDefaultCallTimeout});
+                            entry.bounded || has_own_limit(*call)});
     send_notice(*channel, notice, Flush::kNow);
   }
 }
