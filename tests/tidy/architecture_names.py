@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Every file, folder and member function that docs/guide/architecture.md names is there.
+
+architecture_names.py SOURCE_DIR
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = ("runtime", "placement", "rl")
+ENDINGS = {".h", ".cpp", ".cu", ".inc", ".capnp"}
+PLACEHOLDER = re.compile(r"NAME|\*")
+
+
+def sources(root):
+    return "".join(path.read_text() for layer in LAYERS for path in sorted((root / layer).rglob("*"))
+                   if path.suffix in ENDINGS)
+
+
+def is_member(name, text):
+    """Whether `Class::member` is defined, or declared in the class's body."""
+    if re.search(re.escape(name) + r"\b", text):
+        return True
+    owner, member = name.rsplit("::", 1)
+    body = re.search(r"(?:class|struct) " + owner.split("::")[-1] + r"\b[^;]*?\{(.*?)\n\};", text, re.S)
+    return bool(body) and re.search(r"\b" + re.escape(member) + r"\b", body.group(1)) is not None
+
+
+def missing(root):
+    page = (root / "docs/guide/architecture.md").read_text()
+    text = sources(root)
+    names = {path.name for path in root.rglob("*") if "build" not in path.parts and ".git" not in path.parts}
+    for quoted in sorted(set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", page, flags=re.S)))):
+        if PLACEHOLDER.search(quoted) or " " in quoted:
+            continue
+        if re.fullmatch(r"[A-Za-z_~:]+(\(\w+\))?", quoted) and "::" in quoted:
+            name = quoted.split("(")[0]
+            if not is_member(name, text):
+                yield name
+        elif "/" in quoted or pathlib.PurePath(quoted).suffix in ENDINGS:
+            brace = re.fullmatch(r"(.*)\{(.*)\}(.*)", quoted)
+            paths = [brace[1] + part + brace[3] for part in brace[2].split(",")] if brace else [quoted]
+            yield from (path for path in paths if path not in names and not (root / path).exists())
+
+
+found = list(missing(pathlib.Path(sys.argv[1])))
+for name in found:
+    print(f"docs/guide/architecture.md names {name}, which is not there")
+sys.exit(1 if found else 0)
