@@ -11,7 +11,9 @@
 #include "rl/model/model_config.h"
 #include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
+#include "rl/train/memory_fit.h"
 #include "rl/train/reward_model_path.h"
+#include "rl/train/run_memory.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/teacher_vocabulary.h"
 #include "rl/train/toy_model.h"
@@ -32,6 +34,19 @@ using runtime::split;
 using runtime::Status;
 
 constexpr const char* kWarmStartFolder = "warm_start";
+
+// What would fill the nodes is refused before anything of it is there.
+Status check_run_memory(runtime::Runtime& runtime, const Config& config,
+                        const TrainerOptions& options, const PolicyOptions& policy,
+                        const fs::path& model, const Dataset& rows, const SlotOptions& slots) {
+  const Result<ModelConfig> policy_model = ModelConfig::load(model);
+  if (!policy_model.ok()) return policy_model.status();
+  const Result<std::int64_t> prompt = longest_prompt(config, model, rows);
+  if (!prompt.ok()) return prompt.status();
+  const Result<RunMemory> memory =
+      run_memory(config, options, policy, *policy_model, *prompt, slots);
+  return memory.ok() ? check_room(runtime, memory->roles, slots) : memory.status();
+}
 
 }  // namespace
 
@@ -120,6 +135,11 @@ Status Trainer::start_all() {
     policy_slots.beside_nodes = options_.rollout_workers->nodes;
     policy_slots.beside_per_node = options_.rollout_workers->per_node;
   }
+  TrainerOptions sized = options_;
+  sized.critic_model = critic_model_;
+  status = check_run_memory(runtime_, reward_config_, sized, *policy_options, model_,
+                            feed_->dataset(), policy_slots);
+  if (!status.ok()) return status;
   const Result<WorkerSlots> slots = reserve_slots(runtime_, policy_slots);
   if (!slots.ok()) return slots.status();
   slots_ = *slots;

@@ -23,6 +23,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/cluster_view.h"
 #include "runtime/node/line_merger.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
@@ -241,9 +242,14 @@ Status Runtime::start() {
   impl_->registry->seal();
   const RuntimeOptions& options = impl_->options;
   Deadline deadline = deadline_after(options.connect_timeout);
-  auto found = find_cluster(options.address);
-  const bool named =
-      !options.address.empty() || environment_variable("STARLING_ADDRESS") != nullptr;
+  const bool is_private = wants_private_cluster(options.address);
+  if (is_private && !options.start_cluster)
+    return invalid_argument(
+        "a cluster of its own is asked for (--address private, or STARLING_ADDRESS), which this "
+        "program does not start");
+  auto found = is_private ? Result<ClusterAddress>(not_found("")) : find_cluster(options.address);
+  const bool named = !is_private && (!options.address.empty() ||
+                                     environment_variable("STARLING_ADDRESS") != nullptr);
   if (!found.ok() && found.status().code() == ErrorCode::kNotFound && !named &&
       options.start_cluster) {
     auto cluster = LocalCluster::start(options.start_arguments, options.connect_timeout);

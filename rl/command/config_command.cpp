@@ -4,8 +4,11 @@
 
 #include <iostream>
 #include <optional>
+#include <sstream>
+#include <vector>
 
 #include "rl/check/check_command.h"
+#include "rl/command/cluster_choice.h"
 #include "rl/command/command_line.h"
 #include "rl/config/hydra_file.h"
 #include "runtime/core/log.h"
@@ -26,6 +29,7 @@ int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, 
   ConfigFileOptions file;
   std::string address;
   bool print_config = false;
+  bool own_cluster = false;
   bool dry = false;
   bool check = false;  // this and the next are starling-config's, which answers without LibTorch;
                        // here for --help
@@ -37,10 +41,15 @@ int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, 
   app.add_option("--config-name", file.hydra_name,
                  "as Hydra's: a file there; verl's own are the defaults")
       ->type_name("NAME");
-  app.add_option("--address", address,
-                 "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last "
-                 "`starling start`")
+  app.add_option(
+         "--address", address,
+         "HOST:PORT of a node of the cluster, or private; default: STARLING_ADDRESS, then the last "
+         "`starling start`")
       ->type_name("ADDRESS");
+  app.add_flag("--private", own_cluster,
+               "start a cluster on this machine for as long as the command runs, whichever others "
+               "run")
+      ->excludes("--address");
   app.add_flag("--config-print", print_config,
                "print the merged configuration as YAML and do nothing else");
   app.add_flag("--dry-run", dry,
@@ -63,10 +72,21 @@ int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, 
     std::cout << config->to_yaml();
     return 0;
   }
+  const runtime::Result<runtime::ClusterView> cluster = choose_cluster(address, own_cluster);
   if (dry) {
-    const runtime::Status fits = command.dry_run(*config, std::cout);
+    // Without its cluster a run could be planned all the same; the run will say what is wrong.
+    std::vector<NodeRoom> nodes;
+    if (cluster.ok()) nodes = node_rooms(cluster->nodes);
+    const runtime::Status fits = command.dry_run(*config, std::cout, nodes);
+    std::cout << (cluster.ok() ? "it " + std::string(cluster->is_private ? "has " : "") +
+                                     cluster_text(*cluster)
+                               : "no cluster: " + cluster.status().message())
+              << "\n";
     return fits.ok() ? 0 : fail(fits);
   }
+  if (!cluster.ok()) return fail(cluster.status());
+  std::istringstream lines(cluster_text(*cluster));
+  for (std::string line; std::getline(lines, line);) LOG(info, "{}", line);
   for (const std::string& note : config->notes()) LOG(info, "{}", note);
   return runtime.run([&](runtime::Runtime& started) { return command.run(started, *config); });
 }

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <ostream>
+#include <span>
 #include <string>
 
 #include "rl/config/config.h"
 #include "rl/config/key_table.h"
+#include "rl/train/memory_fit.h"
 #include "runtime/runtime.h"
 
 namespace rl {
@@ -17,8 +19,10 @@ struct ConfigCommand {
   std::string description;  // "Learns from demonstrations."
   std::string key_names;    // whose names the keys have: "verl's names"
   std::string example;      // a command line
-  std::function<runtime::Status(const Config& config, std::ostream& out)>
-      dry_run;  // starts nothing
+  // Starts nothing. The nodes are those that it would run on.
+  std::function<runtime::Status(const Config& config, std::ostream& out,
+                                std::span<const NodeRoom> nodes)>
+      dry_run;
   std::function<runtime::Status(runtime::Runtime& started, const Config& config)> run;
 };
 

@@ -12,6 +12,7 @@
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/hub/hub_cache.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/reward/process_scorer.h"
@@ -21,6 +22,7 @@
 #include "rl/train/profile_options.h"
 #include "rl/train/reward_model_path.h"
 #include "rl/train/row_order_choice.h"
+#include "rl/train/run_memory.h"
 #include "rl/train/teachers.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
@@ -83,8 +85,6 @@ std::string first_row_text(const DataRow& row, const std::string& prompt) {
          ", data_source " + shown("data_source") + ", extra_info " + shown("extra_info") + "\n";
 }
 
-constexpr std::int64_t kRowsLookedAt = 1000;
-
 // Reads the data as a run would, where the model is here; `wrong` gets what would end that before
 // its first step. Errors say why nothing is known.
 Result<DataSize> measure_data(const Config& config, const TrainerOptions& trainer,
@@ -133,15 +133,14 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   if (!prompts.ok()) return fail(prompts.status());
   const Result<PromptBuilder> builder = PromptBuilder::create(*tokenizer, *prompts);
   if (!builder.ok()) return fail(builder.status());
-  for (std::int64_t row = 0; row < std::min(size.rows, kRowsLookedAt); ++row) {
-    const Result<DataRow> one = (*feed)->dataset().read(row);
-    if (!one.ok()) return fail(one.status());
-    const auto ids = builder->ids(*one);
-    if (ids.ok())
-      size.prompt_tokens = std::max(size.prompt_tokens, static_cast<std::int64_t>(ids->size()));
-    if (row > 0) continue;
-    if (const auto prompt = builder->text(*one); prompt.ok())
-      size.first = first_row_text(*one, *prompt);
+  const Result<std::int64_t> longest = longest_prompt(config, model, (*feed)->dataset());
+  if (!longest.ok()) return fail(longest.status());
+  size.prompt_tokens = *longest;
+  if (size.rows > 0) {
+    const Result<DataRow> first = (*feed)->dataset().read(0);
+    if (!first.ok()) return fail(first.status());
+    if (const auto prompt = builder->text(*first); prompt.ok())
+      size.first = first_row_text(*first, *prompt);
   }
   size.warnings = data_warnings(config, **feed);
   if (reward == nullptr) return size;
@@ -153,8 +152,7 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
 // A name that can only be one of this machine's. What the hub may have is not fetched, and not
 // judged.
 bool is_path(const std::string& name) {
-  return name != kToyModelName && (name.starts_with('/') || name.starts_with('.') ||
-                                   name.starts_with('~') || name.find('/') == std::string::npos);
+  return name != kToyModelName && !HubName::parse(name).ok();
 }
 
 // Files that a run would look for and not find.
@@ -216,196 +214,13 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy,
   }
 }
 
-// Of the reward role beside its processes: the models that score, each with a pass of its own. What
-// is only on the hub is not known, and said.
-std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens,
-                                      std::int64_t longest, std::ostream& out) {
-  std::vector<MemoryPart> parts;
-  for (const std::string& name : reward_models(config)) {
-    const Result<ModelConfig> model = ModelConfig::load(name);
-    if (!model.ok()) {
-      out << "  reward model " << name << ": not counted: " << model.status().message() << "\n";
-      continue;
-    }
-    const std::int64_t pass = std::min(share_tokens, std::max(kRewardModelPassTokens, longest));
-    for (MemoryPart& part : scoring_memory(*model, {.trained_elements = -1,
-                                                   .forward_tokens = pass,
-                                                   .output_tokens = 0,
-                                                   .sequences = 0,
-                                                   .positions = longest}))
-      parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
-// Of a teacher, likewise.
-std::vector<MemoryPart> teacher_memory(const std::string& model_name, const ModelConfig& student,
-                                       const MemoryOptions& scoring, std::ostream& out) {
-  const Result<ModelConfig> model =
-      model_name == kToyModelName ? Result<ModelConfig>(student) : ModelConfig::load(model_name);
-  if (model.ok()) return scoring_memory(*model, scoring);
-  out << "  teacher " << model_name << ": not counted: " << model.status().message() << "\n";
-  return {};
-}
-
-// Rows of a pass over `samples` whole ones: the responses of a group share their prompt's.
-std::int64_t rows_computed(std::int64_t samples, std::int64_t samples_per_prompt,
-                           std::int64_t longest, std::int64_t responses) {
-  const std::int64_t groups = (samples + samples_per_prompt - 1) / samples_per_prompt;
-  const std::int64_t prompt = std::max<std::int64_t>(longest - responses, 0);
-  return samples * longest - (samples - groups) * prompt;
-}
-
-// What of a pass decides its memory, of a worker with `share` samples.
-void set_pass(MemoryOptions& options, const MicroBatchLimits& limits, std::int64_t share,
-              std::int64_t samples_per_prompt, std::int64_t longest, std::int64_t responses) {
-  std::int64_t tokens = share * longest;
-  if (limits.samples_max > 0) tokens = std::min(tokens, limits.samples_max * longest);
-  if (limits.tokens_max > 0) tokens = std::min(tokens, std::max(limits.tokens_max, longest));
-  options.forward_tokens = rows_computed(tokens / longest, samples_per_prompt, longest, responses);
-  options.output_tokens = tokens * std::min(responses, longest) / longest;
-}
-
-// Passes that only score may be larger than those that learn.
-void add_scoring(std::vector<MemoryPart>& parts, const std::vector<MemoryPart>& scoring) {
-  for (MemoryPart& part : parts) {
-    for (const MemoryPart& other : scoring) {
-      if (part.name == "activations" && other.name == part.name)
-        part.bytes = std::max(part.bytes, other.bytes);
-    }
-  }
-}
-
-// Prompts are as long as the longest of the data, or as may be where that is not known; responses
-// as long as may be.
-Status print_memory(const Config& config, const TrainerOptions& trainer,
-                    const PolicyOptions& policy, const Result<ModelConfig>& model,
-                    const Result<DataSize>& data, const SlotOptions& slots, std::ostream& out) {
-  const std::int64_t workers = slots.nodes * slots.per_node;
-  if (!model.ok()) {
-    out << "memory:\n  not known: " << model.status().message() << "\n";
-    return {};
-  }
-  const std::int64_t share =
-      (trainer.batch_prompts + workers - 1) / workers * trainer.samples_per_prompt;
-  const bool measured = data.ok() && data->prompt_tokens > 0;
-  const std::int64_t responses = policy.training.response_tokens_max;
-  const std::int64_t longest =
-      std::min(measured ? data->prompt_tokens + responses : policy.positions_max,
-               model->max_position_embeddings);
-  const auto with_pass = [&](MemoryOptions of, const MicroBatchLimits& limits) {
-    set_pass(of, limits, share, trainer.samples_per_prompt, longest, responses);
-    return of;
-  };
-  MemoryOptions options = with_pass({.sequences = share,
-                                     .positions = longest,
-                                     .recompute_layers = policy.recompute_layers,
-                                     .bf16 = policy.bf16},
-                                    policy.micro_batch);
-  if (policy.adapter) {
-    const Result<LoraAdapter> adapter = policy.adapter->folder.empty()
-                                            ? LoraAdapter::create(*model, policy.adapter->lora, 0)
-                                            : LoraAdapter::load(*model, policy.adapter->folder);
-    if (!adapter.ok()) return adapter.status();
-    options.trained_elements = adapter->parameters().arena_size();
-  }
-  const OffloadOptions& policy_offload = policy.learner.offload;
-  std::vector<RoleMemory> roles = {{.role = "policy (generates and trains)",
-                                    .workers = workers,
-                                    .parts = training_memory(*model, options),
-                                    .weights_leave = policy_offload.parameters,
-                                    .gradients_leave = policy_offload.gradients}};
-  MemoryOptions scoring = options;
-  scoring.sequences = 0;
-  scoring.recompute_layers = false;
-  scoring.trained_elements = -1;
-  add_scoring(roles.front().parts,
-              scoring_memory(*model, with_pass(scoring, policy.scoring_batch)));
-  const Result<MicroBatchLimits> reference_batch =
-      scoring_batch_from_config(config, kReferenceRole, slots.device);
-  if (!reference_batch.ok()) return reference_batch.status();
-  scoring = with_pass(scoring, *reference_batch);
-  // While a checkpoint is written beside the steps, its copy of weights and optimizer is there,
-  // too; of the worker that writes it.
-  const std::int64_t trained =
-      options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
-  const bool copies = trainer.save_interval > 0 && trainer.async_save;
-  if (copies) roles.front().parts.push_back(checkpoint_memory(trained));
-  if (trainer.uses_critic()) {
-    const Result<CriticOptions> critic = CriticOptions::from_config(config, slots.device);
-    if (!critic.ok()) return critic.status();
-    MemoryOptions learning = with_pass(scoring, critic->micro_batch);
-    learning.recompute_layers = critic->recompute_layers;
-    learning.bf16 = critic->bf16;
-    const OffloadOptions& offload = critic->learner.offload;
-    const Result<ModelConfig> own =
-        trainer.critic_model.empty() || trainer.critic_model == kToyModelName
-            ? model
-            : ModelConfig::load(trainer.critic_model);
-    if (!own.ok())
-      out << "  critic " << trainer.critic_model
-          << ": counted as if it were the policy's: " << own.status().message() << "\n";
-    const ModelConfig& critic_model = own.ok() ? *own : *model;
-    roles.push_back({.role = "critic",
-                     .workers = workers,
-                     .parts = training_memory(critic_model, learning),
-                     .weights_leave = offload.parameters,
-                     .gradients_leave = offload.gradients});
-    add_scoring(roles.back().parts,
-                scoring_memory(critic_model, with_pass(scoring, critic->scoring_batch)));
-    if (copies) roles.back().parts.push_back(checkpoint_memory(weight_elements(critic_model)));
-  }
-  const Result<OffloadOptions> reference =
-      offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
-  if (!reference.ok()) return reference.status();
-  if (trainer.uses_reference())
-    roles.push_back({.role = "reference",
-                     .workers = workers,
-                     .parts = scoring_memory(*model, scoring),
-                     .weights_leave = reference->parameters});
-  if (trainer.rollout_workers) {
-    std::vector<MemoryPart> parts = training_memory(*model, options);
-    std::erase_if(parts, [](const MemoryPart& part) {
-      return part.name == "optimizer" || part.name == "activations";
-    });
-    roles.push_back({.role = "rollout (generates a step ahead)",
-                     .workers = trainer.rollout_workers->size(),
-                     .parts = std::move(parts),
-                     .devices_of_its_own = true});
-  }
-  const bool on_device = !slots.device.empty() && slots.device != "cpu";
+void print_memory(const RunMemory& memory, const SlotOptions& slots, std::ostream& out) {
+  const bool on_device = memory.device_bytes > 0;
+  for (const std::string& note : memory.notes) out << "  " << note << "\n";
   out << (on_device ? "memory of each process on the host, at its peak:\n"
                     : "memory of each process, at its peak:\n");
-  const Result<std::vector<NamedTeacher>> teachers =
-      trainer.distills ? teachers_from_config(config) : std::vector<NamedTeacher>();
-  for (const NamedTeacher& teacher :
-       teachers.value_or({})) {  // what is wrong with them is a contradiction, and told as one
-    const Result<std::string> name = config.get_string(teacher.model_key);
-    if (!name.ok()) return name.status();
-    roles.push_back({.role = teacher.rows.empty() ? "teacher" : "teacher " + teacher.name,
-                     .workers = workers,
-                     .parts = teacher_memory(*name, *model, scoring, out),
-                     .weights_leave = reference->parameters});
-  }
-  const Result<std::optional<bool>> judges =
-      config.find_bool("reward_model.model.fsdp_config.param_offload");
-  if (!judges.ok()) return judges.status();
-  roles.push_back({.role = "reward",
-                   .workers = workers,
-                   .parts = reward_memory(config, share * longest, longest, out),
-                   .weights_leave = judges->value_or(false),
-                   .beside_others = true});
-  std::vector<DeviceMemory> devices, drawing;
   std::int64_t all = 0;
-  for (RoleMemory& role : roles) {
-    if (on_device) {
-      (role.devices_of_its_own ? drawing : devices).push_back(device_memory(role));
-      role.parts = host_memory(role.parts);
-    }
-    const bool trains =
-        std::any_of(role.parts.begin(), role.parts.end(),
-                    [](const MemoryPart& part) { return part.name == "optimizer"; });
-    role.parts.push_back(process_memory(trains));
+  for (const RoleMemory& role : memory.roles) {
     all += role.total() * role.workers;
     out << "  " << role.role << " x " << role.workers << ": " << bytes_text(role.total()) << " (";
     for (std::size_t i = 0; i < role.parts.size(); ++i)
@@ -415,15 +230,37 @@ Status print_memory(const Config& config, const TrainerOptions& trainer,
   out << "  all: " << bytes_text(all) << " over the nodes\n";
   if (on_device)
     out << "memory of each device (" << slots.device << "), at its peak:\n  "
-        << bytes_text(device_peak(devices)) << "\n";
-  if (!drawing.empty())
-    out << "  " << bytes_text(device_peak(drawing)) << " of those that generate a step ahead\n";
-  return {};
+        << bytes_text(memory.device_bytes) << "\n";
+  if (memory.ahead_device_bytes > 0)
+    out << "  " << bytes_text(memory.ahead_device_bytes)
+        << " of those that generate a step ahead\n";
+}
+
+// Prints it, and finds out whether it fits.
+Status judge_memory(const Config& config, const TrainerOptions& trainer,
+                    const PolicyOptions& policy, const Result<ModelConfig>& model,
+                    std::int64_t prompt_tokens, const SlotOptions& slots,
+                    std::span<const NodeRoom> nodes, std::ostream& out) {
+  if (!model.ok()) {
+    out << "memory:\n  not known: " << model.status().message() << "\n";
+    return {};
+  }
+  const Result<RunMemory> memory =
+      run_memory(config, trainer, policy, *model, prompt_tokens, slots);
+  if (!memory.ok()) return memory.status();
+  print_memory(*memory, slots, out);
+  SlotOptions places = slots;
+  if (trainer.rollout_workers) {
+    places.beside_nodes = trainer.rollout_workers->nodes;
+    places.beside_per_node = trainer.rollout_workers->per_node;
+  }
+  if (const auto warning = cpu_warning(places, nodes)) out << "note: " << *warning << "\n";
+  return check_memory_fits(memory->roles, places, nodes);
 }
 
 }  // namespace
 
-Status dry_run(const Config& config, std::ostream& out) {
+Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom> nodes) {
   const Result<TrainerOptions> trainer = TrainerOptions::from_config(config);
   if (!trainer.ok()) return trainer.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
@@ -468,10 +305,10 @@ Status dry_run(const Config& config, std::ostream& out) {
     print_batches(*trainer, *policy, data, workers, out);
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
         << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
-    const Status printed =
-        print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
+    const Status fits = judge_memory(config, *trainer, *policy, ModelConfig::load(*model),
+                                     data.ok() ? data->prompt_tokens : 0, *slots, nodes, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
-    if (!printed.ok()) wrong.push_back(printed.message());
+    if (!fits.ok()) wrong.push_back(fits.message());
   }
   if (wrong.empty()) return {};
   std::string lines;

@@ -9,7 +9,7 @@ namespace rl {
 CLI::Option* ModelOption::add_to(CLI::App& app, const std::string& what, CLI::App* group) {
   CLI::Option* option =
       (group != nullptr ? *group : app)
-          .add_option("--model", model, what + ", or org/name[@revision] on the hub");
+          .add_option("--model", model, what + ", or [org/]name[@revision] on the hub");
   app.add_option("--revision", revision,
                  "branch, tag or commit of a model on the hub (default: main)")
       ->needs(option);

@@ -68,8 +68,10 @@ int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, in
       .description = command.description,
       .key_names = "the names of verl's SFT trainer",
       .example = command.example,
-      .dry_run = [&](const Config& config,
-                     std::ostream& out) { return stage_dry_run(config, *command.make(), out); },
+      .dry_run =
+          [&](const Config& config, std::ostream& out, std::span<const NodeRoom> nodes) {
+            return stage_dry_run(config, *command.make(), out, nodes);
+          },
       .run =
           [&](runtime::Runtime& started, const Config& config) {
             return train_stage(started, config, command.make(), command.generates);

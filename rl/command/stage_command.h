@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "rl/config/key_table.h"
 #include "rl/stage/stage.h"
+#include "rl/train/memory_fit.h"
 #include "runtime/runtime.h"
 
 namespace rl {
@@ -25,7 +27,8 @@ int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, in
                       char** argv);
 
 /// What `--dry-run` says of a stage: batches, steps and memory. Errors: what the run would find
-/// wrong with the configuration. Starts nothing.
-runtime::Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out);
+/// wrong with the configuration; memory that `nodes` (none: not known) do not have. Starts nothing.
+runtime::Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
+                              std::span<const NodeRoom> nodes);
 
 }  // namespace rl

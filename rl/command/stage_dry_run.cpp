@@ -5,9 +5,7 @@
 #include <filesystem>
 
 #include "rl/command/stage_command.h"
-#include "rl/model/lora.h"
-#include "rl/model/model_config.h"
-#include "rl/train/memory_plan.h"
+#include "rl/stage/stage_memory.h"
 #include "rl/train/profile_options.h"
 #include "rl/train/toy_model.h"
 
@@ -42,52 +40,23 @@ class DryModel {
   bool made_ = false;
 };
 
-Status print_stage_memory(const StageSetup& setup, const Stage& stage, std::ostream& out) {
-  const Result<ModelConfig> model = ModelConfig::load(setup.model);
-  if (!model.ok()) return model.status();
-  const StageOptions& options = setup.options;
-  const std::int64_t share = (options.batch_rows + setup.workers - 1) / setup.workers;
-  const std::int64_t longest = std::min(options.tokens_max, model->max_position_embeddings);
-  const std::int64_t limit = options.micro_batch.samples_max > 0
-                                 ? options.micro_batch.samples_max * longest
-                                 : std::max(options.micro_batch.tokens_max, longest);
-  const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions memory{.forward_tokens = forward,
-                       .output_tokens = forward,
-                       .sequences = 0,
-                       .positions = longest,
-                       .recompute_layers = options.recompute_layers,
-                       .bf16 = options.bf16};
-  if (options.adapter) {
-    const Result<LoraAdapter> adapter = options.adapter->folder.empty()
-                                            ? LoraAdapter::create(*model, options.adapter->lora, 0)
-                                            : LoraAdapter::load(*model, options.adapter->folder);
-    if (!adapter.ok()) return adapter.status();
-    memory.trained_elements = adapter->parameters().arena_size();
-  }
-  RoleMemory role{"worker", setup.workers, training_memory(*model, memory)};
-  for (const fs::path& frozen : stage.frozen_models()) {
-    const Result<ModelConfig> other = ModelConfig::load(frozen);
-    if (!other.ok()) return other.status();
-    std::int64_t bytes = 0;
-    for (const MemoryPart& part : scoring_memory(*other, memory)) bytes += part.bytes;
-    role.parts.push_back({"frozen model", bytes});
-  }
-  if (options.copies())
-    role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements
-                                                                        : weight_elements(*model)));
-  role.parts.push_back(process_memory(/*trains=*/true));
-  out << "memory of each process, at its peak:\n  worker x " << role.workers << ": "
-      << bytes_text(role.total()) << " (";
-  for (std::size_t i = 0; i < role.parts.size(); ++i)
-    out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
-  out << ")\n  all: " << bytes_text(role.total() * role.workers) << " over the nodes\n";
-  return {};
+Status judge_stage_memory(const StageSetup& setup, const Stage& stage, const SlotOptions& slots,
+                          std::span<const NodeRoom> nodes, std::ostream& out) {
+  const Result<RoleMemory> role = stage_memory(setup, stage);
+  if (!role.ok()) return role.status();
+  out << "memory of each process, at its peak:\n  worker x " << role->workers << ": "
+      << bytes_text(role->total()) << " (";
+  for (std::size_t i = 0; i < role->parts.size(); ++i)
+    out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
+  out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
+  if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
+  return check_memory_fits(std::span(&*role, 1), slots, nodes);
 }
 
 }  // namespace
 
-Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
+Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
+                     std::span<const NodeRoom> nodes) {
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
@@ -121,7 +90,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
       << "\n"
       << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
       << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
-  return print_stage_memory(setup, stage, out);
+  return judge_stage_memory(setup, stage, *slots, nodes, out);
 }
 
 }  // namespace rl

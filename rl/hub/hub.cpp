@@ -163,7 +163,8 @@ Result<fs::path> fetch_online(const HubName& name, HubNeed need, const HubCache&
                               const HubOptions& options, bool is_cached) {
   const std::atomic<bool> never{false};
   HubOptions patience = options;
-  if (is_cached) patience.attempts_max = 1;  // a hub that is away shall not hold up what is here
+  // A hub that is away shall not hold up what is here, nor the news that a path is mistyped.
+  if (is_cached || !name.has_organisation()) patience.attempts_max = 1;
   HubClient client(patience, never);
   Result<HubListing> listing = client.list(name);
   if (!listing.ok()) return listing.status();
@@ -217,10 +218,12 @@ Result<fs::path> locate_model(const std::string& model, std::string_view revisio
     // What looks like a name and is none because of its revision says so.
     if (HubName::parse(model.substr(0, model.find('@'))).ok()) return name.status();
     return runtime::not_found(
-        model + ": no such file or folder, and no model's name on the hub (org/name)");
+        model + ": no such file or folder, and no model's name on the hub (org/name, or name)");
   }
   Result<fs::path> fetched = fetch_model(*name, need, options);
-  if (fetched.ok() || fetched.status().code() != ErrorCode::kNotFound) return fetched;
+  // One word may well be a path that is mistyped, whatever the hub says.
+  if (fetched.ok() || (fetched.status().code() != ErrorCode::kNotFound && name->has_organisation()))
+    return fetched;
   return fetched.status().with_context("no such file or folder here");
 }
 

@@ -1,4 +1,5 @@
-// Models by name: "org/name" is fetched from the hub into Hugging Face's cache, a path is a path.
+// Models by name: "org/name" or "name" is fetched from the hub into Hugging Face's cache, a path is
+// a path.
 #pragma once
 
 #include <filesystem>

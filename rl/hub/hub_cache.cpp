@@ -32,6 +32,13 @@ bool is_hex(std::string_view text, std::size_t digits) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c); });
 }
 
+// Files that are not here, not names.
+bool is_weight_file(std::string_view name) {
+  const auto ends = {".gguf", ".safetensors", ".bin", ".pt", ".pth", ".json"};
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](const char* end) { return name.ends_with(end); });
+}
+
 // A part of "org/name" by Hugging Face's rules; none of them can leave a folder.
 bool is_part(std::string_view part) {
   const auto good = [](unsigned char c) {
@@ -78,9 +85,13 @@ Result<HubName> HubName::parse(std::string_view text, std::string_view revision)
     name.revision = revision;
   }
   const std::size_t slash = repo.find('/');
-  if (slash == repo.npos || !is_part(repo.substr(0, slash)) || !is_part(repo.substr(slash + 1))) {
+  const bool is_name = slash == repo.npos
+                           ? is_part(repo) && !is_weight_file(repo)
+                           : is_part(repo.substr(0, slash)) && is_part(repo.substr(slash + 1));
+  if (!is_name) {
     return runtime::invalid_argument(
-        std::string(text) + ": not a model's name on the hub (org/name or org/name@revision)");
+        std::string(text) +
+        ": not a model's name on the hub (org/name or name, with @revision or without)");
   }
   if (!is_revision(name.revision))
     return runtime::invalid_argument(std::string(text) +
@@ -93,7 +104,7 @@ bool HubName::is_commit() const { return is_hex(revision, 40); }
 
 HubCache::HubCache(const fs::path& cache, const std::string& repo) : cache_(cache) {
   std::string name = "models--" + repo;
-  name.replace(name.find('/'), 1, "--");
+  if (const std::size_t slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "--");
   folder_ = cache_ / name;
 }
 

@@ -15,8 +15,8 @@
 
 namespace rl {
 
-/// A model on the hub: "org/name" or "org/name@revision". A revision is a branch, a tag or a
-/// commit.
+/// A model on the hub: "org/name" or, of the hub's first years, "name" ("gpt2"), either with
+/// "@revision" behind it. A revision is a branch, a tag or a commit.
 struct HubName {
   std::string repo;
   std::string revision = "main";
@@ -25,6 +25,7 @@ struct HubName {
   static runtime::Result<HubName> parse(std::string_view text, std::string_view revision = {});
   /// 40 hexadecimal digits: what it says never changes.
   bool is_commit() const;
+  bool has_organisation() const { return repo.find('/') != std::string::npos; }
   std::string text() const { return revision == "main" ? repo : repo + "@" + revision; }
 };
 

@@ -1,17 +1,12 @@
 #include "rl/kernel/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <fstream>
-#include <limits>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/core/check.h"
+#include "runtime/core/cpu_limit.h"
 #include "runtime/core/log.h"
 #include "runtime/core/thread.h"
 
@@ -30,17 +25,6 @@ void pause_briefly() {
 // forward step and shorter than what a waking thread costs.
 constexpr int kPollsBeforeSleep = 1000;
 constexpr int kPollsBeforeYield = 2000;
-
-// The cgroup v2 limit in cores, rounded up; a large number where there is none.
-int cgroup_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0)
-    return std::numeric_limits<int>::max();
-  const double cores = std::ceil(std::strtod(quota.c_str(), nullptr) / period);
-  return cores < 1 ? 1 : static_cast<int>(std::min(cores, 65536.0));
-}
 
 }  // namespace
 
@@ -165,13 +149,6 @@ void ThreadPool::run(std::int64_t count, std::int64_t grain, Call call, void* co
   impl_->run(count, grain, call, context);
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0
-                          ? CPU_COUNT(&set)
-                          : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, std::min(allowed, cgroup_cores()));
-}
+int usable_cores() { return runtime::cpu_threads(); }
 
 }  // namespace rl::kernel

@@ -186,6 +186,56 @@ def serve(load, handle):
 )python";
 
 const char* const kPythonScorer = R"python(
+def is_awaitable(value):
+    return hasattr(type(value), "__await__") or bool(getattr(getattr(value, "gi_code", None), "co_flags", 0) & 0x100)  # types.coroutine
+
+
+loop = None  # of this process, from the first call that needs one: connections that a file keeps stay good
+called_in_loop = False  # the function makes tasks before it returns one
+
+
+def own_loop():
+    global loop
+    import asyncio
+    if loop is None:
+        loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # asyncio.run() in a file leaves none
+    return loop
+
+
+async def finished(value):
+    while is_awaitable(value):
+        value = await value
+    return value
+
+
+def awaited(value):
+    """What an asynchronous function gives in the end."""
+    if not is_awaitable(value):
+        return value
+    # A task or a future belongs to the loop that it was made in.
+    its_loop = getattr(value, "get_loop", None)
+    return (its_loop() if its_loop else own_loop()).run_until_complete(finished(value))
+
+
+async def called_within(function, arguments):
+    return await finished(function(**arguments))
+
+
+def call(function, arguments):
+    global called_in_loop
+    if "asyncio" in sys.modules:
+        own_loop()  # for what makes futures of the present loop
+    if not called_in_loop:
+        try:
+            return awaited(function(**arguments))
+        except RuntimeError as error:
+            if "no running event loop" not in str(error):
+                raise
+            called_in_loop = True
+    return own_loop().run_until_complete(called_within(function, arguments))
+
+
 def number(value):
     """A float, or None: numpy's and torch's scalars count as numbers, bool too."""
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
@@ -239,15 +289,15 @@ def load(setup):
 
 def score(setup, function, request):
     if setup["lists"]:
-        scores = function(data_sources=[request["data_source"]], solution_strs=[request["solution_str"]], ground_truths=[request["ground_truth"]],
-                          extra_infos=[request["extra_info"]], **setup["kwargs"])
+        scores = call(function, {"data_sources": [request["data_source"]], "solution_strs": [request["solution_str"]], "ground_truths": [request["ground_truth"]],
+                                 "extra_infos": [request["extra_info"]], **setup["kwargs"]})
         try:
             one, = scores  # a list, a tuple, an array
         except (TypeError, ValueError):
             return {"invalid": f"returned {scores!r:.100} of type {type(scores).__name__} for lists of one sample, not a list of one score (reward.reward_manager.name=batch)"}
-        return judge(one)
-    return judge(function(data_source=request["data_source"], solution_str=request["solution_str"], ground_truth=request["ground_truth"],
-                          extra_info=request["extra_info"], **setup["kwargs"]))
+        return judge(awaited(one))
+    return judge(call(function, {"data_source": request["data_source"], "solution_str": request["solution_str"], "ground_truth": request["ground_truth"],
+                                 "extra_info": request["extra_info"], **setup["kwargs"]}))
 
 
 serve(load, score)

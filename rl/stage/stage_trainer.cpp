@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "rl/stage/stage_memory.h"
 #include "rl/train/checkpoint.h"
+#include "rl/train/memory_fit.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
 #include "rl/watch/metric_log.h"
@@ -93,6 +95,11 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   if (const auto note = schedule_note(trainer->lr_schedule_, trainer->total_steps_))
     LOG(warn, "optim.{}", *note);
 
+  // What cannot be counted is found wrong by the workers, if it is.
+  if (const Result<RoleMemory> memory = stage_memory(trainer->setup_, *trainer->stage_);
+      memory.ok())
+    status = check_room(runtime, std::span(&*memory, 1), *slot_options);
+  if (!status.ok()) return status;
   const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
   if (!slots.ok()) return slots.status();
   status = trainer->stage_->start(runtime, *slots);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_pipeline.h"
 #include "runtime/core/check.h"
+#include "runtime/core/cpu_limit.h"
 #include "runtime/core/log.h"
 #include "runtime/core/thread.h"
 
@@ -71,7 +71,7 @@ Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
       if (i < failed.first) failed = {i, encoding.status()};
     }
   };
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = static_cast<std::size_t>(runtime::cpu_threads());
   threads = std::min(threads, std::max<std::size_t>(texts.size(), 1));
   {
     const runtime::HelperThreads others(threads - 1, work);

@@ -65,7 +65,7 @@ std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
 }
 
 MemoryPart checkpoint_memory(std::int64_t trained_elements) {
-  return {"checkpoint being written", 3 * trained_elements * kElement};
+  return {kCheckpointPart, 3 * trained_elements * kElement};
 }
 
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {

@@ -47,6 +47,8 @@ std::int64_t weight_elements(const ModelConfig& config);
 /// What a forward pass keeps of a token for backward, in bytes, without the output layer.
 std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 
+/// The name of that part.
+inline constexpr const char* kCheckpointPart = "checkpoint being written";
 /// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is
 /// written beside the steps; of the worker that writes it.
 MemoryPart checkpoint_memory(std::int64_t trained_elements);

@@ -110,7 +110,10 @@ struct LocalCluster::Child {
     std::vector<std::string> variables;
     for (char** entry = environ; *entry; ++entry) {
       std::string_view variable(*entry);
-      if (!variable.starts_with("STARLING_SESSION_ROOT=")) variables.emplace_back(variable);
+      // What this program was to join, or where, is not for its cluster's processes.
+      if (!variable.starts_with("STARLING_SESSION_ROOT=") &&
+          !variable.starts_with("STARLING_ADDRESS="))
+        variables.emplace_back(variable);
     }
     variables.push_back("STARLING_SESSION_ROOT=" + root.string());
     std::vector<char*> environment;

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <string>
+
+#include "runtime/core/cgroup.h"
 
 namespace runtime {
 
@@ -13,19 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The least limit of `group` and the groups around it. "max" does not parse and is none.
-std::uint64_t least_limit(const fs::path& hierarchy, const std::string& group, const char* file) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (fs::path at = fs::path(group).relative_path();; at = at.parent_path()) {
-    std::uint64_t limit = 0;
-    if (std::ifstream(hierarchy / at / file) >> limit && limit > 0) least = std::min(least, limit);
-    if (at.empty()) return least;
-  }
-}
-
-/// Whether `controllers`, as in "cpu,memory", has memory among them.
-bool controls_memory(const std::string& controllers) {
-  return ("," + controllers + ",").find(",memory,") != std::string::npos;
+/// "max" does not parse and is none; version 1 writes a number beyond all memory.
+std::uint64_t memory_limit_of(const CgroupFolder& group) {
+  std::uint64_t limit = 0;
+  std::ifstream(group.path / (group.is_v2 ? "memory.max" : "memory.limit_in_bytes")) >> limit;
+  return limit > 0 ? limit : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace
@@ -33,21 +26,8 @@ bool controls_memory(const std::string& controllers) {
 std::uint64_t memory_limit_bytes(const fs::path& root) {
   std::uint64_t bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                         static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  const fs::path cgroups = root / "sys/fs/cgroup";
-  // In a container the path that /proc tells may be the host's; the container's own limit is then
-  // at the top.
-  bytes = std::min(bytes, least_limit(cgroups, "", "memory.max"));
-  bytes = std::min(bytes, least_limit(cgroups / "memory", "", "memory.limit_in_bytes"));
-  std::ifstream own(root / "proc/self/cgroup");
-  for (std::string line; std::getline(own, line);) {  // "0::/a/b", "4:cpu,memory:/a/b"
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1),
-                      group = line.substr(second + 1);
-    if (controllers.empty()) bytes = std::min(bytes, least_limit(cgroups, group, "memory.max"));
-    if (controls_memory(controllers))
-      bytes = std::min(bytes, least_limit(cgroups / "memory", group, "memory.limit_in_bytes"));
-  }
+  for (const CgroupFolder& group : cgroup_folders("memory", root))
+    bytes = std::min(bytes, memory_limit_of(group));
   return bytes;
 }
 

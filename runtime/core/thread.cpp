@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/cgroup.h"
 #include "runtime/core/simulation.h"
 
 namespace runtime {
@@ -17,22 +18,10 @@ namespace {
 /// Of this process's cgroup or the nearest above it that has a limit, in version 1 or 2; empty:
 /// there is none.
 std::string cgroup_pids_max() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool is_v1 = controllers.find(",pids,") != std::string::npos;
-    if (!is_v1 && !line.starts_with("0::")) continue;
-    const std::string root = is_v1 ? "/sys/fs/cgroup/pids" : "/sys/fs/cgroup";
-    for (std::string path = line.substr(second + 1);;) {
-      std::ifstream file(root + path + "/pids.max");
-      std::string limit;
-      if (file >> limit && limit != "max") return limit + " in " + root + path;
-      if (path.size() <= 1) break;
-      path.resize(path.rfind('/'));
-    }
+  for (const CgroupFolder& group : cgroup_folders("pids")) {
+    std::string limit;
+    if (std::ifstream(group.path / "pids.max") >> limit && limit != "max")
+      return limit + " in " + group.path.string();
   }
   return "";
 }

@@ -18,6 +18,7 @@
 #include "runtime/core/descriptor_limit.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/group_watch.h"
 #include "runtime/transport/file_descriptor.h"
 
 extern char** environ;
@@ -95,23 +96,27 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return list;
 }
 
-/// What the child tells its parent when it cannot run the program.
-struct ExecFailure {
-  enum class At { kProgram, kWorkingDir, kUser };
-  int error = 0;
-  At at = At::kProgram;
+/// What the child tells its parent: its group's guard, and why it cannot run the program.
+struct ChildReport {
+  enum class What { kGuard, kProgram, kWorkingDir, kUser };
+  What what = What::kProgram;
+  int value = 0;  // the guard's pid; else errno
 };
 
 /// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel
 /// would tell only the group's first process of the node's death. It belongs to the group, whose
 /// number so stays taken, and to nobody's children, so that the program never waits for it.
-void start_guard(int life) {
+void start_guard(int life, int report_fd) {
   const pid_t between = ::_Fork();
   if (between != 0) {
     if (between > 0) ::waitpid(between, nullptr, 0);
     return;
   }
-  if (::_Fork() != 0) ::_exit(0);
+  if (const pid_t guard = ::_Fork(); guard != 0) {
+    const ChildReport report{ChildReport::What::kGuard, guard};
+    const bool is_told = guard < 0 || ::write(report_fd, &report, sizeof report) == sizeof report;
+    ::_exit(is_told ? 0 : 1);
+  }
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -127,19 +132,19 @@ void start_guard(int life) {
 /// The child's side of fork: nothing here may allocate or take a lock, since another thread may
 /// have held one.
 [[noreturn]] void run_child(const char* program, char* const* argv, char* const* env,
-                            const char* working_dir, int in, int out, int err, int failure_fd,
+                            const char* working_dir, int in, int out, int err, int report_fd,
                             int life, pid_t parent, const JobUser* user) {
-  auto fail = [&](ExecFailure::At at) {
-    ExecFailure failure{errno, at};
-    ssize_t written = ::write(failure_fd, &failure, sizeof failure);
-    ::_exit(written == sizeof failure ? 127 : 126);
+  auto fail = [&](ChildReport::What what) {
+    const ChildReport report{what, errno};
+    ssize_t written = ::write(report_fd, &report, sizeof report);
+    ::_exit(written == sizeof report ? 127 : 126);
   };
   ::setpgid(0, 0);
-  if (life >= 0) start_guard(life);  // as whoever may kill all of them
+  if (life >= 0) start_guard(life, report_fd);  // as whoever may kill all of them
   if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 ||
                ::setresgid(user->gid, user->gid, user->gid) != 0 ||
                ::setresuid(user->uid, user->uid, user->uid) != 0)) {
-    fail(ExecFailure::At::kUser);
+    fail(ChildReport::What::kUser);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);       // after the change of user, which undoes it
   if (::getppid() != parent) ::_exit(126);  // it died before the line above
@@ -152,9 +157,9 @@ void start_guard(int life) {
   ::dup2(out, 1);
   ::dup2(err, 2);
   ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-  if (working_dir && ::chdir(working_dir) != 0) fail(ExecFailure::At::kWorkingDir);
+  if (working_dir && ::chdir(working_dir) != 0) fail(ChildReport::What::kWorkingDir);
   ::execvpe(program, argv, env);
-  fail(ExecFailure::At::kProgram);
+  fail(ChildReport::What::kProgram);
   ::_exit(126);
 }
 
@@ -201,13 +206,40 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
         handlers(std::move(process_handlers)) {}
 
   FileDescriptor life;  // while it is open, the group's guard waits
+  pid_t guard = 0;
 
   void watch() {
     for (int i = 0; i < 2; ++i) read(i);
     exit_watch.async_wait(asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this()](boost::system::error_code ec) {
-                            if (!ec) self->reap();
+                            if (!ec) self->on_first_ended();
                           });
+  }
+
+  /// Of the group's processes the first has ended: a shell, perhaps, before what it ran.
+  void on_first_ended() {
+    first_ended = true;
+    if (!ending || abandoned) return reap();
+    rest.emplace(loop, pid, guard, [this] { reap(); });
+  }
+
+  void end(std::chrono::milliseconds grace) {
+    ending = grace.count() > 0;
+    if (!ending) return kill_now();
+    ::kill(-pid, SIGTERM);
+    timer.expires_after(grace);
+    timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+      if (ec || self->ended) return;
+      self->ending = false;
+      self->kill_now();
+    });
+  }
+
+  /// The group; its first process may have ended already.
+  void kill_now() {
+    ::kill(-pid, SIGKILL);
+    if (!first_ended) return;
+    loop.post([self = shared_from_this()] { self->reap(); });
   }
 
   void read(int index) {
@@ -236,14 +268,17 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   }
 
   void reap() {
-    ::kill(-pid, SIGKILL);  // what it left behind in its group; before it is reaped, while the
-                            // number is surely its own
+    if (ended) return;
+    const auto alive = shared_from_this();  // `rest` may be who calls
+    // What it left behind in its group; before it is reaped, while the number is surely its own.
+    ::kill(-pid, SIGKILL);
     int status = 0;
     pid_t reaped;
     do {
       reaped = ::waitpid(pid, &status, 0);
     } while (reaped < 0 && errno == EINTR);
     ended = true;
+    rest.reset();
     cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
     if (abandoned) return;
     // What is left fits the pipes; a reader that is slow, or hangs, must not keep the end from
@@ -286,6 +321,9 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   std::array<Stream, 2> streams;
   ProcessHandlers handlers;
   DeathCause cause;
+  std::optional<GroupWatch> rest;  // of the group, which outlives its first process while it ends
+  bool ending = false;             // told to, with time to do it
+  bool first_ended = false;
   bool ended = false;      // reaped: the pid must not be used any more
   bool finished = false;   // on_exit ran
   bool abandoned = false;  // the owner is gone
@@ -317,6 +355,7 @@ ForkedProcess::~ForkedProcess() {
     }
     state_->ended = true;
   }
+  state_->rest.reset();
   state_->close_all();
 }
 
@@ -325,16 +364,7 @@ void ForkedProcess::signal(int number) {
 }
 
 void ForkedProcess::end(std::chrono::milliseconds grace) {
-  if (state_->ended) return;
-  if (grace.count() <= 0) {
-    signal(SIGKILL);
-    return;
-  }
-  signal(SIGTERM);
-  state_->timer.expires_after(grace);
-  state_->timer.async_wait([state = state_](boost::system::error_code ec) {
-    if (!ec && !state->ended) ::kill(-state->pid, SIGKILL);
-  });
+  if (!state_->ended) state_->end(grace);
 }
 
 void ForkedProcess::pause_output(bool paused) {
@@ -348,6 +378,24 @@ void ForkedProcess::pause_output(bool paused) {
 }  // namespace
 
 namespace {
+
+struct ChildReports {
+  pid_t guard = 0;
+  std::optional<ChildReport> failure;
+};
+
+ChildReports read_reports(int fd) {
+  ChildReports told;
+  for (ChildReport report;;) {
+    const ssize_t got = ::read(fd, &report, sizeof report);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof report) return told;  // end of file: exec closed it
+    if (report.what == ChildReport::What::kGuard)
+      told.guard = report.value;
+    else
+      told.failure = report;
+  }
+}
 
 /// Of fork() and execve(): EAGAIN is a limit of processes there.
 Status start_failure(int error, const ProcessSpec& spec) {
@@ -366,8 +414,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
                                                           ProcessHandlers handlers) {
   if (Simulation* simulated = simulation())
     return simulated->start_process(loop, spec, std::move(handlers));
-  Pipe out, err, failure;
-  for (Pipe* pipe : {&out, &err, &failure}) {
+  Pipe out, err, reports;
+  for (Pipe* pipe : {&out, &err, &reports}) {
     if (Status status = open_pipe(*pipe); !status.ok())
       return status.with_context("starting " + spec.program);
   }
@@ -387,29 +435,26 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   if (pid < 0) return start_failure(errno, spec);
   if (pid == 0) {
     run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir,
-              input->get(), out.write.get(), err.write.get(), failure.write.get(),
+              input->get(), out.write.get(), err.write.get(), reports.write.get(),
               life.read ? life.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
   out.write.reset();
   err.write.reset();
-  failure.write.reset();
-  ExecFailure why;
-  ssize_t got;
-  do {
-    got = ::read(failure.read.get(), &why, sizeof why);  // end of file: exec closed it
-  } while (got < 0 && errno == EINTR);
-  if (got == sizeof why) {
+  reports.write.reset();
+  const ChildReports told = read_reports(reports.read.get());
+  if (told.failure) {
+    const ChildReport& why = *told.failure;
     ::waitpid(pid, nullptr, 0);
-    if (why.error == E2BIG)
+    if (why.value == E2BIG)
       return invalid_argument("starting " + spec.program +
                               ": its arguments or environment are too large: Linux takes up to 128 "
                               "KiB for each variable");
-    if (why.at == ExecFailure::At::kUser)
-      return errno_status(why.error, "becoming user " + spec.user->name);
-    return why.at == ExecFailure::At::kWorkingDir
-               ? errno_status(why.error, "working folder " + spec.working_dir)
-               : start_failure(why.error, spec);
+    if (why.what == ChildReport::What::kUser)
+      return errno_status(why.value, "becoming user " + spec.user->name);
+    return why.what == ChildReport::What::kWorkingDir
+               ? errno_status(why.value, "working folder " + spec.working_dir)
+               : start_failure(why.value, spec);
   }
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
@@ -421,6 +466,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   auto state = std::make_shared<ChildState>(loop, pid, std::move(pidfd), std::move(out.read),
                                             std::move(err.read), std::move(handlers));
   state->life = std::move(life.write);
+  state->guard = told.guard;
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));
 }

@@ -37,9 +37,10 @@ struct ProcessHandlers {
   std::function<void(DeathCause cause)> on_exit;
 };
 
-/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when
-/// this process dies. Use it on the loop only: the kernel ties that signal to the thread that
-/// starts the child, which must live as long as the process; a node's loop runs on its main thread.
+/// Runs in a process group of its own, which is killed when the process ends (unless it was told to
+/// end and has time left), and gets SIGKILL when this process dies. Use it on the loop only: the
+/// kernel ties that signal to the thread that starts the child, which must live as long as the
+/// process; a node's loop runs on its main thread.
 class ChildProcess {
  public:
   /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the
@@ -55,7 +56,9 @@ class ChildProcess {
   virtual bool running() const = 0;
   /// Sends a signal to the whole group.
   virtual void signal(int number) = 0;
-  /// SIGTERM now, SIGKILL after `grace` unless it ended; a grace of zero kills at once.
+  /// SIGTERM to the group now, SIGKILL to what is left of it after `grace`; a grace of zero kills
+  /// at once. The first process may end before others of the group, as a shell does: on_exit waits
+  /// for the last one.
   virtual void end(std::chrono::milliseconds grace) = 0;
   /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
   virtual void pause_output(bool paused) = 0;

@@ -47,15 +47,6 @@ Status learn_cluster(EventLoop& loop, StartPlan& plan) {
   return {};
 }
 
-bool is_address_of_this_machine(const asio::ip::address& address) {
-  boost::system::error_code error;
-  asio::io_context context;
-  asio::ip::udp::socket socket(context);
-  socket.open(address.is_v4() ? asio::ip::udp::v4() : asio::ip::udp::v6(), error);
-  if (!error) socket.bind({address, 0}, error);
-  return !error;
-}
-
 /// Adds to a failure to listen who has the port, or that the address is another machine's.
 Status explain_listen(const Status& status, const Endpoint& bind) {
   boost::system::error_code is_name;
@@ -330,6 +321,9 @@ class NodeRun {
     info.pid_scope = pid_scope();
     info.host = machine_hostname();
     info.address = address_;
+    // The port is the node's; what it listens at may be every address of the machine.
+    if (auto endpoint = Endpoint::parse(address_); endpoint.ok())
+      info.bound = Endpoint::tcp(plan_.node.bind.host, endpoint->port).to_string();
     info.head_address = options_.head ? info.address : plan_.head.address;
     info.is_head = options_.head;
     info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);

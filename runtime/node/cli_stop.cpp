@@ -8,17 +8,19 @@
 
 #include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/node_address.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
 #include "runtime/node/session_folder.h"
+#include "runtime/node/stop_check.h"
 
 namespace runtime {
 
 namespace {
 
 constexpr auto kAskTimeout = std::chrono::seconds(3);
-constexpr auto kEndMax =
-    std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
+// The head gives its nodes 8 s, and its own node's jobs 5 s and workers 1 s.
+constexpr auto kEndMax = std::chrono::seconds(18);
 constexpr auto kStopPoll = std::chrono::milliseconds(10);
 constexpr auto kHearMax = std::chrono::seconds(1);
 
@@ -103,7 +105,8 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
   return say_what_is_left(clients[0]) ? 1 : 0;
 }
 
-int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
+int stop_elsewhere(EventLoop& loop, const ClusterAddress& address, bool force) {
+  if (!may_end_jobs(loop, address, {}, force)) return 1;
   std::unique_ptr<NodeClient> client;
   Status asked = ask_to_stop(loop, address, &client);
   if (!asked.ok()) {
@@ -126,7 +129,7 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
 
 }  // namespace
 
-int stop_command(const std::string& explicit_address) {
+int stop_command(const std::string& explicit_address, bool force) {
   const char* variable = std::getenv("STARLING_ADDRESS");
   std::string wanted = explicit_address.empty() && variable ? variable : explicit_address;
   bool named = !wanted.empty() && wanted != "auto";
@@ -138,18 +141,17 @@ int stop_command(const std::string& explicit_address) {
   }
   EventLoop loop;
   std::vector<SessionInfo> sessions = running_sessions();
-  auto exact = std::find_if(sessions.begin(), sessions.end(),
-                            [&](const SessionInfo& s) { return s.address == found->address; });
   // An address that is another machine's head must not end the node of that cluster which happens
   // to run here.
-  if (named && (exact == sessions.end() ||
-                (found->address != wanted && !wanted.starts_with("localhost:")))) {
+  const SessionInfo* exact = named ? session_at(sessions, wanted) : nullptr;
+  if (named && (!exact || exact->address != found->address)) {
     ClusterAddress elsewhere = *found;
     elsewhere.address = wanted;
     elsewhere.unix_path.clear();
-    return stop_elsewhere(loop, elsewhere);
+    return stop_elsewhere(loop, elsewhere, force);
   }
   bool one_node = named && !exact->is_head;
+  if (!may_end_jobs(loop, *found, one_node ? exact->node : NodeId(), force)) return 1;
   std::erase_if(sessions, [&](const SessionInfo& s) {
     return one_node ? s.address != found->address : s.cluster != found->cluster;
   });

@@ -1,6 +1,5 @@
 #include "runtime/node/job_folder.h"
 
-#include <fnmatch.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "runtime/node/content_hash.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/ignore_rules.h"
 
 namespace runtime {
 
@@ -42,8 +42,7 @@ bool leads_out(const fs::path& folder, const fs::path& link, const fs::path& tar
 /// One walk through a folder.
 class Scanner {
  public:
-  Scanner(fs::path folder, IgnoreRules rules)
-      : folder_(std::move(folder)), rules_(std::move(rules)) {}
+  explicit Scanner(fs::path folder) : folder_(std::move(folder)) {}
 
   Status walk(const fs::path& at, const std::string& inside) {
     struct stat info;
@@ -55,6 +54,7 @@ class Scanner {
                               "' is a loop of links; name it in " + kIgnoreFile + ", or remove it");
     }
     above_.push_back(identity);
+    if (Status status = read_rules(at, inside); !status.ok()) return status;
     std::error_code error;
     std::vector<fs::path> entries;
     for (fs::directory_iterator entry(at, error), end; !error && entry != end;
@@ -68,6 +68,7 @@ class Scanner {
       if (Status status = add(entry, path); !status.ok()) return status;
     }
     above_.pop_back();
+    rules_.pop_back();
     return {};
   }
 
@@ -79,11 +80,39 @@ class Scanner {
                             "; name it in " + kIgnoreFile + ", or remove it");
   }
 
+  Status read_rules(const fs::path& at, const std::string& inside) {
+    FolderRules rules{{}, inside.empty() ? 0 : inside.size() + 1};
+    std::error_code error;
+    if (fs::exists(at / kIgnoreFile, error)) {
+      auto text = read_file(at / kIgnoreFile, kIgnoreBytesMax);
+      if (!text.ok()) return text.status();
+      rules.rules = IgnoreRules(*text);
+    }
+    rules_.push_back(std::move(rules));
+    return {};
+  }
+
+  /// The nearest file that says anything of it decides.
+  bool is_ignored(const std::string& path, const fs::path& entry, mode_t mode) const {
+    if (fs::path(path).filename() == ".git") return true;
+    // A link to a folder is shipped as a folder where it leads out, and is to be left out as one.
+    bool is_folder = S_ISDIR(mode);
+    std::error_code error;
+    if (S_ISLNK(mode) && fs::is_directory(entry, error))
+      is_folder = leads_out(folder_, entry, fs::read_symlink(entry, error));
+    for (auto at = rules_.rbegin(); at != rules_.rend(); ++at) {
+      if (at->rules.empty()) continue;
+      const auto told = at->rules.ignores(std::string_view(path).substr(at->prefix), is_folder);
+      if (told) return *told;
+    }
+    return false;
+  }
+
   Status add(const fs::path& entry, const std::string& path) {
     struct stat info;
     if (::lstat(entry.c_str(), &info) != 0)
       return errno == ENOENT ? Status() : errno_status(errno, entry.string());  // removed meanwhile
-    if (rules_.ignores(path, S_ISDIR(info.st_mode))) return {};
+    if (is_ignored(path, entry, info.st_mode)) return {};
     if (scan_.files.size() >= kFilesMax)
       return refuse(path, "is one of more than " + std::to_string(kFilesMax) +
                               " files, which is more than a job may bring");
@@ -128,43 +157,18 @@ class Scanner {
     return {};
   }
 
+  struct FolderRules {
+    IgnoreRules rules;
+    std::size_t prefix = 0;  // of a path that is in the folder, up to what the rules are asked
+  };
+
   const fs::path folder_;
-  const IgnoreRules rules_;
+  std::vector<FolderRules> rules_;  // of the folders above, as above_
   std::vector<std::pair<dev_t, ino_t>> above_;
   JobFolderScan scan_;
 };
 
 }  // namespace
-
-IgnoreRules::IgnoreRules(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r' || line.back() == '\t'))
-      line.pop_back();
-    if (line.empty() || line.front() == '#') continue;
-    Rule rule;
-    if (line.front() == '!') rule.takes_back = true, line.erase(0, 1);
-    if (!line.empty() && line.back() == '/') rule.folders_only = true, line.pop_back();
-    rule.anchored = line.find('/') != std::string::npos;
-    if (!line.empty() && line.front() == '/') line.erase(0, 1);
-    if (line.empty()) continue;
-    rule.pattern = line;
-    rules_.push_back(std::move(rule));
-  }
-}
-
-bool IgnoreRules::ignores(const std::string& path, bool is_folder) const {
-  const std::size_t slash = path.rfind('/');
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  bool ignored = name == ".git";
-  for (const Rule& rule : rules_) {
-    if (rule.folders_only && !is_folder) continue;
-    if (::fnmatch(rule.pattern.c_str(), rule.anchored ? path.c_str() : name.c_str(),
-                  FNM_PATHNAME) == 0)
-      ignored = !rule.takes_back;
-  }
-  return ignored;
-}
 
 Result<JobFolderScan> scan_job_folder(const fs::path& folder) {
   std::error_code error;
@@ -172,13 +176,7 @@ Result<JobFolderScan> scan_job_folder(const fs::path& folder) {
     return not_found("working folder " + folder.string() + " does not exist");
   if (!fs::is_directory(folder, error))
     return invalid_argument("working folder " + folder.string() + " is not a folder");
-  IgnoreRules rules;
-  if (fs::exists(folder / kIgnoreFile, error)) {
-    auto text = read_file(folder / kIgnoreFile, kIgnoreBytesMax);
-    if (!text.ok()) return text.status();
-    rules = IgnoreRules(*text);
-  }
-  Scanner scanner(folder, std::move(rules));
+  Scanner scanner(folder);
   if (Status status = scanner.walk(folder, ""); !status.ok()) return status;
   return scanner.take();
 }

@@ -162,7 +162,7 @@ void JobRunner::end_all(std::function<void()> done) {
   on_empty_ = std::move(done);
   for (const auto& [id, job] : jobs_) {
     if (job->stop_reason.empty()) job->stop_reason = "its node was stopped";
-    job->process->end(std::chrono::milliseconds(1000));
+    job->process->end(options_.cancel_grace);
   }
 }
 

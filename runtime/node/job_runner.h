@@ -61,12 +61,13 @@ class JobRunner {
   /// kResourceExhausted.
   Result<std::int32_t> start(const JobStart& start);
 
-  /// SIGTERM to the program's process group, SIGKILL after a while; the second time SIGKILL at
-  /// once. kNotFound: no such job.
+  /// SIGTERM to the program's process group, SIGKILL to what is left of it after a while; the
+  /// second time SIGKILL at once. kNotFound: no such job.
   Status cancel(JobId job, const std::string& reason);
   void on_submitter_closed(const Channel& channel);
   bool runs(JobId job) const { return jobs_.contains(job); }
   std::vector<JobId> running() const;
+  /// As cancel(), for all of them; `done` when the last has ended.
   void end_all(std::function<void()> done);
 
  private:

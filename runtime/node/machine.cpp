@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,8 +15,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/cpu_limit.h"
 #include "runtime/core/memory_limit.h"
-#include "runtime/node/file_util.h"
 #include "runtime/node/gpus.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -31,8 +30,6 @@ std::string numeric(const sockaddr* address, socklen_t bytes) {
   return text;
 }
 
-std::string small_machine_file(const char* path) { return read_file(path, 64 << 10).value_or(""); }
-
 }  // namespace
 
 std::string machine_hostname() {
@@ -40,20 +37,7 @@ std::string machine_hostname() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-int machine_cpus() {
-  cpu_set_t set;
-  int cpus = ::sched_getaffinity(0, sizeof set, &set) == 0
-                 ? CPU_COUNT(&set)
-                 : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  // cgroup v2: "max 100000" or "150000 100000" (microseconds of CPU time per period).
-  long long quota = 0, period = 0;
-  if (std::sscanf(small_machine_file("/sys/fs/cgroup/cpu.max").c_str(), "%lld %lld", &quota,
-                  &period) == 2 &&
-      quota > 0 && period > 0) {
-    cpus = std::min(cpus, static_cast<int>(std::max(1ll, quota / period)));
-  }
-  return std::max(1, cpus);
-}
+int machine_cpus() { return std::max(1, static_cast<int>(cpu_limit())); }
 
 std::uint64_t machine_memory_bytes() { return memory_limit_bytes(); }
 
@@ -88,6 +72,15 @@ Result<std::string> local_address_towards(const std::string& host) {
   }
   return unavailable("host '" + host +
                      "' cannot be reached: " + errno_status(error, "route").message());
+}
+
+bool is_address_of_this_machine(const asio::ip::address& address) {
+  boost::system::error_code error;
+  asio::io_context context;
+  asio::ip::udp::socket socket(context);
+  socket.open(address.is_v4() ? asio::ip::udp::v4() : asio::ip::udp::v6(), error);
+  if (!error) socket.bind({address, 0}, error);
+  return !error;
 }
 
 std::string outward_address() {

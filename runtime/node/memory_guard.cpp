@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "runtime/core/cgroup.h"
 #include "runtime/core/log.h"
 
 namespace runtime {
@@ -34,7 +35,9 @@ std::uint64_t value_in(const fs::path& file, const std::string& key) {
 }
 
 /// Takes over the use of a group when a smaller share of it is left.
-void consider(const fs::path& folder, const std::string& name, bool version2, MemoryUse& least) {
+void consider(const CgroupFolder& group, MemoryUse& least) {
+  const fs::path& folder = group.path;
+  const bool version2 = group.is_v2;
   std::uint64_t limit = 0, used = 0;
   // "max" does not parse and is none; version 1 writes a number beyond all memory.
   if (!(std::ifstream(folder / (version2 ? "memory.max" : "memory.limit_in_bytes")) >> limit) ||
@@ -44,7 +47,7 @@ void consider(const fs::path& folder, const std::string& name, bool version2, Me
     return;
   used -= std::min(
       used, value_in(folder / "memory.stat", version2 ? "inactive_file" : "total_inactive_file"));
-  const MemoryUse use{used, limit, "cgroup " + name};
+  const MemoryUse use{used, limit, "cgroup " + group.name};
   if (use.fraction() > least.fraction()) least = use;
 }
 
@@ -54,22 +57,7 @@ MemoryUse memory_use(const fs::path& root) {
   const std::uint64_t total = value_in(root / "proc/meminfo", "MemTotal:") << 10;
   const std::uint64_t available = value_in(root / "proc/meminfo", "MemAvailable:") << 10;
   MemoryUse least{total - std::min(total, available), total, "the machine"};
-  const fs::path cgroups = root / "sys/fs/cgroup";
-  consider(cgroups, "/", true, least);
-  consider(cgroups / "memory", "/", false, least);
-  std::ifstream own(root / "proc/self/cgroup");
-  for (std::string line; std::getline(own, line);) {  // "0::/a/b", "4:cpu,memory:/a/b"
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool version2 = controllers.empty();
-    if (!version2 && ("," + controllers + ",").find(",memory,") == std::string::npos) continue;
-    for (fs::path group = fs::path(line.substr(second + 1)).relative_path(); !group.empty();
-         group = group.parent_path()) {
-      consider((version2 ? cgroups : cgroups / "memory") / group, "/" + group.string(), version2,
-               least);
-    }
-  }
+  for (const CgroupFolder& group : cgroup_folders("memory", root)) consider(group, least);
   return least;
 }
 

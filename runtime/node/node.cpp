@@ -32,7 +32,8 @@ constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
 constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
-constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
+// The other nodes', each of which gives its jobs 5 s and then its workers 1 s.
+constexpr auto kNodesStopMax = std::chrono::milliseconds(8000);
 constexpr const char* kLeftFile =
     "logs/autoscaler-left";  // in the session's folder; a node that is killed leaves its logs
 constexpr std::size_t kLeftBytesMax = 64 << 10;

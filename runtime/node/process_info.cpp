@@ -88,6 +88,20 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
+std::vector<pid_t> processes_of_group(pid_t group) {
+  std::vector<pid_t> members;
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const int pid = std::atoi(entry->path().filename().c_str());
+    if (pid <= 0 || ::getpgid(pid) != group) continue;
+    // A first thread that has ended may have left others that run.
+    const ProcessInfo info = process_info(pid);
+    if (!info.state.empty() && (info.state != "ended" || info.threads > 1)) members.push_back(pid);
+  }
+  return members;
+}
+
 std::size_t open_files(pid_t pid) {
   std::size_t count = 0;
   std::error_code error;

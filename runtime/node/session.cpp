@@ -18,6 +18,7 @@
 #include "runtime/core/log.h"
 #include "runtime/node/file_lock.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/node_address.h"
 #include "runtime/node/private_folder.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/file_descriptor.h"
@@ -103,6 +104,7 @@ std::optional<SessionInfo> read_session(const fs::path& dir) {
   info.pid = static_cast<std::int32_t>(number("pid"));
   info.pid_start = static_cast<std::uint64_t>(number("pid_start"));
   info.address = text("address");
+  info.bound = text("bound");
   info.head_address = text("head_address");
   info.is_head = json.value("is_head", false);
   info.stop_patience = std::chrono::seconds(
@@ -219,18 +221,16 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
   std::string wanted =
       explicit_address.empty() ? environment("STARLING_ADDRESS") : explicit_address;
   if (wanted == "auto") wanted.clear();
-  if (wanted.starts_with("localhost:")) wanted.replace(0, 9, "127.0.0.1");
   auto found = find_sessions();
   if (!found.ok()) return found.status();
   const std::vector<SessionInfo> sessions = *std::move(found);
   if (!wanted.empty()) {
     if (auto endpoint = Endpoint::parse(wanted); !endpoint.ok()) return endpoint.status();
-    for (const SessionInfo& session : sessions) {
-      if (session.address == wanted) return address_of(session);
-    }
+    if (const SessionInfo* session = session_at(sessions, wanted)) return address_of(*session);
     for (const SessionInfo& session : sessions) {
       if (session.head_address == wanted) return address_of(session);
     }
+    if (wanted.starts_with("localhost:")) wanted.replace(0, 9, "127.0.0.1");
     auto token = token_from_environment();
     if (!token.ok()) return token.status();
     if (token->empty()) {

@@ -42,6 +42,7 @@ struct SessionInfo {
   std::int32_t pid = 0;
   std::uint64_t pid_start = 0;  // its start time (clock ticks since boot): pids are used again
   std::string address;          // HOST:PORT
+  std::string bound;            // HOST:PORT that it listens at: 0.0.0.0 where `address` is not
   std::string head_address;     // HOST:PORT of its cluster's head
   bool is_head = false;
   // Beyond what a node takes to stop: for what it has to take down first.
@@ -78,11 +79,12 @@ std::string last_session();
 /// What to take when neither a name nor a last session says which cluster.
 enum class Fallback { kOnlyCluster, kNone };
 
-/// Which node to talk to: `explicit_address` (HOST:PORT), else STARLING_ADDRESS, else the last
-/// session, else the fallback. "auto" counts as none. The token comes from STARLING_TOKEN, else
-/// STARLING_TOKEN_FILE, else the session's folder. If the address is the head's on another machine
-/// and a node of that cluster runs here, the answer is that node. Errors: kNotFound (no cluster
-/// runs, with how to start one; or there is no token for the address).
+/// Which node to talk to: `explicit_address` (HOST:PORT, in any way that leads to it), else
+/// STARLING_ADDRESS, else the last session, else the fallback. "auto" counts as none. The token
+/// comes from STARLING_TOKEN, else STARLING_TOKEN_FILE, else the session's folder. If the address
+/// is the head's on another machine and a node of that cluster runs here, the answer is that node.
+/// Errors: kNotFound (no cluster runs, with how to start one; or there is no token for the
+/// address).
 Result<ClusterAddress> find_cluster(const std::string& explicit_address,
                                     Fallback fallback = Fallback::kOnlyCluster);
 

@@ -264,6 +264,7 @@ Status SessionFolder::write_node_file() const {
                             {"pid_scope", info.pid_scope},
                             {"host", info.host},
                             {"address", info.address},
+                            {"bound", info.bound},
                             {"head_address", info.head_address},
                             {"is_head", info.is_head},
                             {"stop_patience_s", info.stop_patience.count()}};

@@ -279,6 +279,7 @@ struct Commands {
   void add_stop(CLI::App& app) {
     stop = add(app, "stop",
                "Stop a cluster's nodes on this machine, or the one node that --address names");
+    stop->add_flag("--force", force_stop, "also while jobs run, which end then");
   }
   void add_status(CLI::App& app) {
     status = add(app, "status", "Show nodes, jobs and actors");
@@ -492,7 +493,7 @@ struct Commands {
     if (*start) return run_start();
     if (*autoscaler) return run_autoscaler();
     if (*head) return runtime::head_command(head_options, make_scheduler);
-    if (*stop) return runtime::stop_command(address);
+    if (*stop) return runtime::stop_command(address, force_stop);
     if (*status) return runtime::status_command(address, json);
     if (*why) return runtime::why_command(address, what);
     if (*drain) {
@@ -548,7 +549,7 @@ struct Commands {
   runtime::TimelineOptions timeline_options;
   runtime::DoctorOptions doctor_options;
   std::string address, what;
-  bool json = false, follow = false, key = false;
+  bool force_stop = false, json = false, follow = false, key = false;
 };
 
 /// The innermost command that was named.

@@ -20,7 +20,7 @@ struct Told {
   std::string error;
 };
 
-Told tell(std::vector<std::string> overrides) {
+Told tell(std::vector<std::string> overrides, const std::vector<NodeRoom>& nodes = {}) {
   std::vector<std::string> all = {"data.dataset_name=toy",       "actor_rollout_ref.model.path=toy",
                                   "data.train_batch_size=16",    "data.max_prompt_length=32",
                                   "data.max_response_length=16", "actor_rollout_ref.rollout.n=4"};
@@ -28,7 +28,7 @@ Told tell(std::vector<std::string> overrides) {
   const auto config = Config::load({std::nullopt, all});
   if (!config.ok()) return {"", config.status().message()};
   std::ostringstream out;
-  const runtime::Status status = dry_run(*config, out);
+  const runtime::Status status = dry_run(*config, out, nodes);
   return {out.str(), status.ok() ? "" : status.message()};
 }
 
@@ -57,6 +57,27 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
   EXPECT_EQ(all.error, "");
   EXPECT_TRUE(has(all.text, "reference x 2: ")) << all.text;
   EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
+}
+
+TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
+  const std::vector<std::string> eight = {"trainer.n_gpus_per_node=8"};
+  const std::vector<NodeRoom> small = {{"node a", 1e9, 2}};
+  const Told refused = tell(eight, small);
+  EXPECT_TRUE(has(refused.error, "do not fit the nodes' memory: policy (generates and trains) x 8"))
+      << refused.error;
+  EXPECT_TRUE(has(refused.error, "1.0 GB on node a")) << refused.error;
+  EXPECT_TRUE(has(refused.text, "8 workers are more than the CPUs of a node (2)")) << refused.text;
+  EXPECT_EQ(tell(eight, {{"node a", 1e12, 2}}).error, "") << "CPUs are for a warning only";
+  EXPECT_EQ(tell(eight).error, "");
+}
+
+TEST(DryRun, DoesNotJudgeNamesThatTheHubMayHave) {
+  for (const char* name : {"gpt2", "org/name"}) {
+    const Told told = tell({std::string("actor_rollout_ref.model.path=") + name});
+    EXPECT_FALSE(has(told.error, "there is no")) << told.error;
+  }
+  EXPECT_TRUE(
+      has(tell({"actor_rollout_ref.model.path=model.gguf"}).error, "there is no model.gguf here"));
 }
 
 TEST(DryRun, SaysTheMemoryOfDevices) {

@@ -360,10 +360,39 @@ TEST_F(Hub, PathsWinOverNames) {
   EXPECT_EQ(with_revision.status().code(), ErrorCode::kInvalidArgument);
   ASSERT_TRUE(fetched.ok()) << fetched.status().to_string();
   EXPECT_EQ(*fetched, folder() / "snapshots" / kCommit);
-  for (const char* no_name : {"./org/name", "/nowhere", "org/name/file", "name", "", "org/.."}) {
+  for (const char* no_name :
+       {"./org/name", "/nowhere", "org/name/file", "name.gguf", "", "org/.."}) {
     const Status status = locate_model(no_name, "", HubNeed::kModel, with("down")).status();
     EXPECT_EQ(status.code(), ErrorCode::kNotFound) << no_name << ": " << status.to_string();
   }
+}
+
+TEST_F(Hub, NamesMayHaveNoOrganisation) {
+  write(root_ / "models" / "gpt2" / "config.json", "{} old");
+  write(root_ / "models" / "gpt2" / "model.safetensors", weights_);
+  const auto path = locate_model("gpt2", "", HubNeed::kModel, with("ok"));
+  ASSERT_TRUE(path.ok()) << path.status().to_string();
+  EXPECT_EQ(*path, options_.cache / "models--gpt2" / "snapshots" / kCommit);
+  EXPECT_EQ(read(*path / "config.json"), "{} old");
+  EXPECT_EQ(read(*path / "model.safetensors"), weights_);
+  // What the cache has needs no hub.
+  HubOptions offline = with("down");
+  offline.offline = true;
+  EXPECT_EQ(*locate_model("gpt2", "", HubNeed::kModel, offline), *path);
+  EXPECT_EQ(*locate_model("gpt2@v1", "", HubNeed::kModel, with("ok")), *path);
+  fs::remove_all(options_.cache);
+  const auto moved = locate_model("gpt2", "", HubNeed::kModel, with("moved"));
+  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
+  EXPECT_EQ(read(*moved / "config.json"), "{} config.json") << "where the hub sends it on to";
+}
+
+TEST_F(Hub, AMistypedPathIsSaidToBeOneWhateverTheHubSays) {
+  for (const char* behaviour : {"ok", "down", "token"}) {
+    const Status status = locate_model("modle", "", HubNeed::kModel, with(behaviour)).status();
+    EXPECT_NE(status.message().find("no such file or folder here: "), std::string::npos)
+        << status.to_string();
+  }
+  EXPECT_EQ(asked("GET /down/").size(), 1U) << "once is enough";
 }
 
 // Same cache from the same hub, and each client works with what the other has fetched.
@@ -388,8 +417,11 @@ TEST(HubName, TakesWhatHuggingFaceTakes) {
   EXPECT_EQ(HubName::parse("org/name", "v2")->revision, "v2");
   EXPECT_EQ(HubName::parse("org/name@v2", "v2")->revision, "v2");
   EXPECT_FALSE(HubName::parse("org/name@v1", "v2").ok());
-  for (const char* bad : {"", "name", "/name", "org/", "org/na--me", "org/..", "a/b/c", "org/name@",
-                          "org/name@../x", "org/name@/x", "org/na me", "-org/name"}) {
+  EXPECT_EQ(HubName::parse("gpt2")->repo, "gpt2");
+  EXPECT_EQ(HubName::parse("bert-base-uncased@v1")->revision, "v1");
+  for (const char* bad :
+       {"", "/name", "name.gguf", "model.safetensors", "..", ".", "-name", "org/", "org/na--me",
+        "org/..", "a/b/c", "org/name@", "org/name@../x", "org/name@/x", "org/na me", "-org/name"}) {
     EXPECT_FALSE(HubName::parse(bad).ok()) << bad;
   }
 }

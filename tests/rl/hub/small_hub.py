@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A small hub on loopback, as far as models are fetched from one. Prints its port and serves until its stdin ends.
 
-    small_hub.py FOLDER          FOLDER/org/name/FILE... are the files of models
+    small_hub.py FOLDER          FOLDER/org/name/FILE... or FOLDER/name/FILE... are the files of models
 
 The first part of a path is how it behaves, so that one hub serves all tests: HF_ENDPOINT=http://127.0.0.1:PORT/cut, say.
     ok            as the real one: small files from itself, large ones (*.safetensors, *.bin, *.gguf) from a "CDN" at another address,
@@ -16,7 +16,7 @@ The first part of a path is how it behaves, so that one hub serves all tests: HF
     busy          429 with Retry-After: 0 to the first request for each thing; broken: 503
     later         429 with Retry-After: 9999
     down          503 always
-    moved         sends org/old on to org/name, relatively
+    moved         sends org/old and gpt2 on to org/name, relatively
 GET /log answers what was asked for: a JSON list of "METHOD /path range=... token".
 """
 import collections
@@ -86,8 +86,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
             return self.answer(401, X_Error_Code="RepoNotFound")
         if rest.startswith("cdn/"):
             return self.answer(400, b"the token leaked") if token else self.serve_large(kind, ROOT / rest[4:])
-        if kind == "moved" and "org/old" in rest:
-            return self.answer(307, Location=self.path.replace("org/old", "org/name"))
+        for old in ("org/old", "gpt2"):
+            if kind == "moved" and old in rest:
+                return self.answer(307, Location=self.path.replace(old, "org/name"))
         if rest.startswith("api/models/"):
             return self.serve_api(kind, rest[len("api/models/"):], query)
         return self.serve_file(kind, rest)
@@ -97,19 +98,19 @@ class Hub(http.server.BaseHTTPRequestHandler):
         return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else None
 
     def serve_api(self, kind, rest, query):
-        parts = rest.split("/", 3)
-        files = self.files("/".join(parts[:2]))
+        what = "revision" if "/revision/" in rest else "tree"
+        repo, _, revision = rest.partition(f"/{what}/")
+        files = self.files(repo)
         if files is None:
             return self.answer(404, X_Error_Code="RepoNotFound")
-        what, revision = parts[2], parts[3]
         if revision not in ("main", "v1", "refs/pr/3", COMMIT):
             return self.answer(404, X_Error_Code="RevisionNotFound")
         if what == "revision":
             siblings = [] if kind == "tree" else [{"rfilename": file} for file in files]
-            return self.answer_json({"_id": "1", "id": "/".join(parts[:2]), "private": False, "downloads": 0, "likes": 0, "tags": [], "sha": COMMIT, "siblings": siblings})
+            return self.answer_json({"_id": "1", "id": repo, "private": False, "downloads": 0, "likes": 0, "tags": [], "sha": COMMIT, "siblings": siblings})
         entries = []
         for file in files:
-            data = (ROOT / "/".join(parts[:2]) / file).read_bytes()
+            data = (ROOT / repo / file).read_bytes()
             entry = {"type": "file", "path": file, "size": len(data), "oid": self.blob_id(data)}
             if file.endswith(LARGE):
                 entry["lfs"] = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
@@ -125,9 +126,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
         return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
     def serve_file(self, kind, rest):
-        repo, resolve, revision, file = ("/".join(rest.split("/")[:2]), *(rest.split("/", 4)[2:] + ["", "", ""])[:3])
+        repo, resolve, rest = rest.partition("/resolve/")
+        file = rest.partition("/")[2]
         path = ROOT / repo / file
-        if resolve != "resolve" or not path.is_file():
+        if not resolve or not path.is_file():
             return self.answer(404, X_Error_Code="EntryNotFound")
         if not file.endswith(LARGE):
             data = path.read_bytes()

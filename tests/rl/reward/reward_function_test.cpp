@@ -208,6 +208,71 @@ TEST(RewardFunction, CallsAUsersFileByOldAndNewNames) {
   fs::remove(file);
 }
 
+// As verl's reward loop does.
+TEST(RewardFunction, AwaitsWhatAFunctionReturns) {
+  const fs::path file =
+      fs::temp_directory_path() / ("starling_async_" + std::to_string(getpid()) + ".py");
+  std::ofstream(file) << R"python(
+import asyncio, functools
+seen = None
+async def number(data_source, solution_str, ground_truth, extra_info=None, bonus=0):
+    global seen
+    loop = asyncio.get_running_loop()
+    assert seen in (None, loop), "a loop for each call"
+    seen = loop
+    await asyncio.sleep(0.01)
+    return len(solution_str) + bonus
+async def dictionary(solution_str, **rest):
+    inner = await asyncio.gather(*(number(solution_str=solution_str, **rest) for _ in range(3)))
+    return {"score": sum(inner), "acc": 1}
+class Method:
+    async def __call__(self, **arguments): return await number(**arguments)
+method = Method()
+plain = lambda **arguments: number(**arguments)
+partial = functools.partial(number, bonus=2)
+def runs_its_own(**arguments): return asyncio.run(dictionary(**arguments))["score"] if seen is None else 3.0
+def task(**arguments): return asyncio.create_task(number(**arguments))
+def future(**arguments): return asyncio.ensure_future(number(**arguments))
+class Awaitable:
+    def __await__(self): return (yield from asyncio.sleep(0.01, 1.5).__await__())
+def own(**arguments): return Awaitable()
+async def lists(data_sources, solution_strs, ground_truths, extra_infos):
+    return [len(text) for text in solution_strs]
+def list_of(data_sources, solution_strs, ground_truths, extra_infos):
+    return [number(None, text, None) for text in solution_strs]
+async def fails(**arguments):
+    await asyncio.sleep(0)
+    raise ValueError("nobody answers")
+async def hangs(**arguments): await asyncio.sleep(600)
+async def generator(**arguments): yield 1.0
+)python";
+  const auto scored = [&](const std::string& name, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"custom_reward_function.path=" + file.string(),
+                             "custom_reward_function.name=" + name, "reward.retries=0"});
+    const auto reward = make(more);
+    EXPECT_TRUE(reward.ok()) << name << ": " << reward.status().to_string();
+    const auto report = score(**reward, {request("abc", ""), request("abcd", "")});
+    EXPECT_TRUE(report.ok()) << name << ": " << report.status().to_string();
+    return report.ok() ? *report : RewardReport{};
+  };
+  for (const char* name : {"number", "method", "plain", "task", "future"})
+    EXPECT_EQ(scored(name).scores, (std::vector<double>{3, 4})) << name;
+  EXPECT_EQ(scored("dictionary").scores, (std::vector<double>{9, 12}));
+  EXPECT_EQ(scored("partial").scores, (std::vector<double>{5, 6}));
+  EXPECT_EQ(scored("own").scores, (std::vector<double>{1.5, 1.5}));
+  EXPECT_EQ(scored("runs_its_own").left_out, (std::vector<std::uint8_t>{0, 0}));
+  for (const char* name : {"lists", "list_of"})
+    EXPECT_EQ(scored(name, {"reward_model.reward_manager=batch"}).scores,
+              (std::vector<double>{3, 4}))
+        << name;
+  for (const char* name : {"fails", "generator"})
+    EXPECT_EQ(scored(name).left_out, (std::vector<std::uint8_t>{1, 1})) << name;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(scored("hangs", {"reward.timeout=1"}).left_out, (std::vector<std::uint8_t>{1, 1}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  fs::remove(file);
+}
+
 // As verl's batch reward manager calls it.
 TEST(RewardFunction, CallsAFunctionOfLists) {
   const fs::path file =

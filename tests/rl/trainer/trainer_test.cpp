@@ -200,6 +200,40 @@ TEST_F(TrainerTest, TheToyCommandOfTheArticlesRuns) {
   }
 }
 
+// A cluster with a declared memory stands for one that is too small.
+TEST_F(TrainerTest, SaysWhichClusterItJoinsAndRefusesWhatThatHasNoMemoryFor) {
+  const Outcome head = shell(STARLING_BIN_DIR
+                             "/starling start --head --port 0 --num-cpus 2 "
+                             "--resources \"{\\\"memory\\\": 1500000000}\" | tail -n 1");
+  ASSERT_EQ(head.code, 0) << head.output;
+  const std::string address = head.output.substr(0, head.output.find('\n'));
+  const std::string eight =
+      "data.train_batch_size=8 trainer.n_gpus_per_node=8 trainer.total_training_steps=1 ";
+  for (const std::string how : {"", "--dry-run "}) {
+    const Outcome refused = train(how + eight);
+    EXPECT_EQ(refused.code, 1) << how << refused.output;
+    for (const std::string& part :
+         {std::string("do not fit the nodes") + "\x27" +
+              " memory: policy (generates and trains) x 8 of",
+          std::string("reward x 8 of"), std::string("1.5 GB on node "), " at " + address,
+          std::string("8 workers are more than the CPUs of a node (2)"),
+          "joins the cluster at " + address + " (", std::string(", since 20"),
+          std::string(" of 1 node:"), std::string("2 CPUs, 1.5 GB")})
+      EXPECT_NE(refused.output.find(part), std::string::npos) << part << " in: " << refused.output;
+    EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
+    EXPECT_EQ(
+        shell(STARLING_BIN_DIR "/starling list workers --address " + address).output.find("policy"),
+        std::string::npos);
+  }
+  // It fits this machine, in a cluster of its own.
+  const Outcome alone = train("--private trainer.total_training_steps=1");
+  EXPECT_EQ(alone.code, 0) << alone.output;
+  EXPECT_NE(alone.output.find("a cluster of its own"), std::string::npos) << alone.output;
+  EXPECT_EQ(alone.output.find("joins the cluster"), std::string::npos) << alone.output;
+  EXPECT_EQ(train("--private --address " + address).code, 2);
+  EXPECT_EQ(shell(STARLING_BIN_DIR "/starling stop --address " + address).code, 0);
+}
+
 TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   const std::string options =
       "trainer.total_training_steps=3 actor_rollout_ref.actor.use_kl_loss=true ";

@@ -116,7 +116,7 @@ TEST_F(AddressesTest, StopLeavesNothing) {
     return count_ok(history(), Op::kPublish, 0, INT64_MAX) > 5 &&
            count_ok(history(), Op::kCreate, 0, INT64_MAX) > 1;
   }));
-  const Finished stopped = cluster_->starling(0, {"stop"});
+  const Finished stopped = cluster_->starling(0, {"stop", "--force"});
   EXPECT_EQ(stopped.code, 0) << stopped.output;
   EXPECT_TRUE(client.wait(15s)) << "the driver does not notice that its cluster is gone";
   for (int machine = 0; machine < 3; ++machine) {

@@ -261,7 +261,7 @@ std::string Cluster::logs(std::size_t lines) const {
 }
 
 void Cluster::stop() {
-  if (runs(0)) starling(0, {"stop"});
+  if (runs(0)) starling(0, {"stop", "--force"});
   for (auto& node : nodes_) {
     if (node) node->wait(10s);
   }

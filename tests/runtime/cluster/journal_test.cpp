@@ -32,7 +32,7 @@ class JournalTest : public NetworkTest {
         cluster_->starling(0, {"start", "--head", "--port", std::to_string(free_port()),
                                "--journal", cluster_->journal().string()});
     EXPECT_EQ(started.code, 1) << started.output;
-    if (started.code == 0) cluster_->starling(0, {"stop"});
+    if (started.code == 0) cluster_->starling(0, {"stop", "--force"});
     return started.output;
   }
   void expect_refused(const std::vector<std::string>& parts) {

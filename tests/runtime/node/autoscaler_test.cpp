@@ -393,7 +393,7 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
     create(*program, 0), (void)program->create("Echo", {{"CPU", 1}});
   });
   ASSERT_TRUE(wait_until([&] { return asked("add").size() == 2; }, kPatience));
-  CommandResult stopped = starling({"stop", "--address", head_});
+  CommandResult stopped = starling({"stop", "--force", "--address", head_});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_LT(stopped.took, seconds(8));
   waiting.join();

@@ -16,8 +16,9 @@ using std::chrono::milliseconds;
 /// Runs a shell script to its end on a loop of its own.
 struct ShellRun {
   explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
-                    milliseconds grace = milliseconds(0))
+                    milliseconds grace = milliseconds(0), bool guards_group = false)
       : over(loop) {
+    spec.guards_group = guards_group;
     spec.program = "sh";
     spec.argv = {"sh", "-c", std::move(script)};
     start();
@@ -92,6 +93,63 @@ TEST(ChildProcess, EndsWithTermThenKill) {
   ShellRun stubborn("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200),
                     milliseconds(100));
   EXPECT_EQ(stubborn.cause.signal, SIGKILL);
+}
+
+TEST(ChildProcess, WhatItRanHasItsTimeToEndAfterTheFirstProcess) {
+  for (const bool is_guarded : {false, true}) {
+    // The shell ends at once; what it runs takes its time, and so does what that starts to clean
+    // up.
+    ShellRun run(
+        "sh -c 'trap \"sh -c \\\"sleep 0.3; echo cleaned up\\\"; exit 0\" TERM; "
+        "echo ready; while :; do sleep 0.05; done'; echo never",
+        milliseconds(300), milliseconds(8000), is_guarded);
+    EXPECT_EQ(run.out, "ready\ncleaned up\n") << is_guarded;
+    EXPECT_EQ(run.cause.signal, SIGTERM) << "the shell's end counts";
+  }
+}
+
+TEST(ChildProcess, WhatItRanIsKilledWhenItsTimeIsOver) {
+  const auto start = std::chrono::steady_clock::now();
+  ShellRun run("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'; echo never",
+               milliseconds(200), milliseconds(300), true);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(8000));
+  const int stubborn = std::stoi(run.out);
+  for (int i = 0; i < 100 && process_start_time(stubborn) != 0; ++i) ::usleep(10000);
+  EXPECT_EQ(process_start_time(stubborn), 0u);
+}
+
+TEST(ChildProcess, ASecondEndKillsWhatIsLeft) {
+  EventLoop loop;
+  Event over(loop);
+  std::unique_ptr<ChildProcess> child;
+  DeathCause cause;
+  asio::steady_timer timer{loop.context()};
+  loop.post([&] {
+    ProcessSpec spec;
+    spec.program = "sh";
+    spec.argv = {"sh", "-c", "sh -c 'trap \"\" TERM; echo ready; sleep 300'; echo never"};
+    ProcessHandlers handlers;
+    handlers.on_output = [&](bool, std::string_view) {
+      child->end(std::chrono::minutes(5));
+      timer.expires_after(milliseconds(200));  // the first has ended by then, or not: either is so
+      timer.async_wait([&](boost::system::error_code) { child->end(milliseconds(0)); });
+    };
+    handlers.on_exit = [&](DeathCause end) {
+      cause = std::move(end);
+      over.set();
+    };
+    auto started = ChildProcess::start(loop, spec, std::move(handlers));
+    ASSERT_TRUE(started.ok());
+    child = std::move(*started);
+  });
+  EXPECT_TRUE(loop.run_until(over, deadline_after(std::chrono::seconds(10))));
+  EXPECT_NE(cause.signal, 0);
+  Event gone(loop);
+  loop.post([&] {
+    child.reset();
+    gone.set();
+  });
+  loop.run_until(gone, Deadline::max());
 }
 
 TEST(ChildProcess, WhatItLeftBehindIsKilled) {

@@ -175,7 +175,7 @@ SessionInfo ClusterTest::session_of(const std::string& address) {
 void ClusterTest::TearDown() {
   while (!running_sessions().empty()) {
     std::string address = running_sessions()[0].head_address;
-    CommandResult stopped = starling({"stop", "--address", address});
+    CommandResult stopped = starling({"stop", "--force", "--address", address});
     if (stopped.code != 0) {
       for (const SessionInfo& session : running_sessions()) ::kill(session.pid, SIGKILL);
     }

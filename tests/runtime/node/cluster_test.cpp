@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "runtime/node/file_util.h"
@@ -14,6 +16,7 @@ namespace runtime {
 namespace {
 
 using Json = nlohmann::json;
+namespace fs = std::filesystem;
 
 class Cluster : public ClusterTest {};
 
@@ -279,6 +282,56 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_EQ(starling({"--help"}).code, 0);
   EXPECT_EQ(starling({"start", "--help"}).code, 0);
   EXPECT_TRUE(running_sessions().empty());
+}
+
+TEST_F(Cluster, IsFoundByTheAddressThatItPrintsAndByOthersThatLeadToIt) {
+  for (const std::string host : {"localhost", "127.0.0.1", "0.0.0.0"}) {
+    const std::string printed = start_head({"--bind", host});
+    const std::string port = printed.substr(printed.rfind(':'));
+    EXPECT_TRUE(host != "localhost" || printed == "localhost" + port) << printed;
+    for (const std::string& way : {printed, "localhost" + port, "127.0.0.1" + port}) {
+      const CommandResult status = starling({"status", "--address", way});
+      EXPECT_EQ(status.code, 0) << host << " at " << way << ": " << status.err;
+      EXPECT_EQ(starling({"submit", "--address", way, "--", "echo", "here"}).out, "here\n") << way;
+    }
+    EXPECT_EQ(starling({"status", "--address", "127.0.0.1:1"}).code, 1);
+    const std::string joined = start_node(printed);
+    EXPECT_EQ(starling({"status", "--address", joined}).code, 0);
+    const CommandResult stopped = starling({"stop", "--address", "127.0.0.1" + port});
+    EXPECT_EQ(stopped.code, 0) << stopped.err;
+    EXPECT_NE(stopped.out.find("2 nodes"), std::string::npos) << stopped.out;
+    EXPECT_TRUE(running_sessions().empty()) << host;
+  }
+}
+
+TEST_F(Cluster, ANodeHasTheCpusOfItsControlGroup) {
+  const std::string name = "starling-cpu-" + std::to_string(::getpid());
+  fs::path group;
+  std::error_code error;
+  for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
+    if (!fs::create_directory(fs::path(root) / name, error)) continue;
+    group = fs::path(root) / name;
+    if (fs::exists(group / "cpu.cfs_quota_us", error) || fs::exists(group / "cpu.max", error))
+      break;
+    fs::remove(std::exchange(group, {}), error);
+  }
+  if (group.empty()) GTEST_SKIP() << "no control group for CPUs can be made here";
+  const bool is_v2 = fs::exists(group / "cpu.max", error);
+  std::ofstream(group / (is_v2 ? "cpu.max" : "cpu.cfs_quota_us"))
+      << (is_v2 ? "100000 100000" : "100000");
+  // Below it, so that the limit is found on the way up.
+  const fs::path inner = group / "inner";
+  fs::create_directory(inner, error);
+  const CommandResult started =
+      run_command({"sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", inner / "cgroup.procs", program(),
+                   "start", "--head", "--port", "0"});
+  EXPECT_EQ(started.code, 0) << started.err;
+  const CommandResult status = starling({"status", "--json"});
+  ASSERT_EQ(status.code, 0) << status.err;
+  EXPECT_EQ(Json::parse(status.out)["nodes"][0]["resources"]["CPU"], 1) << status.out;
+  EXPECT_EQ(starling({"stop"}).code, 0);
+  for (const fs::path& folder : {inner, group})
+    EXPECT_TRUE(wait_until([&] { return ::rmdir(folder.c_str()) == 0; })) << folder;
 }
 
 TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {

@@ -115,6 +115,21 @@ TEST_F(JobFolder, RefusesALinkToAFolderAroundIt) {
       << scan.status().message();
 }
 
+TEST_F(JobFolder, LeavesOutWhatIsNamedAtAnyDepth) {
+  for (const char* file : {"top.key", "a/one.key", "a/b/two.key", "a/deep", "a/b/c/deep",
+                           ".git/config", "a/.git/config", "a/keep", "links/secrets/x"})
+    write(folder_.path() / file, "x");
+  const support::TemporaryFolder outside;
+  write(outside.path() / "inner", "x");
+  fs::create_directory_symlink(outside.path(), folder_.path() / "outside");
+  write(folder_.path() / ".starlingignore", "**/*.key\na/**/deep\noutside/\nlinks/\n!.git\n");
+  write(folder_.path() / "a/.starlingignore", "!/one.key\n/b/*\n!c\n");
+  auto scan = scan_job_folder(folder_.path());
+  ASSERT_TRUE(scan.ok()) << scan.status().message();
+  EXPECT_EQ(paths(*scan), (std::vector<std::string>{".starlingignore", "a", "a/.starlingignore",
+                                                    "a/b", "a/b/c", "a/keep", "a/one.key"}));
+}
+
 TEST_F(JobFolder, AFileThatChangedWhileItWasReadIsNamed) {
   write(folder_.path() / "chg", "short");
   auto scan = scan_job_folder(folder_.path());
@@ -124,20 +139,6 @@ TEST_F(JobFolder, AFileThatChangedWhileItWasReadIsNamed) {
   EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
   for (const char* part : {"/chg changed while it was being read", "from 5 to 11 bytes", "submit"})
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
-}
-
-TEST(IgnoreRules, AreLikeGitsOnes) {
-  const IgnoreRules rules("# comment\n*.o\n!keep.o\nbuild/\n/top\ndocs/*.pdf\n");
-  EXPECT_TRUE(rules.ignores("a.o", false));
-  EXPECT_TRUE(rules.ignores("deep/down/a.o", false));
-  EXPECT_FALSE(rules.ignores("deep/keep.o", false));
-  EXPECT_TRUE(rules.ignores("x/build", true));
-  EXPECT_FALSE(rules.ignores("x/build", false));
-  EXPECT_TRUE(rules.ignores("top", false));
-  EXPECT_FALSE(rules.ignores("x/top", false));
-  EXPECT_TRUE(rules.ignores("docs/a.pdf", false));
-  EXPECT_FALSE(rules.ignores("docs/more/a.pdf", false));
-  EXPECT_TRUE(rules.ignores(".git", true));
 }
 
 /// A node's files, driven by hand.

@@ -170,6 +170,108 @@ TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
 }
 
+// A job behind a wrapper script that knows nothing of signals, as the shell's is.
+class WrappedJob : public Job {
+ protected:
+  void SetUp() override {
+    Job::SetUp();
+    write(work_.path() / "work.sh",
+          "#!/bin/bash\ntrap 'echo told; sleep 1; echo cleaned up; exit 0' TERM\necho ready\n"
+          "while :; do sleep 0.1; done\n");
+    write(work_.path() / "wrap.sh", "#!/bin/bash\n./work.sh\n");
+  }
+  void wait_until_ready(const std::string& id) {
+    EXPECT_TRUE(wait_until(
+        [&] {
+          return starling({"job", "logs", id}).out.find("ready") != std::string::npos;
+        },
+        std::chrono::seconds(20)));
+  }
+  // The shells may have their own words between, on what SIGTERM ended.
+  static void expect_all(const std::string& log) {
+    EXPECT_TRUE(log.find("ready\n") != log.npos && log.find("told\n") != log.npos &&
+                log.ends_with("cleaned up\n"))
+        << log;
+  }
+};
+
+TEST_F(WrappedJob, HasTheTimeToEndThatWasPromised) {
+  start_head();
+  std::vector<std::vector<std::string>> commands{{"./wrap.sh"}, {"sh", "-c", "./work.sh; true"}};
+  if (run_command({"python3", "-c", "pass"}).code == 0)
+    commands.push_back({"python3", "-c", "import subprocess; subprocess.run(['./work.sh'])"});
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> arguments{"--working-dir", work_.path(), "--"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const std::string id = submit(arguments);
+    wait_until_ready(id);
+    EXPECT_EQ(starling({"job", "stop", id}).code, 0);
+    EXPECT_EQ(job(id)["state"], "stopped");
+    expect_all(starling({"job", "logs", id}).out);
+  }
+}
+
+TEST_F(WrappedJob, HasItWhenItsSubmitterIsInterrupted) {
+  start_head();
+  for (const int number : {SIGINT, SIGKILL}) {
+    BackgroundCommand submit(
+        {program(), "submit", "--working-dir", work_.path(), "--", "./wrap.sh"});
+    submit.wait_for_output("ready\n");
+    const Json list = Json::parse(starling({"job", "list", "--json"}).out);
+    std::string id;
+    for (const Json& job : list) {
+      if (job["state"] == "running") id = job["id"];
+    }
+    ::kill(submit.pid(), number);
+    const CommandResult result = submit.finish();
+    EXPECT_EQ(result.code, 128 + number);
+    EXPECT_EQ(wait_for_end(id)["state"], "stopped");
+    expect_all(starling({"job", "logs", id}).out);
+    if (number == SIGINT) expect_all(result.err + result.out);
+  }
+}
+
+TEST_F(WrappedJob, HasItWhenItsNodeIsStopped) {
+  const std::string head = start_head();
+  const fs::path logs = session_of(head).dir / "logs";
+  const std::string id = submit({"--working-dir", work_.path(), "--", "./wrap.sh"});
+  wait_until_ready(id);
+  EXPECT_EQ(starling({"stop", "--force"}).code, 0);
+  expect_all(runtime::read_file(logs / ("job-" + id + ".log"), 1 << 20).value_or(""));
+}
+
+TEST_F(Job, AStopNamesTheJobsThatItWouldEndAndLeavesThem) {
+  const std::string head = start_head();
+  const std::string node = start_node(head);
+  const std::string id = submit({"--address", head, "--", "sleep", "1000"});
+  for (const std::vector<std::string>& stop :
+       std::vector<std::vector<std::string>>{{"stop"}, {"stop", "--address", head}}) {
+    const CommandResult refused = starling(stop);
+    EXPECT_EQ(refused.code, 1);
+    for (const std::string& part :
+         {std::string("a job runs at "), id.substr(0, 8), std::string("sleep 1000"),
+          std::string("--force"), std::string("starling job stop")})
+      EXPECT_NE(refused.err.find(part), std::string::npos) << part << " in: " << refused.err;
+    EXPECT_EQ(job(id)["state"], "running");
+  }
+  // Of a node alone its own jobs count.
+  EXPECT_EQ(starling({"stop", "--address", node}).code, 0);
+  const CommandResult forced = starling({"stop", "--force"});
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_NE(forced.out.find("ending job " + id.substr(0, 8) + "  sleep 1000"), std::string::npos)
+      << forced.out;
+  EXPECT_TRUE(running_sessions().empty());
+}
+
+TEST_F(Job, AStopTakesNoProgramThatHasJustEndedForOneThatRuns) {
+  for (int i = 0; i < 5; ++i) {
+    start_head();
+    EXPECT_EQ(starling({"submit", "--", "true"}).code, 0);
+    const CommandResult stopped = starling({"stop"});
+    EXPECT_EQ(stopped.code, 0) << stopped.err;
+  }
+}
+
 TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
   start_head();
   write(work_.path() / "run.sh", "#!/bin/sh\ncat sub/data; pwd; echo made > made; exit 4\n");

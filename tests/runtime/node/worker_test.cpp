@@ -212,7 +212,7 @@ TEST_F(Worker, StopEndsEvenTheStubborn) {
   auto driver = connect(start_head());
   auto actor = driver->create("Stubborn");
   ASSERT_TRUE(actor.ok());
-  EXPECT_EQ(starling({"stop"}).code, 0);
+  EXPECT_EQ(starling({"stop", "--force"}).code, 0);
   EXPECT_FALSE(process_runs(actor->pid));
 }
 
@@ -328,7 +328,7 @@ TEST_F(Submit, EndsWhenTheNodeStops) {
   ASSERT_TRUE(wait_until([&] {
     return Json::parse(starling({"list", "jobs", "--json"}).out).size() == 1;
   }));
-  EXPECT_EQ(starling({"stop"}).code, 0);
+  EXPECT_EQ(starling({"stop", "--force"}).code, 0);
   CommandResult end = submit.finish();
   EXPECT_NE(end.code, 0);
   EXPECT_NE(end.err.find("error:"), std::string::npos);

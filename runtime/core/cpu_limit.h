@@ -1,0 +1,16 @@
+// How many CPUs this process may use.
+#pragma once
+
+#include <filesystem>
+
+namespace runtime {
+
+/// The CPUs that this process may run on, or the smallest quota of the cgroups (version 2 and 1)
+/// that it is in, whichever is less; a quota may be a part of one. `root` is where proc and sys are
+/// looked for.
+double cpu_limit(const std::filesystem::path& root = "/");
+
+/// As many threads as keep them busy: cpu_limit() rounded up, at least 1.
+int cpu_threads();
+
+}  // namespace runtime
