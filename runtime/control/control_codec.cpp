@@ -299,220 +299,271 @@ struct BodyWriter {
   void operator()(const ObserveControl& body) { store(body, to.initObserve()); }
 };
 
+// A deadline of zero or of centuries is a bug of the peer; a day bounds what it can make us keep.
+constexpr std::uint64_t kTimeoutMaxMs = 24ull * 3600 * 1000;
+
+std::chrono::milliseconds load_timeout(std::uint64_t from) {
+  return std::chrono::milliseconds(std::min(from, kTimeoutMaxMs));
+}
+
+control::RegisterDriver load_body(schema::ControlRequest::RegisterDriver::Reader from) {
+  return control::RegisterDriver{load(from.getInfo())};
+}
+
+control::CreateActor load_body(schema::ControlRequest::CreateActor::Reader from) {
+  return control::CreateActor{load(from.getSpec())};
+}
+
+control::ResolveActor load_body(schema::ControlRequest::ResolveActor::Reader from) {
+  return control::ResolveActor{load_id<ActorId>(from.getActor()), load_text(from.getName()),
+                               load_text(from.getNameSpace())};
+}
+
+control::QueryActor load_body(schema::ControlRequest::QueryActor::Reader from) {
+  return control::QueryActor{load_id<ActorId>(from.getActor()), from.getIncarnation()};
+}
+
+control::KillActor load_body(schema::ControlRequest::KillActor::Reader from) {
+  return control::KillActor{load_id<ActorId>(from.getActor()), from.getMayRestart()};
+}
+
+control::KvPut load_body(schema::ControlRequest::KvPut::Reader from) {
+  return control::KvPut{load_text(from.getKey()), load_bytes(from.getValue())};
+}
+
+control::KvGet load_body(schema::ControlRequest::KvGet::Reader from) {
+  return control::KvGet{load_text(from.getKey()), from.getWait()};
+}
+
+control::KvAdd load_body(schema::ControlRequest::KvAdd::Reader from) {
+  return control::KvAdd{load_text(from.getKey()), from.getAmount()};
+}
+
+control::KvDelete load_body(schema::ControlRequest::KvDelete::Reader from) {
+  return control::KvDelete{load_text(from.getKey())};
+}
+
+control::CreateGroup load_body(schema::ControlRequest::CreateGroup::Reader from) {
+  return control::CreateGroup{load(from.getSpec())};
+}
+
+control::RemoveGroup load_body(schema::ControlRequest::RemoveGroup::Reader from) {
+  return control::RemoveGroup{load_id<GroupId>(from.getGroup())};
+}
+
+control::SubmitJob load_body(schema::ControlRequest::SubmitJob::Reader from) {
+  control::SubmitJob submit{load(from.getArgv()), load_text(from.getWorkingDir()),
+                            load(from.getEnv()), from.getDetached(),
+                            load_list<JobFile>(from.getFiles())};
+  if (from.hasProgram()) submit.program = load(from.getProgram());
+  submit.job = load_id<JobId>(from.getJob());
+  submit.place = load_id<GroupId>(from.getPlace());
+  return submit;
+}
+
+control::QueueJob load_body(schema::ControlRequest::QueueJob::Reader from) {
+  return control::QueueJob{load_id<JobId>(from.getJob()), load_id<GroupId>(from.getPlace()),
+                           load(from.getArgv()), load(from.getResources()), load(from.getLabels())};
+}
+
+control::CancelJob load_body(schema::ControlRequest::CancelJob::Reader from) {
+  return control::CancelJob{load_id<JobId>(from.getJob())};
+}
+
+control::ReadLog load_body(schema::ControlRequest::ReadLog::Reader from) {
+  return control::ReadLog{load_text(from.getName()), from.getOffset(), from.getFile()};
+}
+
+control::RegisterNode load_body(schema::ControlRequest::RegisterNode::Reader from) {
+  control::RegisterNode body{load(from.getInfo()),
+                             from.getReturns(),
+                             load_id<NodeId>(from.getReplaces()),
+                             load_instances(from.getActors()),
+                             {}};
+  for (auto job : from.getJobs()) body.jobs.push_back(load_id<JobId>(job));
+  return body;
+}
+
+control::StartJob load_body(schema::ControlRequest::StartJob::Reader from) {
+  return control::StartJob{load(from.getInfo()), load(from.getDriver())};
+}
+
+control::EndJob load_body(schema::ControlRequest::EndJob::Reader from) {
+  return control::EndJob{load_id<JobId>(from.getJob()),
+                         schema_values::load_outcome(from.getOutcome()),
+                         load(from.getCause()),
+                         from.getEndedMs(),
+                         from.getGoesOn(),
+                         from.getFilesNeeded()};
+}
+
+control::ActorExited load_body(schema::ControlRequest::ActorExited::Reader from) {
+  return control::ActorExited{load_id<ActorId>(from.getActor()), from.getIncarnation(),
+                              load(from.getCause())};
+}
+
+control::StartActor load_body(schema::ControlRequest::StartActor::Reader from) {
+  return control::StartActor{load(from.getSpec()), from.getIncarnation(), load(from.getDriver()),
+                             load_text(from.getDriverNode()), load(from.getGpus())};
+}
+
+control::StopActor load_body(schema::ControlRequest::StopActor::Reader from) {
+  return control::StopActor{load_id<ActorId>(from.getActor()), from.getIncarnation(),
+                            load_timeout(from.getGraceMs()), from.getDrain(),
+                            load_text(from.getReason())};
+}
+
+control::BuildActor load_body(schema::ControlRequest::BuildActor::Reader from) {
+  return control::BuildActor{load(from.getSpec()), from.getIncarnation()};
+}
+
+control::FetchFile load_body(schema::ControlRequest::FetchFile::Reader from) {
+  return control::FetchFile{load_text(from.getHash()), from.getOffset()};
+}
+
+control::TerminateActor load_body(schema::ControlRequest::TerminateActor::Reader from) {
+  return control::TerminateActor{load_id<ActorId>(from.getActor()), from.getRestart()};
+}
+
+control::WatchActor load_body(schema::ControlRequest::WatchActor::Reader from) {
+  return control::WatchActor{load_id<ActorId>(from.getActor()), from.getVersion()};
+}
+
+control::WatchNodes load_body(schema::ControlRequest::WatchNodes::Reader from) {
+  return control::WatchNodes{from.getVersion()};
+}
+
+control::SaveState load_body(schema::ControlRequest::SaveState::Reader from) {
+  return control::SaveState{load_id<ActorId>(from.getActor()), from.getIncarnation(),
+                            load_bytes(from.getState())};
+}
+
+control::DrainActor load_body(schema::ControlRequest::DrainActor::Reader from) {
+  return control::DrainActor{load_id<ActorId>(from.getActor()), from.getIncarnation()};
+}
+
+control::ParkActor load_body(schema::ControlRequest::ParkActor::Reader from) {
+  return control::ParkActor{load_id<ActorId>(from.getActor())};
+}
+
+control::ActorsExited load_body(schema::ControlRequest::ActorsExited::Reader from) {
+  control::ActorsExited body;
+  body.actors = load_instances(from.getActors());
+  body.cause = load(from.getCause());
+  return body;
+}
+
+control::QueryGroup load_body(schema::ControlRequest::QueryGroup::Reader from) {
+  return control::QueryGroup{load_id<GroupId>(from.getGroup()), load_text(from.getName()),
+                             load_text(from.getNameSpace()), from.getWait()};
+}
+
+control::QueryJob load_body(schema::ControlRequest::QueryJob::Reader from) {
+  return control::QueryJob{load_id<JobId>(from.getJob())};
+}
+
+control::OfferFiles load_body(schema::ControlRequest::OfferFiles::Reader from) {
+  return control::OfferFiles{from.getBytes(), from.getCount(), load(from.getHashes())};
+}
+
+control::StoreFile load_body(schema::ControlRequest::StoreFile::Reader from) {
+  return control::StoreFile{load_text(from.getHash()), from.getBytes(), from.getOffset(),
+                            load_bytes(from.getData())};
+}
+
+control::DriverDone load_body(schema::ControlRequest::DriverDone::Reader from) {
+  return control::DriverDone{from.getExitCode()};
+}
+
+control::DrainNode load_body(schema::ControlRequest::DrainNode::Reader from) {
+  return control::DrainNode{load_id<NodeId>(from.getNode()), load_timeout(from.getTimeMs()),
+                            load_text(from.getReason()), from.getIfIdle()};
+}
+
+control::ChangeToken load_body(schema::ControlRequest::ChangeToken::Reader from) {
+  return control::ChangeToken{load_bytes(from.getToken()), load_milliseconds(from.getGraceMs())};
+}
+
+control::ExpectToken load_body(schema::ControlRequest::ExpectToken::Reader from) {
+  return control::ExpectToken{load_bytes(from.getToken())};
+}
+
+control::TakeOver load_body(schema::ControlRequest::TakeOver::Reader from) {
+  return control::TakeOver{load_id<NodeId>(from.getNode())};
+}
+
+control::Leave load_body(schema::ControlRequest::Leave::Reader from) {
+  return control::Leave{load_text(from.getReason())};
+}
+
+/// Nothing: of a kind that this version does not know.
+std::optional<ControlRequest::Body> load_body(schema::ControlRequest::Reader from) {
+  using Kind = schema::ControlRequest;
+  switch (from.which()) {
+    case Kind::HEARTBEAT: return control::Heartbeat{};
+    case Kind::REGISTER_DRIVER: return load_body(from.getRegisterDriver());
+    case Kind::CREATE_ACTOR: return load_body(from.getCreateActor());
+    case Kind::RESOLVE_ACTOR: return load_body(from.getResolveActor());
+    case Kind::QUERY_ACTOR: return load_body(from.getQueryActor());
+    case Kind::KILL_ACTOR: return load_body(from.getKillActor());
+    case Kind::KV_PUT: return load_body(from.getKvPut());
+    case Kind::KV_GET: return load_body(from.getKvGet());
+    case Kind::KV_ADD: return load_body(from.getKvAdd());
+    case Kind::KV_DELETE: return load_body(from.getKvDelete());
+    case Kind::QUERY_CLUSTER: return control::QueryCluster{};
+    case Kind::CREATE_GROUP: return load_body(from.getCreateGroup());
+    case Kind::REMOVE_GROUP: return load_body(from.getRemoveGroup());
+    case Kind::SUBMIT_JOB: return load_body(from.getSubmitJob());
+    case Kind::QUEUE_JOB: return load_body(from.getQueueJob());
+    case Kind::CANCEL_JOB: return load_body(from.getCancelJob());
+    case Kind::READ_LOG: return load_body(from.getReadLog());
+    case Kind::STOP_NODE: return control::StopNode{};
+    case Kind::REGISTER_NODE: return load_body(from.getRegisterNode());
+    case Kind::START_JOB: return load_body(from.getStartJob());
+    case Kind::END_JOB: return load_body(from.getEndJob());
+    case Kind::ACTOR_EXITED: return load_body(from.getActorExited());
+    case Kind::START_ACTOR: return load_body(from.getStartActor());
+    case Kind::STOP_ACTOR: return load_body(from.getStopActor());
+    case Kind::BUILD_ACTOR: return load_body(from.getBuildActor());
+    case Kind::FETCH_FILE: return load_body(from.getFetchFile());
+    case Kind::TERMINATE_ACTOR: return load_body(from.getTerminateActor());
+    case Kind::WATCH_ACTOR: return load_body(from.getWatchActor());
+    case Kind::WATCH_NODES: return load_body(from.getWatchNodes());
+    case Kind::SAVE_STATE: return load_body(from.getSaveState());
+    case Kind::DRAIN_ACTOR: return load_body(from.getDrainActor());
+    case Kind::PARK_ACTOR: return load_body(from.getParkActor());
+    case Kind::ACTORS_EXITED: return load_body(from.getActorsExited());
+    case Kind::OBJECTS: return load(from.getObjects());
+    case Kind::QUERY_GROUP: return load_body(from.getQueryGroup());
+    case Kind::RESERVE: return load_reserve(from.getReserve());
+    case Kind::QUERY_JOB: return load_body(from.getQueryJob());
+    case Kind::OFFER_FILES: return load_body(from.getOfferFiles());
+    case Kind::STORE_FILE: return load_body(from.getStoreFile());
+    case Kind::DRIVER_DONE: return load_body(from.getDriverDone());
+    case Kind::DRAIN_NODE: return load_body(from.getDrainNode());
+    case Kind::CHANGE_TOKEN: return load_body(from.getChangeToken());
+    case Kind::EXPECT_TOKEN: return load_body(from.getExpectToken());
+    case Kind::TAKE_OVER: return load_body(from.getTakeOver());
+    case Kind::LEAVE: return load_body(from.getLeave());
+    case Kind::QUERY_DEMAND: return control::QueryDemand{};
+    case Kind::OBSERVE: return load(from.getObserve());
+  }
+  return std::nullopt;
+}
+
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
   ControlRequest to;
   to.job = load_id<JobId>(from.getJob());
   to.id = load_id<RequestId>(from.getId());
-  // A deadline of zero or of centuries is a bug of the peer; a day bounds what it can make us keep.
-  constexpr std::uint64_t kTimeoutMaxMs = 24ull * 3600 * 1000;
   KJ_REQUIRE(from.getDeadlineMs() > 0, "a control request needs a deadline");
-  to.timeout = std::chrono::milliseconds(std::min(from.getDeadlineMs(), kTimeoutMaxMs));
-  using Kind = schema::ControlRequest;
-  switch (from.which()) {
-    case Kind::HEARTBEAT: to.body = control::Heartbeat{}; return to;
-    case Kind::REGISTER_DRIVER:
-      to.body = control::RegisterDriver{load(from.getRegisterDriver().getInfo())};
-      return to;
-    case Kind::CREATE_ACTOR:
-      to.body = control::CreateActor{load(from.getCreateActor().getSpec())};
-      return to;
-    case Kind::RESOLVE_ACTOR: {
-      auto body = from.getResolveActor();
-      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName()),
-                                      load_text(body.getNameSpace())};
-      return to;
-    }
-    case Kind::QUERY_ACTOR:
-      to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor()),
-                                    from.getQueryActor().getIncarnation()};
-      return to;
-    case Kind::KILL_ACTOR:
-      to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor()),
-                                   from.getKillActor().getMayRestart()};
-      return to;
-    case Kind::KV_PUT:
-      to.body = control::KvPut{load_text(from.getKvPut().getKey()),
-                               load_bytes(from.getKvPut().getValue())};
-      return to;
-    case Kind::KV_GET:
-      to.body = control::KvGet{load_text(from.getKvGet().getKey()), from.getKvGet().getWait()};
-      return to;
-    case Kind::KV_ADD:
-      to.body = control::KvAdd{load_text(from.getKvAdd().getKey()), from.getKvAdd().getAmount()};
-      return to;
-    case Kind::KV_DELETE:
-      to.body = control::KvDelete{load_text(from.getKvDelete().getKey())};
-      return to;
-    case Kind::QUERY_CLUSTER: to.body = control::QueryCluster{}; return to;
-    case Kind::CREATE_GROUP:
-      to.body = control::CreateGroup{load(from.getCreateGroup().getSpec())};
-      return to;
-    case Kind::REMOVE_GROUP:
-      to.body = control::RemoveGroup{load_id<GroupId>(from.getRemoveGroup().getGroup())};
-      return to;
-    case Kind::SUBMIT_JOB: {
-      auto body = from.getSubmitJob();
-      control::SubmitJob submit{load(body.getArgv()), load_text(body.getWorkingDir()),
-                                load(body.getEnv()), body.getDetached(),
-                                load_list<JobFile>(body.getFiles())};
-      if (body.hasProgram()) submit.program = load(body.getProgram());
-      submit.job = load_id<JobId>(body.getJob());
-      submit.place = load_id<GroupId>(body.getPlace());
-      to.body = std::move(submit);
-      return to;
-    }
-    case Kind::QUEUE_JOB: {
-      auto body = from.getQueueJob();
-      to.body = control::QueueJob{load_id<JobId>(body.getJob()), load_id<GroupId>(body.getPlace()),
-                                  load(body.getArgv()), load(body.getResources()),
-                                  load(body.getLabels())};
-      return to;
-    }
-    case Kind::CANCEL_JOB:
-      to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())};
-      return to;
-    case Kind::READ_LOG:
-      to.body = control::ReadLog{load_text(from.getReadLog().getName()),
-                                 from.getReadLog().getOffset(), from.getReadLog().getFile()};
-      return to;
-    case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
-    case Kind::REGISTER_NODE: {
-      auto registration = from.getRegisterNode();
-      control::RegisterNode body{load(registration.getInfo()),
-                                 registration.getReturns(),
-                                 load_id<NodeId>(registration.getReplaces()),
-                                 load_instances(registration.getActors()),
-                                 {}};
-      for (auto job : registration.getJobs()) body.jobs.push_back(load_id<JobId>(job));
-      to.body = std::move(body);
-      return to;
-    }
-    case Kind::START_JOB:
-      to.body = control::StartJob{load(from.getStartJob().getInfo()),
-                                  load(from.getStartJob().getDriver())};
-      return to;
-    case Kind::END_JOB: {
-      auto body = from.getEndJob();
-      to.body = control::EndJob{load_id<JobId>(body.getJob()),
-                                schema_values::load_outcome(body.getOutcome()),
-                                load(body.getCause()),
-                                body.getEndedMs(),
-                                body.getGoesOn(),
-                                body.getFilesNeeded()};
-      return to;
-    }
-    case Kind::ACTOR_EXITED: {
-      auto body = from.getActorExited();
-      to.body = control::ActorExited{load_id<ActorId>(body.getActor()), body.getIncarnation(),
-                                     load(body.getCause())};
-      return to;
-    }
-    case Kind::START_ACTOR: {
-      auto body = from.getStartActor();
-      to.body =
-          control::StartActor{load(body.getSpec()), body.getIncarnation(), load(body.getDriver()),
-                              load_text(body.getDriverNode()), load(body.getGpus())};
-      return to;
-    }
-    case Kind::STOP_ACTOR: {
-      auto body = from.getStopActor();
-      to.body =
-          control::StopActor{load_id<ActorId>(body.getActor()), body.getIncarnation(),
-                             std::chrono::milliseconds(std::min(body.getGraceMs(), kTimeoutMaxMs)),
-                             body.getDrain(), load_text(body.getReason())};
-      return to;
-    }
-    case Kind::BUILD_ACTOR:
-      to.body = control::BuildActor{load(from.getBuildActor().getSpec()),
-                                    from.getBuildActor().getIncarnation()};
-      return to;
-    case Kind::FETCH_FILE:
-      to.body = control::FetchFile{load_text(from.getFetchFile().getHash()),
-                                   from.getFetchFile().getOffset()};
-      return to;
-    case Kind::TERMINATE_ACTOR:
-      to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor()),
-                                        from.getTerminateActor().getRestart()};
-      return to;
-    case Kind::WATCH_ACTOR:
-      to.body = control::WatchActor{load_id<ActorId>(from.getWatchActor().getActor()),
-                                    from.getWatchActor().getVersion()};
-      return to;
-    case Kind::WATCH_NODES:
-      to.body = control::WatchNodes{from.getWatchNodes().getVersion()};
-      return to;
-    case Kind::SAVE_STATE: {
-      auto body = from.getSaveState();
-      to.body = control::SaveState{load_id<ActorId>(body.getActor()), body.getIncarnation(),
-                                   load_bytes(body.getState())};
-      return to;
-    }
-    case Kind::DRAIN_ACTOR:
-      to.body = control::DrainActor{load_id<ActorId>(from.getDrainActor().getActor()),
-                                    from.getDrainActor().getIncarnation()};
-      return to;
-    case Kind::PARK_ACTOR:
-      to.body = control::ParkActor{load_id<ActorId>(from.getParkActor().getActor())};
-      return to;
-    case Kind::ACTORS_EXITED: {
-      control::ActorsExited body;
-      body.actors = load_instances(from.getActorsExited().getActors());
-      body.cause = load(from.getActorsExited().getCause());
-      to.body = std::move(body);
-      return to;
-    }
-    case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
-    case Kind::QUERY_GROUP: {
-      auto body = from.getQueryGroup();
-      to.body = control::QueryGroup{load_id<GroupId>(body.getGroup()), load_text(body.getName()),
-                                    load_text(body.getNameSpace()), body.getWait()};
-      return to;
-    }
-    case Kind::RESERVE: to.body = load_reserve(from.getReserve()); return to;
-    case Kind::QUERY_JOB:
-      to.body = control::QueryJob{load_id<JobId>(from.getQueryJob().getJob())};
-      return to;
-    case Kind::OFFER_FILES: {
-      auto body = from.getOfferFiles();
-      to.body = control::OfferFiles{body.getBytes(), body.getCount(), load(body.getHashes())};
-      return to;
-    }
-    case Kind::STORE_FILE: {
-      auto body = from.getStoreFile();
-      to.body = control::StoreFile{load_text(body.getHash()), body.getBytes(), body.getOffset(),
-                                   load_bytes(body.getData())};
-      return to;
-    }
-    case Kind::DRIVER_DONE:
-      to.body = control::DriverDone{from.getDriverDone().getExitCode()};
-      return to;
-    case Kind::DRAIN_NODE: {
-      auto body = from.getDrainNode();
-      to.body =
-          control::DrainNode{load_id<NodeId>(body.getNode()),
-                             std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)),
-                             load_text(body.getReason()), body.getIfIdle()};
-      return to;
-    }
-    case Kind::CHANGE_TOKEN: {
-      auto body = from.getChangeToken();
-      to.body =
-          control::ChangeToken{load_bytes(body.getToken()), load_milliseconds(body.getGraceMs())};
-      return to;
-    }
-    case Kind::EXPECT_TOKEN:
-      to.body = control::ExpectToken{load_bytes(from.getExpectToken().getToken())};
-      return to;
-    case Kind::TAKE_OVER:
-      to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())};
-      return to;
-    case Kind::LEAVE: to.body = control::Leave{load_text(from.getLeave().getReason())}; return to;
-    case Kind::QUERY_DEMAND: to.body = control::QueryDemand{}; return to;
-    case Kind::OBSERVE: to.body = load(from.getObserve()); return to;
-  }
-  return unimplemented("a control request of kind " +
-                       std::to_string(static_cast<int>(from.which())) +
-                       ", which this version does not know");
+  to.timeout = load_timeout(from.getDeadlineMs());
+  auto body = load_body(from);
+  if (!body)
+    return unimplemented("a control request of kind " +
+                         std::to_string(static_cast<int>(from.which())) +
+                         ", which this version does not know");
+  to.body = *std::move(body);
+  return to;
 }
 
 /// Stores one answer; an overload per kind.

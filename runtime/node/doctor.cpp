@@ -151,76 +151,25 @@ MachineFacts machine_facts() {
   return facts;
 }
 
-std::vector<Finding> judge(const MachineFacts& facts) {
-  std::vector<Finding> findings;
-  const auto add = [&](const char* check, Finding::State state, std::string what,
-                       std::string cure = "") {
-    findings.push_back(
+namespace {
+
+class Findings {
+ public:
+  /// The cure is left out where nothing is wrong.
+  void add(const char* check, Finding::State state, std::string what, std::string cure = "") {
+    findings_.push_back(
         {check, state, std::move(what), state == Finding::State::kGood ? "" : std::move(cure)});
-  };
-  add("cores", facts.cpus < facts.cpus_online ? Finding::State::kNote : Finding::State::kGood,
-      std::to_string(facts.cpus) + " of " + std::to_string(facts.cpus_online) + " CPUs may be used",
-      "the affinity or the cgroup's quota keeps the others away: start without taskset, or raise "
-      "the container's --cpus");
-  add("memory",
-      facts.memory_available_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
-      gib(facts.memory_available_bytes) + " of " + gib(facts.memory_bytes) + " are free",
-      "end what else runs here, raise the container's --memory, or give the object store less "
-      "(starling start --object-store-memory)");
-  add("shared memory", facts.shm_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
-      facts.shm_bytes == 0 ? "there is no /dev/shm" : "/dev/shm takes " + gib(facts.shm_bytes),
-      "NCCL and data loaders need it (Starling's own store does not): docker run --shm-size=8g, or "
-      "mount -o remount,size=8G /dev/shm");
-  add("open files",
-      facts.open_files < kOpenFilesNeeded   ? Finding::State::kFailure
-      : facts.open_files < kOpenFilesWanted ? Finding::State::kWarning
-                                            : Finding::State::kGood,
-      facts.open_files == UINT64_MAX ? "no limit" : std::to_string(facts.open_files) + " at most",
-      facts.open_files_hard >= kOpenFilesWanted
-          ? "a node has one for every connection: ulimit -n " + std::to_string(kOpenFilesWanted)
-          : "a node has one for every connection: raise nofile in /etc/security/limits.conf, or "
-            "docker run --ulimit nofile=" +
-                std::to_string(kOpenFilesWanted));
-  add("processes",
-      facts.processes != 0 && facts.processes < 4096 ? Finding::State::kWarning
-                                                     : Finding::State::kGood,
-      facts.processes == 0 ? "no limit" : std::to_string(facts.processes) + " at most",
-      "each actor is a process with a few threads: ulimit -u unlimited");
-  if (facts.gpus > 0) {
-    add("locked memory",
-        facts.locked_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
-        facts.locked_bytes == UINT64_MAX ? "no limit" : gib(facts.locked_bytes) + " at most",
-        "RDMA and pinned buffers need more: ulimit -l unlimited, or docker run --ulimit "
-        "memlock=-1");
   }
-  add("session folder",
-      facts.session_free_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
-      facts.session_root + " has " + gib(facts.session_free_bytes) + " free",
-      "logs, the head's journal and spilled objects go there: make room, point XDG_RUNTIME_DIR "
-      "elsewhere, or use --journal and --spill-dir");
-  add("port", facts.port_user.empty() ? Finding::State::kGood : Finding::State::kWarning,
-      facts.port_user.empty() ? "the head's default port is free, or a node's of yours"
-                              : facts.port_user,
-      "start the head with another --port");
-  add("clock", facts.clock_synchronised ? Finding::State::kGood : Finding::State::kNote,
-      facts.clock_synchronised ? "kept in step by the system"
-                               : "nobody keeps it in step with others",
-      "install chrony or enable systemd-timesyncd, so that logs and timelines of several machines "
-      "agree");
-  int major = 0, minor = 0;
-  (void)std::sscanf(facts.kernel.c_str(), "%d.%d", &major, &minor);
-  const bool old_kernel = major < 5 || (major == 5 && minor < 11);
-  add("kernel", old_kernel ? Finding::State::kFailure : Finding::State::kGood,
-      "Linux " + facts.kernel, "Starling needs Linux 5.11 or newer (close_range, pidfd)");
-  add("libraries", Finding::State::kGood,
-      "starling " + facts.starling + ", glibc " + facts.glibc +
-          (facts.rl.empty() ? ", no starling-rl beside it" : ", starling-rl beside it"));
-  if (facts.gpus == 0 && facts.driver.empty()) {
-    add("CUDA driver", Finding::State::kGood, "no NVIDIA GPU here");
-    return findings;
-  }
+  std::vector<Finding> take() { return std::move(findings_); }
+
+ private:
+  std::vector<Finding> findings_;
+};
+
+void judge_gpus(const MachineFacts& facts, Findings& findings) {
   const bool serves = facts.cuda > 0;
-  add("CUDA driver",
+  findings.add(
+      "CUDA driver",
       !serves || facts.gpus == 0 ? Finding::State::kFailure
       : facts.cuda < 13'000      ? Finding::State::kWarning
                                  : Finding::State::kGood,
@@ -232,13 +181,92 @@ std::vector<Finding> judge(const MachineFacts& facts) {
       !serves ? "install the driver's libraries (libcuda1), or run the container with --gpus all"
       : facts.gpus == 0 ? "the driver shows no device: nvidia-smi says why"
                         : "this release is built for CUDA 13: install driver 580 or newer");
-  add("NCCL", facts.nccl == 0 ? Finding::State::kNote : Finding::State::kGood,
+  findings.add(
+      "NCCL", facts.nccl == 0 ? Finding::State::kNote : Finding::State::kGood,
       facts.nccl == 0
           ? "libnccl.so.2 is not on the library path"
           : "NCCL " + std::to_string(facts.nccl / 10'000) + "." +
                 std::to_string(facts.nccl / 100 % 100) + "." + std::to_string(facts.nccl % 100),
       "the wheels fetched by `make deps GPU=1` bring one; for others: apt-get install libnccl2");
-  return findings;
+}
+
+void judge_limits(const MachineFacts& facts, Findings& findings) {
+  findings.add(
+      "cores", facts.cpus < facts.cpus_online ? Finding::State::kNote : Finding::State::kGood,
+      std::to_string(facts.cpus) + " of " + std::to_string(facts.cpus_online) + " CPUs may be used",
+      "the affinity or the cgroup's quota keeps the others away: start without taskset, or raise "
+      "the container's --cpus");
+  findings.add(
+      "memory",
+      facts.memory_available_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      gib(facts.memory_available_bytes) + " of " + gib(facts.memory_bytes) + " are free",
+      "end what else runs here, raise the container's --memory, or give the object store less "
+      "(starling start --object-store-memory)");
+  findings.add(
+      "shared memory", facts.shm_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      facts.shm_bytes == 0 ? "there is no /dev/shm" : "/dev/shm takes " + gib(facts.shm_bytes),
+      "NCCL and data loaders need it (Starling's own store does not): docker run --shm-size=8g, or "
+      "mount -o remount,size=8G /dev/shm");
+  findings.add(
+      "open files",
+      facts.open_files < kOpenFilesNeeded   ? Finding::State::kFailure
+      : facts.open_files < kOpenFilesWanted ? Finding::State::kWarning
+                                            : Finding::State::kGood,
+      facts.open_files == UINT64_MAX ? "no limit" : std::to_string(facts.open_files) + " at most",
+      facts.open_files_hard >= kOpenFilesWanted
+          ? "a node has one for every connection: ulimit -n " + std::to_string(kOpenFilesWanted)
+          : "a node has one for every connection: raise nofile in /etc/security/limits.conf, or "
+            "docker run --ulimit nofile=" +
+                std::to_string(kOpenFilesWanted));
+  findings.add("processes",
+               facts.processes != 0 && facts.processes < 4096 ? Finding::State::kWarning
+                                                              : Finding::State::kGood,
+               facts.processes == 0 ? "no limit" : std::to_string(facts.processes) + " at most",
+               "each actor is a process with a few threads: ulimit -u unlimited");
+  if (facts.gpus > 0) {
+    findings.add(
+        "locked memory",
+        facts.locked_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+        facts.locked_bytes == UINT64_MAX ? "no limit" : gib(facts.locked_bytes) + " at most",
+        "RDMA and pinned buffers need more: ulimit -l unlimited, or docker run --ulimit "
+        "memlock=-1");
+  }
+  findings.add(
+      "session folder",
+      facts.session_free_bytes < kGib ? Finding::State::kWarning : Finding::State::kGood,
+      facts.session_root + " has " + gib(facts.session_free_bytes) + " free",
+      "logs, the head's journal and spilled objects go there: make room, point XDG_RUNTIME_DIR "
+      "elsewhere, or use --journal and --spill-dir");
+  findings.add("port", facts.port_user.empty() ? Finding::State::kGood : Finding::State::kWarning,
+               facts.port_user.empty() ? "the head's default port is free, or a node's of yours"
+                                       : facts.port_user,
+               "start the head with another --port");
+  findings.add(
+      "clock", facts.clock_synchronised ? Finding::State::kGood : Finding::State::kNote,
+      facts.clock_synchronised ? "kept in step by the system"
+                               : "nobody keeps it in step with others",
+      "install chrony or enable systemd-timesyncd, so that logs and timelines of several machines "
+      "agree");
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const MachineFacts& facts) {
+  Findings findings;
+  judge_limits(facts, findings);
+  int major = 0, minor = 0;
+  (void)std::sscanf(facts.kernel.c_str(), "%d.%d", &major, &minor);
+  const bool old_kernel = major < 5 || (major == 5 && minor < 11);
+  findings.add("kernel", old_kernel ? Finding::State::kFailure : Finding::State::kGood,
+               "Linux " + facts.kernel, "Starling needs Linux 5.11 or newer (close_range, pidfd)");
+  findings.add("libraries", Finding::State::kGood,
+               "starling " + facts.starling + ", glibc " + facts.glibc +
+                   (facts.rl.empty() ? ", no starling-rl beside it" : ", starling-rl beside it"));
+  if (facts.gpus == 0 && facts.driver.empty())
+    findings.add("CUDA driver", Finding::State::kGood, "no NVIDIA GPU here");
+  else
+    judge_gpus(facts, findings);
+  return findings.take();
 }
 
 std::vector<Finding> judge_pairs(const std::vector<PairSpeed>& pairs) {

@@ -70,6 +70,27 @@ Result<std::unique_ptr<Node>> Node::start(EventLoop& loop, NodeOptions options) 
 
 Status Node::open() {
   if (Status status = listen(); !status.ok()) return status;
+  if (Status status = open_store(); !status.ok()) return status;
+  auto cache = cache_folder();
+  if (!cache.ok()) return cache.status();
+  FileCacheOptions programs;
+  programs.folder = *cache / "programs";
+  programs.others = {*cache / "files"};
+  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), std::move(programs));
+  if (!simulation()) {
+    LogKeeperOptions logs;
+    logs.folder = options_.session_dir / "logs";
+    if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
+    logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
+  }
+  open_workers();
+  open_jobs(*cache);
+  open_eyes();
+  link_to_head();
+  return watch_for_preemption();
+}
+
+Status Node::open_store() {
   ObjectStoreOptions store;
   store.credentials = credentials();
   store.endpoint = address_;
@@ -102,19 +123,10 @@ Status Node::open() {
   auto objects = ObjectStore::create(loop_, store);
   if (!objects.ok()) return objects.status();
   objects_ = std::move(*objects);
-  auto cache = cache_folder();
-  if (!cache.ok()) return cache.status();
-  FileCacheOptions programs;
-  programs.folder = *cache / "programs";
-  programs.others = {*cache / "files"};
-  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), std::move(programs));
+  return {};
+}
 
-  if (!simulation()) {
-    LogKeeperOptions logs;
-    logs.folder = options_.session_dir / "logs";
-    if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
-    logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
-  }
+void Node::open_workers() {
   WorkerPoolOptions pool;
   pool.logs = logs_.get();
   pool.cluster = options_.cluster;
@@ -154,7 +166,9 @@ Status Node::open() {
   };
   memory_ = std::make_unique<MemoryGuard>(loop_, options_.node.short_hex(), options_.memory,
                                           std::move(guard));
+}
 
+void Node::open_jobs(const std::filesystem::path& cache) {
   JobRunnerOptions runner;
   runner.logs = logs_.get();
   runner.node_address = address_;
@@ -166,9 +180,9 @@ Status Node::open() {
         on_job_ended(job, outcome, cause);
       });
   JobFilesOptions files;
-  files.cache = *cache / "files";
-  files.programs = *cache / "programs";
-  files.folders = *cache / "jobs" / options_.node.hex();
+  files.cache = cache / "files";
+  files.programs = cache / "programs";
+  files.folders = cache / "jobs" / options_.node.hex();
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
   if (!simulation()) {
@@ -176,10 +190,6 @@ Status Node::open() {
     job_files_->trim();
   }
   job_fetcher_ = std::make_unique<JobFetcher>(loop_, credentials(), *job_files_);
-
-  open_eyes();
-  link_to_head();
-  return watch_for_preemption();
 }
 
 void Node::open_eyes() {

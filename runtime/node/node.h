@@ -121,6 +121,9 @@ class Node {
 
   Node(EventLoop& loop, NodeOptions options);
   Status open();
+  Status open_store();
+  void open_workers();
+  void open_jobs(const std::filesystem::path& cache);
   Status listen();
   Status join();
   void link_to_head();

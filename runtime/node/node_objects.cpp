@@ -12,6 +12,24 @@ std::string client_name(Role role, const WorkerId& worker) {
   return role == Role::kDriver ? "driver" : "worker " + worker.short_hex();
 }
 
+StoreInfo info_of(NodeId node, const StoreList& store) {
+  const ObjectStoreStats& stats = store.stats;
+  StoreInfo info;
+  for (const auto& process : store.processes) info.inline_objects += process.report.inline_objects;
+  info.node = node;
+  info.capacity_bytes = stats.capacity_bytes;
+  info.leased_bytes = stats.leased_bytes;
+  info.orphaned_bytes = stats.orphaned_bytes;
+  info.replica_bytes = stats.replica_bytes;
+  info.published_bytes = stats.adopted_bytes;
+  info.spilled_bytes = stats.spilled_bytes;
+  info.sent_bytes = stats.sent_bytes;
+  info.fetched_bytes = stats.fetched_bytes;
+  info.pins = stats.pins;
+  info.borrows = stats.borrows;
+  return info;
+}
+
 /// What the store's report says, object by object.
 ObjectList to_list(NodeId node, const StoreList& store) {
   std::map<ObjectId, ObjectInfo> all;
@@ -31,10 +49,8 @@ ObjectList to_list(NodeId node, const StoreList& store) {
     return object->second;
   };
   ObjectList list;
-  StoreInfo info;
   for (const auto& process : store.processes) {
     const std::string name = client_name(process.role, process.worker);
-    info.inline_objects += process.report.inline_objects;
     for (const auto& said : process.report.objects) {
       if (all.size() >= ObjectList::kObjectsMax && !all.contains(said.location.id)) {
         list.truncated = true;
@@ -83,19 +99,7 @@ ObjectList to_list(NodeId node, const StoreList& store) {
     object.copies.push_back(node);
   }
   for (auto& [id, object] : all) list.objects.push_back(std::move(object));
-  const ObjectStoreStats& stats = store.stats;
-  info.node = node;
-  info.capacity_bytes = stats.capacity_bytes;
-  info.leased_bytes = stats.leased_bytes;
-  info.orphaned_bytes = stats.orphaned_bytes;
-  info.replica_bytes = stats.replica_bytes;
-  info.published_bytes = stats.adopted_bytes;
-  info.spilled_bytes = stats.spilled_bytes;
-  info.sent_bytes = stats.sent_bytes;
-  info.fetched_bytes = stats.fetched_bytes;
-  info.pins = stats.pins;
-  info.borrows = stats.borrows;
-  list.stores.push_back(info);
+  list.stores.push_back(info_of(node, store));
   return list;
 }
 

@@ -190,6 +190,15 @@ struct Commands {
                       "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels,
                       "KEY=VALUE that says what the node is; may be repeated");
+    add_start_limits();
+    add_start_watches();
+    start->add_flag("--block", start_options.block, "stay in the foreground");
+    start->add_flag("--private", start_options.is_private,
+                    "serve one program: stay in the foreground, end with the parent process, and "
+                    "not become the cluster that commands find by themselves");
+  }
+  /// What it stores, and how much.
+  void add_start_limits() {
     start
         ->add_option(
             "--object-store-memory", start_options.object_store_bytes,
@@ -231,6 +240,9 @@ struct Commands {
     start->add_option("--job-user", start_options.job_user,
                       "for a node of root's: the user as whom jobs from other machines run "
                       "(default: they are refused)");
+  }
+  /// What it is told of from outside, and what it tells.
+  void add_start_watches() {
     start->add_option("--drain-deadline", start_options.drain_deadline,
                       "how long SIGTERM gives the node to move what it has to others, like 30s "
                       "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
@@ -262,10 +274,6 @@ struct Commands {
     start->add_option("--tls-key", start_options.tls_key, "the certificate's private key")
         ->type_name("FILE")
         ->check(not_empty());
-    start->add_flag("--block", start_options.block, "stay in the foreground");
-    start->add_flag("--private", start_options.is_private,
-                    "serve one program: stay in the foreground, end with the parent process, and "
-                    "not become the cluster that commands find by themselves");
   }
   void add_head(CLI::App& app) {
     head = app.add_subcommand("head", "The head's process, which `start --head` runs by itself.")

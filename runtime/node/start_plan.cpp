@@ -107,46 +107,31 @@ Result<PreemptionOptions> preemption_options(const StartOptions& options) {
   return preemption;
 }
 
-}  // namespace
-
-Status check_label_value(const std::string& value) {
-  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" &&
-                        value.find(',') == std::string::npos;
-  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
-    return invalid_argument("it has control characters in it");
-  return is_plain ? Status()
-                  : invalid_argument(
-                        "a value with a comma, or that begins like a selector ('!', 'in(', '*'), "
-                        "could not be asked for");
-}
-
-Result<StartPlan> make_plan(const StartOptions& options) {
-  if (options.head == !options.address.empty()) {
-    return invalid_argument(
-        "say either --head, to start a cluster, or --address HOST:PORT, to join one");
-  }
-  StartPlan plan;
-  plan.node.node = NodeId::random();
+/// What the node offers.
+Status plan_offer(const StartOptions& options, NodeOptions& node) {
   // Who names the GPUs is not asked for a driver.
-  plan.node.resources = machine_resources(!options.amounts.gpus && !names(options.amounts, "GPU"));
-  if (Status status = add_resources(options.amounts, plan.node.resources); !status.ok())
-    return status;
-  if (const double gpus = plan.node.resources["GPU"]; gpus != std::floor(gpus))
+  node.resources = machine_resources(!options.amounts.gpus && !names(options.amounts, "GPU"));
+  if (Status status = add_resources(options.amounts, node.resources); !status.ok()) return status;
+  if (const double gpus = node.resources["GPU"]; gpus != std::floor(gpus))
     return invalid_argument("a node has whole GPUs, not " + resource_text(resource_units(gpus)));
-  std::erase_if(plan.node.resources, [](const auto& entry) { return entry.second == 0; });
+  std::erase_if(node.resources, [](const auto& entry) { return entry.second == 0; });
   auto labels = parse_labels("--label", options.labels);
   if (!labels.ok()) return labels.status();
   for (const auto& [key, value] : *labels) {
     if (Status status = check_label_value(value); !status.ok())
       return status.with_context("--label " + key + "=" + value);
   }
-  plan.node.labels = std::move(*labels);
-  plan.node.object_store_bytes = options.object_store_bytes;
+  node.labels = std::move(*labels);
+  node.object_store_bytes = options.object_store_bytes;
   if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes;
       options.object_store_bytes != 0 && options.object_store_bytes < least) {
     return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) +
                             ": expected at least " + std::to_string(least) + " bytes");
   }
+  return {};
+}
+
+Status check_limits(const StartOptions& options) {
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1))
     return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.log_limit != 0 && options.log_limit < kLogLimitMin) {
@@ -155,6 +140,11 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   if (options.spill_limit == 0 && !options.spill_dir.empty())
     return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  return {};
+}
+
+/// What the node tells, and is told of.
+Status plan_watches(const StartOptions& options, StartPlan& plan) {
   auto access = metrics_access(options.metrics);
   if (!access.ok()) return access.status();
   plan.node.metrics_access = *access;
@@ -175,60 +165,57 @@ Result<StartPlan> make_plan(const StartOptions& options) {
     if (auto user = find_user(options.job_user); !user.ok())
       return user.status().with_context("--job-user");
   }
-  std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
-  if (!options.journal.empty() && !options.head)
-    return invalid_argument("--journal goes with --head: only the head keeps one");
-  if (!options.autoscaler.empty()) {
-    if (!options.head)
-      return invalid_argument("--autoscaler goes with --head: it runs beside the head");
-    plan.node.autoscaler = {"autoscaler", "run", "--config",
-                            fs::absolute(options.autoscaler).string()};
-    plan.node.autoscaler_stop = options.autoscaler_stop;
+  return {};
+}
+
+Status plan_head(const StartOptions& options, StartPlan& plan) {
+  if (!options.journal.empty()) {
+    plan.node.journal = fs::absolute(options.journal);
+    auto earlier = read_cluster_file(plan.node.journal);
+    if (!earlier.ok()) return earlier.status();
+    if (Status status = check_journal_folder(plan.node.journal, *earlier); !status.ok())
+      return status;
+    plan.earlier = std::move(*earlier);
   }
-  plan.node.is_head = options.head;
-  plan.node.program = fs::read_symlink("/proc/self/exe").string();
-  if (options.head) {
-    if (!options.journal.empty()) {
-      plan.node.journal = fs::absolute(options.journal);
-      auto earlier = read_cluster_file(plan.node.journal);
-      if (!earlier.ok()) return earlier.status();
-      if (Status status = check_journal_folder(plan.node.journal, *earlier); !status.ok())
-        return status;
-      plan.earlier = std::move(*earlier);
+  auto token = token_from_environment();
+  if (!token.ok()) return token.status();
+  plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
+  plan.node.cluster = ClusterId::random();
+  if (plan.earlier) {
+    if (!token->empty() && *token != plan.earlier->token && *token != plan.earlier->next_token) {
+      return invalid_argument(
+          "--journal " + options.journal +
+          " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says; "
+          "if that was changed (starling token --new), unset the variable");
     }
-    auto token = token_from_environment();
-    if (!token.ok()) return token.status();
-    plan.node.token =
-        token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
-    plan.node.cluster = ClusterId::random();
-    if (plan.earlier) {
-      if (!token->empty() && *token != plan.earlier->token && *token != plan.earlier->next_token) {
-        return invalid_argument(
-            "--journal " + options.journal +
-            " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says; "
-            "if that was changed (starling token --new), unset the variable");
-      }
-      plan.node.token = plan.earlier->token;
-      plan.node.next_token = plan.earlier->next_token;
-      plan.node.cluster = plan.earlier->cluster;
-      plan.node.replaces = plan.earlier->node;
-    }
-  } else {
-    auto endpoint = Endpoint::parse(options.address);
-    if (!endpoint.ok()) return endpoint.status();
-    auto head = find_cluster(options.address);
-    if (!head.ok()) return head.status();
-    plan.head = std::move(*head);
-    plan.head.address =
-        options.address;  // the head itself, even if another node of its cluster is nearer
-    plan.node.token = plan.head.token;
-    plan.node.head = *endpoint;
-    if (options.bind.empty()) {
-      auto local = local_address_towards(endpoint->host);
-      if (!local.ok()) return local.status();
-      host = *local;
-    }
+    plan.node.token = plan.earlier->token;
+    plan.node.next_token = plan.earlier->next_token;
+    plan.node.cluster = plan.earlier->cluster;
+    plan.node.replaces = plan.earlier->node;
   }
+  return {};
+}
+
+/// `host`: where it listens; changed unless --bind says it.
+Status plan_member(const StartOptions& options, StartPlan& plan, std::string& host) {
+  auto endpoint = Endpoint::parse(options.address);
+  if (!endpoint.ok()) return endpoint.status();
+  auto head = find_cluster(options.address);
+  if (!head.ok()) return head.status();
+  plan.head = std::move(*head);
+  plan.head.address =
+      options.address;  // the head itself, even if another node of its cluster is nearer
+  plan.node.token = plan.head.token;
+  plan.node.head = *endpoint;
+  if (options.bind.empty()) {
+    auto local = local_address_towards(endpoint->host);
+    if (!local.ok()) return local.status();
+    host = *local;
+  }
+  return {};
+}
+
+Status plan_addresses(const StartOptions& options, StartPlan& plan, const std::string& host) {
   if (Status status = check_token(plan.node.token, Endpoint::tcp(host, 0)); !status.ok())
     return status;
   plan.node.bind = Endpoint::tcp(
@@ -241,6 +228,47 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   plan.node.plain = options.plain;
   if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::"))
     plan.node.advertise_host = outward_address();
+  return {};
+}
+
+}  // namespace
+
+Status check_label_value(const std::string& value) {
+  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" &&
+                        value.find(',') == std::string::npos;
+  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return invalid_argument("it has control characters in it");
+  return is_plain ? Status()
+                  : invalid_argument(
+                        "a value with a comma, or that begins like a selector ('!', 'in(', '*'), "
+                        "could not be asked for");
+}
+
+Result<StartPlan> make_plan(const StartOptions& options) {
+  if (options.head == !options.address.empty()) {
+    return invalid_argument(
+        "say either --head, to start a cluster, or --address HOST:PORT, to join one");
+  }
+  StartPlan plan;
+  plan.node.node = NodeId::random();
+  if (Status status = plan_offer(options, plan.node); !status.ok()) return status;
+  if (Status status = check_limits(options); !status.ok()) return status;
+  if (Status status = plan_watches(options, plan); !status.ok()) return status;
+  std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
+  if (!options.journal.empty() && !options.head)
+    return invalid_argument("--journal goes with --head: only the head keeps one");
+  if (!options.autoscaler.empty()) {
+    if (!options.head)
+      return invalid_argument("--autoscaler goes with --head: it runs beside the head");
+    plan.node.autoscaler = {"autoscaler", "run", "--config",
+                            fs::absolute(options.autoscaler).string()};
+    plan.node.autoscaler_stop = options.autoscaler_stop;
+  }
+  plan.node.is_head = options.head;
+  plan.node.program = fs::read_symlink("/proc/self/exe").string();
+  const Status found = options.head ? plan_head(options, plan) : plan_member(options, plan, host);
+  if (!found.ok()) return found;
+  if (Status status = plan_addresses(options, plan, host); !status.ok()) return status;
   return plan;
 }
 
