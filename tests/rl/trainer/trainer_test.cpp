@@ -225,6 +225,21 @@ TEST_F(TrainerTest, SaysWhichClusterItJoinsAndRefusesWhatThatHasNoMemoryFor) {
         shell(STARLING_BIN_DIR "/starling list workers --address " + address).output.find("policy"),
         std::string::npos);
   }
+  fs::create_directories(folder_);
+  std::ofstream rows(folder_ / "rows.jsonl");
+  for (int i = 0; i < 16; ++i) rows << "{\"prompt\": \"a\", \"response\": \"b\"}\n";
+  rows.close();
+  const std::string stage = STARLING_BIN_DIR
+                            "/starling-rl sft data.prompt_key=prompt data.response_key=response "
+                            "model.path=toy data.train_batch_size=16 trainer.n_gpus_per_node=16 "
+                            "trainer.total_training_steps=1 data.train_files=" +
+                            (folder_ / "rows.jsonl").string() +
+                            " trainer.default_local_dir=" + (folder_ / "stage").string();
+  for (const std::string how : {" --dry-run", ""}) {
+    const Outcome refused = shell("exec " + stage + how);
+    EXPECT_EQ(refused.code, 1) << how << refused.output;
+    EXPECT_NE(refused.output.find("memory: worker x 16 of"), std::string::npos) << refused.output;
+  }
   // It fits this machine, in a cluster of its own.
   const Outcome alone = train("--private trainer.total_training_steps=1");
   EXPECT_EQ(alone.code, 0) << alone.output;
