@@ -14,18 +14,23 @@
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 #include <sys/mman.h>
 #include <torch/library.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -42,20 +47,32 @@ struct Block {
   std::size_t bytes = 0;
 };
 
+std::atomic<std::size_t> taken_bytes{0};
+
+// What the device has: STARLING_STANDIN_BYTES, as it is now.
+std::size_t device_bytes() {
+  const char* set = std::getenv("STARLING_STANDIN_BYTES");
+  return set != nullptr ? std::strtoull(set, nullptr, 10) : std::size_t{8} << 30;
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
+  taken_bytes -= block->bytes;
   ::munmap(block->memory, block->bytes);
   delete block;
 }
 
-class Allocator final : public c10::Allocator {
+class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     auto block = std::make_unique<Block>();
     block->bytes = whole_pages(bytes);
+    if (taken_bytes + block->bytes > device_bytes())
+      throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "standin out of memory");
     block->memory = ::mmap(nullptr, block->bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block->memory == MAP_FAILED) throw std::bad_alloc();
+    taken_bytes += block->bytes;
     void* memory = block->memory;
     // Not the zeros of fresh pages: a device gives what another tensor left. Read as floats: NaN.
     // Of large ones the beginning alone, for time.
@@ -65,6 +82,16 @@ class Allocator final : public c10::Allocator {
     return {memory, block.release(), &free_block, c10::Device(kStandIn, 0)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {}
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
+    const std::size_t all = device_bytes();
+    return {all - std::min<std::size_t>(all, taken_bytes), all};
+  }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }

@@ -8,6 +8,8 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 
+#include "rl/model/rope.h"
+#include "rl/model/rope_on_device.h"
 #include "stand_in.h"
 
 namespace rl {
@@ -74,6 +76,29 @@ TEST_F(DeviceTest, AGeneratorOfTheCpuIsRefused) {
               there.bernoulli_(0.5, generator);
             }).find("Expected a 'standin' device type for generator but found 'cpu'"),
             std::string::npos);
+}
+
+TEST_F(DeviceTest, TablesOfAnglesAreCopiedThereOnce) {
+  const at::Device device = *find_device(testing::kStandIn);
+  const Rope rope({}, 8);
+  const auto tables = rope.tables(16);
+  const auto there = device_tables(tables, device);
+  EXPECT_EQ(there->cos.device(), device);
+  EXPECT_EQ(device_tables(tables, device), there);
+  EXPECT_EQ(there->sin.cpu()[3][1].item<float>(), tables->sin[3 * 4 + 1]);
+  const auto here = device_tables(tables, at::kCPU);
+  EXPECT_NE(here, there);
+  EXPECT_TRUE(here->cos.equal(there->cos.cpu()));
+}
+
+TEST_F(DeviceTest, SaysHowMuchMemoryItHas) {
+  const at::Device device = *find_device(testing::kStandIn);
+  const auto before = device_room(device);
+  ASSERT_TRUE(before);
+  const at::Tensor megabyte = at::empty({1 << 20}, at::TensorOptions(device).dtype(at::kByte));
+  EXPECT_EQ(device_room(device)->free, before->free - (1 << 20));
+  EXPECT_EQ(device_room(device)->total, before->total);
+  EXPECT_FALSE(device_room(at::kCPU));
 }
 
 TEST_F(DeviceTest, WhatIsNoDeviceIsNamed) {
