@@ -9,10 +9,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "rl/cuda/loaded_library.h"
+#include "rl/model/head.h"
+#include "rl/model/model_config.h"
+#include "rl/model/save.h"
+#include "rl/text/tokenizer.h"
 #include "rl/train/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -57,18 +62,23 @@ class NullGpu : public ::testing::Test {
 
   fs::path model() const { return folder_.file("model"); }
 
-  // In a process of its own.
-  json run(const std::string& scenario, const std::string& variables = "") const {
-    const std::string self = fs::read_symlink("/proc/self/exe");
-    const std::string command =
-        environment_ + " " + variables + " " + self + " --run " + scenario + " " + model().string();
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return json::object();
+  // Runs a line of shell under the null GPU: what it prints.
+  std::string shell(const std::string& line) const {
+    std::FILE* pipe = ::popen(("export " + environment_ + "; " + line).c_str(), "r");
+    if (pipe == nullptr) return "";
     std::string output;
     std::array<char, 4096> buffer;
     while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) output += buffer.data();
     const int ended = ::pclose(pipe);
-    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << scenario << ": " << output;
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << line << ": " << output;
+    return output;
+  }
+
+  // In a process of its own.
+  json run(const std::string& scenario, const std::string& variables = "") const {
+    const std::string self = fs::read_symlink("/proc/self/exe");
+    const std::string output =
+        shell(variables + " " + self + " --run " + scenario + " " + model().string());
     const std::size_t line = output.rfind("\n{");
     json found = json::parse(line == std::string::npos ? "{}" : output.substr(line + 1), nullptr,
                              /*allow_exceptions=*/false);
@@ -108,6 +118,38 @@ TEST_F(NullGpu, CudaTakesWhatAnOffloadedPolicyAsks) { expect_ok("offloaded_updat
 TEST_F(NullGpu, CudaTakesWhatGenerationAsks) { expect_ok("generate"); }
 TEST_F(NullGpu, CudaTakesWhatAStudentWithATeacherAsks) { expect_ok("teacher_step"); }
 TEST_F(NullGpu, CudaTakesWhatPreferencesOfAnAdapterAsk) { expect_ok("preference_step"); }
+
+// Policy, critic, reference, teacher and a reward model, each a process with a share of the one
+// GPU: a cluster, and a step of training.
+TEST_F(NullGpu, FiveModelsShareAGpu) {
+  const auto config = with_task(*ModelConfig::load(model()), ModelTask::kTokenClassification);
+  const std::string judge = folder_.file("judge");
+  ASSERT_TRUE(save_model_folder(config, Parameters::random(config, 1), judge).ok());
+  ASSERT_TRUE(save_tokenizer(model(), judge).ok());
+  std::filesystem::create_directory(folder_.file("s"));
+  const std::string starling = std::string(STARLING_BIN_DIR) + "/starling";
+  // Segments that grow are made by the driver's library, which the null GPU does not have.
+  const std::string cluster = "export STARLING_SESSION_ROOT=" + folder_.file("s") +
+                              " PYTORCH_ALLOC_CONF=expandable_segments:False; at=$(" + starling +
+                              " start --head --port 0 --gpus 1 --cpus 2 | tail -1); ";
+  const std::string train =
+      starling +
+      " train --address $at --config " STARLING_SOURCE_DIR
+      "/examples/toy/grpo.yaml trainer.device=cuda trainer.total_training_steps=1 "
+      "trainer.test_freq=-1 trainer.val_before_train=false sft.steps=0 "
+      "algorithm.adv_estimator=gae actor_rollout_ref.actor.use_kl_loss=true "
+      "distillation.enabled=true "
+      "distillation.teacher_models.teacher_model.model_path=toy "
+      "reward.reward_model.enable=true reward.reward_model.model_path=" +
+      judge + " trainer.default_local_dir=" + folder_.file("run") + " 2>&1; ";
+  const std::string output =
+      shell(cluster + train + "ended=$?; " + starling + " stop >/dev/null 2>&1; exit $ended");
+  EXPECT_NE(output.find("step:1/1"), std::string::npos) << output;
+  std::ifstream file(folder_.file("run") + "/metrics.jsonl");
+  const std::string metrics{std::istreambuf_iterator<char>(file), {}};
+  for (const char* role : {"critic/vf_loss", "actor/kl_loss", "distillation/loss"})
+    EXPECT_NE(metrics.find(role), std::string::npos) << role << ": " << metrics;
+}
 
 TEST_F(NullGpu, AProcessThatOpensCudaTooLateIsTold) {
   const json late = run("opened_late");
