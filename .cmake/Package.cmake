@@ -1,7 +1,8 @@
-# What is installed, in two components:
+# What is installed, in two components, and with STARLING_GPU a third:
 #   runtime  the libraries Starling::runtime and Starling::placement with their headers, the package files, the program `starling`
 #   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, the library Starling::rl with its headers, and LibTorch beside them, so
 #            that the prefix is whole without the cache
+#   gpu      LibTorch's CUDA libraries and those that they load, 2.9 GB
 include(CMakePackageConfigHelpers)
 
 # The headers that users include; those that they include in turn are installed with them, and no others.
@@ -74,6 +75,12 @@ function(starling_install_rl)
           DESTINATION lib/starling/torch/lib COMPONENT rl)
   install(FILES ${STARLING_TORCH}/../nvidia/cu13/lib/libcudart.so.13 ${STARLING_TORCH}/../nvidia/cu13/lib/libcupti.so.13
           DESTINATION lib/starling/nvidia/cu13/lib COMPONENT rl)
+  if(STARLING_GPU)
+    install(CODE "
+      set(wheels ${CMAKE_SOURCE_DIR}/.ci/wheels.txt)
+      set(root ${STARLING_TORCH}/..)
+      include(${CMAKE_SOURCE_DIR}/.cmake/InstallGpu.cmake)" COMPONENT gpu)
+  endif()
   install(TARGETS starling_arrow LIBRARY DESTINATION lib COMPONENT rl)
   install(FILES ${arrow_root}/libarrow.so.2600 ${arrow_root}/libparquet.so.2600 DESTINATION lib/starling/arrow COMPONENT rl)
 endfunction()

@@ -209,6 +209,7 @@ class Trainer {
   runtime::Status open_data(std::int64_t workers);
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
+  std::int64_t models_of_slot() const;
   runtime::Status start_policy(const WorkerSlots& slots);
   WorkerSpec policy_spec() const;
   runtime::Status start_rollouts();

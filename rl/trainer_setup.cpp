@@ -72,7 +72,7 @@ Status Trainer::start_all() {
   const Result<SlotOptions> slot_options = SlotOptions::from_config(config_);
   if (!slot_options.ok()) return slot_options.status();
   const Result<PolicyOptions> policy_options =
-      PolicyOptions::from_config(config_);  // workers read it again; wrong values are found here
+      PolicyOptions::from_config(config_, slot_options->device);  // workers read it again
   if (!policy_options.ok()) return policy_options.status();
   passes_ = {{"actor", policy_options->epochs}, {"critic", policy_options->epochs}};
   if (options->uses_critic()) {
@@ -130,6 +130,7 @@ Status Trainer::start_all() {
   if (!status.ok()) return status;
 
   policy_slots_ = *slot_options;
+  policy_slots_.models = models_of_slot();
   SlotOptions policy_slots = policy_slots_;
   if (options_.rollout_workers) {
     policy_slots.beside_nodes = options_.rollout_workers->nodes;
@@ -154,6 +155,13 @@ Status Trainer::start_all() {
   if (status.ok() && *checkpoint) status = restore(**checkpoint);
   if (status.ok()) status = open_logs();
   return status;
+}
+
+// The policy's, and those of the roles beside it; see start_*().
+std::int64_t Trainer::models_of_slot() const {
+  return 1 + (options_.uses_critic() ? 1 : 0) + (options_.uses_reference() ? 1 : 0) +
+         static_cast<std::int64_t>(teachers_.size()) +
+         (reward_models(reward_config_).empty() ? 0 : 1);
 }
 
 Status Trainer::open_data(std::int64_t workers) {
@@ -290,7 +298,9 @@ Status Trainer::start_critic() {
 Status Trainer::start_reward() {
   WorkerSpec reward_spec = spec("reward", model_);
   reward_spec.config = reward_config_.to_json().dump();
-  auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots_, /*reserves=*/false, reward_spec);
+  const WorkerSlots slots =
+      reward_models(reward_config_).empty() ? slots_.without_models() : slots_;
+  auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots, /*reserves=*/false, reward_spec);
   if (!reward.ok()) return reward.status();
   reward_ = std::move(*reward);
   const Result<bool> prepares = runtime_.get(reward_.leader().call(&RewardActor::prepares));

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "rl/cuda/loaded_library.h"
 
 namespace rl {
 
@@ -17,9 +20,15 @@ constexpr int kSum = 0;      // ncclSum
 /// A library that is being bound: the first function that is missing is named.
 class Loading {
  public:
-  Loading(const std::string& name, const char* cure)
-      : name_(name), handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) status_ = runtime::unavailable(std::string(::dlerror()) + "; " + cure);
+  /// Of the files the first that opens counts. What is said is of the first.
+  Loading(const std::vector<std::string>& files, const char* cure) : name_(files.front()) {
+    std::string error;
+    for (const std::string& file : files) {
+      handle_ = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) return;
+      if (error.empty()) error = ::dlerror();
+    }
+    status_ = runtime::unavailable(error + "; " + cure);
   }
   template <class Function>
   void bind(Function& function, const char* symbol) {
@@ -33,9 +42,17 @@ class Loading {
 
  private:
   const std::string name_;
-  void* const handle_;
+  void* handle_ = nullptr;
   Status status_;
 };
+
+// By the loader's rules, then as wheels have it: <root>/torch/lib and <root>/nvidia/nccl/lib.
+std::vector<std::string> nccl_files(const NcclLibrary::Names& names) {
+  std::vector<std::string> files{names.nccl};
+  const std::filesystem::path root = names.torch_folder.parent_path().parent_path();
+  if (!names.torch_folder.empty()) files.push_back(root / "nvidia/nccl/lib/libnccl.so.2");
+  return files;
+}
 
 Status nccl_status(const NcclFunctions& functions, int code, const char* what) {
   return code == 0 ? Status()
@@ -56,7 +73,7 @@ Status cuda_status(const NcclFunctions& functions, int code, const char* what) {
 Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
   std::unique_ptr<NcclLibrary> library(new NcclLibrary());
   NcclFunctions& f = library->functions_;
-  Loading cuda(names.cuda,
+  Loading cuda({names.cuda},
                "install the driver's libraries (libcuda1), or run the container with --gpus all");
   cuda.bind(f.cu_init, "cuInit");
   cuda.bind(f.cu_device_get, "cuDeviceGet");
@@ -69,7 +86,7 @@ Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
   cuda.bind(f.cu_synchronize, "cuCtxSynchronize");
   cuda.bind(f.cu_error_string, "cuGetErrorString");
   if (!cuda.status().ok()) return cuda.status();
-  Loading nccl(names.nccl,
+  Loading nccl(nccl_files(names),
                "install it (apt-get install libnccl2), or name its folder in LD_LIBRARY_PATH where "
                "the node is started");
   nccl.bind(f.get_version, "ncclGetVersion");
@@ -80,6 +97,12 @@ Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load(const Names& names) {
   nccl.bind(f.get_error_string, "ncclGetErrorString");
   if (!nccl.status().ok()) return nccl.status();
   return library;
+}
+
+Result<std::unique_ptr<NcclLibrary>> NcclLibrary::load() {
+  Names names;
+  names.torch_folder = folder_of_loaded("libtorch_cpu.so");
+  return load(names);
 }
 
 std::string NcclLibrary::version() const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,10 +74,14 @@ class NcclLibrary {
   struct Names {
     std::string nccl = "libnccl.so.2";
     std::string cuda = "libcuda.so.1";
+    // LibTorch's libraries; NCCL's wheel is unpacked beside its own. Empty: there is none.
+    std::filesystem::path torch_folder = {};
   };
-  /// Errors: kUnavailable: a library is not there, or lacks a function; names it, with the cure.
+  /// NCCL is looked for as the loader does, then beside LibTorch. Errors: kUnavailable: a library
+  /// is not there, or lacks a function; names it, with the cure.
   static runtime::Result<std::unique_ptr<NcclLibrary>> load(const Names& names);
-  static runtime::Result<std::unique_ptr<NcclLibrary>> load() { return load(Names()); }
+  /// Of the LibTorch that this process runs with.
+  static runtime::Result<std::unique_ptr<NcclLibrary>> load();
 
   /// "2.27.3".
   std::string version() const;

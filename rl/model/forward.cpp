@@ -26,6 +26,7 @@
 #include "rl/model/by_aten.h"
 #include "rl/model/parallel.h"
 #include "rl/model/quantized_weights.h"
+#include "rl/model/rope_on_device.h"
 #include "rl/model/shared_beginnings.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
@@ -51,13 +52,12 @@ std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& 
                                     std::span<const Linear> layers) {
   constexpr std::int64_t kRowsLeast = 64;
   const at::Tensor factor = as_factor(x);
-  const std::vector<Block> blocks =
-      x.device().is_cpu() ? cut(x.size(0), kRowsLeast) : std::vector<Block>{{0, x.size(0)}};
+  const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
   std::vector<at::Tensor> outputs;
   for (const Linear& layer : layers) {
     const at::Tensor weight = as_factor(layer.weight).t();
     at::Tensor y = like(x, {x.size(0), weight.size(1)});
-    for_blocks(pool, blocks, [&](const Block& block) {
+    for_blocks(pool, blocks, x.device(), [&](const Block& block) {
       at::Tensor rows = y.narrow(0, block.first, block.count);
       rows.copy_(at::mm(factor.narrow(0, block.first, block.count), weight));
       if (layer.bias.defined()) rows.add_(layer.bias);
@@ -184,14 +184,9 @@ void Rows::find_angles(std::span<const std::int64_t> lengths, const Rope& rotary
 std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
   if (cos_.defined() && cos_.device() == device) return {cos_, sin_};
   const at::Tensor at_rows = to_device<std::int32_t>(rope_rows, at::kInt, device);
-  const auto gathered = [&](const std::vector<float>& table) {
-    return to_device<float>(table, at::kFloat, device)
-        .view({-1, rope->half})
-        .index_select(0, at_rows)
-        .unsqueeze(1);
-  };
-  cos_ = gathered(rope->cos);
-  sin_ = gathered(rope->sin);
+  const auto on_device = device_tables(rope, device);
+  cos_ = on_device->cos.index_select(0, at_rows).unsqueeze(1);
+  sin_ = on_device->sin.index_select(0, at_rows).unsqueeze(1);
   return {cos_, sin_};
 }
 

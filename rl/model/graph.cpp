@@ -1,11 +1,8 @@
 #include "rl/model/graph.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/core/Generator.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/topk.h>
@@ -21,6 +18,7 @@
 #include <vector>
 
 #include "rl/model/autograd.h"
+#include "rl/model/dropout.h"
 #include "rl/model/family.h"
 #include "rl/model/head.h"
 #include "rl/model/lora.h"
@@ -41,6 +39,7 @@ struct Beside {
   Linear a, b;
   float scale = 0;
   double dropout = 0;
+  std::uint32_t module = 0;  // which of the adapter's
 
   bool exists() const { return a.weight.value.defined(); }
 };
@@ -131,7 +130,8 @@ class Binder {
     return {.a = {{adapter_->lora.parameters().view(module->a), grad(module->a)}, {}},
             .b = {{rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))}, {}},
             .scale = module->scale,
-            .dropout = adapter_->lora.config().dropout};
+            .dropout = adapter_->lora.config().dropout,
+            .module = static_cast<std::uint32_t>(module - adapter_->lora.modules().data())};
   }
   Norm norm(const NormPlan& plan) const {
     return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)};
@@ -183,9 +183,9 @@ class Binder {
 // Layers and what stands beside them.
 class Projector {
  public:
-  Projector(kernel::ThreadPool& pool, at::Generator& dropout,
-            bool drops = c10::GradMode::is_enabled())
-      : pool_(pool), dropout_(dropout), drops_(drops) {}
+  /// Adapters' inputs are dropped in a pass that trains, and in none without one.
+  Projector(kernel::ThreadPool& pool, const std::optional<DropoutPass>& dropout)
+      : pool_(pool), dropout_(dropout) {}
 
   std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
     std::vector<at::Tensor> y = ops::linear(pool_, x, layers.bases);
@@ -216,23 +216,13 @@ class Projector {
 
  private:
   at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
-    at::Tensor in = x;
-    if (layer.dropout > 0 && layer.a.weight.trained() && drops_) {
-      at::Tensor kept;
-      {
-        c10::AutoGradMode off(false);
-        kept = at::empty(x.sizes(), x.options())
-                   .bernoulli_(1.0 - layer.dropout, dropout_)
-                   .div_(1.0 - layer.dropout);
-      }
-      in = x * kept;
-    }
+    const bool drops = dropout_ && layer.dropout > 0 && layer.a.weight.trained();
+    const at::Tensor in = drops ? dropped_out(pool_, x, layer.dropout, *dropout_, layer.module) : x;
     return ops::linear(pool_, ops::linear(pool_, in, layer.a), layer.b) * layer.scale;
   }
 
   kernel::ThreadPool& pool_;
-  at::Generator& dropout_;
-  bool drops_;
+  const std::optional<DropoutPass> dropout_;
 };
 
 // One pass over some rows.
@@ -425,7 +415,8 @@ struct Graph::Weights {
   Linear lm_head;  // the embedding when tied: both uses add to one gradient
   std::vector<std::vector<std::pair<std::string, Weight>>> heads;
   bool trained = false;
-  at::Generator dropout = at::make_generator<at::CPUGeneratorImpl>(0);
+  DropoutPasses* passes = nullptr;     // of an adapter that drops
+  std::optional<DropoutPass> dropout;  // of the pass that began last
 };
 
 Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients,
@@ -447,6 +438,8 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
       list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
   }
   weights_->trained = gradients != nullptr || (adapter && adapter->gradients != nullptr);
+  if (adapter && adapter->gradients != nullptr && adapter->lora.config().dropout > 0)
+    weights_->passes = adapter->passes;
 }
 
 Graph::~Graph() = default;
@@ -455,6 +448,9 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   if (before_layer_) before_layer_(-1);
   at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
+  weights_->dropout.reset();
+  if (weights_->passes != nullptr && c10::GradMode::is_enabled())
+    weights_->dropout = weights_->passes->take();
   const Projector project(pool_, weights_->dropout);
   if (exists(weights_->project_in)) x = project.one(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
@@ -475,11 +471,10 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
 
 at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows,
                                    const Attend& attend, const at::Tensor& x) const {
-  // What was dropped is dropped again: the second time from a copy of the generator as it was.
-  const auto layer = [this, index, rows, attend, before = weights_->dropout.clone(),
-                      first = true](const at::Tensor& in) mutable {
-    at::Generator dropout = std::exchange(first, false) ? weights_->dropout : before;
-    const Projector project(pool_, dropout, /*drops=*/true);  // also while the graph is left out
+  // What was dropped is dropped again, also while the graph is left out.
+  const auto layer = [this, index, rows, attend,
+                      dropout = weights_->dropout](const at::Tensor& in) {
+    const Projector project(pool_, dropout);
     return Pass(config_, pool_, project, rows, attend)
         .layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
   };

@@ -18,6 +18,7 @@
 
 namespace rl {
 
+class DropoutPasses;
 class LoraAdapter;
 
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything
@@ -34,6 +35,7 @@ class Graph {
   struct Adapter {
     const LoraAdapter& lora;
     const Parameters* gradients = nullptr;  // of its layout; null: frozen
+    DropoutPasses* passes = nullptr;        // gives those that drop; null: nothing is dropped
   };
 
   /// `gradients` has the layout of `values`, or is null for a frozen model.

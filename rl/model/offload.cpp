@@ -1,12 +1,10 @@
 #include "rl/model/offload.h"
 
 #include <c10/core/Allocator.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Storage.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <charconv>
@@ -16,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "rl/model/device.h"
+#include "rl/model/guarded.h"
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
 
@@ -67,13 +67,6 @@ void take_memory(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   storage.set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(bytes));
   storage.set_nbytes(bytes);
-}
-
-// What is kept for this process's next tensor is of no use to the roles beside it.
-void empty_cache(const at::Device& device) {
-  const c10::DeviceGuard guard(device);
-  if (auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type())))
-    allocator->emptyCache();
 }
 
 }  // namespace
@@ -176,16 +169,8 @@ void Offload::await_stages(std::size_t count) {
 
 runtime::Status Offload::await() {
   if (!active_) return {};
-  try {
-    await_stages(stages_.size());
-  } catch (const c10::OutOfMemoryError& error) {
-    return runtime::resource_exhausted(std::string("weights on their way to their device: ") +
-                                       error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return runtime::internal_error(std::string("weights on their way to their device: ") +
-                                   error.what());
-  }
-  return {};
+  return guarded<void>("weights on their way to their device",
+                       [&] { await_stages(stages_.size()); });
 }
 
 void Offload::join() {
@@ -205,7 +190,7 @@ void Offload::leave() {
     if (options_.parameters) give_memory_back(model_.parameters().arena());
     if (options_.gradients && std::exchange(with_gradients_, false))
       give_memory_back(model_.gradients().arena());
-    empty_cache(model_.parameters().arena().device());
+    release_cached_memory(model_.parameters().arena().device());
   } catch (const std::exception& error) {
     LOG(error, "giving a device its memory back: {}", error.what());
   }

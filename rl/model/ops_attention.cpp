@@ -128,7 +128,7 @@ std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forwa
       tasks.emplace_back([&shape, &t, strip] { backward_strip(shape, t, strip); });
     }
   }
-  run_tasks(pool, tasks);
+  run_tasks(pool, tasks, t.q.device());
   return {t.dq, by_row(rows, t.dk), by_row(rows, t.dv)};
 }
 

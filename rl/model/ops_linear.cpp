@@ -81,7 +81,7 @@ void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows,
           [grad = layers[i].bias.grad, dy = dys[i]]() mutable { grad.add_(dy.sum(0)); });
     }
     if (!layers[i].weight.trained()) continue;
-    for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast)) {
+    for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast, x.device())) {
       tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block),
                           dy = factors.dys[i].narrow(1, block.first, block.count), &x]() mutable {
         if (x.scalar_type() == at::kFloat)
@@ -91,7 +91,7 @@ void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows,
       });
     }
   }
-  run_tasks(pool, tasks);
+  run_tasks(pool, tasks, x.device());
 }
 
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
@@ -215,9 +215,9 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
         const std::vector<at::Tensor> dys = contiguous(grads);
         const Factors factors(layers, dys);
         at::Tensor dx = at::empty(x.sizes(), x.options());
-        for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) {
-          rows_of(dx, block).copy_(input_gradient(factors, block));
-        });
+        for_blocks(
+            pool, cut(x.size(0), kRowsLeast, x.device()), x.device(),
+            [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(factors, block)); });
         add_weight_gradients(pool, x, layers, dys, factors);
         return std::vector<at::Tensor>{dx};
       });
@@ -244,13 +244,13 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
         const Factors factors(layers, dys);
-        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
+        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
         at::Tensor dx = at::empty(x.sizes(), x.options());
         at::Tensor inner_y =
             at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
-        for_blocks(pool, blocks, [&](const Block& block) {
+        for_blocks(pool, blocks, x.device(), [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
           at::Tensor y_rows = rows_of(inner_y, block);
           at::mul_out(y_rows, n, scale);
@@ -277,11 +277,11 @@ at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm)
       "norm backward", out.y, {x},
       [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
-        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
+        const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
         at::Tensor dx = at::empty(x.sizes(), x.options());
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
-        for_blocks(pool, blocks, [&](const Block& block) {
+        for_blocks(pool, blocks, x.device(), [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
           norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block),
                              rows_of(dx, block), sums, &block - blocks.data());
@@ -329,11 +329,12 @@ at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
     at::Tensor product = at::empty(gate.sizes(), gate.options());
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
-    for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
-                             rows_of(grads[0], block).clone(), rows_of(d_gate, block),
-                             rows_if(d_up, block), rows_of(product, block));
-    });
+    for_blocks(pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
+               [&](const Block& block) {
+                 activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
+                                        rows_of(grads[0], block).clone(), rows_of(d_gate, block),
+                                        rows_if(d_up, block), rows_of(product, block));
+               });
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
   if (up.defined())
@@ -360,11 +361,12 @@ at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activat
         at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
-    for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
-                             input_gradient(factors, block), rows_of(d_gate, block),
-                             rows_if(d_up, block), rows_of(product, block));
-    });
+    for_blocks(pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
+               [&](const Block& block) {
+                 activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
+                                        input_gradient(factors, block), rows_of(d_gate, block),
+                                        rows_if(d_up, block), rows_of(product, block));
+               });
     add_weight_gradients(pool, product, std::span(&down, 1), dys, factors);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };

@@ -89,28 +89,33 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
       at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
                     at::TensorOptions().dtype(at::kInt))
           .to(logits.device(), at::kLong);
-  for_blocks(pool, cut(chunk.rows, kLogitRowsLeast), [&](const Block& block) {
-    const auto part = [&](const at::Tensor& t) { return logit_rows(t, block.first, block.count); };
-    const at::Tensor d_logits = part(logits);
-    // d capped / dx = 1 - (capped / cap)^2
-    const at::Tensor slope = head.options.softcap > 0.0F
-                                 ? (d_logits / head.options.softcap).square_().neg_().add_(1)
-                                 : at::Tensor();
-    logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)},
-                       part(targets), head.options.temperature,
-                       {part(grads.d_logprob), part(grads.d_entropy)});
-    if (slope.defined()) d_logits.mul_(slope);
-    at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
-    if (head.factor.scalar_type() == at::kFloat)
-      at::mm_out(dx_rows, d_logits, head.factor);
-    else
-      dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
-  });
+  for_blocks(
+      pool, cut(chunk.rows, kLogitRowsLeast, dx.device()), dx.device(), [&](const Block& block) {
+        const auto part = [&](const at::Tensor& t) {
+          return logit_rows(t, block.first, block.count);
+        };
+        const at::Tensor d_logits = part(logits);
+        // d capped / dx = 1 - (capped / cap)^2
+        const at::Tensor slope = head.options.softcap > 0.0F
+                                     ? (d_logits / head.options.softcap).square_().neg_().add_(1)
+                                     : at::Tensor();
+        logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)},
+                           part(targets), head.options.temperature,
+                           {part(grads.d_logprob), part(grads.d_entropy)});
+        if (slope.defined()) d_logits.mul_(slope);
+        at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
+        if (head.factor.scalar_type() == at::kFloat)
+          at::mm_out(dx_rows, d_logits, head.factor);
+        else
+          dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
+      });
   if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = as_factor(head.x.narrow(0, chunk.first, chunk.rows));
   const at::Tensor d_logits = as_factor(logits);
-  for_blocks(pool, cut(head.layer.weight.value.size(0), kLogitRowsLeast), [&](const Block& block) {
+  const std::vector<Block> columns =
+      cut(head.layer.weight.value.size(0), kLogitRowsLeast, dx.device());
+  for_blocks(pool, columns, dx.device(), [&](const Block& block) {
     at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
     const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
     if (x.scalar_type() == at::kFloat)

@@ -13,7 +13,8 @@ extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace rl {
 
-std::vector<Block> cut(std::int64_t total, std::int64_t least) {
+std::vector<Block> cut(std::int64_t total, std::int64_t least, const c10::Device& device) {
+  if (!device.is_cpu() && total > 0) return {{0, total}};
   constexpr std::int64_t kBlocksMax = 8;
   constexpr std::int64_t kMultiple = 16;  // matrix products work on tiles of about this many rows
   const std::int64_t size = std::max(
@@ -24,7 +25,13 @@ std::vector<Block> cut(std::int64_t total, std::int64_t least) {
   return blocks;
 }
 
-void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks) {
+void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks,
+               const c10::Device& device) {
+  if (!device.is_cpu()) {
+    const c10::AutoGradMode off(false);
+    for (const std::function<void()>& task : tasks) task();
+    return;
+  }
   std::mutex mutex;
   std::exception_ptr first_error;  // out of memory, say: must reach autograd's caller
   pool.parallel_for(static_cast<std::int64_t>(tasks.size()), 1,
@@ -44,11 +51,11 @@ void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>
 }
 
 void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks,
-                const std::function<void(const Block&)>& body) {
+                const c10::Device& device, const std::function<void(const Block&)>& body) {
   std::vector<std::function<void()>> tasks;
   tasks.reserve(blocks.size());
   for (const Block& block : blocks) tasks.emplace_back([&body, &block] { body(block); });
-  run_tasks(pool, tasks);
+  run_tasks(pool, tasks, device);
 }
 
 // A thread's first operator gives MKL the number of threads that ATen has, and would undo what is

@@ -4,6 +4,7 @@
 // have the same bits whatever the number of threads.
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/util/ParallelGuard.h>
 
 #include <cstdint>
@@ -21,16 +22,20 @@ struct Block {
 };
 
 /// Cuts `total` into at most eight blocks of about equal size, none below `least` except the last.
-/// Depends on nothing else.
-std::vector<Block> cut(std::int64_t total, std::int64_t least);
+/// On another device than the CPU one block: its kernels are parallel by themselves, and each block
+/// costs launches. Depends on nothing else.
+std::vector<Block> cut(std::int64_t total, std::int64_t least, const c10::Device& device);
 
 /// Runs the tasks on the pool's threads, each once and without a graph; ATen's operators inside a
-/// task use its thread alone. Tasks must not depend on each other's results.
-void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks);
+/// task use its thread alone. Those of another device than the CPU run one after the other on the
+/// caller's: each thread that multiplies there takes a workspace of the device's memory. Tasks must
+/// not depend on each other's results.
+void run_tasks(kernel::ThreadPool& pool, const std::vector<std::function<void()>>& tasks,
+               const c10::Device& device);
 
 /// run_tasks of body(block) for each block.
 void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks,
-                const std::function<void(const Block&)>& body);
+                const c10::Device& device, const std::function<void(const Block&)>& body);
 
 /// While it lives, ATen's operators on this thread do not wake OpenMP's.
 class SingleThreaded {

@@ -16,10 +16,14 @@ namespace rl {
 /// Cosines and sines of the angles at positions 0 .. positions - 1, each [positions, half].
 /// Immutable once made.
 struct RopeTables {
+  /// What device_tables() made of them; goes when they do.
+  class OnDevices;
+
   std::int64_t half = 0;  // of the rotated dimensions
   std::int64_t positions = 0;
   std::vector<float> cos;
   std::vector<float> sin;
+  mutable std::shared_ptr<OnDevices> on_devices = {};
 };
 
 /// The frequencies, and tables that grow with the longest sequence seen. Any thread.

@@ -1,32 +1,21 @@
 #include "rl/model/target_logits.h"
 
-#include <c10/util/Exception.h>
-
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rl/model/forward.h"
 #include "rl/model/graph.h"
+#include "rl/model/guarded.h"
 #include "rl/model/ops.h"
 
 namespace rl {
-namespace {
-
 using runtime::Result;
 
-template <class Compute>
-Result<at::Tensor> guarded_tensor(Compute compute) {
-  try {
-    return compute();
-  } catch (const std::bad_alloc&) {
-    return runtime::resource_exhausted("logits: out of memory");
-  } catch (const c10::Error& error) {
-    return runtime::resource_exhausted(std::string("logits: ") + error.what_without_backtrace());
-  }
-}
+namespace {
+
+constexpr const char* kLogits = "logits";
 
 }  // namespace
 
@@ -39,7 +28,7 @@ Result<at::Tensor> predicting_states(const Transformer& model, const PackedBatch
     return runtime::invalid_argument(
         "logits of a classifier: it has no output layer over the vocabulary");
   if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
-  return guarded_tensor([&] {
+  return guarded<at::Tensor>(kLogits, [&] {
     // Texts to learn seldom begin alike, and what a row drops of an adapter must be its own.
     const auto rows = std::make_shared<const forward::Rows>(batch, model.rope(), /*share=*/false);
     const at::Tensor hidden = model.graph().hidden_states(
@@ -54,7 +43,7 @@ Result<at::Tensor> predicting_states(const Transformer& model, const PackedBatch
 }
 
 Result<at::Tensor> state_logits(const Transformer& model, const at::Tensor& states) {
-  return guarded_tensor([&] { return model.graph().trained_logits(states); });
+  return guarded<at::Tensor>(kLogits, [&] { return model.graph().trained_logits(states); });
 }
 
 }  // namespace rl

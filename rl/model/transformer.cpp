@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 
 #include <array>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "rl/model/device.h"
 #include "rl/model/forward.h"
 #include "rl/model/graph.h"
+#include "rl/model/guarded.h"
 #include "rl/model/ops.h"
 #include "runtime/core/check.h"
 
@@ -23,24 +23,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-// Runs `compute`, which may throw what ATen throws.
-template <class T, class Compute>
-Result<T> guarded(Compute compute) {
-  try {
-    return compute();
-  } catch (const c10::OutOfMemoryError& error) {
-    return runtime::resource_exhausted(std::string("model forward: ") +
-                                       error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    return runtime::resource_exhausted("model forward: out of memory");
-  } catch (const c10::Error& error) {
-    // The CPU allocator reports exhaustion as a plain error.
-    const std::string what = error.what_without_backtrace();
-    if (what.find("not enough memory") != std::string::npos)
-      return runtime::resource_exhausted("model forward: " + what);
-    return runtime::internal_error("model forward: " + what);
-  }
-}
+constexpr const char* kForward = "model forward";
 
 Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model,
                                    const LoadOptions& how, const TransformerOptions& options) {
@@ -49,7 +32,8 @@ Result<Parameters> load_parameters(const ModelConfig& config, const std::filesys
   if (!device.ok()) return device.status();
   Result<Parameters> parameters = Parameters::load(config, model, how);
   if (!parameters.ok() || device->is_cpu()) return parameters;
-  return guarded<Parameters>([&] { return parameters->to(*device); });
+  return guarded<Parameters>("the weights of " + model.string(),
+                             [&] { return parameters->to(*device); });
 }
 
 // What there is of every token, where there may be less rows than tokens.
@@ -91,12 +75,14 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config,
 }
 
 void Transformer::rebuild() {
-  const Parameters* gradients = gradients_ ? &*gradients_ : nullptr;
+  const auto found = gradients_.find(used_);
+  const Parameters* gradients = found == gradients_.end() ? nullptr : &found->second;
   if (used_.empty())
     graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
   else
-    graph_ = std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
-                                     Graph::Adapter{adapters_.at(used_), gradients});
+    graph_ =
+        std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
+                                Graph::Adapter{adapters_.at(used_), gradients, &dropout_passes_});
   graph_->before_layer(before_layer_);
 }
 
@@ -106,12 +92,13 @@ void Transformer::before_layer(std::function<void(std::int64_t layer)> call) {
 }
 
 void Transformer::enable_gradients() {
-  if (gradients_) return;
+  if (gradients_enabled()) return;
+  open_devices_before_training();
   const Parameters& trained = trained_parameters();
   Parameters gradients = Parameters::zeros({trained.specs().begin(), trained.specs().end()});
   if (!parameters_.arena().device().is_cpu())
     gradients = gradients.to(parameters_.arena().device());
-  gradients_ = std::move(gradients);
+  gradients_.emplace(used_, std::move(gradients));
   rebuild();
 }
 
@@ -146,13 +133,8 @@ Status Transformer::check_adapter(const std::string& name) const {
 
 Status Transformer::use_adapter(const std::string& name) {
   if (Status status = check_adapter(name); !status.ok()) return status;
-  const bool with_gradients = gradients_.has_value();
   used_ = name;
-  gradients_.reset();
-  if (with_gradients)
-    enable_gradients();
-  else
-    rebuild();
+  rebuild();
   return {};
 }
 
@@ -178,18 +160,15 @@ Status Transformer::unmerge_adapter() {
 }
 
 const Parameters& Transformer::gradients() const {
-  CHECK(gradients_.has_value());
-  return *gradients_;
+  CHECK(gradients_enabled());
+  return gradients_.at(used_);
 }
 
-void Transformer::zero_gradients() {
-  CHECK(gradients_.has_value());
-  gradients_->arena().zero_();
-}
+void Transformer::zero_gradients() { gradients().arena().zero_(); }
 
 // An adapter's dropout is drawn for each sequence: then no two of them compute the same.
 forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
-  const bool drops = gradients_ && c10::GradMode::is_enabled() && !used_.empty() &&
+  const bool drops = gradients_enabled() && c10::GradMode::is_enabled() && !used_.empty() &&
                      adapters_.at(used_).config().dropout > 0;
   return std::make_shared<const forward::Rows>(batch, rope_, batch.share_beginnings && !drops);
 }
@@ -255,7 +234,7 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::
 
 Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
-  return guarded<Outputs>([&] {
+  return guarded<Outputs>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
     const at::Tensor hidden = hidden_states(rows);
     Outputs out;
@@ -298,7 +277,7 @@ Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
   if (config_.task != ModelTask::kCausalLm)
     return runtime::invalid_argument(
         "logits of a classifier: it has no output layer over the vocabulary");
-  return guarded<at::Tensor>([&] {
+  return guarded<at::Tensor>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
     return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));
   });

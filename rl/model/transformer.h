@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
+#include "rl/model/dropout.h"
 #include "rl/model/forward.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
@@ -116,9 +117,10 @@ class Transformer {
   /// kInvalidArgument: the name is taken or empty.
   runtime::Status add_adapter(const std::string& name, LoraAdapter adapter);
 
-  /// Passes go through that one from now on; "" is the base alone. What is trained goes with it,
-  /// and gradients begin at zero. An engine over this model generates with it. kNotFound: no such
-  /// adapter (those there are, are named). kInvalidArgument: one is merged.
+  /// Passes go through that one from now on; "" is the base alone. An engine over this model
+  /// generates with it. Gradients stay with what they are of: what had them enabled finds them as
+  /// they were, and what had not is frozen. kNotFound: no such adapter (those there are, are
+  /// named). kInvalidArgument: one is merged.
   runtime::Status use_adapter(const std::string& name);
   const std::string& used_adapter() const { return used_; }
 
@@ -137,10 +139,13 @@ class Transformer {
   /// What training changes: the adapter's parameters where one is in use, else the model's.
   const Parameters& trained_parameters() const;
 
+  /// Which passes an adapter's dropout is of; the passes of a model that is trained.
+  DropoutPasses& dropout_passes() { return dropout_passes_; }
+
   /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen
   /// and no pass builds a graph.
   void enable_gradients();
-  bool gradients_enabled() const { return gradients_.has_value(); }
+  bool gradients_enabled() const { return gradients_.contains(used_); }
 
   /// The gradients summed since zero_gradients(). A bug unless they are enabled.
   const Parameters& gradients() const;
@@ -180,7 +185,8 @@ class Transformer {
   Parameters parameters_;
   Rope rope_;
   std::unique_ptr<kernel::ThreadPool> pool_;
-  std::optional<Parameters> gradients_;
+  std::map<std::string, Parameters> gradients_;  // by adapter; "": the model's own
+  mutable DropoutPasses dropout_passes_;
   std::unique_ptr<Graph> graph_;
   std::function<void(std::int64_t)> before_layer_;
   std::map<std::string, LoraAdapter> adapters_;

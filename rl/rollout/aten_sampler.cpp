@@ -17,8 +17,8 @@
 #include <bit>
 #include <tuple>
 
+#include "rl/kernel/philox.h"
 #include "rl/rollout/logits_processor.h"
-#include "rl/rollout/philox.h"
 #include "runtime/core/check.h"
 
 namespace rl {

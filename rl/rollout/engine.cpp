@@ -1,13 +1,12 @@
 #include "rl/rollout/engine.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <limits>
 #include <new>
 #include <string>
 
 #include "rl/model/device.h"
+#include "rl/model/guarded.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine_impl.h"
 #include "runtime/core/check.h"
@@ -394,19 +393,12 @@ runtime::Status Engine::Impl::step() {
     if (adapter_ != model_.used_adapter())
       weights_changed(weight_version_, OnNewWeights::kRecompute);
     run_step();
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     abort_all();
+    runtime::Status failed = caught_status("rollout");
+    if (failed.code() != runtime::ErrorCode::kResourceExhausted) return failed;
     return runtime::resource_exhausted(
-        "rollout: out of memory; lower sequences_max or step_tokens_max");
-  } catch (const c10::Error& error) {
-    abort_all();
-    const std::string what = error.what_without_backtrace();
-    const bool memory = what.find("out of memory") != std::string::npos ||
-                        what.find("not enough memory") != std::string::npos;
-    return memory ? runtime::resource_exhausted(
-                        "rollout: " + what +
-                        "; lower sequences_max, step_tokens_max or the cache's bytes_max")
-                  : runtime::internal_error("rollout: " + what);
+        failed.message() + "; lower sequences_max, step_tokens_max or the cache's bytes_max");
   }
   done_.clear();
   if (prefixes_ != nullptr)

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "rl/kernel/attention.h"
+#include "rl/model/guarded.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -35,13 +35,11 @@ runtime::Result<std::unique_ptr<KvCache>> KvCache::create(const KvShape& shape,
   if (!device.is_cpu()) {
     std::unique_ptr<KvCache> cache(
         new KvCache(shape, options.block_tokens, blocks, device, nullptr));
-    try {
-      cache->rows();
-    } catch (const c10::Error& error) {
-      return runtime::resource_exhausted(
-          "kv cache: " + device.str() + " does not give " + std::to_string(blocks * block_bytes) +
-          " bytes: " + error.what_without_backtrace() + "; lower the cache's bytes_max");
-    }
+    const runtime::Status taken = guarded<void>(
+        "kv cache of " + std::to_string(blocks * block_bytes) + " bytes", [&] { cache->rows(); });
+    if (taken.code() == runtime::ErrorCode::kResourceExhausted)
+      return runtime::resource_exhausted(taken.message() + "; lower the cache's bytes_max");
+    if (!taken.ok()) return taken;
     return cache;
   }
   const auto bytes = static_cast<std::size_t>(blocks * block_bytes);

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "rl/kernel/kernel.h"
+#include "rl/kernel/philox.h"
 #include "rl/rollout/logits_processor.h"
-#include "rl/rollout/philox.h"
 #include "runtime/core/check.h"
 
 namespace rl {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rl/worker/worker_group.h"
+
 namespace rl {
 namespace {
 
@@ -42,8 +44,12 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");
   options.recompute_layers = read.get_bool("model.enable_gradient_checkpointing");
-  options.bf16 = is_bf16(read.get_string("engine.dtype"));
   if (!read.status().ok()) return read.status();
+  const Result<SlotOptions> slots = SlotOptions::from_config(config);
+  if (!slots.ok()) return slots.status();
+  const Result<bool> bf16 = computes_in_bf16(config, "engine.dtype", slots->device);
+  if (!bf16.ok()) return bf16.status();
+  options.bf16 = *bf16;
   if (options.folder.empty())
     return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   if (!by_tokens && pass_rows < 1)

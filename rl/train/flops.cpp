@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rl/model/device.h"
+#include "rl/model/guarded.h"
 #include "rl/train/memory_plan.h"
 
 namespace rl {
@@ -27,6 +29,19 @@ double active_weights(const ModelConfig& config) {
   return static_cast<double>(weights);
 }
 
+// Products of the matrix with itself, operations a second.
+double best_of_three(const at::Tensor& matrix) {
+  const auto size = static_cast<double>(matrix.size(0));
+  double best = 0.0;
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    at::mm(matrix, matrix)[0][0].item<float>();  // which waits for it
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    best = std::max(best, 2.0 * size * size * size / std::max(took.count(), 1e-9));
+  }
+  return best;
+}
+
 }  // namespace
 
 double training_flops(const ModelConfig& config, std::span<const std::int64_t> lengths) {
@@ -41,19 +56,14 @@ double training_flops(const ModelConfig& config, std::span<const std::int64_t> l
 
 double measured_peak_flops(c10::Device device, bool bf16) {
   if (!device.is_cpu() && !device.is_cuda()) return 0.0;
-  const at::NoGradGuard no_grad;
-  const std::int64_t size = device.is_cuda() ? 8192 : 768;
-  const at::Tensor matrix =
-      at::ones({size, size}, at::TensorOptions(device).dtype(bf16 ? at::kBFloat16 : at::kFloat));
-  double best = 0.0;
-  for (int i = 0; i < 3; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    at::mm(matrix, matrix)[0][0].item<float>();  // which waits for it
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    best = std::max(best,
-                    2.0 * static_cast<double>(size * size * size) / std::max(took.count(), 1e-9));
-  }
-  return best;
+  const auto best = guarded<double>("measuring the device's peak", [&] {
+    const at::NoGradGuard no_grad;
+    const std::int64_t size = device.is_cuda() ? 8192 : 768;
+    return best_of_three(
+        at::ones({size, size}, at::TensorOptions(device).dtype(bf16 ? at::kBFloat16 : at::kFloat)));
+  });
+  if (!device.is_cpu()) release_cached_memory(device);  // half a GB, for once
+  return best.value_or(0.0);
 }
 
 }  // namespace rl

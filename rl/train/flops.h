@@ -20,7 +20,7 @@ double training_flops(const ModelConfig& config, std::span<const std::int64_t> l
 
 /// What a product of two square matrices reaches on that device with the threads of now, operations
 /// a second, in fp32 or bf16: the best of three. On two cores 20 ms. 0 on devices other than CPU
-/// and CUDA.
+/// and CUDA, and where the device fails or has no room.
 double measured_peak_flops(c10::Device device, bool bf16);
 
 }  // namespace rl

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "rl/model/guarded.h"
 #include "rl/profile/recorder.h"
 #include "rl/train/checkpoint.h"
 #include "rl/weights/safetensors.h"
@@ -80,6 +81,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
     host_gradients_ = at::empty_like(host_weights_);
   }
   reset_optimizer();
+  begin_step();
   offload_ = std::make_unique<Offload>(*model_, options_.offload,
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
@@ -87,6 +89,12 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
 // On the host.
 const at::Tensor& Learner::weights() const {
   return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena();
+}
+
+// What an adapter drops depends on the step, so that a resumed run drops the same.
+void Learner::begin_step() {
+  model_->dropout_passes().begin_step(static_cast<std::uint32_t>(communicator_->rank()),
+                                      optimizer_->steps());
 }
 
 void Learner::reset_optimizer() {
@@ -108,6 +116,10 @@ void Learner::reset_optimizer() {
 }
 
 Result<OptimizerReport> Learner::apply(double learning_rate) {
+  return guarded<OptimizerReport>("optimizer step", [&] { return take_step(learning_rate); });
+}
+
+Result<OptimizerReport> Learner::take_step(double learning_rate) {
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
   if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
@@ -133,6 +145,7 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
   }
   const profile::Span span("zero gradients");
   model_->zero_gradients();
+  begin_step();
   return report;
 }
 
@@ -187,6 +200,15 @@ LearnerState Learner::state() const {
 }
 
 Status Learner::load_weights(const std::filesystem::path& folder) {
+  return guarded<void>("weights of " + folder.string(), [&] {
+    const Status read = read_weights(folder);
+    if (read.ok() && host_weights_.defined())
+      host_weights_.copy_(model_->trained_parameters().arena());
+    return read;
+  });
+}
+
+Status Learner::read_weights(const std::filesystem::path& folder) {
   if (const LoraAdapter* mine = adapter()) {
     const Result<LoraAdapter> saved = LoraAdapter::load(model_->config(), folder / kAdapterFolder);
     if (!saved.ok()) return saved.status();
@@ -208,7 +230,6 @@ Status Learner::load(const std::filesystem::path& folder) {
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
   if (const Status status = load_weights(folder); !status.ok()) return status;
-  if (host_weights_.defined()) host_weights_.copy_(model_->trained_parameters().arena());
 
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
   if (!state.ok()) return state.status();
@@ -232,6 +253,7 @@ Status Learner::load(const std::filesystem::path& folder) {
     return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");
   }
   optimizer_->set_steps(steps->get<std::int64_t>());
+  begin_step();
   return {};
 }
 

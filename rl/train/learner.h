@@ -79,7 +79,8 @@ class Learner {
 
   /// Adds the gradients of all ranks, clips them, takes one optimizer step and zeroes them.
   /// Gradients must come from a loss that was divided by totals over all ranks. A gradient that is
-  /// not finite is dropped on all ranks alike. Errors: those of Communicator.
+  /// not finite is dropped on all ranks alike. Errors: those of Communicator and of
+  /// caught_status().
   runtime::Result<OptimizerReport> apply(double learning_rate);
 
   /// Forgets the optimizer's moments: what comes next is another objective.
@@ -113,6 +114,9 @@ class Learner {
   const LoraAdapter* adapter() const;
   const at::Tensor& weights() const;
   LearnerState state() const;
+  void begin_step();
+  runtime::Result<OptimizerReport> take_step(double learning_rate);
+  runtime::Status read_weights(const std::filesystem::path& folder);
   runtime::Status load_weights(const std::filesystem::path& folder);
 
   std::unique_ptr<Transformer> model_;

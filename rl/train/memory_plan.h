@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rl/model/model_config.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 
@@ -39,6 +40,8 @@ struct MemoryOptions {
   std::int64_t positions = 0;          // of a sequence
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see Bf16Products
+  std::int64_t sequences_max = 0;      // EngineOptions::sequences_max; 0: its default
+  bool on_device = false;              // the engine's cache is bounded by the device alone
 };
 
 /// Elements of the arena of all weights.
@@ -63,6 +66,39 @@ struct DeviceMemory {
   std::int64_t at_work = 0;  // beside it, while one of its calls goes on
   bool beside_others = false;
 };
+
+/// What a process with a model takes of a CUDA device beside tensors: its context with the kernels
+/// of LibTorch, and workspaces of cuBLAS, one a thread that multiplies (the caller's and
+/// autograd's).
+std::int64_t device_context_bytes();
+
+/// What decides the size of an engine's cache on a device, whose model is there already.
+struct CachePlan {
+  std::int64_t device_total = 0;  // bytes of the device
+  std::int64_t device_free = 0;   // of them now, with weights and gradients in place
+  double utilization = 0.5;       // of the device that weights and cache may take together
+  std::int64_t weights = 0;       // bytes
+  std::int64_t passes = 0;        // bytes that passes will take at most
+  std::int64_t token_bytes = 0;   // keys and values of a token
+  std::int64_t longest = 0;       // tokens of a sequence
+  std::int64_t sequences = 0;     // at most, together
+};
+
+/// Bytes of the cache: what all sequences need at their longest, or what the device has room for.
+/// kResourceExhausted: not one sequence fits; says what takes the room, and which keys change it.
+runtime::Result<std::int64_t> plan_cache(const CachePlan& plan);
+
+/// Keys and values of a token of that model.
+std::int64_t cache_token_bytes(const ModelConfig& config);
+
+/// The largest of `tokens`, its half, its quarter, ... whose passes with backward take at most
+/// `bytes`, but not fewer than 2048 unless `tokens` is: what does not fit then is told by
+/// plan_cache(), or where memory is wanted.
+std::int64_t tokens_that_fit(const ModelConfig& config, MemoryOptions options, std::int64_t tokens,
+                             std::int64_t bytes);
+
+/// What the passes of `parts` take: their activations and rounded copies.
+std::int64_t pass_bytes(std::span<const MemoryPart> parts);
 
 /// What passes take goes back to the device only where weights or gradients leave; else the process
 /// keeps it for its next one.

@@ -118,10 +118,13 @@ Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer
     set_pass(of, limits, share, trainer.samples_per_prompt, longest, responses);
     return of;
   };
+  const bool on_device = !slots.device.empty() && slots.device != "cpu";
   MemoryOptions options = with_pass({.sequences = share,
                                      .positions = longest,
                                      .recompute_layers = policy.recompute_layers,
-                                     .bf16 = policy.bf16},
+                                     .bf16 = policy.bf16,
+                                     .sequences_max = policy.engine.sequences_max,
+                                     .on_device = on_device},
                                     policy.micro_batch);
   if (policy.adapter) {
     const Result<LoraAdapter> adapter = policy.adapter->folder.empty()
@@ -195,7 +198,6 @@ Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer
                      .parts = std::move(parts),
                      .devices_of_its_own = true});
   }
-  const bool on_device = !slots.device.empty() && slots.device != "cpu";
   const Result<std::vector<NamedTeacher>> teachers =
       trainer.distills ? teachers_from_config(config) : std::vector<NamedTeacher>();
   for (const NamedTeacher& teacher :

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rl/model/device.h"
 #include "rl/train/gloo_communicator.h"
 #include "rl/worker/runtime_rendezvous.h"
 #include "runtime/core/json.h"
@@ -14,7 +15,12 @@ Result<Config> parse_config(const WorkerSpec& spec) {
   const auto tree = runtime::parse_json<nlohmann::ordered_json>(spec.config);
   if (!tree.is_object())
     return runtime::invalid_argument("the driver's configuration is not a JSON object");
-  return Config::from_json(tree);
+  Result<Config> config = Config::from_json(tree);
+  if (!config.ok() || !spec.device.starts_with("cuda")) return config;
+  const Result<std::string> precision = config->get_string("trainer.float32_matmul_precision");
+  if (!precision.ok()) return precision.status();
+  set_matmul_precision(*precision);
+  return config;
 }
 
 Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,

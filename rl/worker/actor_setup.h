@@ -14,7 +14,8 @@
 
 namespace rl {
 
-/// kInvalidArgument: no JSON object.
+/// Of an actor on CUDA it also sets the process's precision of fp32 products as the configuration
+/// says. kInvalidArgument: no JSON object.
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
 /// Returns when all ranks of the group are there.

@@ -27,6 +27,14 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime,
   return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
 }
 
+// As the policy, unless its own key says otherwise.
+Result<bool> reference_in_bf16(const Config& config, const PolicyOptions& policy,
+                               const std::string& device) {
+  const std::string key = "actor_rollout_ref.ref.fsdp_config.dtype";
+  if (!config.is_set(key)) return policy.bf16;
+  return computes_in_bf16(config, key, device);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime,
@@ -211,8 +219,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   if (!policy.ok()) return policy.status();
   const Result<std::string> name = config->get_string("algorithm.kl_penalty");
   if (!name.ok()) return name.status();
-  const Result<std::string> dtype = config->get_string("actor_rollout_ref.ref.fsdp_config.dtype");
-  if (!dtype.ok()) return dtype.status();
+  const Result<bool> bf16 = reference_in_bf16(*config, *policy, spec.device);
+  if (!bf16.ok()) return bf16.status();
   const Result<OffloadOptions> offload =
       offload_from_config(*config, "actor_rollout_ref.ref.fsdp_config");
   if (!offload.ok()) return offload.status();
@@ -229,7 +237,7 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
                                .temperature = policy->training.temperature,
                                .micro_batch = *micro_batch,
                                .penalty = *penalty,
-                               .bf16 = is_bf16(*dtype),
+                               .bf16 = *bf16,
                                .offload = offload->parameters});
   if (!worker.ok()) return worker.status();
   return std::make_unique<ReferenceActor>(runtime, std::move(*worker));

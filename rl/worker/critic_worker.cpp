@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "rl/model/bf16_products.h"
+#include "rl/model/device.h"
+#include "rl/model/guarded.h"
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/train/flops.h"
+#include "rl/train/memory_plan.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -37,8 +40,17 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
       with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed,
       {.threads = options.threads, .device = options.device});
   if (!model.ok()) return model.status();
-  return std::unique_ptr<CriticWorker>(
-      new CriticWorker(options, std::move(*model), std::move(communicator)));
+  CriticOptions fitted = options;
+  if (const auto room = device_room((*model)->parameters().arena().device());
+      room && fitted.micro_batch.tokens_max > 0)
+    fitted.micro_batch.tokens_max = tokens_that_fit(
+        (*model)->config(),
+        {.recompute_layers = options.recompute_layers, .bf16 = options.bf16, .on_device = true},
+        fitted.micro_batch.tokens_max, room->free / 2);
+  return guarded<std::unique_ptr<CriticWorker>>("the critic's gradients and optimizer", [&] {
+    return std::unique_ptr<CriticWorker>(
+        new CriticWorker(fitted, std::move(*model), std::move(communicator)));
+  });
 }
 
 Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch,

@@ -19,6 +19,7 @@ constexpr const char* kRollout = "actor_rollout_ref.rollout.";
 // Activations of one forward and backward pass: about 2 MB a token for a model of 135 million
 // parameters. More tokens fill a GPU better; on a CPU they only cost memory.
 constexpr std::int64_t kMicroBatchTokens = 2048;
+constexpr std::int64_t kDeviceMicroBatchTokens = 16'384;
 
 // FIRE's hot first token; Chen et al. 2024, arXiv:2410.21236, section 3.
 constexpr float kFireTemperature = 30.0F;
@@ -109,7 +110,9 @@ Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std
                                    role + ".use_dynamic_bsz", role + ".ppo_max_token_len_per_gpu"},
                                   device);
   if (!limits.ok()) return limits.status();
-  return limits->value_or(MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens});
+  return limits->value_or(
+      MicroBatchLimits{.samples_max = 0,
+                       .tokens_max = is_cpu(device) ? kMicroBatchTokens : kDeviceMicroBatchTokens});
 }
 
 Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role,
@@ -160,6 +163,7 @@ Status use_adapter(Transformer& model, const AdapterOptions& options) {
                              : LoraAdapter::load(model.config(), options.folder);
   if (!adapter.ok()) return adapter.status();
   if (const Status added = model.add_adapter(kName, std::move(*adapter)); !added.ok()) return added;
+  model.dropout_passes().seed(options.seed);
   return model.use_adapter(kName);
 }
 
@@ -201,7 +205,29 @@ Result<OffloadOptions> offload_from_config(const Config& config, const std::stri
   return options;
 }
 
-bool is_bf16(const std::string& dtype) { return dtype == "bfloat16" || dtype == "bf16"; }
+Result<bool> computes_in_bf16(const Config& config, const std::string& key,
+                              const std::string& device) {
+  const Result<std::string> dtype = config.get_string(key);
+  if (!dtype.ok()) return dtype.status();
+  if (*dtype == "bfloat16" || *dtype == "bf16") return true;
+  return !is_cpu(device) && !config.is_set(key);
+}
+
+Result<EngineLimits> EngineLimits::from_config(const Config& config, const std::string& device) {
+  const std::string rollout = kRollout;
+  ConfigReader read(config);
+  const std::int64_t sequences = read.get_int(rollout + "max_num_seqs");
+  const std::int64_t tokens = read.get_int(rollout + "max_num_batched_tokens");
+  EngineLimits limits;
+  limits.utilization = read.get_float(rollout + "gpu_memory_utilization");
+  if (!read.status().ok()) return read.status();
+  const auto counts = [&](const char* key) {
+    return !is_cpu(device) || config.is_set(rollout + key);
+  };
+  if (counts("max_num_seqs")) limits.sequences_max = sequences;
+  if (counts("max_num_batched_tokens")) limits.step_tokens_max = tokens;
+  return limits;
+}
 
 Result<CriticOptions> CriticOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
@@ -209,7 +235,6 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
   options.device = device;
   options.epochs = read.get_int("critic.ppo_epochs");
   options.recompute_layers = read.get_bool("critic.model.enable_gradient_checkpointing");
-  options.bf16 = is_bf16(read.get_string("critic.fsdp.dtype"));
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   const std::int64_t mini_batch = read.get_int("critic.ppo_mini_batch_size");
   const std::int64_t actors = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
@@ -218,6 +243,9 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
     return config.out_of_range(
         "critic.ppo_mini_batch_size",
         "what actor_rollout_ref.actor.ppo_mini_batch_size is, " + std::to_string(actors));
+  const Result<bool> bf16 = computes_in_bf16(config, "critic.fsdp.dtype", device);
+  if (!bf16.ok()) return bf16.status();
+  options.bf16 = *bf16;
   const Result<LearnerOptions> learner = learner_from_config(config, kCriticRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
@@ -261,8 +289,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
   options.recompute_layers = read.get_bool("actor_rollout_ref.model.enable_gradient_checkpointing");
-  options.bf16 = is_bf16(read.get_string(actor + "fsdp_config.dtype"));
   if (!read.status().ok()) return read.status();
+  const Result<bool> bf16 = computes_in_bf16(config, actor + "fsdp_config.dtype", device);
+  if (!bf16.ok()) return bf16.status();
+  options.bf16 = *bf16;
+  const Result<EngineLimits> engine = EngineLimits::from_config(config, device);
+  if (!engine.ok()) return engine.status();
+  options.engine = *engine;
 
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;
   if (options.training.response_tokens_min > options.training.response_tokens_max) {
@@ -329,6 +362,8 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
   options.samples_are_older = replays || draws_beside || draws_ahead;
   if (!read.status().ok()) return read.status();
+  if (options.samples_are_older && !config.is_set(actor + "fsdp_config.dtype"))
+    options.bf16 = false;
   if (options.bf16 && options.samples_are_older) {
     const std::string why = replays       ? "sample_store.enable=true"
                             : draws_ahead ? "trainer.v1.trainer_mode=" + mode

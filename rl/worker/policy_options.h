@@ -82,6 +82,18 @@ struct CriticOptions {
                                                     const std::string& device = {});
 };
 
+/// How much a policy generates at a time.
+struct EngineLimits {
+  std::int64_t sequences_max = 64;     // EngineOptions'
+  std::int64_t step_tokens_max = 512;  // EngineOptions'
+  double utilization = 0.5;            // of a device, for weights and cache; see CachePlan
+
+  /// `actor_rollout_ref.rollout.max_num_seqs`, `.max_num_batched_tokens` and
+  /// `.gpu_memory_utilization`. Where the first two are not set, a CPU keeps the engine's own, and
+  /// other devices take the keys' defaults. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<EngineLimits> from_config(const Config& config, const std::string& device);
+};
+
 struct PolicyOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker
@@ -89,6 +101,7 @@ struct PolicyOptions {
   SamplingOptions training;
   SamplingOptions validation;
   bool deterministic_rollouts = true;  // EngineOptions::deterministic
+  EngineLimits engine;
   PolicyObjective objective;
   EstimateOptions estimates;
   LearnerOptions learner;
@@ -134,12 +147,15 @@ runtime::Result<LearnerOptions> learner_from_config(const Config& config, const 
 runtime::Result<OffloadOptions> offload_from_config(const Config& config,
                                                     const std::string& section);
 
-/// Whether the numbers that a `dtype` key names are bf16.
-bool is_bf16(const std::string& dtype);
+/// Whether the numbers that a `dtype` key names are bf16. Where it is not set, they are on another
+/// device than the CPU. Errors: those of Config::get_string.
+runtime::Result<bool> computes_in_bf16(const Config& config, const std::string& key,
+                                       const std::string& device);
 
 /// `<role>.ppo_max_token_len_per_gpu` with `<role>.use_dynamic_bsz`, else
-/// `<role>.ppo_micro_batch_size_per_gpu`, and 2048 tokens where neither says. On a CPU tokens are
-/// never more than these 2048. kInvalidArgument: out of range, by key.
+/// `<role>.ppo_micro_batch_size_per_gpu`, and 2048 tokens where neither says, or 16384 on another
+/// device than the CPU. On a CPU tokens are never more than these 2048. kInvalidArgument: out of
+/// range, by key.
 runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config,
                                                           const std::string& role,
                                                           const std::string& device = {});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,12 +15,16 @@
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
 #include "rl/model/bf16_products.h"
+#include "rl/model/device.h"
+#include "rl/model/guarded.h"
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/train/flops.h"
+#include "rl/train/memory_plan.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/variance_proxy.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -88,6 +93,46 @@ double mean_difference(std::span<const float> a, std::span<const float> b) {
   return a.empty() ? 0.0 : sum / static_cast<double>(a.size());
 }
 
+// On a device passes are as large as half of what is free allows, and the engine's cache is what
+// they leave: all of its memory is taken at once. Gradients are not there yet.
+Status fit_device(const Transformer& model, PolicyOptions& options, EngineOptions& engine) {
+  const std::optional<DeviceRoom> room = device_room(model.parameters().arena().device());
+  if (!room) return {};
+  const ModelConfig& config = model.config();
+  MicroBatchLimits& limits = options.micro_batch;
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t free =
+      std::max<std::int64_t>(0, room->free - model.trained_parameters().arena_size() * kElement);
+  MemoryOptions memory{.trained_elements = options.adapter ? model.trained_parameters().arena_size()
+                                                           : std::int64_t{-1},
+                       .positions = engine.context_max,
+                       .recompute_layers = options.recompute_layers,
+                       .bf16 = options.bf16,
+                       .on_device = true};
+  if (limits.tokens_max > 0) {
+    const std::int64_t fitting = tokens_that_fit(config, memory, limits.tokens_max, free / 2);
+    if (fitting < limits.tokens_max)
+      LOG(info, "passes of {} tokens instead of {}: the device has {} free", fitting,
+          limits.tokens_max, bytes_text(room->free));
+    limits.tokens_max = fitting;
+  }
+  memory.forward_tokens = memory.output_tokens =
+      limits.samples_max > 0 ? limits.samples_max * engine.context_max
+                             : std::max(limits.tokens_max, engine.context_max);
+  const Result<std::int64_t> bytes =
+      plan_cache({.device_total = room->total,
+                  .device_free = free,
+                  .utilization = options.engine.utilization,
+                  .weights = model.parameters().arena_size() * kElement,
+                  .passes = pass_bytes(training_memory(config, memory)),
+                  .token_bytes = cache_token_bytes(config),
+                  .longest = engine.context_max,
+                  .sequences = engine.sequences_max});
+  if (!bytes.ok()) return bytes.status();
+  engine.cache.bytes_max = *bytes;
+  return {};
+}
+
 // The model with what training puts on it: a critic's head, an adapter.
 Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
   Result<ModelConfig> config = ModelConfig::load(options.model);
@@ -115,17 +160,26 @@ PolicyWorker::PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transfo
     : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
 
 Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
-    const PolicyOptions& options, std::unique_ptr<Communicator> communicator) {
-  at::set_num_threads(options.threads);  // backward's matrix products
-  Result<std::unique_ptr<Transformer>> model = load_policy(options);
+    const PolicyOptions& wanted, std::unique_ptr<Communicator> communicator) {
+  at::set_num_threads(wanted.threads);  // backward's matrix products
+  Result<std::unique_ptr<Transformer>> model = load_policy(wanted);
   if (!model.ok()) return model.status();
-  std::unique_ptr<PolicyWorker> worker(
-      new PolicyWorker(options, std::move(*model), std::move(communicator)));
-  const Transformer& transformer = worker->learner_.model();
+  PolicyOptions options = wanted;
   EngineOptions engine_options;
   engine_options.deterministic = options.deterministic_rollouts;
+  engine_options.sequences_max = options.engine.sequences_max;
+  engine_options.step_tokens_max = options.engine.step_tokens_max;
   engine_options.context_max =
-      std::min(options.positions_max, transformer.config().max_position_embeddings);
+      std::min(options.positions_max, (*model)->config().max_position_embeddings);
+  const Status fits = fit_device(**model, options, engine_options);
+  if (!fits.ok()) return fits;
+  auto made = guarded<std::unique_ptr<PolicyWorker>>("the policy's gradients and optimizer", [&] {
+    return std::unique_ptr<PolicyWorker>(
+        new PolicyWorker(options, std::move(*model), std::move(communicator)));
+  });
+  if (!made.ok()) return made.status();
+  std::unique_ptr<PolicyWorker> worker = std::move(*made);
+  const Transformer& transformer = worker->learner_.model();
   if (options.agent) {
     engine_options.prefix_caching =
         PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it

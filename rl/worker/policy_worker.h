@@ -117,6 +117,7 @@ class PolicyWorker {
   void reset_optimizer() { learner_.reset_optimizer(); }
 
   const Learner& learner() const { return learner_; }
+  const Engine& engine() const { return *engine_; }
 
   /// While it lives model() may be used by others; see Learner::stay.
   [[nodiscard]] Offload::Stay stay() { return learner_.stay(); }

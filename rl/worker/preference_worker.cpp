@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "rl/model/bf16_products.h"
+#include "rl/model/guarded.h"
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
@@ -124,8 +125,10 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
           "preference.reference_path: a model with another vocabulary than model.path");
     reference = std::move(*frozen);
   }
-  return std::unique_ptr<PreferenceWorker>(new PreferenceWorker(
-      options, std::move(*model), std::move(reference), std::move(communicator)));
+  return guarded<std::unique_ptr<PreferenceWorker>>("gradients and optimizer", [&] {
+    return std::unique_ptr<PreferenceWorker>(new PreferenceWorker(
+        options, std::move(*model), std::move(reference), std::move(communicator)));
+  });
 }
 
 Status PreferenceWorker::check(const PreferenceBatch& batch, const PreferenceTotals& totals) const {

@@ -5,11 +5,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "rl/model/bf16_products.h"
+#include "rl/model/guarded.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/model/target_logits.h"
@@ -50,14 +53,16 @@ Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& opt
     const Status used = use_adapter(**model, *options.adapter);
     if (!used.ok()) return used;
   }
-  std::unique_ptr<SftWorker> worker(
-      new SftWorker(options, std::move(*model), std::move(communicator)));
-  if (!options.teacher) return worker;
+  auto made = guarded<std::unique_ptr<SftWorker>>("gradients and optimizer", [&] {
+    return std::unique_ptr<SftWorker>(
+        new SftWorker(options, std::move(*model), std::move(communicator)));
+  });
+  if (!made.ok() || !options.teacher) return made;
   Result<std::unique_ptr<Transformer>> teacher = Transformer::load(
       options.teacher->model, {.threads = options.threads, .device = options.device});
   if (!teacher.ok()) return teacher.status().with_context("distillation.teacher.path");
-  worker->teacher_ = std::move(*teacher);
-  return worker;
+  (*made)->teacher_ = std::move(*teacher);
+  return made;
 }
 
 Status SftWorker::pass(const PackedBatch& packed, double scale, SupervisedSums& sums) {
@@ -81,8 +86,10 @@ Status SftWorker::pass_with_teacher(const PackedBatch& packed, double scale, Sup
     ids.push_back(packed.ids[static_cast<std::size_t>(target)]);
   const auto count = static_cast<std::int64_t>(ids.size());
   const at::Tensor targets_N1 =
-      at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong));
+      at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong))
+          .to(student->device());
   const at::Tensor states = student->detach().requires_grad_(scale > 0);
+  std::vector<at::Tensor> chunks;  // sums of cross entropy and KL
   for (std::int64_t first = 0; first < count; first += kLogitRows) {
     const std::int64_t rows = std::min(kLogitRows, count - first);
     const Result<at::Tensor> own = state_logits(learner_.model(), states.narrow(0, first, rows));
@@ -95,12 +102,17 @@ Status SftWorker::pass_with_teacher(const PackedBatch& packed, double scale, Sup
         -at::log_softmax(*own, 1).gather(1, targets_N1.narrow(0, first, rows)).squeeze(1);
     const at::Tensor kl_N = distillation_kl(
         own->narrow(1, 0, vocabulary), given->narrow(1, 0, vocabulary), options_.teacher->loss);
-    sums.loss += cross_entropy_N.sum().item<double>();
-    sums.kl += kl_N.sum().item<double>();
+    chunks.push_back(at::stack({cross_entropy_N.detach().sum(), kl_N.detach().sum()}));
     if (scale <= 0) continue;
     const Status status =
         backward(distillation_loss(cross_entropy_N, kl_N, options_.teacher->loss).sum() * scale);
     if (!status.ok()) return status;
+  }
+  // Read once a pass: each look at a device's numbers waits for all that was asked of it.
+  const at::Tensor of_chunks = at::stack(chunks).to(at::kCPU);
+  for (std::int64_t i = 0; i < of_chunks.size(0); ++i) {
+    sums.loss += of_chunks[i][0].item<double>();
+    sums.kl += of_chunks[i][1].item<double>();
   }
   return scale > 0 ? backward((*student * states.grad()).sum()) : Status();
 }

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <vector>
 
+#include "rl/model/guarded.h"
 #include "rl/train/flops.h"
 #include "rl/worker/reference_worker.h"
 
@@ -17,12 +17,7 @@ using runtime::Result;
 using runtime::Status;
 
 Status backward(const at::Tensor& loss) {
-  try {
-    loss.backward();
-    return {};
-  } catch (const std::exception& error) {
-    return runtime::resource_exhausted("backward pass: " + std::string(error.what()));
-  }
+  return guarded<void>("backward pass", [&] { loss.backward(); });
 }
 
 Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan) {

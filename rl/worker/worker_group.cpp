@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 
 namespace rl {
 namespace {
 
 using runtime::Result;
+
+constexpr const char* kAllocatorSettings = "PYTORCH_ALLOC_CONF";
 
 double node_cpus(const runtime::NodeInfo& node) {
   const auto found = node.resources.find("CPU");
@@ -21,6 +24,26 @@ runtime::Status too_few_nodes(const std::string& key, std::int64_t wanted, std::
 }
 
 }  // namespace
+
+double WorkerSlots::gpu_share() const {
+  constexpr double kParts = 10'000;  // rounded down: all shares together are at most a whole
+  if (!has_gpus() || models < 1) return 0.0;
+  return std::floor(kParts / static_cast<double>(models)) / kParts;
+}
+
+// Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not
+// spin. MKL's products depend on where their operands happen to lie, unless it is told not to: two
+// equal runs would differ in the last digits. Sequences grow a token a step, and what is gathered
+// of them with it: without segments that grow, CUDA's allocator keeps every size that there was.
+std::map<std::string, std::string> worker_environment(const WorkerSlots& slots) {
+  std::map<std::string, std::string> environment{{"OMP_WAIT_POLICY", "PASSIVE"},
+                                                 {"MKL_CBWR", "AUTO,STRICT"}};
+  const char* settings = std::getenv(kAllocatorSettings);
+  if (slots.gpu_share() > 0)
+    environment.emplace(kAllocatorSettings,
+                        settings != nullptr ? settings : "expandable_segments:True");
+  return environment;
+}
 
 Result<SlotOptions> SlotOptions::from_config(const Config& config) {
   ConfigReader read(config);
@@ -52,7 +75,8 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
                     .nodes = options.nodes,
                     .per_node = options.per_node,
                     .cpus = options.cpus_per_worker,
-                    .device = options.device};
+                    .device = options.device,
+                    .models = options.models};
   if (slots.cpus == 0) {
     // All workers get the same, so the node with the fewest decides. Workers without a whole core
     // share one. CPUs that another job holds now count, too: the reservation waits for them.

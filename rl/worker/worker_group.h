@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -25,17 +26,23 @@ struct WorkerSlots {
   std::int64_t per_node = 1;
   double cpus = 1.0;        // of one slot
   std::string device = {};  // where workers compute, see find_device()
+  // Roles whose models share a slot's GPU. 0: the workers in question load none.
+  std::int64_t models = 1;
 
   std::int64_t size() const { return nodes * per_node; }
   bool has_gpus() const { return device.starts_with("cuda"); }
   std::uint32_t bundle_of(std::int64_t rank) const {
     return static_cast<std::uint32_t>(has_gpus() ? rank : rank / per_node);
   }
+  /// What one role takes of a slot's GPU, so that all fit.
+  double gpu_share() const;
+  WorkerSlots without_models() const {
+    WorkerSlots slots = *this;
+    slots.models = 0;
+    return slots;
+  }
   std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
 };
-
-/// Roles that share a slot at most: policy, critic, reference, reward.
-inline constexpr double kRolesMax = 4;
 
 /// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node`,
 /// `trainer.cpus_per_worker` and `trainer.device`.
@@ -50,6 +57,7 @@ struct SlotOptions {
   std::int64_t beside_nodes = 0;
   std::int64_t beside_per_node = 0;
   std::string nodes_key = "trainer.nnodes";  // what sets nodes, for messages
+  std::int64_t models = 1;                   // see WorkerSlots
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
@@ -57,6 +65,9 @@ struct SlotOptions {
 /// Reserves the slots; waits up to a minute for what other jobs hold. kResourceExhausted: the
 /// cluster has too few nodes or CPUs; the message says what is missing and how to get it.
 runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
+
+/// What workers are started with, that libraries read before any code of ours runs.
+std::map<std::string, std::string> worker_environment(const WorkerSlots& slots);
 
 /// Begins to write what a group had to save into a folder, once. Gives the files, relative to it,
 /// as text; any thread.
@@ -84,13 +95,10 @@ class WorkerGroup {
     for (std::int64_t rank = 0; rank < slots.size(); ++rank) {
       runtime::ActorOptions member;
       member.cpus = reserves ? slots.cpus : 0.0;
-      if (slots.has_gpus()) member.gpus = 1.0 / kRolesMax;
+      member.gpus = slots.gpu_share();
       member.threads = static_cast<std::uint32_t>(slots.threads());
       member.bundle = runtime::BundleSlot{slots.group, slots.bundle_of(rank)};
-      // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must
-      // sleep, not spin. MKL's products depend on where their operands happen to lie, unless it is
-      // told not to: two equal runs would differ in the last digits.
-      member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}, {"MKL_CBWR", "AUTO,STRICT"}};
+      member.env = worker_environment(slots);
       if constexpr (requires { &T::write_snapshot; })
         member.concurrency_groups = {{kSavingCalls, 1}};
       options.push_back(std::move(member));

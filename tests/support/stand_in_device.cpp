@@ -2,7 +2,8 @@
 // libtorch_standin.so. Its memory lies in pages that the host may not touch, so that code which
 // reads or writes a device's tensors through pointers faults here as it would with a GPU; what it
 // computes, it computes on the CPU, tensor by tensor (LibTorch's fallback). Slow, and meant to be:
-// it shows that every tensor is where it has to be.
+// it shows that every tensor is where it has to be. As CUDA does, it refuses operators whose
+// tensors are on several devices, and generators of another device.
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
@@ -13,19 +14,28 @@
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 #include <sys/mman.h>
 #include <torch/library.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace {
 
 constexpr auto kStandIn = c10::DeviceType::PrivateUse1;
+constexpr std::size_t kFilledBytesMax = 64 << 10;
 
 std::size_t whole_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -37,24 +47,51 @@ struct Block {
   std::size_t bytes = 0;
 };
 
+std::atomic<std::size_t> taken_bytes{0};
+
+// What the device has: STARLING_STANDIN_BYTES, as it is now.
+std::size_t device_bytes() {
+  const char* set = std::getenv("STARLING_STANDIN_BYTES");
+  return set != nullptr ? std::strtoull(set, nullptr, 10) : std::size_t{8} << 30;
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
+  taken_bytes -= block->bytes;
   ::munmap(block->memory, block->bytes);
   delete block;
 }
 
-class Allocator final : public c10::Allocator {
+class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     auto block = std::make_unique<Block>();
     block->bytes = whole_pages(bytes);
+    if (taken_bytes + block->bytes > device_bytes())
+      throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "standin out of memory");
     block->memory = ::mmap(nullptr, block->bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block->memory == MAP_FAILED) throw std::bad_alloc();
+    taken_bytes += block->bytes;
     void* memory = block->memory;
+    // Not the zeros of fresh pages: a device gives what another tensor left. Read as floats: NaN.
+    // Of large ones the beginning alone, for time.
+    ::mprotect(memory, block->bytes, PROT_READ | PROT_WRITE);
+    std::memset(memory, 0xFF, std::min(block->bytes, kFilledBytesMax));
+    ::mprotect(memory, block->bytes, PROT_NONE);
     return {memory, block.release(), &free_block, c10::Device(kStandIn, 0)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {}
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
+    const std::size_t all = device_bytes();
+    return {all - std::min<std::size_t>(all, taken_bytes), all};
+  }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
@@ -189,7 +226,38 @@ const at::Tensor& resize(const at::Tensor& self, c10::SymIntArrayRef size,
   return at::native::resize_(self, C10_AS_INTARRAYREF_SLOW(size), format);
 }
 
+// What CUDA's kernels take from the host: scalars, and the indices of an indexed tensor.
+bool may_be_on_the_host(const at::Tensor& tensor, const std::string& op) {
+  return tensor.dim() == 0 || op.starts_with("aten::index.Tensor") ||
+         op.starts_with("aten::_index_put_impl_");
+}
+
+void check_tensor(const at::Tensor& tensor, const std::string& op) {
+  if (!tensor.defined() || tensor.device().type() == kStandIn) return;
+  TORCH_CHECK(may_be_on_the_host(tensor, op), op,
+              ": Expected all tensors to be on the same device, but found at least two devices, ",
+              "standin:0 and ", tensor.device());
+}
+
+void check_argument(const c10::IValue& argument, const std::string& op) {
+  if (argument.isTensor()) return check_tensor(argument.toTensor(), op);
+  if (argument.isTensorList()) {
+    for (const at::Tensor& tensor : argument.toTensorVector()) check_tensor(tensor, op);
+  } else if (argument.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor>& tensor : argument.toOptionalTensorVector())
+      if (tensor) check_tensor(*tensor, op);
+  } else if (argument.isGenerator()) {
+    const at::Generator& generator = argument.toGenerator();
+    TORCH_CHECK(!generator.defined() || generator.device().type() == kStandIn, op,
+                ": Expected a 'standin' device type for generator but found '", generator.device(),
+                "'");
+  }
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = c10::toString(op.operator_name());
+  for (const c10::IValue& argument : torch::jit::last(*stack, op.schema().arguments().size()))
+    check_argument(argument, name);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

@@ -35,7 +35,7 @@ TEST(Check, SaysWhatEachKeyMeansHere) {
   EXPECT_EQ(used.meaning, "prompts a step");
   EXPECT_EQ(used.origin, "the command line");
 
-  const KeyCheck nothing = only("actor_rollout_ref.rollout.gpu_memory_utilization=0.4");
+  const KeyCheck nothing = only("actor_rollout_ref.rollout.enforce_eager=true");
   EXPECT_EQ(nothing.verdict, Verdict::kNoEffect);
   EXPECT_EQ(nothing.meaning, "an option of another inference engine");
 

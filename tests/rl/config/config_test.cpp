@@ -329,7 +329,7 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
   const auto config = load({"actor_rollout_ref.actor.fsdp_config.entropy_checkpointing=True",
                             "actor_rollout_ref.actor.entropy_from_logits_with_chunking=True",
                             "actor_rollout_ref.rollout.name=sglang",
-                            "actor_rollout_ref.rollout.gpu_memory_utilization=0.5"});
+                            "actor_rollout_ref.rollout.enforce_eager=False"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_TRUE(
       has_note(*config,
@@ -340,7 +340,7 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
       "actor_rollout_ref.rollout.name=sglang: vllm, sglang and hf all mean Starling's own engine"));
   EXPECT_TRUE(has_note(*config, "algorithm.adv_estimator is not set: grpo"));
   EXPECT_FALSE(has_note(*load({"trainer.logger=[console,wandb]"}), "trainer.logger"));
-  EXPECT_FALSE(has_note(*config, "gpu_memory_utilization"));  // the default: nothing to say
+  EXPECT_FALSE(has_note(*config, "enforce_eager"));  // the default: nothing to say
 }
 
 TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {

@@ -37,6 +37,20 @@ TEST(NcclLibrary, WhatIsMissingIsNamedWithItsCure) {
   expect_unavailable({fake(), "libm.so.6"}, {"libm.so.6 has no cuInit"});
 }
 
+// As wheels are unpacked: no search path leads there.
+TEST(NcclLibrary, IsFoundInTheWheelBesideLibTorch) {
+  const support::TemporaryFolder wheels;
+  const std::filesystem::path folder = wheels.file("nvidia/nccl/lib");
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(wheels.file("torch/lib"));
+  NcclLibrary::Names names{"libnccl-that-is-not-there.so.2", fake(), wheels.file("torch/lib")};
+  expect_unavailable(names, {"libnccl-that-is-not-there.so.2", "apt-get install libnccl2"});
+  std::filesystem::copy_file(fake(), folder / "libnccl.so.2");
+  const auto library = NcclLibrary::load(names);
+  ASSERT_TRUE(library.ok()) << library.status().to_string();
+  EXPECT_EQ((*library)->version(), "2.27.3");
+}
+
 TEST(NcclLibrary, RanksSum) {
   constexpr int kSize = 3;
   constexpr std::size_t kElements = 1000;

@@ -2,11 +2,14 @@
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "rl/data/prompt_builder.h"
 #include "rl/data/toy.h"
+#include "rl/model/device.h"
 #include "rl/model/head.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
@@ -15,8 +18,10 @@
 #include "rl/train/toy_model.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
+#include "rl/worker/preference_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_model.h"
+#include "rl/worker/sft_worker.h"
 #include "stand_in.h"
 #include "tests/support/temporary_folder.h"
 
@@ -166,6 +171,183 @@ TEST_F(WorkerDevice, AnAdapterLearnsThere) {
   ASSERT_TRUE(there->save(folder_.file("saved")).ok());
   EXPECT_TRUE(
       std::filesystem::exists(folder_.file("saved/lora_adapter/adapter_model.safetensors")));
+}
+
+// What is dropped is the same on every device.
+TEST_F(WorkerDevice, AnAdapterDropsThereWhatItDropsOnTheCpu) {
+  const auto with_dropout = [&](const std::string& device) {
+    PolicyOptions dropping = options(device);
+    dropping.adapter = AdapterOptions{};
+    dropping.adapter->lora.rank = 4;
+    dropping.adapter->lora.dropout = 0.5;
+    return dropping;
+  };
+  const auto here = make(with_dropout("")), there = make(with_dropout(testing::kStandIn));
+  ASSERT_TRUE(here && there);
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  for (int step = 0; step < 3; ++step) {  // of the first B is zero
+    const auto of_here = here->update(*batch, reference, plan(*batch)),
+               of_there = there->update(*batch, reference, plan(*batch));
+    ASSERT_TRUE(of_here.ok()) << of_here.status().to_string();
+    ASSERT_TRUE(of_there.ok()) << of_there.status().to_string();
+    expect_near(*of_there, *of_here);
+  }
+}
+
+// What is left out is a function of the step, which a checkpoint has.
+TEST_F(WorkerDevice, AnAdapterWithDropoutGoesOnAsIfItHadNotStopped) {
+  PolicyOptions dropping = options("");
+  dropping.adapter = AdapterOptions{};
+  dropping.adapter->lora.rank = 4;
+  dropping.adapter->lora.dropout = 0.5;
+  const auto worker = make(dropping);
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(worker && batch.ok());
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  for (int step = 0; step < 2; ++step)
+    ASSERT_TRUE(worker->update(*batch, reference, plan(*batch)).ok());
+  ASSERT_TRUE(worker->save(folder_.file("saved")).ok());
+  ASSERT_TRUE(worker->update(*batch, reference, plan(*batch)).ok());
+  const auto resumed = make(dropping);
+  ASSERT_TRUE(resumed->load(folder_.file("saved")).ok());
+  const std::uint64_t saved = resumed->weights_checksum();
+  ASSERT_TRUE(resumed->update(*batch, reference, plan(*batch)).ok());
+  EXPECT_NE(resumed->weights_checksum(), saved);
+  EXPECT_EQ(resumed->weights_checksum(), worker->weights_checksum());
+}
+
+// Two turns, of which the second is learned.
+SupervisedBatch demonstrations() {
+  SupervisedBatch batch;
+  for (std::int32_t row = 0; row < 3; ++row) {
+    LearnedTokens tokens;
+    for (std::int32_t i = 0; i < 7 + row; ++i) {
+      tokens.ids.push_back(4 + (row * 7 + i * i) % 26);
+      tokens.learned.push_back(i >= 3 ? 1 : 0);
+    }
+    batch.append(tokens);
+  }
+  return batch;
+}
+
+TEST_F(WorkerDevice, AStudentLearnsFromATeacherThere) {
+  ASSERT_TRUE(make_toy_model(folder_.file("teacher"),
+                             {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7})
+                  .ok());
+  const SupervisedBatch batch = demonstrations();
+  std::vector<Metrics> metrics;
+  for (const char* device : {"", testing::kStandIn}) {
+    SftWorkerOptions distilled;
+    distilled.model = model();
+    distilled.device = device;
+    distilled.teacher = TeacherOptions{.model = folder_.file("teacher"),
+                                       .loss = {.temperature = 2.0, .weight = 0.5, .top_k = 8}};
+    auto worker = SftWorker::create(distilled, make_single_communicator());
+    ASSERT_TRUE(worker.ok()) << worker.status().to_string();
+    for (int step = 0; step < 2; ++step) {
+      const auto learned = (*worker)->update(batch, batch.learned_tokens(), 1e-2);
+      ASSERT_TRUE(learned.ok()) << learned.status().to_string();
+      metrics.push_back(*learned);
+    }
+  }
+  EXPECT_GT(metrics[0].at("train/kl"), 0.0);
+  expect_near(metrics[2], metrics[0]);
+  expect_near(metrics[3], metrics[1]);
+}
+
+// The reference is the base: the adapter is out of the way meanwhile, and its gradients stay.
+TEST_F(WorkerDevice, PreferencesAreLearnedByAnAdapterThere) {
+  PreferenceBatch batch;
+  for (std::int32_t row = 0; row < 3; ++row) {
+    const std::vector<std::int32_t> prompt = {2, 5 + row, 6, 3}, chosen = {7, 8 + row, 1},
+                                    rejected = {9, 1};
+    batch.append_pair(
+        {.prompt = prompt, .chosen = chosen, .rejected = rejected, .margin = 0, .wanted = true});
+  }
+  std::vector<Metrics> metrics;
+  for (const char* device : {"", testing::kStandIn}) {
+    PreferenceWorkerOptions with_adapter;
+    with_adapter.model = model();
+    with_adapter.device = device;
+    with_adapter.adapter = AdapterOptions{};
+    with_adapter.adapter->lora.rank = 4;
+    with_adapter.micro_batch.samples_max = 1;
+    auto worker = PreferenceWorker::create(with_adapter, make_single_communicator());
+    ASSERT_TRUE(worker.ok()) << worker.status().to_string();
+    for (int step = 0; step < 2; ++step) {
+      const auto learned = (*worker)->update(batch, {batch.rows(), batch.wanted_count()}, 1e-2);
+      ASSERT_TRUE(learned.ok()) << learned.status().to_string();
+      metrics.push_back(*learned);
+    }
+  }
+  EXPECT_NE(metrics[1].at("loss"), metrics[0].at("loss")) << "it has learned";
+  expect_near(metrics[2], metrics[0]);
+  expect_near(metrics[3], metrics[1]);
+}
+
+// A device of that many bytes.
+class SmallDevice {
+ public:
+  explicit SmallDevice(std::int64_t bytes) {
+    ::setenv("STARLING_STANDIN_BYTES", std::to_string(bytes).c_str(), 1);
+  }
+  ~SmallDevice() { ::unsetenv("STARLING_STANDIN_BYTES"); }
+};
+
+TEST_F(WorkerDevice, TheEnginesCacheIsWhatTheDeviceHasRoomFor) {
+  const at::Device device = *find_device(testing::kStandIn);
+  PolicyOptions few = options(testing::kStandIn);
+  few.engine.sequences_max = 3;
+  const auto worker = make(few);
+  ASSERT_TRUE(worker);
+  // 48 tokens are three blocks a sequence, and there is room for all of them.
+  EXPECT_EQ(worker->engine().cache().blocks(), 9);
+  few.engine.sequences_max = 100'000;
+  few.engine.utilization = 0.001;
+  const auto less = make(few);
+  ASSERT_TRUE(less);
+  const KvCache& cache = less->engine().cache();
+  EXPECT_LT(cache.blocks() * cache.block_bytes(), device_room(device)->total / 1000);
+  EXPECT_GT(cache.blocks() * cache.block_bytes(), device_room(device)->total / 2000);
+}
+
+TEST_F(WorkerDevice, ADeviceThatIsTooSmallSaysSoEverywhere) {
+  const auto refused = [&](std::int64_t bytes) {
+    const SmallDevice small(bytes);
+    const auto worker =
+        PolicyWorker::create(options(testing::kStandIn), make_single_communicator());
+    EXPECT_EQ(worker.status().code(), runtime::ErrorCode::kResourceExhausted)
+        << bytes << ": " << worker.status().to_string();
+    return worker.status().message();
+  };
+  const std::int64_t weights =
+      Parameters::load(*ModelConfig::load(model()), model())->arena_size() * 4;
+  EXPECT_NE(refused(weights / 2).find("the weights of "), std::string::npos);
+  EXPECT_NE(refused(weights * 2 + (64 << 10)).find("gpu_memory_utilization"), std::string::npos);
+  {
+    const SmallDevice small(weights * 3 / 2);
+    SftWorkerOptions supervised;
+    supervised.model = model();
+    supervised.device = testing::kStandIn;
+    const auto worker = SftWorker::create(supervised, make_single_communicator());
+    EXPECT_EQ(worker.status().code(), runtime::ErrorCode::kResourceExhausted);
+    EXPECT_NE(worker.status().message().find("gradients and optimizer"), std::string::npos);
+  }
+
+  const auto worker = make(options(testing::kStandIn));
+  ASSERT_TRUE(worker);
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok());
+  const SmallDevice none(1);
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  EXPECT_EQ(worker->update(*batch, reference, plan(*batch)).status().code(),
+            runtime::ErrorCode::kResourceExhausted);
+  EXPECT_EQ(worker->logprobs(*batch).status().code(), runtime::ErrorCode::kResourceExhausted);
+  const auto generated = worker->generate(prompts(), false);
+  EXPECT_EQ(generated.status().code(), runtime::ErrorCode::kResourceExhausted)
+      << generated.status().to_string();
 }
 
 bool has_memory(const Parameters& parameters) { return parameters.arena().storage().nbytes() > 0; }

@@ -2,6 +2,7 @@
 #include "rl/model/lora.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -317,6 +318,31 @@ TEST(Lora, DropoutIsForTrainingAlone) {
   const double second = loss(*model, two_sequences(), false);
   EXPECT_NE(first, second);
   EXPECT_NEAR(first, fixed, 2.0);
+}
+
+// As DPO looks through its base, and its reference's adapter, in the midst of an update.
+TEST(Lora, GradientsStayWithTheAdapterThatTheyAreOf) {
+  auto model = load("llama");
+  ASSERT_NE(model, nullptr);
+  ASSERT_TRUE(model->add_adapter("it", stirred(model->config(), {.rank = 4})).ok());
+  ASSERT_TRUE(model->add_adapter("other", stirred(model->config(), {.rank = 2}, 2)).ok());
+  ASSERT_TRUE(model->use_adapter("it").ok());
+  model->enable_gradients();
+  loss(*model, two_sequences(), true);
+  const at::Tensor gathered = model->gradients().arena().clone();
+  EXPECT_GT(gathered.abs().sum().item<float>(), 0.0F);
+  const void* memory = model->gradients().arena().const_data_ptr();
+  for (const char* name : {"", "other"}) {
+    ASSERT_TRUE(model->use_adapter(name).ok());
+    EXPECT_FALSE(model->gradients_enabled()) << name << ": nothing of it is trained";
+    loss(*model, two_sequences(), false);
+    ASSERT_TRUE(model->use_adapter("it").ok());
+    ASSERT_TRUE(model->gradients_enabled());
+    EXPECT_TRUE(model->gradients().arena().equal(gathered)) << name;
+    EXPECT_EQ(model->gradients().arena().const_data_ptr(), memory) << "allocated once";
+  }
+  loss(*model, two_sequences(), true);
+  EXPECT_TRUE(at::allclose(model->gradients().arena(), gathered * 2));
 }
 
 TEST(Lora, MistakesAreToldByName) {

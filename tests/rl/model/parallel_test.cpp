@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace rl {
 namespace {
@@ -31,6 +34,26 @@ TEST(SingleThreadedTest, HoldsOnAThreadThatHasRunNoOperatorYet) {
     EXPECT_TRUE(there.equal(here));
   }
   at::set_num_threads(before);
+}
+
+TEST(Parallel, ADeviceGetsOneBlockOnTheCallersThread) {
+  const at::Device device(at::kCUDA, 0);
+  const std::vector<Block> whole = cut(1000, 64, device);
+  ASSERT_EQ(whole.size(), 1U);
+  EXPECT_EQ(whole.front().first, 0);
+  EXPECT_EQ(whole.front().count, 1000);
+  EXPECT_TRUE(cut(0, 64, device).empty());
+  EXPECT_EQ(cut(1000, 64, at::kCPU).size(), 8U);
+
+  kernel::ThreadPool pool(4);
+  std::vector<std::thread::id> threads(64);
+  std::vector<std::function<void()>> tasks;
+  for (std::thread::id& thread : threads)
+    tasks.emplace_back([&thread] { thread = std::this_thread::get_id(); });
+  run_tasks(pool, tasks, device);
+  for (const std::thread::id& thread : threads) EXPECT_EQ(thread, std::this_thread::get_id());
+  const auto refused = [] { throw std::runtime_error("of a task"); };
+  EXPECT_THROW(run_tasks(pool, {refused}, device), std::runtime_error);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "rl/rollout/philox.h"
+#include "rl/kernel/philox.h"
 
 namespace rl {
 namespace {

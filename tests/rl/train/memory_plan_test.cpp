@@ -98,8 +98,11 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
         device_memory({.role = "reference", .parts = reference, .weights_leave = leaves})};
     return device_peak(roles);
   };
-  EXPECT_EQ(peak(false), 370);  // each keeps what it has had
-  EXPECT_EQ(peak(true), 250);   // the policy alone
+  const std::int64_t contexts = 2 * device_context_bytes();  // a process each
+  EXPECT_EQ(peak(false), 370 + contexts);                    // each keeps what it has had
+  EXPECT_EQ(peak(true), 250 + contexts);                     // the policy alone
+  EXPECT_EQ(device_memory({.role = "reward", .parts = {{"process", 5}}}).always, 0)
+      << "rules need no device";
   const DeviceMemory scoring[] = {{.always = 5, .at_work = 30},
                                   {.always = 0, .at_work = 40, .beside_others = true},
                                   {.always = 0, .at_work = 50}};
@@ -109,6 +112,60 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
   };
   EXPECT_EQ(host(policy), 400);
   EXPECT_EQ(host(reference), 100);
+}
+
+TEST(MemoryPlan, LibTorchsAttentionOnADeviceKeepsScoresAndGathers) {
+  const ModelConfig config = small_config();
+  MemoryOptions options{.forward_tokens = 10, .sequences = 64, .positions = 1'000'000};
+  EXPECT_EQ(bytes_of(training_memory(config, options), "attention scores"), -1);
+  options.on_device = true;
+  const auto parts = training_memory(config, options);
+  EXPECT_EQ(bytes_of(parts, "attention scores"),
+            2 * config.heads * options.positions * options.positions * 4);
+  EXPECT_EQ(bytes_of(parts, "gathered keys and values"), std::int64_t{512} << 20);
+  EXPECT_GT(bytes_of(parts, "KV cache"), std::int64_t{1} << 30) << "the device alone bounds it";
+  EXPECT_EQ(pass_bytes(parts), bytes_of(parts, "activations") +
+                                   bytes_of(parts, "attention scores") +
+                                   bytes_of(parts, "gathered keys and values"));
+  EXPECT_EQ(bytes_of(host_memory(parts), "attention scores"), -1);
+}
+
+TEST(MemoryPlan, PassesAreHalvedUntilTheyFit) {
+  const ModelConfig config = small_config();
+  const auto bytes = [&](std::int64_t tokens) {
+    return pass_bytes(training_memory(config, {.forward_tokens = tokens, .output_tokens = tokens}));
+  };
+  EXPECT_EQ(tokens_that_fit(config, {}, 16'384, bytes(16'384)), 16'384);
+  EXPECT_EQ(tokens_that_fit(config, {}, 16'384, bytes(16'384) - 1), 8192);
+  EXPECT_EQ(tokens_that_fit(config, {}, 16'384, bytes(4096)), 4096);
+  EXPECT_EQ(tokens_that_fit(config, {}, 16'384, 1), 2048) << "fewer pay for nothing";
+  EXPECT_EQ(tokens_that_fit(config, {}, 500, 1), 500) << "as it was set";
+}
+
+TEST(MemoryPlan, TheCacheOfADeviceIsWhatIsLeft) {
+  CachePlan plan{.device_total = 1000,
+                 .device_free = 900,
+                 .utilization = 0.5,
+                 .weights = 100,
+                 .passes = 200,
+                 .token_bytes = 1,
+                 .longest = 32,
+                 .sequences = 100};
+  EXPECT_EQ(*plan_cache(plan), 400) << "half of the device, with the weights";
+  plan.utilization = 0.9;
+  EXPECT_EQ(*plan_cache(plan), 700) << "what passes leave of what is free";
+  plan.sequences = 2;
+  EXPECT_EQ(*plan_cache(plan), 64) << "all that two sequences need";
+  plan.longest = 30;
+  EXPECT_EQ(*plan_cache(plan), 64) << "in whole blocks";
+  plan.passes = 880;
+  const auto none = plan_cache(plan);
+  EXPECT_EQ(none.status().code(), runtime::ErrorCode::kResourceExhausted);
+  for (const char* part : {"900 B of 1.0 KB free", "weights of 100 B", "880 B for passes",
+                           "one sequence of 30 tokens (32 B)", "gpu_memory_utilization (0.9)",
+                           "ppo_max_token_len_per_gpu"})
+    EXPECT_NE(none.status().message().find(part), std::string::npos)
+        << part << " in: " << none.status().message();
 }
 
 TEST(MemoryPlan, BytesAreShort) {

@@ -1,9 +1,12 @@
 // What the configuration makes of policy, schedule and slots.
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "rl/config/stage_keys.h"
+#include "rl/worker/actor_setup.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/worker_group.h"
 
@@ -165,8 +168,8 @@ TEST(PolicyOptions, APassHasAsManyTokensAsTheKeySaysAndOnACpuNoMoreThanPay) {
   const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
   const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
   EXPECT_EQ(limits("", {}), tokens(2048));
-  EXPECT_EQ(limits("cuda", {}), tokens(2048));
-  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(2048))
+  EXPECT_EQ(limits("cuda", {}), tokens(16384));
+  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(16384))
       << "only read where passes are filled by tokens";
   EXPECT_EQ(limits("cuda", {dynamic}), tokens(16384));
   EXPECT_EQ(limits("cuda:0", {dynamic, size + "8192"}), tokens(8192));
@@ -188,7 +191,7 @@ TEST(PolicyOptions, PassesThatOnlyScoreHaveKeysOfTheirOwn) {
   const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
   for (const char* role : {kRolloutRole, kReferenceRole}) {
     const std::string section = std::string(role) + ".log_prob_";
-    EXPECT_EQ(scoring(role, "cuda", {}), of(0, 2048));
+    EXPECT_EQ(scoring(role, "cuda", {}), of(0, 16384));
     EXPECT_EQ(
         scoring(role, "cuda", {dynamic, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000"}),
         of(0, 9000))
@@ -338,6 +341,116 @@ TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
       3);
   EXPECT_EQ(options->device, "") << "verl's default is cuda, a machine of CPUs has none";
   EXPECT_EQ(SlotOptions::from_config(config({"trainer.device=cuda"}))->device, "cuda");
+}
+
+// A worker sees one GPU, as its first.
+TEST(SlotOptions, NumbersOfGpusAreRefused) {
+  for (const char* device : {"cuda:0", "cuda:1"}) {
+    const auto refused = complaint({std::string("trainer.device=") + device},
+                                   [](const Config& c) { return SlotOptions::from_config(c); });
+    EXPECT_FALSE(refused.ok()) << device;
+    EXPECT_NE(refused.message().find("trainer.device"), std::string::npos) << refused.message();
+  }
+}
+
+TEST(WorkerSlots, AllRolesWithAModelFitASlotsGpu) {
+  WorkerSlots slots;
+  EXPECT_EQ(slots.gpu_share(), 0.0) << "no GPU";
+  slots.device = "cuda";
+  EXPECT_EQ(slots.gpu_share(), 1.0);
+  EXPECT_EQ(slots.without_models().gpu_share(), 0.0);
+  EXPECT_TRUE(slots.without_models().has_gpus()) << "its place is that slot all the same";
+  for (slots.models = 1; slots.models <= 16; ++slots.models) {
+    double left = 1.0;
+    for (std::int64_t role = 0; role < slots.models; ++role) {
+      EXPECT_GE(left, slots.gpu_share()) << slots.models;
+      left -= slots.gpu_share();
+    }
+    EXPECT_GT(slots.gpu_share(), 0.9 / static_cast<double>(slots.models));
+  }
+}
+
+TEST(WorkerSlots, CudasAllocatorGrowsItsSegments) {
+  constexpr const char* kName = "PYTORCH_ALLOC_CONF";
+  ::unsetenv(kName);
+  WorkerSlots slots;
+  EXPECT_EQ(worker_environment(slots).count(kName), 0U);
+  EXPECT_EQ(worker_environment(slots).at("OMP_WAIT_POLICY"), "PASSIVE");
+  slots.device = "cuda";
+  EXPECT_EQ(worker_environment(slots).at(kName), "expandable_segments:True");
+  EXPECT_EQ(worker_environment(slots.without_models()).count(kName), 0U);
+  ::setenv(kName, "max_split_size_mb:64", 1);
+  EXPECT_EQ(worker_environment(slots).at(kName), "max_split_size_mb:64") << "as the user has it";
+  ::unsetenv(kName);
+}
+
+TEST(PolicyOptions, ADeviceComputesInBf16AndTakesLargerPassesUnlessToldOtherwise) {
+  const auto cpu = PolicyOptions::from_config(config());
+  const auto cuda = PolicyOptions::from_config(config(), "cuda");
+  ASSERT_TRUE(cpu.ok() && cuda.ok()) << cuda.status().to_string();
+  EXPECT_FALSE(cpu->bf16);
+  EXPECT_TRUE(cuda->bf16);
+  EXPECT_EQ(cpu->micro_batch.tokens_max, 2048);
+  EXPECT_EQ(cuda->micro_batch.tokens_max, 16'384);
+  const Config told = config({"actor_rollout_ref.actor.fsdp_config.dtype=float32",
+                              "actor_rollout_ref.actor.use_dynamic_bsz=true",
+                              "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096"});
+  const auto exact = PolicyOptions::from_config(told, "cuda");
+  ASSERT_TRUE(exact.ok()) << exact.status().to_string();
+  EXPECT_FALSE(exact->bf16);
+  EXPECT_EQ(exact->micro_batch.tokens_max, 4096);
+  // A default does not contradict another key.
+  const auto older = PolicyOptions::from_config(config({"sample_store.enable=true"}), "cuda");
+  ASSERT_TRUE(older.ok()) << older.status().to_string();
+  EXPECT_FALSE(older->bf16);
+  const auto critic = CriticOptions::from_config(config({"algorithm.adv_estimator=gae"}), "cuda");
+  ASSERT_TRUE(critic.ok()) << critic.status().to_string();
+  EXPECT_TRUE(critic->bf16);
+}
+
+TEST(PolicyOptions, TheEnginesLimitsAreVerlsKeys) {
+  const auto limits = [](std::vector<std::string> overrides, const std::string& device) {
+    const auto found = EngineLimits::from_config(config(std::move(overrides)), device);
+    EXPECT_TRUE(found.ok()) << found.status().to_string();
+    return found.value_or(EngineLimits{});
+  };
+  EXPECT_EQ(limits({}, "").sequences_max, 64);
+  EXPECT_EQ(limits({}, "").step_tokens_max, 512);
+  EXPECT_EQ(limits({}, "cuda").sequences_max, 256);
+  EXPECT_EQ(limits({}, "cuda").step_tokens_max, 8192);
+  const std::vector<std::string> told = {"actor_rollout_ref.rollout.max_num_seqs=24",
+                                         "actor_rollout_ref.rollout.max_num_batched_tokens=96",
+                                         "actor_rollout_ref.rollout.gpu_memory_utilization=0.8"};
+  for (const char* device : {"", "cuda"}) {
+    EXPECT_EQ(limits(told, device).sequences_max, 24);
+    EXPECT_EQ(limits(told, device).step_tokens_max, 96);
+    EXPECT_EQ(limits(told, device).utilization, 0.8);
+  }
+  for (const char* wrong : {"actor_rollout_ref.rollout.max_num_seqs=0",
+                            "actor_rollout_ref.rollout.max_num_batched_tokens=-1",
+                            "actor_rollout_ref.rollout.gpu_memory_utilization=1.5"})
+    EXPECT_NE(complaint({wrong}, [](const Config& c) { return PolicyOptions::from_config(c); })
+                  .message()
+                  .find(key_of(wrong)),
+              std::string::npos)
+        << wrong;
+}
+
+// Of the process; the CPU's libraries listen to it, too.
+TEST(ActorSetup, ProductsOnCudaAreAsPreciseAsTheKeySays) {
+  const auto precision = [](const char* device, std::vector<std::string> overrides) {
+    at::globalContext().setFloat32MatmulPrecision("highest");
+    WorkerSpec spec{.config = config(std::move(overrides)).to_json().dump()};
+    spec.device = device;
+    const auto parsed = parse_config(spec);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().to_string();
+    return at::globalContext().float32MatmulPrecision();
+  };
+  const std::string high = "trainer.float32_matmul_precision=high";
+  EXPECT_EQ(precision("cuda", {high}), at::Float32MatmulPrecision::HIGH);
+  EXPECT_EQ(precision("", {high}), at::Float32MatmulPrecision::HIGHEST);
+  EXPECT_EQ(precision("cuda", {}), at::Float32MatmulPrecision::HIGHEST);
+  at::globalContext().setFloat32MatmulPrecision("highest");
 }
 
 TEST(WorkerSlots, AWorkerHasAtLeastOneThread) {

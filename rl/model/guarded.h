@@ -1,0 +1,34 @@
+// ATen's exceptions as errors, by kind.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Of the exception that is being handled; call it in a catch block alone. kResourceExhausted: the
+/// host or the device has no memory left; kInternal: everything else. Where the device itself has
+/// failed, the message says that the process must end: no later call of it can succeed.
+runtime::Status caught_status(const std::string& doing);
+
+/// Runs `compute`, which may throw what ATen throws. It returns a T, a Result<T> or (where T is
+/// void) nothing or a Status. Errors: see caught_status(); those that `compute` returns.
+template <class T, class Compute>
+auto guarded(const std::string& doing, Compute&& compute)
+    -> std::conditional_t<std::is_void_v<T>, runtime::Status, runtime::Result<T>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Compute>>) {
+      std::forward<Compute>(compute)();
+      return {};
+    } else {
+      return std::forward<Compute>(compute)();
+    }
+  } catch (...) {
+    return caught_status(doing);
+  }
+}
+
+}  // namespace rl
