@@ -216,6 +216,34 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy,
   }
 }
 
+// Where what the run leaves lies.
+std::string kept_text(const TrainerOptions& trainer) {
+  return "  checkpoints " + trainer.save.text(trainer.folder, trainer.save_best.goal.metric) +
+         "\n  configuration and logs in " + trainer.folder.string() + "\n";
+}
+
+// What each trained role learns by, as far as the number of steps is known.
+Status print_rates(const Config& config, const TrainerOptions& trainer,
+                   const Result<DataSize>& data, std::ostream& out) {
+  const std::int64_t steps_a_batch = trainer.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
+  const std::int64_t steps =
+      data.ok() ? trainer.length.scheduled(data->rows / trainer.batch_prompts * steps_a_batch)
+                : trainer.length.steps.value_or(0);
+  out << "learning rate:\n";
+  std::vector<std::pair<const char*, const char*>> roles = {{"policy", kActorRole}};
+  if (trainer.uses_critic()) roles.emplace_back("critic", kCriticRole);
+  for (const auto& [name, role] : roles) {
+    const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, role, steps);
+    if (!schedule.ok()) return schedule.status();
+    out << "  " << name << " " << schedule_text(*schedule) << " ("
+        << config.origin(std::string(role) + ".optim.lr") << ")\n";
+  }
+  if (trainer.warm_start.steps > 0)
+    out << "  warm start " << schedule_text(trainer.warm_start.schedule()) << " ("
+        << config.origin("sft.lr") << ")\n";
+  return {};
+}
+
 // Of the reward role beside its processes: the models that score, each with a pass of its own. What
 // is only on the hub is not known, and said.
 std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens,
@@ -329,7 +357,8 @@ Status print_memory(const Config& config, const TrainerOptions& trainer,
   // too; of the worker that writes it.
   const std::int64_t trained =
       options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
-  const bool copies = trainer.save_interval > 0 && trainer.async_save;
+  const bool copies =
+      trainer.async_save && (trainer.save.repeats() || !trainer.save_best.goal.metric.empty());
   if (copies) roles.front().parts.push_back(checkpoint_memory(trained));
   if (trainer.uses_critic()) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config, slots.device);
@@ -466,8 +495,12 @@ Status dry_run(const Config& config, std::ostream& out) {
     const Result<DataSize> data = measure_data(config, *trainer, *model, workers,
                                                reward.ok() ? reward->get() : nullptr, wrong);
     print_batches(*trainer, *policy, data, workers, out);
+    if (const Status rates = print_rates(config, *trainer, data, out);
+        !rates.ok() && std::find(wrong.begin(), wrong.end(), rates.message()) == wrong.end())
+      wrong.push_back(rates.message());
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
-        << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
+        << " worker(s) of each role\n"
+        << kept_text(*trainer);
     const Status printed =
         print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
