@@ -85,9 +85,9 @@ TEST_F(KeptTest, EveryCommandKeepsItsLastStepAndItsMetricsByDefault) {
                            "huggingface/model.safetensors"))
         << command;
     EXPECT_FALSE(fs::exists(kept / "global_step_1")) << command;
-    expect_told(run.output, {"checkpoints: at the end only (trainer.save_freq=-1), in " +
-                                 fs::path("checkpoints/starling").string(),
-                             "metrics:    ", "checkpoint: "});
+    expect_told(run.output,
+                {"checkpoints: at the end only (trainer.save_freq=-1), in " + kept.string(),
+                 "metrics:    ", "checkpoint: "});
   }
 }
 
@@ -172,18 +172,29 @@ TEST_F(KeptTest, AValidationThatFailsLeavesTheStepsBeforeIt) {
   EXPECT_EQ(numbers(folder_ / "run").size(), 4u);
 }
 
-TEST_F(KeptTest, ARowThatEndsAStageLeavesTheStepsBeforeIt) {
+// Data are read anew in each epoch: a file that is damaged meanwhile ends the run.
+TEST_F(KeptTest, DataThatEndAStageLeaveTheStepsBeforeIt) {
   std::string rows;
-  for (int row = 0; row < 40; ++row) rows += "{\"prompt\": \"ab\", \"response\": \"ba\"}\n";
-  const std::string file = write("rows.jsonl", rows + "{\"prompt\": \"ab\"}\n" + rows);
-  const Outcome failed = in_folder(
-      "sft data.train_files=" + file +
-      " data.streaming=true data.shuffle=false data.train_batch_size=16 data.max_length=32 "
-      "trainer.total_training_steps=5 model.path=" +
-      model());
-  EXPECT_EQ(failed.code, 1) << failed.output;
-  expect_told(failed.output, {"rows.jsonl:41: ", "step 2 is kept in "});
-  EXPECT_TRUE(verify_checkpoint(folder_ / "checkpoints/starling/sft/global_step_2").ok());
+  for (int row = 0; row < 20'000; ++row) rows += "{\"prompt\": \"ab\", \"response\": \"ba\"}\n";
+  const std::string file = write("rows.jsonl", rows);
+  const fs::path run = folder_ / "checkpoints";
+  const pid_t pid = start(STARLING_BIN_DIR "/starling-rl sft data.train_files=" + file +
+                          " data.streaming=true data.shuffle=false data.train_batch_size=16 "
+                          "data.max_length=32 trainer.total_training_steps=100000 model.path=" +
+                          model() + " trainer.default_local_dir=" + run.string());
+  ASSERT_TRUE(wait_for_step(pid, run, 3)) << read(folder_ / "output");
+  {
+    std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
+    damaged << std::string(rows.size(), 'x');
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  const std::string told = read(folder_ / "output");
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
+  expect_told(told, {"is kept in "});
+  const auto saved = find_latest_checkpoint(run);
+  ASSERT_TRUE(saved.has_value()) << told;
+  EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(run).size())) << told;
 }
 
 TEST_F(KeptTest, ARunIsNotContinuedWithAnotherModel) {
@@ -287,7 +298,7 @@ TEST_F(KeptTest, APipelineIsToldBeforeItsFirstStageThatOneKeepsNothing) {
                       "    actor_rollout_ref: {rollout.n: 4}\n"
                       "    actor_rollout_ref.model.path: ${stages.sft.model}\n"
                       "    trainer: {total_training_steps: 2}\n");
-  for (const std::string& never : {"0", "false"}) {
+  for (const std::string never : {"0", "false"}) {
     const Outcome refused = in_folder("pipeline " + file + " sft.trainer.save_freq=" + never);
     EXPECT_EQ(refused.code, 1) << refused.output;
     if (never == "0")
