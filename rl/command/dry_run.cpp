@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rl/agent/agent_options.h"
+#include "rl/command/kept.h"
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
@@ -501,6 +502,11 @@ Status dry_run(const Config& config, std::ostream& out) {
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
         << " worker(s) of each role\n"
         << kept_text(*trainer);
+    if (const Status resumes =
+            print_resume(out, trainer->resume, trainer->folder, config,
+                         "actor_rollout_ref.model.path", *model, policy->adapter.has_value());
+        !resumes.ok())
+      wrong.push_back(resumes.message());
     const Status printed =
         print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);

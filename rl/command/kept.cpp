@@ -3,7 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "rl/train/changed_keys.h"
 #include "rl/train/checkpoint.h"
+#include "rl/train/model_identity.h"
+#include "rl/train/toy_model.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -22,6 +25,31 @@ void tell_kept(const SaveTimes& save, const SaveBestOptions& best,
   else
     LOG(info, "checkpoints: {}", text);
   if (metrics.places().empty()) LOG(warn, "metrics: {}", kNoMetrics);
+}
+
+runtime::Status print_resume(std::ostream& out, const ResumeOptions& resume,
+                             const std::filesystem::path& folder, const Config& config,
+                             const std::string& model_key, const std::filesystem::path& model,
+                             bool adapter) {
+  if (resume.mode == ResumeMode::kDisable) return {};
+  const auto there = list_checkpoints(folder);
+  if (resume.mode == ResumeMode::kAuto && there.empty()) return {};
+  const std::filesystem::path checkpoint =
+      resume.mode == ResumeMode::kPath ? resume.path : there.front().second;
+  const auto state = read_checkpoint_json(checkpoint, kRunStateFile);
+  if (!state.ok()) return resume.mode == ResumeMode::kPath ? state.status() : runtime::Status();
+  runtime::Status status = check_whose_state(*state, checkpoint / kRunStateFile, config.command());
+  if (!status.ok()) return status;
+  const std::string name = config.get_string(model_key).value_or("");
+  if (auto identity = identify_model(name, model); identity.ok() && name != kToyModelName) {
+    identity->adapter = adapter;
+    status = check_same_model(*state, checkpoint, *identity, model_key);
+    if (!status.ok()) return status;
+  }
+  out << "  goes on from " << checkpoint.string() << "\n";
+  for (const ChangedKey& key : changed_keys(checkpoint, config))
+    out << "    changed: " << key.text() << "\n";
+  return {};
 }
 
 void print_metric_places(std::ostream& out, const MetricLogger& metrics) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "rl/command/kept.h"
 #include "rl/command/stage_command.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
@@ -126,6 +127,11 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
       << "  checkpoints "
       << setup.options.save.text(setup.options.folder, setup.options.save_best.goal.metric)
       << "\n  configuration and logs in " << setup.options.folder.string() << "\n";
+  if (const Status resumes =
+          print_resume(out, setup.options.resume, setup.options.folder, config, "model.path",
+                       setup.model, setup.options.adapter.has_value());
+      !resumes.ok())
+    return resumes;
   return print_stage_memory(setup, stage, out);
 }
 

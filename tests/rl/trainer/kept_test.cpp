@@ -213,6 +213,15 @@ TEST_F(KeptTest, ARunIsNotContinuedWithAnotherModel) {
                               "trainer.resume_mode=disable"});
   }
   EXPECT_EQ(numbers(folder_ / "run").size(), 2u) << "what was there stays";
+  for (const Outcome& dry : {train("--dry-run actor_rollout_ref.model.path=" + other),
+                             in_folder(stage_arguments("sft", other) + "--dry-run")}) {
+    EXPECT_EQ(dry.code, 1) << dry.output;
+    expect_told(dry.output, {"global_step_2: of a run of the model " + model()});
+  }
+  const Outcome adapter = in_folder(stage_arguments("sft", model()) + "model.lora_rank=4");
+  EXPECT_EQ(adapter.code, 1) << adapter.output;
+  expect_told(adapter.output, {"of a run that trained all weights of " + model() +
+                               ", and this one trains a LoRA adapter"});
   // The same weights elsewhere are the same model; other weights in the same place are another one.
   fs::rename(folder_ / "model", folder_ / "moved");
   const Outcome moved =
@@ -236,6 +245,10 @@ TEST_F(KeptTest, ARunIsNotContinuedWithAnotherModel) {
 TEST_F(KeptTest, AResumedRunSaysWhichKeysHaveChanged) {
   const std::string keep = " trainer.save_freq=-1 trainer.total_training_steps=";
   ASSERT_EQ(train(keep + "2").code, 0);
+  const Outcome dry = train(keep + "3 actor_rollout_ref.actor.optim.lr=5e-4 --dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  expect_told(dry.output, {"goes on from " + (folder_ / "run/global_step_2").string(),
+                           "changed: actor_rollout_ref.actor.optim.lr: 0.001 -> 0.0005"});
   const Outcome rl = train(keep + "3 actor_rollout_ref.actor.optim.lr=5e-4");
   ASSERT_EQ(rl.code, 0) << rl.output;
   expect_told(rl.output,
