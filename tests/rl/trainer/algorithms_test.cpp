@@ -424,7 +424,7 @@ TEST_F(DefinitionTest, CreditIsThatOfItsName) {
 TEST_F(DefinitionTest, PfPpoLearnsFromRightResponses) {
   const std::string gae =
       "algorithm.adv_estimator=gae algorithm.lam=1.0 critic.optim.lr=1e-3 reward.rule=exact "
-      "sft.steps=40 sft.lr=1e-3";
+      "sft.steps=40";
   const nlohmann::json ppo = on_policy("ppo", gae);
   const nlohmann::json filtered =
       on_policy("pf_ppo", gae + " algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow");
