@@ -49,7 +49,7 @@ for seed in $seeds; do
     if [ ! -e "$run/done" ]; then
       rm -rf "$run"
       # shellcheck disable=SC2046
-      starling train --config "$here/toy/grpo.yaml" $(options "$algorithm") trainer.seed="$seed" trainer.total_training_steps=150 trainer.test_freq=150 trainer.experiment_name="$algorithm" trainer.save_freq=-1 trainer.default_local_dir="$run" > "$run.log" 2>&1 ||
+      starling train --config "$here/toy/grpo.yaml" $(options "$algorithm") trainer.seed="$seed" trainer.total_training_steps=150 trainer.test_freq=150 trainer.experiment_name="$algorithm" trainer.save_freq=0 trainer.default_local_dir="$run" > "$run.log" 2>&1 ||
         { echo "results.sh: $algorithm with seed $seed failed; see $run.log" >&2; exit 1; }
       touch "$run/done"
     fi

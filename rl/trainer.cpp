@@ -18,6 +18,7 @@ using runtime::split;
 using runtime::Status;
 
 Result<Metrics> Trainer::take_step() {
+  updating_ = false;
   StepTimer timer;
   const Result<StepSamples> samples = draw_samples(timer);
   if (!samples.ok()) return samples.status();
@@ -50,6 +51,7 @@ Result<Metrics> Trainer::take_step() {
                      credit->use[worker]});
     critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false, credit->use[worker]});
   }
+  updating_ = true;
   Metrics metrics = credit->metrics;
   metrics.merge(reward_metrics(samples->reports));
   metrics.insert(samples->draw_metrics.begin(), samples->draw_metrics.end());
@@ -159,31 +161,37 @@ Status Trainer::fit(std::int64_t steps) {
 Status Trainer::train(std::int64_t last) {
   if (stopped_early()) stopping_ = true;
   while (steps_done_ < last && !stopping_) {
+    const nlohmann::ordered_json before = state_json();
     Result<Metrics> metrics = profiled_step();
-    if (!metrics.ok())
+    if (!metrics.ok()) {
+      keep_before_step(before);
       return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
+    }
     const bool validates = validation_feed_ && due(options_.validation_interval);
     if (validates) {
       const Result<Metrics> validation = validate();
-      if (!validation.ok())
+      if (!validation.ok()) {
+        record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
+        keep(state_json());
         return validation.status().with_context("validation after step " +
                                                 std::to_string(steps_done_));
+      }
       metrics->insert(validation->begin(), validation->end());
     }
     watch(*metrics);
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !saver_.losing() && (validates || due(options_.save_interval)) &&
-                      saver_.is_best(steps_done_, *metrics);
+    const bool best =
+        !saver_.losing() && (validates || saves_now()) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run
     // was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == last;
-    if ((best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) &&
-        (ends || !saver_.losing())) {
-      saver_.save(steps_done_, best, /*wait=*/!options_.async_save,
-                  [this] { return copy_state(options_.async_save); });
+    if ((best || saves_now()) && (ends || !saver_.losing())) {
+      const bool beside = options_.async_save && !ends;  // no step goes on beside the last one
+      saver_.save(steps_done_, best, /*wait=*/!beside,
+                  [this, beside] { return copy_state(beside, state_json()); });
     } else {
       saver_.poll();
     }

@@ -20,6 +20,7 @@
 #include "rl/train/folder_lock.h"
 #include "rl/train/lost_weights.h"
 #include "rl/train/lr_schedule.h"
+#include "rl/train/model_identity.h"
 #include "rl/train/prompt_feed.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/train/rollout_dump.h"
@@ -62,9 +63,11 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Trains up to total_steps(), with the warm start, validation and checkpoints that the
-  /// configuration asks for. Checkpoints are written while the next steps are taken; the last is
-  /// waited for. One that cannot be written does not stop the training: fit() goes on and returns
-  /// that failure at the end.
+  /// configuration asks for; unless trainer.save_freq=0, the last step is saved, and where one
+  /// fails before it has updated anything, or its validation does, what was trained before.
+  /// Checkpoints are written while the next steps are taken; the last is waited for. One that
+  /// cannot be written does not stop the training: fit() goes on and returns that failure at the
+  /// end.
   runtime::Status fit();
 
   /// As fit(), but for at most so many steps; fit() continues.
@@ -95,7 +98,7 @@ class Trainer {
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
   /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
-  /// `trainer.save_freq` saves nothing, and returns.
+  /// trainer.save_freq=0, and returns.
   void stop() { stopping_ = true; }
 
   const TrainerOptions& options() const { return options_; }
@@ -103,6 +106,9 @@ class Trainer {
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
+
+  /// What alarms have told in this process, with their steps.
+  const std::vector<std::string>& alarms() const { return told_; }
 
   /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
   /// wrote the checkpoint it goes on from.
@@ -219,6 +225,7 @@ class Trainer {
   runtime::Status find_teachers(const PolicyOptions& policy);
   runtime::Status start_teachers();
   runtime::Status open_logs();
+  runtime::Status check_model(const std::filesystem::path& checkpoint) const;
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
   runtime::Status warm_start();
@@ -280,10 +287,15 @@ class Trainer {
   void record(const StepRecord& record);
   runtime::Status train(std::int64_t last);
   runtime::Status tell_order(const StepSamples& samples);
-  void watch(const Metrics& metrics);
+  void watch(Metrics& metrics);
+  void alarm(const std::string& told, AlarmAction action);
   void watch_skipped(const Metrics& metrics, std::int64_t mini_batches);
-  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside) const;
+  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside,
+                                                          nlohmann::ordered_json state) const;
   nlohmann::ordered_json state_json() const;
+  void keep(const nlohmann::ordered_json& state);
+  void keep_before_step(const nlohmann::ordered_json& state);
+  bool saves_now() const;
   bool due(std::int64_t interval) const;
 
   runtime::Runtime& runtime_;
@@ -300,6 +312,7 @@ class Trainer {
       adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all
                  // weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
+  ModelIdentity identity_;       // of it
   SlotOptions policy_slots_;
   WorkerSlots slots_;
   WorkerGroup<PolicyActor> policy_;
@@ -328,9 +341,11 @@ class Trainer {
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};
-  runtime::Status lost_;     // why no checkpoint of these weights is worth having
-  runtime::Status alarmed_;  // why an alarm ended the training
-  bool stopping_ = false;    // no step is to follow
+  std::vector<std::string> told_;  // by alarms
+  runtime::Status lost_;           // why no checkpoint of these weights is worth having
+  runtime::Status alarmed_;        // why an alarm ended the training
+  bool stopping_ = false;          // no step is to follow
+  bool updating_ = false;          // the weights may be neither of the step before nor of this one
   std::map<std::string, std::int64_t> passes_;       // by role: over a step's mini-batches
   std::map<std::string, LostWeights> lost_weights_;  // by role
   std::int64_t steps_done_ = 0;

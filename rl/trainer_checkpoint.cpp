@@ -1,6 +1,7 @@
 // What is saved of a run, and resuming. When it is written is CheckpointSaver's.
 #include <utility>
 
+#include "rl/train/changed_keys.h"
 #include "rl/trainer.h"
 #include "rl/weights/atomic_file.h"
 #include "runtime/core/log.h"
@@ -98,11 +99,33 @@ nlohmann::ordered_json Trainer::state_json() const {
             {"square", state_.rewards.square}}},
           {EarlyStop::kStateKey, state_.early_stop.to_json()},
           {"best", saver_.best_state()},
+          {ModelIdentity::kStateKey, identity_.to_json()},
           {"focus", state_.focus}};
 }
 
-Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside) const {
-  Saving saving{runtime_, {}, {}, state_json(), {}};
+bool Trainer::saves_now() const {
+  return options_.save.due(steps_done_, stopping_ || steps_done_ == total_steps_, 0);
+}
+
+// What was trained before something failed, unless it is on the disk.
+void Trainer::keep(const nlohmann::ordered_json& state) {
+  if (options_.save.never() || steps_done_ == 0 || saver_.losing()) return;
+  saver_.keep(steps_done_, [this, &state] { return copy_state(/*beside=*/false, state); });
+}
+
+// As the failed step found it. Not where its samples have moved on what a run goes on from.
+void Trainer::keep_before_step(const nlohmann::ordered_json& state) {
+  if (updating_ || options_.sample_store.enabled || options_.rollout_workers ||
+      options_.partial_rollouts)
+    return;
+  keep(state);
+}
+
+Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside,
+                                                        nlohmann::ordered_json state) const {
+  Saving saving{runtime_, {}, {}, std::move(state), {}};
+  saving.files.push_back(
+      {kSavedConfigFile, [yaml = config_.to_yaml()] { return Result<std::string>(yaml); }});
   if (options_.sample_store.enabled)
     saving.files.push_back({kSamplesFile, [&runtime = runtime_, store = sample_store_] {
                               return Result<std::string>(
@@ -131,12 +154,23 @@ Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside) const {
 
 Result<fs::path> Trainer::save_checkpoint() {
   if (const Status started = start(); !started.ok()) return started;
-  return saver_.save_now(steps_done_, [this] { return copy_state(/*beside=*/false); });
+  return saver_.save_now(steps_done_,
+                         [this] { return copy_state(/*beside=*/false, state_json()); });
 }
 
 Status Trainer::load_checkpoint(const fs::path& folder) {
-  const Status started = start();
-  return started.ok() ? restore(folder) : started;
+  Status status = start();
+  if (status.ok()) status = check_model(folder);
+  return status.ok() ? restore(folder) : status;
+}
+
+Status Trainer::check_model(const fs::path& checkpoint) const {
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(checkpoint, kRunStateFile);
+  if (!state.ok()) return state.status();
+  if (const Status own = check_whose_state(*state, checkpoint / kRunStateFile, config_.command());
+      !own.ok())
+    return own;
+  return check_same_model(*state, checkpoint, identity_, "actor_rollout_ref.model.path");
 }
 
 Status Trainer::restore(const fs::path& folder) {
@@ -185,6 +219,7 @@ Status Trainer::restore(const fs::path& folder) {
       run.focus.push_back(row.get<std::int64_t>());
     }
   }
+  tell_changed_keys(folder, config_);
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty())

@@ -104,6 +104,11 @@ Status Trainer::start_all() {
   Result<fs::path> model = resolve_model(config_, "actor_rollout_ref.model.path", options_.seed);
   if (!model.ok()) return model.status();
   model_ = std::move(*model);
+  Result<ModelIdentity> identity =
+      identify_model(config_.get_string("actor_rollout_ref.model.path").value_or(""), model_);
+  if (!identity.ok()) return identity.status();
+  identity_ = std::move(*identity);
+  identity_.adapter = policy_options->adapter.has_value();
   critic_model_ = model_;
   if (options_.uses_critic() && !options_.critic_model.empty()) {
     Result<fs::path> critic_model = resolve_model(config_, "critic.model.path", options_.seed);
@@ -125,6 +130,9 @@ Status Trainer::start_all() {
   const Result<std::optional<fs::path>> checkpoint =
       checkpoint_to_resume(options_.resume, options_.folder, config_.command());
   if (!checkpoint.ok()) return checkpoint.status();
+  if (*checkpoint) {
+    if (const Status same = check_model(**checkpoint); !same.ok()) return same;
+  }
   Status status = open_data(slot_options->nodes * slot_options->per_node);
   if (status.ok()) status = check_rewards();
   if (!status.ok()) return status;
@@ -274,8 +282,8 @@ Status Trainer::start_policy(const WorkerSlots& slots) {
   auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, policy_spec());
   if (!policy.ok()) return policy.status();
   policy_ = std::move(*policy);
-  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes,
-      slots.threads());
+  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each; learning rate {}", slots.size(),
+      slots.nodes, slots.threads(), schedule_text(lr_schedule_));
   const bool compares = options_.estimator == AdvantageEstimator::kGrpo ||
                         options_.estimator == AdvantageEstimator::kGdpo ||
                         options_.estimator == AdvantageEstimator::kGpg;
@@ -372,10 +380,9 @@ Status Trainer::open_logs() {
 }
 
 Status Trainer::warm_start() {
-  const LrScheduleOptions schedule{.kind = LrScheduleOptions::Kind::kConstant,
-                                   .peak = options_.warm_start.learning_rate,
-                                   .warmup_steps = options_.warm_start.steps / 10};
-  for (std::int64_t step = 0; step < options_.warm_start.steps; ++step) {
+  const LrScheduleOptions schedule = options_.warm_start.schedule();
+  LossAlarms alarms(options_.warm_start.alarms);
+  for (std::int64_t step = 0; step < options_.warm_start.steps && alarmed_.ok(); ++step) {
     StepTimer timer;
     const Result<std::vector<DemonstrationBatch>> batches =
         demonstration_feed_->next_demonstrations();
@@ -390,8 +397,11 @@ Status Trainer::warm_start() {
     Metrics metrics = sum_metrics(*reports);
     metrics["timing_s/sft"] = timer.seconds("sft");
     metrics["sft/lr"] = learning_rate(schedule, step);
+    for (const std::string& told : alarms.observe(metrics, "sft"))
+      alarm("sft step " + std::to_string(step + 1) + ": " + told, alarms.options().action);
     record({step + 1, options_.warm_start.steps, 0, std::move(metrics), "sft"});
   }
+  if (!alarmed_.ok()) return std::exchange(alarmed_, {});
   const Status reset = policy_.fetch(&PolicyActor::reset_optimizer);
   if (!reset.ok() || !options_.uses_reference()) return reset;
   const auto saved = runtime_.get(

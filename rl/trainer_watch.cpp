@@ -6,14 +6,17 @@
 
 namespace rl {
 
-void Trainer::watch(const Metrics& metrics) {
-  for (const std::string& told : alarms_.observe(metrics)) {
-    LOG(warn, "step {}: {}", steps_done_, told);
-    if (options_.alarms.action != AlarmAction::kStop || stopping_) continue;
-    alarmed_ = runtime::task_failed("stopped after step " + std::to_string(steps_done_) +
-                                    " (trainer.alarms.action=stop): " + told);
-    stopping_ = true;
-  }
+void Trainer::alarm(const std::string& told, AlarmAction action) {
+  LOG(warn, "{}", told);
+  told_.push_back(told);
+  if (action != AlarmAction::kStop || stopping_) return;
+  alarmed_ = runtime::task_failed("stopped by an alarm (trainer.alarms.action=stop): " + told);
+  stopping_ = true;
+}
+
+void Trainer::watch(Metrics& metrics) {
+  for (const std::string& told : alarms_.observe(metrics))
+    alarm("step " + std::to_string(steps_done_) + ": " + told, options_.alarms.action);
   if (const std::optional<std::string> reason = state_.early_stop.observe(metrics)) {
     LOG(info, "stopping after step {}: {}", steps_done_, *reason);
     stopping_ = true;

@@ -265,7 +265,7 @@ int main(int argc, char** argv) {
   const auto common = [&](const std::string& suite, std::vector<std::string> more) {
     std::vector<std::string> arguments = {suite == "sft" ? "sft" : "train",
                                           "trainer.total_training_steps=" + std::to_string(steps),
-                                          "trainer.save_freq=-1",
+                                          "trainer.save_freq=0",
                                           "trainer.test_freq=-1",
                                           "trainer.nnodes=1",
                                           "trainer.n_gpus_per_node=1",

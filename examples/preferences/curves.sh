@@ -21,7 +21,7 @@ echo "| loss | seed | 5 steps | 30 | 75 | 150 |"
 echo "|---|---|---|---|---|---|"
 for seed in $seeds; do
   begin=$folder/sft_$seed
-  stage "$begin" sft model.path=toy trainer.total_training_steps=20
+  stage "$begin" sft model.path=toy optim.lr=1e-3 trainer.total_training_steps=20
   for loss in sigmoid ipo hinge sppo simpo orpo kto rm; do
     run=$folder/${loss}_$seed
     case $loss in kto | rm) command=$loss ;; *) command="dpo preference.loss=$loss" ;; esac

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rl/agent/agent_options.h"
+#include "rl/command/kept.h"
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
@@ -214,6 +215,34 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy,
   }
 }
 
+// Where what the run leaves lies.
+std::string kept_text(const TrainerOptions& trainer) {
+  return "  checkpoints " + trainer.save.text(trainer.folder, trainer.save_best.goal.metric) +
+         "\n  configuration and logs in " + trainer.folder.string() + "\n";
+}
+
+// What each trained role learns by, as far as the number of steps is known.
+Status print_rates(const Config& config, const TrainerOptions& trainer,
+                   const Result<DataSize>& data, std::ostream& out) {
+  const std::int64_t steps_a_batch = trainer.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
+  const std::int64_t steps =
+      data.ok() ? trainer.length.scheduled(data->rows / trainer.batch_prompts * steps_a_batch)
+                : trainer.length.steps.value_or(0);
+  out << "learning rate:\n";
+  std::vector<std::pair<const char*, const char*>> roles = {{"policy", kActorRole}};
+  if (trainer.uses_critic()) roles.emplace_back("critic", kCriticRole);
+  for (const auto& [name, role] : roles) {
+    const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, role, steps);
+    if (!schedule.ok()) return schedule.status();
+    out << "  " << name << " " << schedule_text(*schedule) << " ("
+        << config.origin(std::string(role) + ".optim.lr") << ")\n";
+  }
+  if (trainer.warm_start.steps > 0)
+    out << "  warm start " << schedule_text(trainer.warm_start.schedule()) << " ("
+        << config.origin("sft.lr") << ")\n";
+  return {};
+}
+
 void print_memory(const RunMemory& memory, const SlotOptions& slots, std::ostream& out) {
   const bool on_device = memory.device_bytes > 0;
   for (const std::string& note : memory.notes) out << "  " << note << "\n";
@@ -303,8 +332,17 @@ Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom
     const Result<DataSize> data = measure_data(config, *trainer, *model, workers,
                                                reward.ok() ? reward->get() : nullptr, wrong);
     print_batches(*trainer, *policy, data, workers, out);
+    if (const Status rates = print_rates(config, *trainer, data, out);
+        !rates.ok() && std::find(wrong.begin(), wrong.end(), rates.message()) == wrong.end())
+      wrong.push_back(rates.message());
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
-        << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
+        << " worker(s) of each role\n"
+        << kept_text(*trainer);
+    if (const Status resumes =
+            print_resume(out, trainer->resume, trainer->folder, config,
+                         "actor_rollout_ref.model.path", *model, policy->adapter.has_value());
+        !resumes.ok())
+      wrong.push_back(resumes.message());
     const Status fits = judge_memory(config, *trainer, *policy, ModelConfig::load(*model),
                                      data.ok() ? data->prompt_tokens : 0, *slots, nodes, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);

@@ -48,7 +48,7 @@ void note(int signal, siginfo_t* info, void*) {
 InterruptWatch::InterruptWatch(bool saves)
     : saves_(saves),
       notice_(std::string("\ninterrupted: stopping after this step") +
-              (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq)") +
+              (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq=0)") +
               "; once more ends at once\n") {
   CHECK(present_notice.load() == nullptr);
   present_notice = &notice_;

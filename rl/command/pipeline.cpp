@@ -119,6 +119,32 @@ Status check_keys(const PipelineStage& stage, const ordered_json& config) {
   return lines.empty() ? Status() : runtime::invalid_argument(std::move(lines));
 }
 
+bool keeps_no_weights(const PipelineStage& stage) {
+  bool never = false;
+  for (const PipelineKey& key : stage.keys) {
+    if (key.key == "trainer.save_freq") never = key.value == 0 || key.value == false;
+  }
+  return never;
+}
+
+// What a stage takes from one that is told to keep nothing would be missed when that has run.
+Status check_outputs(const PipelineFile& pipeline, const PipelineStage& stage) {
+  for (const PipelineKey& key : stage.keys) {
+    for (const auto& [name, what] : stage_references(key.value)) {
+      if (what == "folder" || what.starts_with("best_")) continue;
+      for (const PipelineStage& other : pipeline.stages) {
+        if (other.name != name || !keeps_no_weights(other)) continue;
+        return runtime::invalid_argument(
+            key.origin + ": stage " + stage.name + ": " + key.key + " is the " + what +
+            " of stage " + name +
+            ", which keeps none: set its trainer.save_freq to -1 (saved at "
+            "the end) or above 0");
+      }
+    }
+  }
+  return {};
+}
+
 // What the signal handler may touch.
 std::atomic<pid_t> present_child{0};
 std::atomic<bool> interrupted{false};
@@ -341,6 +367,7 @@ int pipeline_command(int argc, char** argv) {
     if (const Status status = check_keys(stage, *config); !status.ok()) return fail(status);
     if (const Status status = check_data(*pipeline, stage, *config); !status.ok())
       return fail(status);
+    if (const Status status = check_outputs(*pipeline, stage); !status.ok()) return fail(status);
   }
   const Status status = dry ? dry_run(*pipeline) : run(*pipeline, address);
   return status.ok() ? 0 : fail(status);

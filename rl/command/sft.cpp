@@ -13,7 +13,7 @@ int sft_command(runtime::Runtime& runtime, int argc, char** argv) {
           "Learns the answers of conversations and demonstrations (supervised fine-tuning).",
       .example =
           "starling sft data.dataset_name=toy data.train_batch_size=32 model.path=toy "
-          "data.max_length=64 trainer.total_training_steps=20",
+          "data.max_length=64 optim.lr=1e-3 trainer.total_training_steps=20",
       .make = [] { return std::make_unique<SftStage>(); }};
   return run_stage_command(runtime, command, argc, argv);
 }

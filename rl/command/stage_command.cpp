@@ -6,6 +6,7 @@
 
 #include "rl/command/config_command.h"
 #include "rl/command/interrupt_watch.h"
+#include "rl/command/kept.h"
 #include "rl/stage/stage_trainer.h"
 #include "runtime/core/log.h"
 
@@ -30,22 +31,26 @@ Status train_stage(runtime::Runtime& runtime, const Config& config, std::unique_
         (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }
+  const StageOptions& options = (*trainer)->options();
+  tell_kept(options.save, options.save_best, options.folder, (*trainer)->log());
   std::optional<InterruptWatch> interrupts;
   (*trainer)->on_step([&](const StepRecord& record) {
     if (record.step == 0)
       return;  // before the first step there is nothing to save, and a signal ends the run at once
-    if (!interrupts) interrupts.emplace(/*saves=*/true);
+    if (!interrupts) interrupts.emplace(!options.save.never());
     if (interrupts->interrupted()) (*trainer)->stop();
   });
   const Status status = (*trainer)->fit();
   const bool cut = status.ok() && interrupts && interrupts->interrupted() &&
                    (*trainer)->steps_done() < (*trainer)->total_steps();
   std::cout << "\n";
-  for (const std::string& place : (*trainer)->log().places())
-    std::cout << "metrics:    " << place << "\n";
+  for (const std::string& alarm : (*trainer)->alarms())
+    std::cout << "alarm:      " << alarm << "\n";
+  print_metric_places(std::cout, (*trainer)->log());
   std::cout << "config:     " << ((*trainer)->options().folder / "config.yaml").string() << "\n";
   const auto result = find_stage_result((*trainer)->options().folder);
-  if (result.ok()) std::cout << "checkpoint: " << result->checkpoint.string() << "\n";
+  print_checkpoint(std::cout, result.ok() ? std::optional(result->checkpoint) : std::nullopt,
+                   (*trainer)->steps_done(), options.save);
   if (result.ok() && !result->model.empty() && generates)
     std::cout << "try it:     starling generate --model " << result->model.string()
               << " --chat TEXT\n";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "rl/command/kept.h"
 #include "rl/command/stage_command.h"
 #include "rl/stage/stage_memory.h"
 #include "rl/train/profile_options.h"
@@ -77,10 +78,11 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
   if (const Status validation = setup.options.check_validation(config, stage.validates());
       !validation.ok())
     return validation;
-  const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, 1);
-  if (!schedule.ok()) return schedule.status();
   const std::int64_t in_epoch = stage.batches_per_epoch();
   const std::int64_t steps = setup.options.length.last(in_epoch);
+  const Result<LrScheduleOptions> schedule =
+      lr_schedule_from_config(config, kStageRole, setup.options.length.scheduled(in_epoch));
+  if (!schedule.ok()) return schedule.status();
   out << "a step:\n  " << setup.options.batch_rows << " rows of at most "
       << setup.options.tokens_max << " tokens, at most "
       << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of "
@@ -88,8 +90,17 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
       << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; "
       << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some")
       << "\n"
-      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
-      << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
+      << "learning rate:\n  " << schedule_text(*schedule) << " (" << config.origin("optim.lr")
+      << ")\n"
+      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each\n"
+      << "  checkpoints "
+      << setup.options.save.text(setup.options.folder, setup.options.save_best.goal.metric)
+      << "\n  configuration and logs in " << setup.options.folder.string() << "\n";
+  if (const Status resumes =
+          print_resume(out, setup.options.resume, setup.options.folder, config, "model.path",
+                       setup.model, setup.options.adapter.has_value());
+      !resumes.ok())
+    return resumes;
   return judge_stage_memory(setup, stage, *slots, nodes, out);
 }
 

@@ -10,6 +10,7 @@
 #include "rl/command/config_command.h"
 #include "rl/command/dry_run.h"
 #include "rl/command/interrupt_watch.h"
+#include "rl/command/kept.h"
 #include "rl/train/learner_snapshot.h"
 #include "rl/train/sample_table.h"
 #include "rl/trainer.h"
@@ -68,11 +69,13 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
   }
   const auto& folder = trainer.options().folder;
   std::cout << "\n";
-  for (const std::string& place : trainer.log().places())
-    std::cout << "metrics:    " << place << "\n";
+  for (const std::string& alarm : trainer.alarms()) std::cout << "alarm:      " << alarm << "\n";
+  print_metric_places(std::cout, trainer.log());
   std::cout << "config:     " << (folder / "config.yaml").string() << "\n";
+  if (!trainer.options().validate_only)
+    print_checkpoint(std::cout, trainer.latest_checkpoint(), trainer.steps_done(),
+                     trainer.options().save);
   if (const auto checkpoint = trainer.latest_checkpoint()) {
-    std::cout << "checkpoint: " << checkpoint->string() << "\n";
     std::error_code error;
     const std::filesystem::path model = *checkpoint / "actor" / kModelFolder;
     if (std::filesystem::is_directory(model, error)) {
@@ -104,7 +107,10 @@ Status train_rl(runtime::Runtime& runtime, const Config& config) {
   }
   ScoreCurve curve;
   std::optional<InterruptWatch> interrupts;
-  const bool saves = (*trainer)->options().save_interval > 0;
+  const TrainerOptions& options = (*trainer)->options();
+  const bool saves = !options.save.never();
+  if (!options.validate_only)
+    tell_kept(options.save, options.save_best, options.folder, (*trainer)->log());
   (*trainer)->on_step([&](const StepRecord& record) {
     curve.add(record);
     if (!record.phase.empty()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rl/config/adapter_rates.h"
 #include "rl/config/idle_keys.h"
 #include "rl/config/judge.h"
 #include "rl/config/key_path.h"
@@ -307,6 +308,7 @@ void ConfigBuilder::note_choices(const std::string& estimator) {
     }
   }
   if (!estimator.empty()) config_.notes_.push_back(estimator);
+  config_.notes_.insert(config_.notes_.end(), rate_notes_.begin(), rate_notes_.end());
   for (const KeyCheck& group : group_choices_)
     config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" +
                              group.meaning + ")");
@@ -328,6 +330,20 @@ std::string ConfigBuilder::choose_estimator() {
   return std::string(kEstimator) + " is not set, and critic.* is: gae, verl's default";
 }
 
+// Whether an adapter is trained may be a reference, and other keys may refer to the rate.
+Status ConfigBuilder::resolve() {
+  Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
+  if (!resolved.ok()) return resolved.status();
+  for (AdapterRate& rate : adapter_rates(config_.with_tree(*resolved), keys_)) {
+    *make_place(config_.tree_, rate.key) = rate.rate;
+    if (!rate.note.empty()) rate_notes_.push_back(std::move(rate.note));
+    resolved = resolve_references(config_.tree_, keys_);
+    if (!resolved.ok()) return resolved.status();
+  }
+  config_.tree_ = std::move(resolved).value();
+  return {};
+}
+
 Result<Config> ConfigBuilder::finish() {
   if (!complaints_.empty()) {
     std::string lines;
@@ -336,10 +352,8 @@ Result<Config> ConfigBuilder::finish() {
     return Status(complaints_.front().status.code(), std::move(lines));
   }
   const std::string estimator = choose_estimator();
-  Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
-  if (!resolved.ok()) return resolved.status();
-  config_.tree_ = std::move(resolved).value();
-  const Status status = judge();
+  Status status = resolve();
+  if (status.ok()) status = judge();
   if (!status.ok()) return status;
   note_choices(estimator);
   return std::move(config_);
@@ -353,12 +367,10 @@ ConfigCheck ConfigBuilder::check() {
   }
   if (std::string estimator = choose_estimator(); !estimator.empty())
     check.notes.push_back(std::move(estimator));
-  if (Result<ordered_json> resolved = resolve_references(config_.tree_, keys_); resolved.ok()) {
-    config_.tree_ = std::move(resolved).value();
-  } else {
-    check.keys.push_back({"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid,
-                          resolved.status().message()});
-  }
+  if (const Status resolved = resolve(); !resolved.ok())
+    check.keys.push_back(
+        {"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid, resolved.message()});
+  check.notes.insert(check.notes.end(), rate_notes_.begin(), rate_notes_.end());
   for (Judged& judged : judge_keys()) {
     const auto written = written_.find(judged.key);
     KeyCheck key{written == written_.end() ? judged.key : written->second,

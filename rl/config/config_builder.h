@@ -56,11 +56,14 @@ class ConfigBuilder {
   std::vector<Judged> judge_keys();
   runtime::Status judge();
   std::string choose_estimator();
+  /// Resolves the references, and the rates that an adapter's defaults are.
+  runtime::Status resolve();
   void note_choices(const std::string& estimator);
 
   const KeyTable& keys_;
   Config config_;
   std::vector<std::string> unknown_;  // added with '+'
+  std::vector<std::string> rate_notes_;
   std::vector<Complaint> complaints_;
   std::vector<KeyCheck> group_choices_;
   std::map<std::string, std::string> written_;  // key -> the older name that it was set by

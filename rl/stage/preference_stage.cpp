@@ -93,14 +93,18 @@ Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slot
   return {};
 }
 
+Status PreferenceStage::draw() {
+  Result<PreferenceStep> step = feed_->next();
+  if (step.ok()) drawn_ = std::move(*step);
+  return step.status();
+}
+
 Result<Metrics> PreferenceStage::step(double learning_rate) {
-  const Result<PreferenceStep> step = feed_->next();
-  if (!step.ok()) return step.status();
-  const auto reports = workers_.fetch(&PreferenceActor::update, split(step->batches),
-                                      PreferenceTotals{step->rows, step->wanted}, learning_rate);
+  const auto reports = workers_.fetch(&PreferenceActor::update, split(drawn_.batches),
+                                      PreferenceTotals{drawn_.rows, drawn_.wanted}, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = below("train/", *reports);
-  metrics["train/global_tokens"] = static_cast<double>(step->tokens);
+  metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
   return metrics;
 }
 

@@ -23,6 +23,7 @@ class PreferenceStage : public Stage {
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};
   }
+  runtime::Status draw() override;
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
   bool validates() const override { return validation_feed_ != nullptr; }
@@ -39,6 +40,7 @@ class PreferenceStage : public Stage {
   std::filesystem::path reference_;  // empty where none is loaded
   std::unique_ptr<PreferenceFeed> feed_;
   std::unique_ptr<PreferenceFeed> validation_feed_;  // null without validation data
+  PreferenceStep drawn_;
   WorkerGroup<PreferenceActor> workers_;
 };
 

@@ -78,15 +78,19 @@ Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
   return {};
 }
 
+Status SftStage::draw() {
+  Result<SupervisedStep> step = feed_->next();
+  if (step.ok()) drawn_ = std::move(*step);
+  return step.status();
+}
+
 Result<Metrics> SftStage::step(double learning_rate) {
-  const Result<SupervisedStep> step = feed_->next();
-  if (!step.ok()) return step.status();
-  const auto reports =
-      workers_.fetch(&SftActor::update, split(step->batches), step->learned_tokens, learning_rate);
+  const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches),
+                                      drawn_.learned_tokens, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = sum_metrics(*reports);
-  metrics["train/global_tokens"] = static_cast<double>(step->tokens);
-  metrics["train/learned_tokens"] = static_cast<double>(step->learned_tokens);
+  metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
+  metrics["train/learned_tokens"] = static_cast<double>(drawn_.learned_tokens);
   return metrics;
 }
 

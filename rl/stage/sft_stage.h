@@ -22,6 +22,7 @@ class SftStage : public Stage {
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};
   }
+  runtime::Status draw() override;
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
   std::vector<std::filesystem::path> frozen_models() const override;
@@ -41,6 +42,7 @@ class SftStage : public Stage {
   std::filesystem::path teacher_;  // empty without distillation
   std::unique_ptr<SupervisedFeed> feed_;
   std::unique_ptr<SupervisedFeed> validation_feed_;  // null without validation data
+  SupervisedStep drawn_;
   WorkerGroup<SftActor> workers_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "rl/config/config.h"
 #include "rl/stage/stage_options.h"
+#include "rl/train/model_identity.h"
 #include "rl/watch/metrics.h"
 #include "rl/worker/step_profiler.h"
 #include "rl/worker/worker_group.h"
@@ -23,13 +24,14 @@ struct StageSetup {
   Config config;
   StageOptions options;
   std::filesystem::path model;  // what training starts from
+  ModelIdentity identity = {};  // of it; empty where nothing is trained (a dry run)
   std::int64_t workers = 1;
 
   /// What a worker group of this stage is made from.
   WorkerSpec spec(const std::string& role, const WorkerSlots& slots) const;
 };
 
-/// One stage's data and workers. Called in the order of the methods; step() and validate()
+/// One stage's data and workers. Called in the order of the methods; draw(), step() and validate()
 /// alternate. A resource; one thread at a time.
 class Stage {
  public:
@@ -51,7 +53,10 @@ class Stage {
   /// The workers, for a profile; after start().
   virtual std::vector<ProfiledGroup> profiled_groups() const = 0;
 
-  /// Draws the next batch and takes one optimizer step on it. Returns "train/..." of it:
+  /// Draws the next batch. On failure no weight has changed.
+  virtual runtime::Status draw() = 0;
+
+  /// Takes one optimizer step on the batch that was drawn last. Returns "train/..." of it:
   /// train/loss, train/grad_norm, and as train/global_tokens how many tokens went through the
   /// model. Denominators are those of the whole batch, so that its numbers do not depend on how
   /// many workers there are.

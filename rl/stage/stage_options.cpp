@@ -61,14 +61,17 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   if (!cut.ok()) return cut.status();
   options.truncation = *cut;
 
-  for (const auto& [key, interval] : {std::pair("trainer.save_freq", &options.save),
-                                      std::pair("trainer.test_freq", &options.validation)}) {
-    const Result<StageInterval> parsed = read_interval(config, key);
-    if (!parsed.ok()) return parsed.status();
-    *interval = *parsed;
-  }
+  const Result<StageInterval> validation = read_interval(config, "trainer.test_freq");
+  if (!validation.ok()) return validation.status();
+  options.validation = *validation;
+  const Result<SaveTimes> save = SaveTimes::from_config(config);
+  if (!save.ok()) return save.status();
+  options.save = *save;
   if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok())
     return goals;
+  const Result<LossAlarmOptions> alarms = LossAlarmOptions::from_config(config);
+  if (!alarms.ok()) return alarms.status();
+  options.alarms = *alarms;
   const Result<RunLength> length = RunLength::from_config(config);
   if (!length.ok()) return length.status();
   options.length = *length;

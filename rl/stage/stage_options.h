@@ -12,8 +12,10 @@
 #include "rl/train/batch_plan.h"
 #include "rl/train/early_stop.h"
 #include "rl/train/learner.h"
+#include "rl/train/loss_alarms.h"
 #include "rl/train/resume.h"
 #include "rl/train/run_length.h"
+#include "rl/train/save_times.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 
@@ -44,11 +46,12 @@ struct StageOptions {
   bool bf16 = false;                      // see Bf16Products
 
   RunLength length;
-  StageInterval save;
+  SaveTimes save;
   StageInterval validation;
   bool validate_first = false;  // before the first step of a run
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;
+  LossAlarmOptions alarms;
   bool async_save = true;             // checkpoints are written while training goes on
   std::int64_t checkpoints_kept = 0;  // 0: all
 
@@ -69,9 +72,7 @@ struct StageOptions {
 
   /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is
   /// saved.
-  bool copies() const {
-    return async_save && (save.steps > 0 || save.each_epoch || !save_best.goal.metric.empty());
-  }
+  bool copies() const { return async_save && (save.repeats() || !save_best.goal.metric.empty()); }
 
   /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of
   /// range, by key.

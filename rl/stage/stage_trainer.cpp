@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/stage/stage_memory.h"
+#include "rl/train/changed_keys.h"
 #include "rl/train/checkpoint.h"
 #include "rl/train/memory_fit.h"
 #include "rl/train/step_metrics.h"
@@ -50,6 +51,7 @@ StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup,
       setup_(std::move(setup)),
       stage_(std::move(stage)),
       early_stop_(options().early_stop),
+      alarms_(options().alarms),
       saver_({.folder = options().folder,
               .kept = options().checkpoints_kept,
               .best = options().save_best}) {}
@@ -71,9 +73,14 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   Result<fs::path> model = resolve_model(config, "model.path", options->seed);
   if (!model.ok()) return model.status();
 
+  Result<ModelIdentity> identity =
+      identify_model(config.get_string("model.path").value_or(""), *model);
+  if (!identity.ok()) return identity.status();
+  identity->adapter = options->adapter.has_value();
   StageSetup setup{.config = config,
                    .options = std::move(*options),
                    .model = std::move(*model),
+                   .identity = std::move(*identity),
                    .workers = slot_options->nodes * slot_options->per_node};
   std::unique_ptr<StageTrainer> trainer(
       new StageTrainer(runtime, std::move(setup), std::move(stage)));
@@ -83,7 +90,8 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   const Result<std::optional<fs::path>> checkpoint =
       checkpoint_to_resume(kept.resume, kept.folder, config.command());
   if (!checkpoint.ok()) return checkpoint.status();
-  Status status = trainer->stage_->open(trainer->setup_);
+  Status status = *checkpoint ? trainer->check_model(**checkpoint) : Status();
+  if (status.ok()) status = trainer->stage_->open(trainer->setup_);
   if (status.ok()) status = kept.check_validation(config, trainer->stage_->validates());
   if (!status.ok()) return status;
   const std::int64_t steps_an_epoch = trainer->stage_->batches_per_epoch();
@@ -106,8 +114,8 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
   if (status.ok()) status = trainer->open_logs();
   if (!status.ok()) return status;
-  LOG(info, "{} worker(s) on {} node(s), {} thread(s) each", slots->size(), slots->nodes,
-      slots->threads());
+  LOG(info, "{} worker(s) on {} node(s), {} thread(s) each; learning rate {}", slots->size(),
+      slots->nodes, slots->threads(), schedule_text(trainer->lr_schedule_));
   return trainer;
 }
 
@@ -145,6 +153,10 @@ Result<Metrics> StageTrainer::step() {
 Result<Metrics> StageTrainer::take_step() {
   StepTimer timer;
   const double rate = learning_rate(lr_schedule_, steps_done_);
+  updating_ = false;
+  const Status drawn = stage_->draw();
+  if (!drawn.ok()) return drawn.with_context("step " + std::to_string(steps_done_ + 1));
+  updating_ = true;
   Result<Metrics> metrics = stage_->step(rate);
   if (!metrics.ok())
     return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
@@ -157,8 +169,8 @@ Result<Metrics> StageTrainer::take_step() {
     return runtime::task_failed(
         "step " + std::to_string(steps_done_) + ": its loss is not finite (" +
         std::to_string(loss->second) +
-        "): are all numbers of the data (margins, say) and of the configuration of a usual size? "
-        "The last checkpoint is from before it");
+        "): are all numbers of the data (margins, say) and of the configuration of a usual size?" +
+        (saver_.latest() ? " The last checkpoint is from before it" : ""));
   }
   lost_ = lost_weights_.observe(steps_done_, left_out, "model");
   saver_.observe(lost_weights_.losing());
@@ -197,76 +209,129 @@ void StageTrainer::record(const StepRecord& record) {
 // Not where a run goes on: what it was before the first step stands in the logs already.
 Status StageTrainer::validate_first() {
   if (!options().validate_first || !stage_->validates() || steps_done_ > 0) return {};
-  const Result<Metrics> validation = stage_->validate();
+  Result<Metrics> validation = stage_->validate();
   if (!validation.ok()) return validation.status().with_context("validation before training");
-  record({steps_done_, total_steps_, stage_->epoch(), *validation});
+  watch(*validation);
+  record({steps_done_, total_steps_, stage_->epoch(), std::move(*validation)});
   return {};
+}
+
+void StageTrainer::watch(Metrics& metrics) {
+  for (const std::string& what : alarms_.observe(metrics)) {
+    const std::string told = "step " + std::to_string(steps_done_) + ": " + what;
+    LOG(warn, "{}", told);
+    told_.push_back(told);
+    if (alarms_.options().action != AlarmAction::kStop || stopping_) continue;
+    alarmed_ = runtime::task_failed("stopped by an alarm (trainer.alarms.action=stop): " + told);
+    stopping_ = true;
+  }
 }
 
 Status StageTrainer::train() {
   if (stopped_early()) stopping_ = true;
   while (steps_done_ < total_steps_ && !stopping_) {
+    const nlohmann::ordered_json before = state_json();
     Result<Metrics> metrics = step();
-    if (!metrics.ok()) return metrics.status();
+    if (!metrics.ok()) {
+      if (!updating_) keep(before);
+      return metrics.status();
+    }
     const bool validates = stage_->validates() && due(options().validation);
     if (validates) {
       StepTimer timer;
       const Result<Metrics> validation = stage_->validate();
-      if (!validation.ok())
+      if (!validation.ok()) {
+        record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
+        keep(state_json());
         return validation.status().with_context("validation after step " +
                                                 std::to_string(steps_done_));
+      }
       metrics->insert(validation->begin(), validation->end());
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
     }
+    watch(*metrics);
     if (const std::optional<std::string> reason = early_stop_.observe(*metrics)) {
       LOG(info, "stopping after step {}: {}", steps_done_, *reason);
       stopping_ = true;
     }
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !saver_.losing() && (validates || due(options().save)) &&
-                      saver_.is_best(steps_done_, *metrics);
+    const bool best =
+        !saver_.losing() && (validates || saves_now()) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops
     // the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == total_steps_;
-    if ((best || due(options().save) || stopping_) && (ends || !saver_.losing())) {
+    if ((best || saves_now()) && (ends || !saver_.losing())) {
       save_checkpoint(best);
     } else {
       saver_.poll();
     }
   }
-  return {};
+  return std::exchange(alarmed_, {});
 }
 
 // No step goes on beside the last one, so that it needs no copy.
 void StageTrainer::save_checkpoint(bool best) {
   const bool beside = options().async_save && steps_done_ < total_steps_ && !stopping_;
-  saver_.save(steps_done_, best, /*wait=*/!beside, [this, beside] { return copy_state(beside); });
+  saver_.save(steps_done_, best, /*wait=*/!beside,
+              [this, beside] { return copy_state(beside, state_json()); });
 }
 
-Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
-  nlohmann::ordered_json state{
-      {"format", kStageStateFormat}, {"stage", setup_.config.command()},
-      {"step", steps_done_},         {"epoch", stage_->epoch()},
-      {"seed", options().seed},      {"tokens", tokens_done_},
-      {"total_steps", total_steps_}, {EarlyStop::kStateKey, early_stop_.to_json()},
-      {"best", saver_.best_state()}, {"position", stage_->position()}};
+bool StageTrainer::saves_now() const {
+  return options().save.due(steps_done_, stopping_ || steps_done_ == total_steps_,
+                            stage_->batches_per_epoch());
+}
+
+// What was trained before something failed, unless it is on the disk.
+void StageTrainer::keep(const nlohmann::ordered_json& state) {
+  if (options().save.never() || steps_done_ == 0 || saver_.losing()) return;
+  saver_.keep(steps_done_, [this, &state] { return copy_state(/*beside=*/false, state); });
+}
+
+nlohmann::ordered_json StageTrainer::state_json() const {
+  return {{"format", kStageStateFormat},
+          {"stage", setup_.config.command()},
+          {"step", steps_done_},
+          {"epoch", stage_->epoch()},
+          {"seed", options().seed},
+          {"tokens", tokens_done_},
+          {"total_steps", total_steps_},
+          {EarlyStop::kStateKey, early_stop_.to_json()},
+          {LossAlarms::kStateKey, alarms_.to_json()},
+          {"best", saver_.best_state()},
+          {ModelIdentity::kStateKey, setup_.identity.to_json()},
+          {"position", stage_->position()}};
+}
+
+Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside,
+                                                             nlohmann::ordered_json state) const {
   const Result<WriteState> workers = stage_->state(beside);
   if (!workers.ok()) return workers.status();
   return CheckpointSaver::WriteFiles(
-      [&runtime = runtime_, state = std::move(state),
+      [&runtime = runtime_, state = std::move(state), yaml = setup_.config.to_yaml(),
        write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
         const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
         if (!files.ok()) return files.status();
-        const Status written = writer.write_json(kRunStateFile, state);
+        Status written = writer.write_json(kRunStateFile, state);
+        if (written.ok()) written = write_file_atomically(writer.folder() / kSavedConfigFile, yaml);
         if (!written.ok()) return written;
-        std::vector<fs::path> expected{kRunStateFile};
+        std::vector<fs::path> expected{kRunStateFile, kSavedConfigFile};
         expected.insert(expected.end(), files->begin(), files->end());
         return expected;
       });
+}
+
+Status StageTrainer::check_model(const fs::path& checkpoint) const {
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(checkpoint, kRunStateFile);
+  if (!state.ok()) return state.status();
+  if (const Status own =
+          check_whose_state(*state, checkpoint / kRunStateFile, setup_.config.command());
+      !own.ok())
+    return own;
+  return check_same_model(*state, checkpoint, setup_.identity, "model.path");
 }
 
 Status StageTrainer::load_checkpoint(const fs::path& folder) {
@@ -284,12 +349,14 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
     return runtime::invalid_argument((folder / kRunStateFile).string() +
                                      ": not a state that this version wrote");
   }
+  tell_changed_keys(folder, setup_.config);
   Status status = stage_->resume(nlohmann::json((*state)["position"]));
   if (status.ok()) status = stage_->load(folder);
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = integer("step");
   tokens_done_ = integer("tokens");
   early_stop_.restore(*state);
+  alarms_.restore(*state);
   saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rl/stage/stage.h"
 #include "rl/train/checkpoint_saver.h"
@@ -35,10 +36,12 @@ class StageTrainer {
   StageTrainer& operator=(const StageTrainer&) = delete;
 
   /// Trains up to total_steps(), or until trainer.early_stop or stop() ends it, validating and
-  /// saving as the configuration says, and both after the last step; one that ends early is saved.
+  /// saving as the configuration says, and both after the last step; one that ends early is saved,
+  /// too, and so are the steps before one whose data, or whose validation, fail.
   /// Checkpoints are written while the next steps are taken; the last is waited for. One that
   /// cannot be written does not stop the training, unless it is the last: fit() returns that
-  /// failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
+  /// failure at the end. kTaskFailed: ten updates in a row had no finite gradient; an alarm went
+  /// off, with trainer.alarms.action=stop.
   runtime::Status fit();
 
   /// Writes what a full disk held back of the metrics. Errors: why some of it still cannot be
@@ -48,7 +51,8 @@ class StageTrainer {
   /// Called after every step.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
-  /// For a call-back: no step is to follow the one that was told of. fit() saves it and returns.
+  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
+  /// trainer.save_freq=0, and returns.
   void stop() { stopping_ = true; }
 
   const StageOptions& options() const { return setup_.options; }
@@ -56,6 +60,9 @@ class StageTrainer {
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
+
+  /// What alarms have told in this process, with their steps.
+  const std::vector<std::string>& alarms() const { return told_; }
 
   /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
   /// wrote the checkpoint it goes on from.
@@ -67,11 +74,17 @@ class StageTrainer {
   runtime::Result<Metrics> step();
   runtime::Result<Metrics> take_step();
   runtime::Status validate_first();
+  void watch(Metrics& metrics);
   runtime::Status train();
   void record(const StepRecord& record);
   runtime::Status open_logs();
   void save_checkpoint(bool best);
-  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside) const;
+  void keep(const nlohmann::ordered_json& state);
+  bool saves_now() const;
+  nlohmann::ordered_json state_json() const;
+  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside,
+                                                          nlohmann::ordered_json state) const;
+  runtime::Status check_model(const std::filesystem::path& checkpoint) const;
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
   bool due(const StageInterval& interval) const;
 
@@ -89,8 +102,12 @@ class StageTrainer {
   LostWeights lost_weights_;
   runtime::Status lost_;  // why no checkpoint of these weights is worth having
   EarlyStop early_stop_;
-  bool stopping_ = false;  // no step is to follow
-  CheckpointSaver saver_;  // last, since its thread uses the rest
+  LossAlarms alarms_;
+  std::vector<std::string> told_;
+  runtime::Status alarmed_;  // why an alarm ended the training
+  bool stopping_ = false;    // no step is to follow
+  bool updating_ = false;    // the weights may be neither of the step before nor of this one
+  CheckpointSaver saver_;    // last, since its thread uses the rest
 };
 
 /// A complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there

@@ -52,13 +52,16 @@ std::string alarm_number(double value) {
 
 }  // namespace
 
+AlarmAction parse_alarm_action(const std::string& name) {
+  return name == "none"   ? AlarmAction::kOff
+         : name == "stop" ? AlarmAction::kStop
+                          : AlarmAction::kWarn;
+}
+
 Result<AlarmOptions> AlarmOptions::from_config(const Config& config) {
   ConfigReader read(config);
   AlarmOptions options;
-  const std::string action = read.get_string("trainer.alarms.action");
-  options.action = action == "none"   ? AlarmAction::kOff
-                   : action == "stop" ? AlarmAction::kStop
-                                      : AlarmAction::kWarn;
+  options.action = parse_alarm_action(read.get_string("trainer.alarms.action"));
   options.steps = read.get_int("trainer.alarms.steps");
   options.ppo_kl_max = read.get_float("trainer.alarms.ppo_kl_max");
   options.reference_kl_max = read.get_float("trainer.alarms.reference_kl_max");
@@ -69,7 +72,7 @@ Result<AlarmOptions> AlarmOptions::from_config(const Config& config) {
   return options;
 }
 
-std::vector<std::string> Alarms::observe(const Metrics& metrics) {
+std::vector<std::string> Alarms::observe(Metrics& metrics) {
   std::vector<std::string> told;
   if (options_.action == AlarmAction::kOff) return told;
   for (const Alarm& alarm : alarms(options_)) {
@@ -81,6 +84,7 @@ std::vector<std::string> Alarms::observe(const Metrics& metrics) {
     std::int64_t& count = bad_steps_[alarm.metric];
     count = bad ? count + 1 : 0;
     if (count != options_.steps) continue;
+    metrics[std::string("alarms/") + alarm.key] = 1.0;
     told.push_back(std::string(alarm.means) + ": " + alarm.metric + " is " + alarm_number(value) +
                    (alarm.is_floor ? ", below " : ", above ") + alarm_number(alarm.limit) +
                    " (trainer.alarms." + alarm.key + "), for " + std::to_string(count) +

@@ -14,6 +14,9 @@ namespace rl {
 
 enum class AlarmAction { kOff, kWarn, kStop };
 
+/// "none", "stop"; anything else is "warn".
+AlarmAction parse_alarm_action(const std::string& name);
+
 /// Limits of metrics; a step beyond one is a bad step. A limit that no run reaches (an infinite
 /// one, or for entropy a negative one) switches its alarm off.
 struct AlarmOptions {
@@ -38,7 +41,8 @@ class Alarms {
 
   /// What there is to tell after this step: each alarm once per run of bad steps, with its number,
   /// its limit and what to do. A metric that is missing says nothing and leaves its count as it is.
-  std::vector<std::string> observe(const Metrics& metrics);
+  /// Adds `alarms/` and the limit's name, 1, for each that is told.
+  std::vector<std::string> observe(Metrics& metrics);
 
   const AlarmOptions& options() const { return options_; }
 

@@ -67,6 +67,16 @@ Result<fs::path> CheckpointSaver::save_now(std::int64_t step, const CopyState& c
   return saved;
 }
 
+void CheckpointSaver::keep(std::int64_t step, const CopyState& copy) {
+  finish();
+  if (latest_ && checkpoint_step(*latest_) == step) return;
+  const Result<fs::path> saved = save_now(step, copy);
+  if (saved.ok())
+    LOG(info, "step {} is kept in {}", step, saved->string());
+  else
+    LOG(error, "step {} cannot be kept: {}", step, saved.status().message());
+}
+
 // What became of the checkpoint that was being written.
 Result<fs::path> CheckpointSaver::take() {
   Result<fs::path> saved = saving_.get();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 #include <string>
 
@@ -27,6 +28,22 @@ double decay(const LrScheduleOptions& options, double progress) {
   return 1.0;
 }
 
+const char* name_of(LrScheduleOptions::Kind kind) {
+  switch (kind) {
+    case LrScheduleOptions::Kind::kConstant: return "constant";
+    case LrScheduleOptions::Kind::kLinear: return "linear";
+    case LrScheduleOptions::Kind::kCosine: return "cosine";
+    case LrScheduleOptions::Kind::kWsd: return "wsd";
+  }
+  return "";
+}
+
+std::string rate_number(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", rate);
+  return text;
+}
+
 }  // namespace
 
 double learning_rate(const LrScheduleOptions& options, std::int64_t step) {
@@ -49,6 +66,16 @@ runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name
   if (name == "wsd") return LrScheduleOptions::Kind::kWsd;
   return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) +
                                    "': use constant, linear, cosine or wsd");
+}
+
+std::string schedule_text(const LrScheduleOptions& options) {
+  std::string text = rate_number(options.peak);
+  if (options.warmup_steps > 0)
+    text += ", after a warm-up of " + std::to_string(options.warmup_steps) + " step(s)";
+  text += std::string(", ") + name_of(options.kind);
+  if (options.kind == LrScheduleOptions::Kind::kConstant) return text;
+  text += " to " + rate_number(options.peak * options.min_ratio);
+  return options.total_steps < 1 ? text : text + " at step " + std::to_string(options.total_steps);
 }
 
 std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps) {

@@ -34,6 +34,10 @@ struct LrScheduleOptions {
 /// peak / warmup_steps, rather than nothing at all.
 double learning_rate(const LrScheduleOptions& options, std::int64_t step);
 
+/// For people: "1e-05, after a warm-up of 3 steps, cosine to 1e-06 at step 90"; without the last
+/// step where total_steps is not known (below 1).
+std::string schedule_text(const LrScheduleOptions& options);
+
 /// What a user may not have meant in a run of so many steps; nothing: nothing is odd.
 std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps);
 

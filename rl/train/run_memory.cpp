@@ -154,7 +154,8 @@ Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer
   // too; of the worker that writes it.
   const std::int64_t trained =
       options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
-  const bool copies = trainer.save_interval > 0 && trainer.async_save;
+  const bool copies =
+      trainer.async_save && (trainer.save.repeats() || !trainer.save_best.goal.metric.empty());
   if (copies) roles.front().parts.push_back(checkpoint_memory(trained));
   if (trainer.uses_critic()) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config, slots.device);

@@ -112,7 +112,6 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
   options.distills = read.get_bool("distillation.enabled");
 
-  options.save_interval = interval(config, "trainer.save_freq");
   options.async_save = read.get_bool("trainer.async_save");
   options.balances = read.get_bool("trainer.balance_batch");
   options.validation_interval = interval(config, "trainer.test_freq");
@@ -206,9 +205,16 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   if (options.estimator == AdvantageEstimator::kCodapo) {
     if (const Status fits = check_codapo(config, options); !fits.ok()) return fits;
   }
+  const Result<SaveTimes> save = SaveTimes::from_config(config);
+  if (!save.ok()) return save.status();
+  options.save = *save;
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;
+  Result<LossAlarmOptions> loss_alarms = LossAlarmOptions::from_config(config);
+  if (!loss_alarms.ok()) return loss_alarms.status();
+  options.warm_start.alarms = std::move(*loss_alarms);
+  options.warm_start.alarms.rate = "sft.lr";
   const Result<RunLength> length = RunLength::from_config(config);
   if (!length.ok()) return length.status();
   options.length = *length;

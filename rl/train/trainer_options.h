@@ -16,10 +16,13 @@
 #include "rl/train/alarms.h"
 #include "rl/train/begun_rollouts.h"
 #include "rl/train/early_stop.h"
+#include "rl/train/loss_alarms.h"
+#include "rl/train/lr_schedule.h"
 #include "rl/train/resume.h"
 #include "rl/train/rollout_workers.h"
 #include "rl/train/run_length.h"
 #include "rl/train/sample_store.h"
+#include "rl/train/save_times.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -28,7 +31,15 @@ namespace rl {
 struct WarmStartOptions {
   std::int64_t steps = 0;
   std::int64_t batch_rows = 32;
-  double learning_rate = 1e-3;
+  double learning_rate = 1e-5;
+
+  LossAlarmOptions alarms;
+
+  LrScheduleOptions schedule() const {
+    return {.kind = LrScheduleOptions::Kind::kConstant,
+            .peak = learning_rate,
+            .warmup_steps = steps / 10};
+  }
 };
 
 /// DAPO's dynamic sampling: prompts whose responses all score the same are drawn anew.
@@ -89,7 +100,7 @@ struct TrainerOptions {
       positive_score;  // the score from which on a response is right; nothing: nobody asks
 
   RunLength length;
-  std::int64_t save_interval = -1;  // steps; below 1: never
+  SaveTimes save;
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;
   AlarmOptions alarms;

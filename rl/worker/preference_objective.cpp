@@ -154,6 +154,7 @@ at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs
     chosen_P = (inputs.policy.chosen_P.detach() - inputs.reference.chosen_P) *
                objective.beta;  // of sums either way, as TRL reports them
     rejected_P = (inputs.policy.rejected_P.detach() - inputs.reference.rejected_P) * objective.beta;
+    metrics["ref_logps/chosen"] += sum(inputs.reference.chosen_P) * part;
   }
   if (objective.sft_weight > 0) {
     loss_P = loss_P - mean.chosen_P * objective.sft_weight;
@@ -192,6 +193,7 @@ at::Tensor single_objective(const PreferenceObjective& objective, const SingleIn
     const double reward = sum(rewards_P * mask_P) / count;
     metrics["rewards/" + name] += reward;
     metrics["logps/" + name] += sum(inputs.policy_P * mask_P) / count;
+    if (side) metrics["ref_logps/chosen"] += sum(inputs.reference_P * mask_P) / count;
     if (totals.wanted > 0 && totals.wanted < totals.rows)
       metrics["rewards/margins"] += side ? reward : -reward;
   }

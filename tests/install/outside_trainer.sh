@@ -29,7 +29,7 @@ mkdir "$folder/sessions"
 train() {
   (cd "$folder" && env -u STARLING_ADDRESS PATH="$prefix/bin:$PATH" STARLING_SESSION_ROOT="$folder/sessions/s" timeout 120 "$folder/build/trainer" \
     data.dataset_name=toy data.toy.letters=4 data.toy.length=2 actor_rollout_ref.model.path=toy data.train_batch_size=4 actor_rollout_ref.rollout.n=8 data.max_response_length=8 \
-    data.max_prompt_length=32 trainer.total_training_steps=8 trainer.save_freq=-1 trainer.test_freq=-1 trainer.logger=[] trainer.default_local_dir="$folder/$1" "${@:2}" 2>"$folder/errors.log" | tail -n 1)
+    data.max_prompt_length=32 trainer.total_training_steps=8 trainer.save_freq=0 trainer.test_freq=-1 trainer.logger=[] trainer.default_local_dir="$folder/$1" "${@:2}" 2>"$folder/errors.log" | tail -n 1)
 }
 said=$(train run) || { cat "$folder/errors.log"; fail "the driver failed"; }
 [[ "$said" == "steps 4 again equal clipped 0.00 gradient "* ]] || { cat "$folder/errors.log"; fail "the driver said '$said'"; }

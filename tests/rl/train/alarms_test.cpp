@@ -7,24 +7,37 @@
 namespace rl {
 namespace {
 
+std::vector<std::string> observe(Alarms& alarms, Metrics metrics) {
+  const auto told = alarms.observe(metrics);
+  std::size_t marked = 0;
+  for (const auto& [name, value] : metrics) marked += name.starts_with("alarms/") ? 1 : 0;
+  EXPECT_EQ(marked, told.size()) << "the metrics have them, too";
+  return told;
+}
+
+std::vector<std::string> observe(const AlarmOptions& options, const Metrics& metrics) {
+  Alarms alarms(options);
+  return observe(alarms, metrics);
+}
+
 TEST(Alarms, AreToldOncePerRunOfBadSteps) {
   AlarmOptions options;
   options.steps = 2;
   Alarms alarms(options);
   const Metrics bad{{"actor/ppo_kl", 3.0}};
   const Metrics good{{"actor/ppo_kl", 0.01}};
-  EXPECT_TRUE(alarms.observe(bad).empty());
-  const auto told = alarms.observe(bad);
+  EXPECT_TRUE(observe(alarms, bad).empty());
+  const auto told = observe(alarms, bad);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_NE(told[0].find("actor/ppo_kl is 3, above 0.5 (trainer.alarms.ppo_kl_max), for 2 step(s); "
                          "lower actor_rollout_ref.actor.optim.lr"),
             std::string::npos)
       << told[0];
-  EXPECT_TRUE(alarms.observe(bad).empty());
-  EXPECT_TRUE(alarms.observe(good).empty());
-  EXPECT_TRUE(alarms.observe(bad).empty());
-  EXPECT_TRUE(alarms.observe({}).empty());  // a step that does not say
-  EXPECT_EQ(alarms.observe(bad).size(), 1u);
+  EXPECT_TRUE(observe(alarms, bad).empty());
+  EXPECT_TRUE(observe(alarms, good).empty());
+  EXPECT_TRUE(observe(alarms, bad).empty());
+  EXPECT_TRUE(observe(alarms, {}).empty());  // a step that does not say
+  EXPECT_EQ(observe(alarms, bad).size(), 1u);
 }
 
 TEST(Alarms, EachHasItsLimit) {
@@ -38,7 +51,7 @@ TEST(Alarms, EachHasItsLimit) {
       {"response_length/clip_ratio", 1.0},
       {"actor/ppo_kl", std::numeric_limits<double>::quiet_NaN()}};
   for (const auto& [metric, value] : bad) {
-    const auto told = Alarms(options).observe({{metric, value}});
+    const auto told = observe(options, {{metric, value}});
     ASSERT_EQ(told.size(), 1u) << metric;
     EXPECT_NE(told[0].find(metric), std::string::npos) << told[0];
   }
@@ -47,9 +60,9 @@ TEST(Alarms, EachHasItsLimit) {
                      {"critic/score/equal_groups", 0.5},
                      {"response_length/clip_ratio", 0.5},
                      {"actor/ppo_kl", 0.01}};
-  EXPECT_TRUE(Alarms(options).observe(good).empty());
+  EXPECT_TRUE(observe(options, good).empty());
   options.action = AlarmAction::kOff;
-  EXPECT_TRUE(Alarms(options).observe({{"actor/entropy", 0.0}}).empty());
+  EXPECT_TRUE(observe(options, {{"actor/entropy", 0.0}}).empty());
 }
 
 TEST(EqualScoreGroups, AResponseAloneIsNoGroup) {

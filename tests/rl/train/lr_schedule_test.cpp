@@ -74,5 +74,17 @@ TEST(LrSchedule, AWarmUpBeyondTheRunIsOdd) {
       "lr_warmup_steps=30: the run has 20 steps, and its learning rate never gets to its peak");
 }
 
+TEST(LrSchedule, IsTold) {
+  EXPECT_EQ(schedule_text({.peak = 1e-6}), "1e-06, constant");
+  EXPECT_EQ(schedule_text({.kind = Kind::kCosine,
+                           .peak = 2e-5,
+                           .warmup_steps = 3,
+                           .total_steps = 150,
+                           .min_ratio = 0.1}),
+            "2e-05, after a warm-up of 3 step(s), cosine to 2e-06 at step 150");
+  EXPECT_EQ(schedule_text({.kind = Kind::kLinear, .peak = 2e-5}), "2e-05, linear to 0")
+      << "where the last step is not known";
+}
+
 }  // namespace
 }  // namespace rl

@@ -21,7 +21,8 @@ TEST_F(TrainerTest, InBf16TheToyTaskIsLearned) {
   const Outcome run = train(
       "actor_rollout_ref.actor.fsdp_config.dtype=bfloat16 data.train_batch_size=16 "
       "actor_rollout_ref.rollout.n=8 actor_rollout_ref.actor.ppo_mini_batch_size=16 "
-      "actor_rollout_ref.actor.optim.lr=3e-3 sft.steps=20 trainer.total_training_steps=60");
+      "actor_rollout_ref.actor.optim.lr=3e-3 sft.steps=20 sft.lr=1e-3 "
+      "trainer.total_training_steps=60");
   ASSERT_EQ(run.code, 0) << run.output;
   std::vector<std::string> steps;
   for (const std::string& line : numbers(folder_ / "run")) {

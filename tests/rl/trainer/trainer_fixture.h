@@ -68,7 +68,8 @@ class TrainerTest : public ::testing::Test {
     return run;
   }
 
-  // `starling-rl train` on the toy task with a small toy model.
+  // `starling-rl train` on the toy task with a small toy model. It keeps no weights unless it is
+  // told to, so that one test's runs in a folder do not go on from each other.
   Outcome train(const std::string& arguments) const {
     return shell("exec " + train_command(arguments));
   }
@@ -80,7 +81,8 @@ class TrainerTest : public ::testing::Test {
             "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 "
             "actor_rollout_ref.actor.optim.lr=1e-3 "
             "actor_rollout_ref.model.path=" +
-            model() + " trainer.logger=[console,file] trainer.default_local_dir=" +
+            model() +
+            " trainer.logger=[console,file] trainer.save_freq=0 trainer.default_local_dir=" +
             (folder_ / "run").string() + " " + arguments);
   }
 

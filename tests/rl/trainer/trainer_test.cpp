@@ -666,7 +666,7 @@ TEST_F(TrainerTest, ADiskThatIsFullForAWhileCostsOneCheckpoint) {
 
 TEST_F(TrainerTest, AKilledPolicyWorkerIsTheErrorNotItsPeersBrokenConnections) {
   const std::string command = train_command(
-      "actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=2 "
+      "actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=2 trainer.save_freq=-1 "
       "trainer.total_training_steps=100000");
   std::future<Outcome> run =
       std::async(std::launch::async, [&] { return shell("exec " + command); });

@@ -1,0 +1,32 @@
+// What of a run's configuration is not as it was when its checkpoint was written.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// In a checkpoint, and in a run's folder: the configuration, merged and resolved.
+inline constexpr const char* kSavedConfigFile = "config.yaml";
+
+struct ChangedKey {
+  std::string key;
+  std::string before;  // as YAML has it; "not set" where there was none
+  std::string now;     // the same, with where it comes from
+
+  std::string text() const { return key + ": " + before + " -> " + now; }
+};
+
+/// By key, without those that say how to resume. `checkpoint` is a global_step_N; of one without a
+/// configuration (of an earlier version) the run's folder may have it, else nothing is known, and
+/// nothing returned.
+std::vector<ChangedKey> changed_keys(const std::filesystem::path& checkpoint, const Config& now);
+
+/// Tells of them in the log, where there are some.
+void tell_changed_keys(const std::filesystem::path& checkpoint, const Config& now);
+
+}  // namespace rl
