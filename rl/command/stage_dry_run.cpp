@@ -121,6 +121,9 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
       << "\n"
       << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
       << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
+  const Result<std::string> row = stage.first_row();
+  if (!row.ok()) return row.status();
+  out << *row;
   return print_stage_memory(setup, stage, out);
 }
 
