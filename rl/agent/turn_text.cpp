@@ -1,5 +1,6 @@
 #include "rl/agent/turn_text.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -17,14 +18,14 @@ constexpr const char* kMarker = "the-turn-that-was-generated";
 
 Result<TurnText> TurnText::create(Tokenizer tokenizer, const std::string& chat_template,
                                   ordered_json variables) {
-  const std::string& source =
-      chat_template.empty() ? tokenizer.chat_template_source() : chat_template;
-  if (source.empty())
+  Result<ChatTemplates> parsed = chat_template.empty()
+                                     ? ChatTemplates::parse(tokenizer.chat_templates())
+                                     : ChatTemplates::parse(chat_template);
+  if (!parsed.ok()) return parsed.status().with_context("chat template");
+  if (parsed->empty())
     return invalid_argument(
         "several turns need a chat template, and the model has none: set "
         "actor_rollout_ref.model.custom_chat_template");
-  Result<ChatTemplate> parsed = ChatTemplate::parse(source);
-  if (!parsed.ok()) return parsed.status().with_context("chat template");
   ordered_json all = ordered_json::object();
   for (const auto& [name, text] : tokenizer.special_token_texts()) all[name] = text;
   all["tools"] = nullptr;
@@ -42,7 +43,12 @@ Result<std::string> TurnText::behind_marker(const ordered_json& messages, bool a
       {{{"role", "user"}, {"content", "question"}}, {{"role", "assistant"}, {"content", kMarker}}});
   for (const ordered_json& message : messages) variables["messages"].push_back(message);
   variables["add_generation_prompt"] = asks;
-  const Result<std::string> text = template_.render(variables);
+  // What a tool answered belongs to a chat with tools.
+  const bool tools = std::any_of(messages.begin(), messages.end(), [](const ordered_json& one) {
+    return one.is_object() && one.value("role", "") == "tool";
+  });
+  const Result<std::string> text =
+      tools ? template_.render_for(true, variables) : template_.render(variables);
   if (!text.ok()) return text.status().with_context("chat template, several turns");
   const std::size_t at = text->find(kMarker);
   if (at == text->npos)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -28,7 +28,7 @@ class TurnText {
                                                      const nlohmann::ordered_json& messages) const;
 
   /// A whole conversation as the template shows it, with `tools` (null: none) and `variables` over
-  /// those of create(). Errors: those of ChatTemplate::render.
+  /// those of create(). Errors: those of ChatTemplates::render.
   runtime::Result<std::string> render(const nlohmann::ordered_json& messages,
                                       const nlohmann::ordered_json& tools, bool asks,
                                       const nlohmann::ordered_json& variables) const;
@@ -36,7 +36,7 @@ class TurnText {
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
-  TurnText(Tokenizer tokenizer, ChatTemplate chat_template, nlohmann::ordered_json variables)
+  TurnText(Tokenizer tokenizer, ChatTemplates chat_template, nlohmann::ordered_json variables)
       : tokenizer_(std::move(tokenizer)),
         template_(std::move(chat_template)),
         variables_(std::move(variables)) {}
@@ -44,7 +44,7 @@ class TurnText {
                                              bool asks) const;
 
   Tokenizer tokenizer_;
-  ChatTemplate template_;
+  ChatTemplates template_;
   nlohmann::ordered_json variables_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,7 @@
 #include "rl/train/reward_model_path.h"
 #include "rl/train/row_order_choice.h"
 #include "rl/train/run_memory.h"
+#include "rl/train/shown_row.h"
 #include "rl/train/teachers.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
@@ -58,19 +58,12 @@ struct DataSize {
   std::vector<std::string> warnings = {};
 };
 
-constexpr std::size_t kShownPromptLines = 40;
-constexpr std::size_t kShownLineBytes = 500;
 constexpr std::size_t kShownValueBytes = 400;
 
 // A row as the model and the reward get it.
 std::string first_row_text(const DataRow& row, const std::string& prompt) {
-  std::string text = "the first prompt (" + row.where + "), as the model reads it:";
-  std::istringstream lines(prompt);
-  std::size_t shown_lines = 0;
-  for (std::string line; std::getline(lines, line) && shown_lines < kShownPromptLines;
-       ++shown_lines)
-    text += "\n  | " + excerpt(line, kShownLineBytes);
-  if (shown_lines == kShownPromptLines) text += "\n  | ...";
+  std::string text =
+      "the first prompt (" + row.where + "), as the model reads it:\n" + shown_lines(prompt, '|');
   const nlohmann::json given =
       request_json({.data_source = row.data_source,
                     .response = {},
@@ -81,7 +74,7 @@ std::string first_row_text(const DataRow& row, const std::string& prompt) {
   const auto shown = [&](const char* key) {
     return excerpt(json_line(nlohmann::ordered_json(given.at(key))), kShownValueBytes);
   };
-  text += "\n  its answer: " + (row.answerless.empty() ? shown("ground_truth") : "none");
+  text += "  its answer: " + (row.answerless.empty() ? shown("ground_truth") : "none");
   return text + "\n  what the reward gets: the response, ground_truth " + shown("ground_truth") +
          ", data_source " + shown("data_source") + ", extra_info " + shown("extra_info") + "\n";
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -18,7 +19,7 @@
 #include "rl/command/model_option.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/printable_text.h"
@@ -172,11 +173,19 @@ class Inspection {
     special("bos", tokenizer->bos_id());
     special("eos", tokenizer->eos_id());
     special("pad", tokenizer->pad_id());
+    if (const auto end = tokenizer->eos_id(); end && found_.contains("eos_token_ids")) {
+      ordered_json& ids = found_["eos_token_ids"];  // generation ends at any of them
+      if (std::find(ids.begin(), ids.end(), *end) == ids.end()) ids.push_back(*end);
+    }
     const std::string& source = tokenizer->chat_template_source();
     found_["chat_template"] =
         source.empty() ? ordered_json() : ordered_json{{"bytes", source.size()}};
     if (source.empty()) return;
-    if (const auto parsed = ChatTemplate::parse(source); !parsed.ok())
+    if (tokenizer->chat_templates().size() > 1) {
+      for (const auto& [name, text] : tokenizer->chat_templates())
+        found_["chat_template"]["names"].push_back(name);
+    }
+    if (const auto parsed = ChatTemplates::parse(tokenizer->chat_templates()); !parsed.ok())
       trouble(parsed.status().with_context("chat template"));
   }
 

@@ -23,7 +23,7 @@ using runtime::Result;
 using runtime::Status;
 
 struct RenderSource {
-  std::string text;
+  std::map<std::string, std::string> templates;
   std::map<std::string, std::string> special_tokens;
 };
 
@@ -33,16 +33,16 @@ Result<RenderSource> from_model(const ModelOption& source) {
   const std::string& model = source.model;
   const Result<Tokenizer> tokenizer = Tokenizer::load(*path);
   if (!tokenizer.ok()) return tokenizer.status();
-  if (tokenizer->chat_template_source().empty())
+  if (tokenizer->chat_templates().empty())
     return runtime::not_found(model +
                               ": the model ships no chat template; give one with --template");
-  return RenderSource{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
+  return RenderSource{tokenizer->chat_templates(), tokenizer->special_token_texts()};
 }
 
 Result<RenderSource> from_file(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "template " + file);
-  RenderSource source{runtime::rest_of(in), {}};
+  RenderSource source{{{kDefaultTemplate, runtime::rest_of(in)}}, {}};
   if (in.bad()) return runtime::errno_status(errno, "template " + file);
   return source;
 }
@@ -54,7 +54,7 @@ void write_line(std::ostream& out, const char* key, const std::string& value) {
 
 }  // namespace
 
-bool render_lines(const ChatTemplate& chat_template,
+bool render_lines(const ChatTemplates& chat_template,
                   const std::map<std::string, std::string>& special_tokens, std::istream& in,
                   std::ostream& out) {
   bool all_read = true;
@@ -104,7 +104,7 @@ int render_command(int argc, char** argv) {
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<RenderSource> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());
-  const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);
+  const Result<ChatTemplates> chat_template = ChatTemplates::parse(source->templates);
   if (!chat_template.ok())
     return fail(chat_template.status().with_context(file.empty() ? model.model : file));
   std::ios::sync_with_stdio(false);

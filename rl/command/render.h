@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 
 namespace rl {
 
@@ -19,7 +19,7 @@ int render_command(int argc, char** argv);
 
 /// The loop of render_command. `special_tokens` are variables that a line may override. False when
 /// a line is no JSON object.
-bool render_lines(const ChatTemplate& chat_template,
+bool render_lines(const ChatTemplates& chat_template,
                   const std::map<std::string, std::string>& special_tokens, std::istream& in,
                   std::ostream& out);
 

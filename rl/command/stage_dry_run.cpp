@@ -101,6 +101,9 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
                        setup.model, setup.options.adapter.has_value());
       !resumes.ok())
     return resumes;
+  const Result<std::string> row = stage.first_row();
+  if (!row.ok()) return row.status();
+  out << *row;
   return judge_stage_memory(setup, stage, *slots, nodes, out);
 }
 

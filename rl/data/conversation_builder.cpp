@@ -46,15 +46,11 @@ Result<ConversationBuilder> ConversationBuilder::create(const Tokenizer& tokeniz
                                      .template_variables = options.template_variables};
   Result<PromptBuilder> prompts = PromptBuilder::create(tokenizer, prompt_options);
   if (!prompts.ok()) return prompts.status();
-  const std::string& source =
-      options.chat_template.empty() ? tokenizer.chat_template_source() : options.chat_template;
-  std::optional<ChatTemplate> chat_template;
-  if (!source.empty()) {
-    Result<ChatTemplate> parsed = ChatTemplate::parse(source);
-    if (!parsed.ok()) return parsed.status().with_context("chat template");
-    chat_template = std::move(parsed).value();
-  }
-  return ConversationBuilder(tokenizer, options, std::move(*prompts), std::move(chat_template));
+  Result<ChatTemplates> chat_template = options.chat_template.empty()
+                                            ? ChatTemplates::parse(tokenizer.chat_templates())
+                                            : ChatTemplates::parse(options.chat_template);
+  if (!chat_template.ok()) return chat_template.status().with_context("chat template");
+  return ConversationBuilder(tokenizer, options, std::move(*prompts), std::move(*chat_template));
 }
 
 Result<LearnedTokens> ConversationBuilder::tokenize(const DataRow& row) const {
@@ -90,7 +86,7 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
   if (row.extra.is_object() && row.extra.contains("enable_thinking") &&
       row.extra.at("enable_thinking").is_boolean())
     variables["enable_thinking"] = row.extra.at("enable_thinking");
-  Result<std::string> rendered = chat_template_->render(variables);
+  Result<std::string> rendered = chat_template_.render(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
 }
@@ -169,7 +165,7 @@ Result<LearnedTokens> ConversationBuilder::conversation(const DataRow& row) cons
                             "(data.response_key), and is no conversation (data.messages_key)");
   if (std::none_of(row.prompt.begin(), row.prompt.end(), is_assistant))
     return invalid_argument(row.where + ": nothing to learn: no message is the assistant's");
-  if (!chat_template_)
+  if (chat_template_.empty())
     return invalid_argument(
         row.where +
         ": a conversation, and the model has no chat template: set model.custom_chat_template");

@@ -9,7 +9,7 @@
 
 #include "rl/data/data_row.h"
 #include "rl/data/prompt_builder.h"
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -61,7 +61,7 @@ class ConversationBuilder {
   };
 
   ConversationBuilder(const Tokenizer& tokenizer, ConversationOptions options,
-                      PromptBuilder prompts, std::optional<ChatTemplate> chat_template)
+                      PromptBuilder prompts, ChatTemplates chat_template)
       : tokenizer_(&tokenizer),
         options_(std::move(options)),
         prompts_(std::move(prompts)),
@@ -78,7 +78,7 @@ class ConversationBuilder {
   const Tokenizer* tokenizer_;
   ConversationOptions options_;
   PromptBuilder prompts_;
-  std::optional<ChatTemplate> chat_template_;
+  ChatTemplates chat_template_;
 };
 
 }  // namespace rl

@@ -56,7 +56,7 @@ Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::i
 }
 
 PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, PromptOptions options,
-                             std::optional<ChatTemplate> chat_template)
+                             ChatTemplates chat_template)
     : tokenizer_(&tokenizer),
       options_(std::move(options)),
       chat_template_(std::move(chat_template)) {}
@@ -64,21 +64,17 @@ PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, PromptOptions options,
 Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer,
                                             const PromptOptions& options) {
   const bool custom = !options.chat_template.empty();
-  const std::string& source = custom ? options.chat_template : tokenizer.chat_template_source();
-  std::optional<ChatTemplate> chat_template;
-  if (!source.empty()) {
-    Result<ChatTemplate> parsed = ChatTemplate::parse(source);
-    if (!parsed.ok())
-      return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template"
-                                                 : "the model's chat template");
-    chat_template = std::move(parsed).value();
-  }
-  return PromptBuilder(tokenizer, options, std::move(chat_template));
+  Result<ChatTemplates> parsed = custom ? ChatTemplates::parse(options.chat_template)
+                                        : ChatTemplates::parse(tokenizer.chat_templates());
+  if (!parsed.ok())
+    return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template"
+                                               : "the model's chat template");
+  return PromptBuilder(tokenizer, options, std::move(*parsed));
 }
 
 Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   if (!row.is_chat()) return row.prompt.get<std::string>();
-  if (!chat_template_) {
+  if (chat_template_.empty()) {
     return invalid_argument(row.where +
                             ": the prompt is a chat, and the model has no chat template: set "
                             "actor_rollout_ref.model.custom_chat_template");
@@ -91,7 +87,7 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
-  Result<std::string> rendered = chat_template_->render(variables);
+  Result<std::string> rendered = chat_template_.render(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
 }

@@ -10,7 +10,7 @@
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -61,13 +61,12 @@ class PromptBuilder {
   runtime::Result<Dataset> filter(Dataset dataset, std::int64_t* dropped = nullptr) const;
 
  private:
-  PromptBuilder(const Tokenizer& tokenizer, PromptOptions options,
-                std::optional<ChatTemplate> chat_template);
+  PromptBuilder(const Tokenizer& tokenizer, PromptOptions options, ChatTemplates chat_template);
   runtime::Result<std::vector<std::int32_t>> encode(const DataRow& row) const;
 
   const Tokenizer* tokenizer_;
   PromptOptions options_;
-  std::optional<ChatTemplate> chat_template_;
+  ChatTemplates chat_template_;
 };
 
 /// Cuts `ids` to `limit` by the policy: kLeft keeps the end, kRight the beginning, kMiddle both

@@ -125,9 +125,9 @@ fs::path result_path(const HubCache& cache, const std::string& commit, const Nee
 std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (fs::exists(entry.path(), ignored))
-      files.push_back(entry.path().filename().string());  // a link to a blob that is gone is none
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+    if (fs::is_regular_file(entry.path(), ignored))  // a link to a blob that is gone is none
+      files.push_back(entry.path().lexically_relative(folder).string());
   }
   return files;
 }

@@ -22,6 +22,7 @@ constexpr std::array kVocabularies = {"tokenizer.json", "tokenizer.model", "spie
 constexpr std::array kTokenizers = {"tokenizer_config.json", "special_tokens_map.json",
                                     "added_tokens.json",     "merges.txt",
                                     "chat_template.jinja",   "chat_template.json"};
+constexpr std::string_view kTemplates = "additional_chat_templates/";
 
 }  // namespace
 
@@ -41,6 +42,11 @@ Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed ne
   take(kConfigs);
   const bool tokenizer = take(kVocabularies);
   take(kTokenizers);
+  for (const std::string& file : all) {
+    if (file.starts_with(kTemplates) && file.ends_with(".jinja") &&
+        file.find('/', kTemplates.size()) == file.npos)
+      needed.files.push_back(file);
+  }
   if (need == HubNeed::kTokenizer && tokenizer) return needed;
   if (need == HubNeed::kModel) {
     for (const auto& [single, index] :

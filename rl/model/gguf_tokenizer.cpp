@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rl/text/chat_templates.h"
+#include "rl/text/gguf_chat_templates.h"
 #include "rl/text/tokenizer_text.h"
 #include "rl/weights/gguf.h"
 
@@ -226,11 +228,13 @@ Result<GgufTokenizer> read_gguf_tokenizer(const GgufFile& file) {
       length != nullptr && length->as_integer()) {
     out.config["model_max_length"] = *length->as_integer();
   }
-  if (const GgufValue* chat = file.metadata("tokenizer.chat_template");
-      chat != nullptr && chat->as_string()) {
-    if (invalid_utf8_at(*chat->as_string()))
-      return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
-    out.config["chat_template"] = std::string(*chat->as_string());
+  auto templates = gguf_chat_templates(file);
+  if (!templates.ok()) return templates.status();
+  if (templates->size() == 1 && templates->contains(kDefaultTemplate)) {
+    out.config["chat_template"] = templates->at(kDefaultTemplate);
+  } else {
+    for (const auto& [of, text] : *templates)
+      out.config["chat_template"].push_back({{"name", of}, {"template", text}});
   }
   out.tokenizer = {{"version", "1.0"},
                    {"truncation", nullptr},

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "rl/model/gguf_tokenizer.h"
+#include "rl/text/chat_templates.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/convert.h"
 #include "rl/weights/gguf.h"
@@ -143,6 +144,18 @@ Status copy_whole(const std::filesystem::path& from, const std::filesystem::path
   return write_file_atomically(to, text.str());
 }
 
+Status copy_templates(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(from, error)) {
+    if (entry.path().extension() != ".jinja") continue;
+    std::filesystem::create_directories(to, error);
+    if (error) return runtime::errno_status(error.value(), "making " + to.string());
+    Status status = copy_whole(entry.path(), to / entry.path().filename());
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 Status copy_tokenizer(const std::filesystem::path& model, const std::filesystem::path& folder) {
   std::error_code ignored;
   bool found = false;
@@ -155,7 +168,7 @@ Status copy_tokenizer(const std::filesystem::path& model, const std::filesystem:
     if (!std::filesystem::is_regular_file(model / name, ignored)) continue;
     if (Status status = copy_whole(model / name, folder / name); !status.ok()) return status;
   }
-  return {};
+  return copy_templates(model / kTemplateFolder, folder / kTemplateFolder);
 }
 
 Status convert_tokenizer(const std::filesystem::path& gguf, const std::filesystem::path& folder) {

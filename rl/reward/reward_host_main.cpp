@@ -77,7 +77,8 @@ Compute load(const json& setup, std::string& problem) {
               " with C linkage (rl/reward/reward_library.h)";
     return nullptr;
   }
-  if (abi() == STARLING_REWARD_ABI) return compute;
+  // What is new in a version stands behind what the ones before it know.
+  if (abi() >= 1 && abi() <= STARLING_REWARD_ABI) return compute;
   problem = path + " was compiled for version " + std::to_string(abi()) +
             " of reward_library.h, and this is version " + std::to_string(STARLING_REWARD_ABI) +
             ": compile it again";
@@ -86,16 +87,18 @@ Compute load(const json& setup, std::string& problem) {
 
 std::string text(const json& request, const char* key) {
   const auto found = request.find(key);
-  return found == request.end() ? ""
-         : found->is_string()   ? found->get<std::string>()
-                                : found->dump();
+  return found == request.end() || found->is_null() ? ""
+         : found->is_string()                       ? found->get<std::string>()
+                                                    : found->dump();
 }
 
 json judge(Compute compute, const json& request) {
   const std::string source = text(request, "data_source"), response = text(request, "solution_str"),
                     truth = text(request, "ground_truth"), extra = text(request, "extra_info");
+  const auto given = request.find("ground_truth");
+  const bool has_truth = given != request.end() && !given->is_null();
   const starling_reward_sample sample{source.c_str(), response.c_str(), truth.c_str(),
-                                      extra.c_str()};
+                                      extra.c_str(), has_truth ? 1 : 0};
   double score = std::nan("");
   std::array<char, 1024> message{};
   const int failed = compute(&sample, &score, message.data(), message.size());

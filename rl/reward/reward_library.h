@@ -12,7 +12,9 @@
 
 #include <stddef.h>
 
-#define STARLING_REWARD_ABI 1
+/* 1: the four texts; a missing ground truth was an empty one. 2: has_ground_truth. Libraries that
+ * were compiled for an earlier version go on working as they did. */
+#define STARLING_REWARD_ABI 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +26,7 @@ struct starling_reward_sample {
   const char* response;
   const char* ground_truth; /* a dictionary in the data is JSON here */
   const char* extra_info;   /* JSON, "{}" when there is none */
+  int has_ground_truth;     /* 0: the row has no answer, and ground_truth is ""; else 1 */
 };
 
 /* Returns STARLING_REWARD_ABI: what the library was compiled for. */

@@ -9,7 +9,9 @@
 
 namespace rl {
 
-/// The text of one completion. A stop string may begin and end anywhere in a token.
+/// The text of one completion. A stop string may begin and end anywhere in a token. It is looked
+/// for in the text with its special tokens, shown or not: it may hold them, and does not reach over
+/// one that it does not hold.
 class CompletionText {
  public:
   CompletionText(Tokenizer tokenizer, bool skip_special_tokens,
@@ -28,12 +30,26 @@ class CompletionText {
   const std::string& stop_string() const { return stop_; }
 
  private:
-  bool add(const std::string& piece, bool may_stop);
+  /// Where a special token stands in `searched_`, though not in `text_`.
+  struct Hidden {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
 
+  const std::string& searched() const { return hides_ ? searched_ : text_; }
+  void note_hidden(std::int32_t id);
+  std::size_t shown_behind(std::size_t at) const;
+  bool add(std::size_t before, bool may_stop);
+
+  Tokenizer tokenizer_;
   TokenStream stream_;
+  TokenStream search_stream_;
+  bool hides_ = false;  // special tokens are in `searched_` alone; else that stays empty
   std::vector<std::string> stop_strings_;
   bool keep_stop_string_;
   std::string text_;
+  std::string searched_;
+  std::vector<Hidden> hidden_;
   std::string stop_;  // the one that was found
   std::size_t shown_ = 0;
   bool ended_ = false;

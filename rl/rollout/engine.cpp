@@ -42,6 +42,19 @@ void keep_best(std::vector<Completion>& completions, std::int64_t n) {
   completions.resize(static_cast<std::size_t>(n));
 }
 
+// What a chat tokenizer ends its turns with may be missing from the config of the base model that
+// was given it.
+std::vector<std::int32_t> all_end_ids(const ModelConfig& config, const EngineOptions& options) {
+  std::vector<std::int32_t> ids = config.eos_ids;
+  ids.insert(ids.end(), options.end_ids.begin(), options.end_ids.end());
+  if (const auto end = options.tokenizer ? options.tokenizer->eos_id() : std::nullopt)
+    ids.push_back(*end);
+  std::erase_if(ids, [&config](std::int32_t id) { return id < 0 || id >= config.vocab_size; });
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 Engine::Impl::Impl(const Transformer& model, const EngineOptions& options,
@@ -49,6 +62,7 @@ Engine::Impl::Impl(const Transformer& model, const EngineOptions& options,
     : model_(model),
       pool_(model.pool()),
       options_(options),
+      end_ids_(all_end_ids(model.config(), options)),
       cache_(std::move(cache)),
       prefixes_(options.prefix_caching == PrefixCaching::kOff
                     ? nullptr

@@ -35,7 +35,7 @@ void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float>
                              std::to_string(sequence.length()) + ": the logits are not finite"));
   }
   const std::vector<std::int32_t> forbidden =
-      forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
+      forbidden_ids(params, end_ids_, sequence.tokens, sequence.generated());
   const LogitsContext context{.params = &params,
                               .history = sequence.tokens,
                               .generated = sequence.generated(),

@@ -91,6 +91,7 @@ class Engine::Impl {
   const Transformer& model_;
   kernel::ThreadPool& pool_;
   EngineOptions options_;
+  const std::vector<std::int32_t> end_ids_;  // the model's end-of-sequence ids, the tokenizer's
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<PrefixCache> prefixes_;        // null: off
   std::unique_ptr<QuantizedWeights> quantized_;  // null: fp32

@@ -65,7 +65,8 @@ struct EngineOptions {
   std::int64_t prefix_bytes_max = std::int64_t{256}
                                   << 20;    // of the cache, in blocks that nobody uses
   std::int64_t requests_max = 1 << 20;      // taken and not finished
-  std::optional<Tokenizer> tokenizer = {};  // for text and stop strings
+  std::optional<Tokenizer> tokenizer = {};  // for text, stop strings and its end of sequence
+  std::vector<std::int32_t> end_ids = {};   // ids that end a sequence besides the model's own
 };
 
 }  // namespace rl

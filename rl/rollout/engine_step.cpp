@@ -152,8 +152,7 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
       collect_candidates(sequence, host_row(at));
       continue;
     }
-    forbidden[i] =
-        forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
+    forbidden[i] = forbidden_ids(params, end_ids_, sequence.tokens, sequence.generated());
     sampled.push_back(&sequence);
     logit_rows.push_back(at);
     samples.push_back({.params = &params,
@@ -192,8 +191,7 @@ void Engine::Impl::stamp(Completion& completion, std::uint64_t version) {
 
 std::vector<std::int32_t> Engine::Impl::stop_ids(const SamplingParams& params) const {
   std::vector<std::int32_t> ids = params.stop_ids;
-  if (!params.ignore_eos)
-    ids.insert(ids.end(), model_.config().eos_ids.begin(), model_.config().eos_ids.end());
+  if (!params.ignore_eos) ids.insert(ids.end(), end_ids_.begin(), end_ids_.end());
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
@@ -224,8 +222,8 @@ void Engine::Impl::append(Sequence& sequence, SampledToken token) {
   if (sequence.owner->progress != nullptr) ++sequence.owner->progress->generated_tokens;
 
   const bool may_stop = sequence.generated() >= params.min_new_tokens;
-  bool stops = contains(params.stop_ids, token.id) ||
-               (!params.ignore_eos && contains(model_.config().eos_ids, token.id));
+  bool stops =
+      contains(params.stop_ids, token.id) || (!params.ignore_eos && contains(end_ids_, token.id));
   const bool full =
       sequence.generated() >= params.max_new_tokens || sequence.length() >= context_max();
   if (sequence.text != nullptr) {

@@ -85,6 +85,16 @@ std::vector<std::filesystem::path> PreferenceStage::frozen_models() const {
                             : std::vector<std::filesystem::path>{reference_};
 }
 
+Result<std::string> PreferenceStage::first_row() const {
+  Result<std::string> row = feed_->first_row();
+  if (!row.ok()) return row;
+  const Result<PreferenceObjective> objective = PreferenceObjective::from_config(setup_.config);
+  if (!objective.ok()) return objective.status();
+  return *row + (objective->is_reward_model()
+                     ? "trained on: the reward that the last token of each response is given\n"
+                     : "trained on: the tokens behind >; the prompt has no loss\n");
+}
+
 Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
   auto workers = WorkerGroup<PreferenceActor>::spawn(runtime, slots, /*reserves=*/true,
                                                      setup_.spec("preference", slots));

@@ -19,6 +19,7 @@ class PreferenceStage : public Stage {
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
+  runtime::Result<std::string> first_row() const override;
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};

@@ -18,6 +18,7 @@ class SftStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
+  runtime::Result<std::string> first_row() const override { return feed_->first_row(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};

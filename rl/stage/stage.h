@@ -43,6 +43,9 @@ class Stage {
 
   virtual std::int64_t batches_per_epoch() const = 0;
 
+  /// The first row for people, after open(): what the model reads, and which of it has a loss.
+  virtual runtime::Result<std::string> first_row() const = 0;
+
   /// Models that each worker holds beside the one that it trains, and never changes: teachers,
   /// references.
   virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }

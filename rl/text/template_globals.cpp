@@ -1,5 +1,7 @@
 // Names that every template can use: range, dict, namespace, and transformers' raise_exception and
 // strftime_now.
+#include <array>
+#include <cstdio>
 #include <ctime>
 #include <set>
 
@@ -51,35 +53,84 @@ TemplateValue global_raise_exception(TemplateEvaluator& evaluator, const CallArg
   fail_python("TemplateError", arguments.text(evaluator, 0, "message", ""));
 }
 
+struct MomentOfRendering {
+  std::tm time{};
+  int microseconds = 0;
+};
+
+// Of "25" in a time that ends in ".25".
+int microseconds_of(const char* digits) {
+  int value = 0;
+  for (int place = 0; place < 6; ++place) {
+    value *= 10;
+    if (*digits >= '0' && *digits <= '9') value += *digits++ - '0';
+  }
+  return value;
+}
+
 /// The time to render: the variable `now` ("2026-03-05T09:07:00") where it is given, so that a
 /// rendering can be repeated; else the clock.
-std::tm current_time(TemplateEvaluator& evaluator) {
-  std::tm time{};
+MomentOfRendering current_time(TemplateEvaluator& evaluator) {
+  MomentOfRendering moment;
+  std::tm& time = moment.time;
   const TemplateValue* now = evaluator.root_variable("now");
   if (now == nullptr || !now->is_string()) {
-    const std::time_t seconds = std::time(nullptr);
-    localtime_r(&seconds, &time);
-    return time;
+    std::timespec clock{};
+    std::timespec_get(&clock, TIME_UTC);
+    localtime_r(&clock.tv_sec, &time);
+    moment.microseconds = static_cast<int>(clock.tv_nsec / 1000);
+  } else {
+    const std::string& text = now->as_string();
+    const char* rest = strptime(text.c_str(), "%Y-%m-%d", &time);
+    if (rest != nullptr && (*rest == 'T' || *rest == ' ')) {
+      const char* with_seconds = strptime(rest + 1, "%H:%M:%S", &time);
+      if (with_seconds == nullptr && strptime(rest + 1, "%H:%M", &time) == nullptr) rest = nullptr;
+      if (with_seconds != nullptr && *with_seconds == '.')
+        moment.microseconds = microseconds_of(with_seconds + 1);
+    }
+    if (rest == nullptr)
+      fail_python("ValueError", "the variable now is no ISO time: '" + text + "'");
+    timegm(&time);  // fills in the day of the week and of the year
   }
-  const std::string& text = now->as_string();
-  const char* rest = strptime(text.c_str(), "%Y-%m-%d", &time);
-  if (rest != nullptr && (*rest == 'T' || *rest == ' ')) {
-    const char* with_seconds = strptime(rest + 1, "%H:%M:%S", &time);
-    if (with_seconds == nullptr && strptime(rest + 1, "%H:%M", &time) == nullptr) rest = nullptr;
+  // As Python's time without a zone: %Z and %z are empty.
+  time.tm_isdst = -1;
+  time.tm_zone = "";
+  return moment;
+}
+
+// Python's own %f; everything else is the C library's, there as here.
+std::string with_microseconds(std::string_view format, int microseconds) {
+  std::array<char, 16> digits{};
+  std::snprintf(digits.data(), digits.size(), "%06d", microseconds);
+  std::string out;
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%' || i + 1 == format.size()) {
+      out += format[i];
+      continue;
+    }
+    const std::string_view next = format.substr(i + 1);
+    if (next.starts_with('f')) {
+      out += digits.data();
+      ++i;
+    } else if (next.starts_with(":z")) {
+      i += 2;
+    } else {
+      out += format.substr(i, 2);
+      ++i;
+    }
   }
-  if (rest == nullptr) fail_python("ValueError", "the variable now is no ISO time: '" + text + "'");
-  timegm(&time);  // fills in the day of the week and of the year
-  return time;
+  return out;
 }
 
 TemplateValue global_strftime_now(TemplateEvaluator& evaluator, const CallArguments& arguments) {
-  const std::string format = arguments.text(evaluator, 0, "format", "");
+  std::string format = arguments.text(evaluator, 0, "format", "");
   if (format.empty()) return TemplateValue(std::string());
   if (format.size() > 1000) fail_limit("strftime_now: a format of more than 1000 bytes");
-  const std::tm time = current_time(evaluator);
+  const MomentOfRendering moment = current_time(evaluator);
+  format = with_microseconds(format, moment.microseconds);
   std::string text(format.size() * 40 + 64,
                    '\0');  // no field is longer than 40 bytes in the C locale
-  text.resize(std::strftime(text.data(), text.size(), format.c_str(), &time));
+  text.resize(std::strftime(text.data(), text.size(), format.c_str(), &moment.time));
   return text;
 }
 

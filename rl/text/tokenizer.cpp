@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_pipeline.h"
 #include "runtime/core/check.h"
@@ -129,7 +130,17 @@ std::optional<std::int32_t> Tokenizer::padding_id() const {
   return pipeline_->eos_id;
 }
 
-const std::string& Tokenizer::chat_template_source() const { return pipeline_->chat_template; }
+const std::map<std::string, std::string>& Tokenizer::chat_templates() const {
+  return pipeline_->chat_templates;
+}
+
+const std::string& Tokenizer::chat_template_source() const {
+  static const std::string none;
+  const auto& all = pipeline_->chat_templates;
+  const auto found = all.find(kDefaultTemplate);
+  if (found != all.end()) return found->second;
+  return all.empty() ? none : all.begin()->second;
+}
 
 const std::map<std::string, std::string>& Tokenizer::special_token_texts() const {
   return pipeline_->special_token_texts;

@@ -76,8 +76,11 @@ class Tokenizer {
   /// token, or else its end of sequence (said once, in the log).
   std::optional<std::int32_t> padding_id() const;
 
-  /// The Jinja source, empty when the model ships none (from chat_template.jinja,
-  /// tokenizer_config.json or the GGUF metadata).
+  /// Name to Jinja source, empty when the model ships none (from chat_template.jinja and
+  /// additional_chat_templates, tokenizer_config.json or the GGUF metadata). See ChatTemplates.
+  const std::map<std::string, std::string>& chat_templates() const;
+
+  /// The one named default, else any; empty when there is none.
   const std::string& chat_template_source() const;
 
   /// "bos_token" -> "<|im_start|>" and so on, as chat templates see them. Only those that the model
@@ -108,6 +111,7 @@ class TokenStream {
   std::string finish();
 
  private:
+  std::string push_as_is(std::int32_t id);
   std::string push_bytes(std::string_view bytes);
   std::string push_window(std::int32_t id);
   std::string window_text() const;  // of the ids not yet emitted
@@ -119,6 +123,7 @@ class TokenStream {
   std::vector<std::int32_t>
       ids_;  // other decoders: the last emitted ids, for context, then those not yet emitted
   std::size_t emitted_ = 0;  // how many of ids_ are only context
+  std::string uncleaned_;    // text whose spaces may yet go; see cleanable_length()
 };
 
 }  // namespace rl

@@ -1,11 +1,14 @@
 // The small files beside a tokenizer.json.
+#include <algorithm>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/text/tokenizer_small_files.h"
+#include "rl/text/tokenizer_special_tokens.h"
 #include "rl/text/tokenizer_text.h"
 
 namespace rl {
@@ -17,60 +20,89 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A chat template is a string, or a list of named ones of which "default" is the one for chats.
-Result<std::string> template_text(const json& config) {
+using Templates = std::map<std::string, std::string>;
+
+// The member "chat_template": a string, a list of named ones, or an object of them.
+Result<Templates> config_templates(const json& config) {
   const json* member = json_member(config, "chat_template");
-  if (member == nullptr) return std::string();
-  if (member->is_string()) return member->get<std::string>();
-  if (member->is_array()) {
-    for (const json& entry : *member) {
-      auto name = json_string(entry, "name");
-      auto text = json_string(entry, "template");
-      if (name.ok() && text.ok() && *name == "default") return std::string(*text);
-    }
+  Templates templates;
+  if (member == nullptr) return templates;
+  if (member->is_string()) {
+    if (!member->get_ref<const std::string&>().empty())
+      templates[kDefaultTemplate] = member->get<std::string>();
+    return templates;
   }
-  return runtime::invalid_argument(
-      "chat_template is neither a string nor a list with one named \"default\"");
+  const Status wrong = runtime::invalid_argument(
+      "chat_template is neither a string nor a list of {\"name\", \"template\"}");
+  if (member->is_object()) {
+    for (const auto& [name, text] : member->items()) {
+      if (!text.is_string()) return wrong;
+      templates[name] = text.get<std::string>();
+    }
+    return templates;
+  }
+  if (!member->is_array()) return wrong;
+  for (const json& entry : *member) {
+    auto name = json_string(entry, "name");
+    auto text = json_string(entry, "template");
+    if (!name.ok() || !text.ok()) return wrong;
+    templates[std::string(*name)] = std::string(*text);
+  }
+  return templates;
 }
 
-Status add_chat_template(const fs::path& folder, const json& config, TokenizerPipeline& pipeline) {
-  const fs::path jinja = folder / "chat_template.jinja";
-  auto own_file = read_optional_text(jinja);
-  if (!own_file.ok()) return own_file.status();
-  if (*own_file) {
-    pipeline.chat_template = std::move(**own_file);
-    if (invalid_utf8_at(pipeline.chat_template))
-      return runtime::invalid_argument(jinja.string() + ": not UTF-8");
-    return {};
+Status take_template_file(const fs::path& path, const std::string& name, Templates& templates) {
+  auto text = read_optional_text(path);
+  if (!text.ok()) return text.status();
+  if (!*text) return {};
+  if (invalid_utf8_at(**text)) return runtime::invalid_argument(path.string() + ": not UTF-8");
+  templates[name] = std::move(**text);
+  return {};
+}
+
+// chat_template.jinja, and additional_chat_templates/NAME.jinja.
+Result<Templates> template_files(const fs::path& folder) {
+  Templates templates;
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder / kTemplateFolder, ignored)) {
+    if (entry.path().extension() == ".jinja") files.push_back(entry.path());
   }
-  auto text = template_text(config);
-  if (!text.ok()) return text.status().with_context((folder / "tokenizer_config.json").string());
-  if (text->empty()) {
+  for (const fs::path& file : files) {
+    Status status = take_template_file(file, file.stem().string(), templates);
+    if (!status.ok()) return status;
+  }
+  Status status = take_template_file(folder / "chat_template.jinja", kDefaultTemplate, templates);
+  if (!status.ok()) return status;
+  return templates;
+}
+
+// Files of their own go before what the configs say. transformers then drops the configs'
+// templates of other names as well; here a default one stays.
+Result<Templates> read_templates(const fs::path& folder, const json& config) {
+  auto templates = template_files(folder);
+  if (!templates.ok() || templates->contains(kDefaultTemplate)) return templates;
+  auto said = config_templates(config);
+  if (!said.ok()) return said.status().with_context((folder / "tokenizer_config.json").string());
+  if (said->empty()) {
     const fs::path path = folder / "chat_template.json";
     auto separate = read_optional_json(path);
     if (!separate.ok()) return separate.status();
-    text = template_text(*separate);
-    if (!text.ok()) return text.status().with_context(path.string());
+    said = config_templates(*separate);
+    if (!said.ok()) return said.status().with_context(path.string());
   }
-  pipeline.chat_template = std::move(*text);
-  return {};
+  templates->merge(*said);
+  return templates;
 }
 
 }  // namespace
 
-Status add_tokenizer_config(const fs::path& folder, TokenizerPipeline& pipeline) {
-  auto config =
-      folder.empty() ? Result<json>(json()) : read_optional_json(folder / "tokenizer_config.json");
-  if (!config.ok()) return config.status();
-  auto map = folder.empty() ? Result<json>(json())
-                            : read_optional_json(folder / "special_tokens_map.json");
-  if (!map.ok()) return map.status();
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-                          "cls_token", "mask_token"}) {
-    auto text = special_token_text(*config, key);
-    if (!text && json_member(*config, key) == nullptr) text = special_token_text(*map, key);
-    if (text) pipeline.special_token_texts[key] = *text;
-  }
+Status add_tokenizer_config(const fs::path& folder, const SlowTokenizerFiles& files,
+                            TokenizerPipeline& pipeline) {
+  auto named = named_special_tokens(files, {});
+  if (!named.ok()) return named.status().with_context((folder / "tokenizer_config.json").string());
+  for (const NamedSpecialToken& one : *named)
+    pipeline.special_token_texts[one.name] = one.token.content;
   const auto id_of = [&](const char* key) -> std::optional<std::int32_t> {
     auto text = pipeline.special_token_texts.find(key);
     return text == pipeline.special_token_texts.end() ? std::nullopt : pipeline.find(text->second);
@@ -78,7 +110,11 @@ Status add_tokenizer_config(const fs::path& folder, TokenizerPipeline& pipeline)
   pipeline.bos_id = id_of("bos_token");
   pipeline.eos_id = id_of("eos_token");
   pipeline.pad_id = id_of("pad_token");
-  return folder.empty() ? Status() : add_chat_template(folder, *config, pipeline);
+  if (folder.empty()) return {};
+  auto templates = read_templates(folder, files.config);
+  if (!templates.ok()) return templates.status();
+  pipeline.chat_templates = std::move(*templates);
+  return {};
 }
 
 }  // namespace rl

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "rl/text/tokenizer_pipeline.h"
+#include "rl/text/tokenizer_slow_files.h"
 #include "rl/weights/gguf.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
@@ -41,10 +43,10 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sent
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_gguf(
     const GgufFile& file);
 
-/// Adds what lies beside a tokenizer.json: special tokens from tokenizer_config.json or
-/// special_tokens_map.json, the chat template from chat_template.jinja, tokenizer_config.json or
-/// chat_template.json. All of them may be missing. Errors name the file. An empty folder has none.
+/// Adds what lies beside a vocabulary: special tokens from `files`, the chat templates from
+/// chat_template.jinja and additional_chat_templates, tokenizer_config.json or chat_template.json.
+/// All of them may be missing. Errors name the file. An empty folder has none.
 runtime::Status add_tokenizer_config(const std::filesystem::path& folder,
-                                     TokenizerPipeline& pipeline);
+                                     const SlowTokenizerFiles& files, TokenizerPipeline& pipeline);
 
 }  // namespace rl

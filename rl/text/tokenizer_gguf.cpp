@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/text/gguf_chat_templates.h"
 #include "rl/text/tokenizer_bpe.h"
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_text.h"
@@ -160,12 +161,9 @@ Status add_specials(const GgufFile& file, bool add_bos_default, TokenizerPipelin
   if (!add_eos.ok()) return add_eos.status();
   if (*add_bos && pipeline.bos_id) pipeline.post_processor.prefix = {*pipeline.bos_id};
   if (*add_eos && pipeline.eos_id) pipeline.post_processor.suffix = {*pipeline.eos_id};
-  if (file.metadata("tokenizer.chat_template") == nullptr) return {};
-  auto text = file.string("tokenizer.chat_template");
-  if (!text.ok()) return text.status();
-  if (invalid_utf8_at(*text))
-    return runtime::invalid_argument(file.name() + ": tokenizer.chat_template is not UTF-8");
-  pipeline.chat_template = *text;
+  auto templates = gguf_chat_templates(file);
+  if (!templates.ok()) return templates.status();
+  pipeline.chat_templates = std::move(*templates);
   return {};
 }
 

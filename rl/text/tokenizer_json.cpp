@@ -1,6 +1,7 @@
 // tokenizer.json to a pipeline.
 #include <nlohmann/json.hpp>
 
+#include "rl/text/tokenizer_beside_json.h"
 #include "rl/text/tokenizer_bytes.h"
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_json_fields.h"
@@ -111,8 +112,12 @@ Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs
 
 }  // namespace
 
-Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text,
-                                                                        std::string_view name) {
+namespace {
+
+// `files` may be those of no folder.
+Result<std::unique_ptr<TokenizerPipeline>> pipeline_from_json(std::string_view text,
+                                                              std::string_view name,
+                                                              const SlowTokenizerFiles& files) {
   if (text.size() > kTokenizerBytesMax)
     return runtime::invalid_argument(std::string(name) + ": too long for a tokenizer.json");
   json tokenizer = runtime::parse_json(text);
@@ -120,10 +125,19 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::str
     return runtime::invalid_argument(std::string(name) +
                                      ": not a JSON object; the file is damaged, fetch it again");
   }
+  if (Status status = apply_space_options(files, tokenizer); !status.ok())
+    return status.with_context(name);
   auto pipeline = std::make_unique<TokenizerPipeline>();
   Status status = load_json_parts(tokenizer, *pipeline);
   if (!status.ok()) return status.with_context(name);
   return pipeline;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text,
+                                                                        std::string_view name) {
+  return pipeline_from_json(text, name, {});
 }
 
 Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::path& model) {
@@ -144,9 +158,15 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
   }
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
-  auto pipeline = tokenizer_pipeline_from_json(text, path.string());
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  auto files = read_slow_tokenizer_files(folder);
+  if (!files.ok()) return files.status();
+  auto pipeline = pipeline_from_json(text, path.string(), *files);
   if (!pipeline.ok()) return pipeline;
-  Status status = add_tokenizer_config(path.parent_path(), **pipeline);
+  Status status = add_tokens_beside(*files, **pipeline);
+  if (!status.ok()) return status.with_context(folder.string());
+  add_class_defaults(*files, **pipeline);
+  status = add_tokenizer_config(folder, *files, **pipeline);
   if (!status.ok()) return status;
   return pipeline;
 }

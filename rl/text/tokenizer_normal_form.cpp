@@ -8,6 +8,7 @@
 #include <span>
 
 #include "rl/text/tokenizer_text.h"
+#include "rl/text/tokenizer_unicode.h"
 
 namespace rl {
 
@@ -107,8 +108,32 @@ std::vector<CharacterChange> compose_all(std::span<const CharacterChange> parts)
 
 std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible,
                                                  bool compose) {
-  std::vector<CharacterChange> changes = decompose(text, compatible);
-  return compose ? compose_all(changes) : changes;
+  std::vector<CharacterChange> all;
+  for (const NormalizedPart& part : parts_to_normalize(text)) {
+    if (part.inert) {
+      std::size_t at = 0;
+      all.push_back({next_code_point(part.text, at), 0});
+      continue;
+    }
+    std::vector<CharacterChange> changes = decompose(part.text, compatible);
+    if (compose) changes = compose_all(changes);
+    all.insert(all.end(), changes.begin(), changes.end());
+  }
+  return all;
+}
+
+std::vector<NormalizedPart> parts_to_normalize(std::string_view text) {
+  std::vector<NormalizedPart> parts;
+  std::size_t done = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    if (!is_inert(next_code_point(text, at))) continue;
+    if (begin > done) parts.push_back({text.substr(done, begin - done)});
+    parts.push_back({text.substr(begin, at - begin), true});
+    done = at;
+  }
+  if (done < text.size()) parts.push_back({text.substr(done)});
+  return parts;
 }
 
 }  // namespace rl

@@ -12,4 +12,13 @@ namespace rl {
 std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible,
                                                  bool compose);
 
+/// A stretch of text that is normalized by itself, or a character that stays as it is: see
+/// is_inert().
+struct NormalizedPart {
+  std::string_view text;
+  bool inert = false;
+};
+
+std::vector<NormalizedPart> parts_to_normalize(std::string_view text);
+
 }  // namespace rl

@@ -11,6 +11,7 @@
 #include "rl/text/tokenizer_normal_form.h"
 #include "rl/text/tokenizer_pattern.h"
 #include "rl/text/tokenizer_text.h"
+#include "rl/text/tokenizer_unicode.h"
 
 namespace rl {
 
@@ -29,15 +30,15 @@ class NormalForm final : public Normalizer {
 
   Status apply(std::string& text, RegexScratch&) const override {
     if (unchanged(text)) return {};
-    utf8proc_uint8_t* mapped = nullptr;
-    const utf8proc_ssize_t length =
-        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                     static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_);
-    if (length < 0)
-      return runtime::resource_exhausted(std::string("normalizing text: ") +
-                                         utf8proc_errmsg(length));
-    text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
-    std::free(mapped);
+    std::string out;
+    for (const NormalizedPart& part : parts_to_normalize(text)) {
+      if (part.inert) {
+        out += part.text;
+        continue;
+      }
+      if (Status status = append_mapped(part.text, out); !status.ok()) return status;
+    }
+    text = std::move(out);
     return {};
   }
 
@@ -50,6 +51,19 @@ class NormalForm final : public Normalizer {
   }
 
  private:
+  Status append_mapped(std::string_view text, std::string& out) const {
+    utf8proc_uint8_t* mapped = nullptr;
+    const utf8proc_ssize_t length =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                     static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_);
+    if (length < 0)
+      return runtime::resource_exhausted(std::string("normalizing text: ") +
+                                         utf8proc_errmsg(length));
+    out.append(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
+    std::free(mapped);
+    return {};
+  }
+
   bool unchanged(std::string_view text) const {
     for (std::size_t at = 0; at < text.size();) {
       if (next_code_point(text, at) >= stable_below_) return false;
@@ -95,7 +109,8 @@ void lowercase(char32_t c, std::string& out) {
   if (c == 0x130) {  // the only character whose lower case is two characters
     out += "i\xcc\x87";
   } else {
-    append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
+    const auto small = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+    append_utf8(small == c ? later_small_letter(c) : small, out);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/text/tokenizer_regex.h"
+#include "rl/text/tokenizer_unicode.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
 
@@ -28,6 +29,8 @@ class Pattern {
   /// has none.
   template <class Match>
   runtime::Status each(std::string_view text, RegexScratch& scratch, Match match) const {
+    std::string stand_in;
+    if (std::holds_alternative<Regex>(matcher_)) text = text_for_patterns(text, stand_in);
     std::size_t last_end = std::string_view::npos;
     for (std::size_t from = 0; from <= text.size() && !text.empty();) {
       bool failed = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/text/tokenizer_clean_up.h"
 #include "rl/text/tokenizer_text.h"
 
 namespace rl {
@@ -124,6 +125,12 @@ Status TokenizerPipeline::encode_text(std::string_view text, bool at_start, Scra
 
 std::string TokenizerPipeline::decode(std::span<const std::int32_t> ids,
                                       bool skip_special_tokens) const {
+  std::string text = decode_as_is(ids, skip_special_tokens);
+  return cleans_up_spaces ? clean_up_spaces(std::move(text)) : text;
+}
+
+std::string TokenizerPipeline::decode_as_is(std::span<const std::int32_t> ids,
+                                            bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (std::int32_t id : ids) {

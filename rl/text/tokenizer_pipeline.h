@@ -33,13 +33,14 @@ struct TokenizerPipeline {
   std::unique_ptr<TokenModel> model;
   AddedTokens added_tokens;
   PostProcessor post_processor;
+  bool cleans_up_spaces = false;     // decoded text loses the spaces before punctuation
   std::unique_ptr<Decoder> decoder;  // may be null: tokens joined with spaces
 
   std::optional<std::int32_t> bos_id;
   std::optional<std::int32_t> eos_id;
   std::optional<std::int32_t> pad_id;
   mutable std::once_flag said_padding;
-  std::string chat_template;
+  std::map<std::string, std::string> chat_templates;  // name to Jinja source
   std::map<std::string, std::string> special_token_texts;
 
   runtime::Result<std::vector<std::int32_t>> encode(std::string_view text,
@@ -48,6 +49,9 @@ struct TokenizerPipeline {
   /// See Tokenizer::encode_with.
   runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
+
+  /// Before spaces are cleaned up.
+  std::string decode_as_is(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
   /// What an added token decodes to, or the vocabulary's token; empty for an unknown id.
   std::string_view token(std::int32_t id) const;

@@ -273,7 +273,7 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sentencepiece
           {"pad_token", model->pieces[static_cast<std::size_t>(model->unk_id)].text});
   }
   add_special_token_defaults(files, defaults, *pipeline);
-  status = add_tokenizer_config(folder, *pipeline);
+  status = add_tokenizer_config(folder, files, *pipeline);
   if (!status.ok()) return status;
   const bool begins =
       files.class_name.ends_with("LlamaTokenizer") || files.class_name == "GemmaTokenizer";

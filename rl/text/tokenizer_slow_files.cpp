@@ -7,6 +7,7 @@
 
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/text/tokenizer_small_files.h"
+#include "rl/text/tokenizer_special_tokens.h"
 
 namespace rl {
 
@@ -65,29 +66,6 @@ class Collector {
   std::int64_t next_id_;
 };
 
-// {"content": "</s>", "lstrip": false, ...}, or a plain string, which is a special token found in
-// the original text.
-Result<AddedToken> token_from_json(const json& entry, bool special_otherwise) {
-  AddedToken token;
-  if (entry.is_string()) {
-    token.content = entry.get<std::string>();
-    token.special = special_otherwise;
-    token.normalized = !special_otherwise;
-    return token;
-  }
-  auto content = json_string(entry, "content");
-  auto special = json_bool_or(entry, "special", special_otherwise);
-  auto single_word = json_bool_or(entry, "single_word", false);
-  auto left = json_bool_or(entry, "lstrip", false);
-  auto right = json_bool_or(entry, "rstrip", false);
-  auto normalized = json_bool_or(entry, "normalized", special.ok() && !*special);
-  if (!content.ok()) return content.status();
-  for (const auto* field : {&special, &single_word, &left, &right, &normalized}) {
-    if (!field->ok()) return field->status();
-  }
-  return AddedToken{-1, std::string(*content), *special, *single_word, *left, *right, *normalized};
-}
-
 Result<std::int64_t> id_from_key(const std::string& key) {
   std::int64_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
@@ -105,7 +83,7 @@ Status add_decoder_tokens(const json& decoder, Collector& collector) {
     by_id[*id] = &*it;
   }
   for (const auto& [id, entry] : by_id) {
-    auto token = token_from_json(*entry, false);
+    auto token = added_token_from_json(*entry, false);
     Status status = token.ok() ? collector.add(std::move(*token), id) : token.status();
     if (!status.ok()) return status.with_context(std::to_string(id));
   }
@@ -133,51 +111,15 @@ Status add_plain_tokens(const json& added, const std::vector<std::string>& speci
   return {};
 }
 
-// What the files say of a special token: tokenizer_config.json, then special_tokens_map.json.
-const json* named_token(const SlowTokenizerFiles& files, const char* name) {
-  if (files.config.is_object() && files.config.contains(name))
-    return json_member(files.config, name);
-  return json_member(files.map, name);
-}
-
-const json* extra_tokens(const SlowTokenizerFiles& files) {
-  for (const json* file : {&files.config, &files.map}) {
-    for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
-      const json* list = json_member(*file, key);
-      if (list != nullptr && (list->is_array() || list->is_object()) && !list->empty()) return list;
-    }
+Status add_special_tokens(const std::vector<NamedSpecialToken>& named,
+                          const std::vector<AddedToken>& extras, Collector& collector) {
+  for (const NamedSpecialToken& one : named) {
+    if (Status status = collector.add(one.token, std::nullopt); !status.ok())
+      return status.with_context(one.name);
   }
-  return nullptr;
-}
-
-bool denied(const SlowTokenizerFiles& files, const char* name) {
-  return files.config.is_object() && files.config.contains(name) && files.config.at(name).is_null();
-}
-
-Status add_special_tokens(const SlowTokenizerFiles& files,
-                          std::span<const SpecialTokenDefault> defaults, Collector& collector) {
-  for (const char* name : kSpecialTokenNames) {
-    const json* entry = named_token(files, name);
-    json standard;
-    if (entry == nullptr && !denied(files, name)) {
-      const auto known = std::find_if(defaults.begin(), defaults.end(), [&](const auto& one) {
-        return std::string_view(one.name) == name;
-      });
-      if (known != defaults.end()) entry = &(standard = std::string(known->text));
-    }
-    if (entry == nullptr || entry->is_boolean()) continue;
-    auto token = token_from_json(*entry, true);
-    if (!token.ok()) return token.status().with_context(name);
-    token->special = true;
-    if (Status status = collector.add(std::move(*token), std::nullopt); !status.ok())
-      return status.with_context(name);
-  }
-  const json* extras = extra_tokens(files);
-  if (extras == nullptr) return {};
-  for (const json& entry : *extras) {
-    auto token = token_from_json(entry, true);
-    Status status = token.ok() ? collector.add(std::move(*token), std::nullopt) : token.status();
-    if (!status.ok()) return status.with_context("additional_special_tokens");
+  for (const AddedToken& token : extras) {
+    if (Status status = collector.add(token, std::nullopt); !status.ok())
+      return status.with_context("additional_special_tokens");
   }
   return {};
 }
@@ -190,9 +132,11 @@ Result<SlowTokenizerFiles> read_slow_tokenizer_files(const fs::path& folder) {
                                                  {"special_tokens_map.json", &files.map},
                                                  {"added_tokens.json", &files.added}};
   for (const auto& [name, part] : parts) {
-    auto read = read_optional_json(folder / name);
+    auto read = read_optional_ordered_json(folder / name);
     if (!read.ok()) return read.status();
-    *part = std::move(*read);
+    *part = json(*read);
+    if (part == &files.config) files.ordered_config = std::move(*read);
+    if (part == &files.map) files.ordered_map = std::move(*read);
   }
   auto model = read_optional_json(folder / "config.json");
   if (!model.ok()) return model.status();
@@ -216,27 +160,21 @@ Result<std::vector<AddedToken>> slow_added_tokens(const SlowTokenizerFiles& file
                                                   const Vocabulary& vocabulary,
                                                   std::vector<AddedToken> tokens) {
   Collector collector(vocabulary, std::move(tokens));
+  auto named = named_special_tokens(files, defaults);
+  if (!named.ok()) return named.status().with_context("tokenizer_config.json");
+  auto extras = extra_special_tokens(files);
+  if (!extras.ok()) return extras.status().with_context("tokenizer_config.json");
   if (const json* decoder = json_member(files.config, "added_tokens_decoder")) {
     Status status = add_decoder_tokens(*decoder, collector);
     if (!status.ok()) return status.with_context("tokenizer_config.json: added_tokens_decoder");
   } else if (files.added.is_object()) {
     std::vector<std::string> special;
-    for (const char* name : kSpecialTokenNames) {
-      const json* entry = named_token(files, name);
-      auto token =
-          entry == nullptr ? Result<AddedToken>(AddedToken{}) : token_from_json(*entry, true);
-      if (token.ok()) special.push_back(token->content);
-    }
-    const json empty = json::array();
-    const json* extras = extra_tokens(files);
-    for (const json& entry : extras != nullptr ? *extras : empty) {
-      auto token = token_from_json(entry, true);
-      if (token.ok()) special.push_back(token->content);
-    }
+    for (const NamedSpecialToken& one : *named) special.push_back(one.token.content);
+    for (const AddedToken& one : *extras) special.push_back(one.content);
     Status status = add_plain_tokens(files.added, special, collector);
     if (!status.ok()) return status.with_context("added_tokens.json");
   }
-  Status status = add_special_tokens(files, defaults, collector);
+  Status status = add_special_tokens(*named, *extras, collector);
   if (!status.ok()) return status.with_context("tokenizer_config.json");
   return collector.take();
 }
@@ -245,7 +183,8 @@ void add_special_token_defaults(const SlowTokenizerFiles& files,
                                 std::span<const SpecialTokenDefault> defaults,
                                 TokenizerPipeline& pipeline) {
   for (const SpecialTokenDefault& one : defaults) {
-    if (!denied(files, one.name)) pipeline.special_token_texts[one.name] = std::string(one.text);
+    if (!denies_special_token(files, one.name))
+      pipeline.special_token_texts[one.name] = std::string(one.text);
   }
 }
 

@@ -28,9 +28,11 @@ inline constexpr const char* kSpecialTokenNames[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
 struct SlowTokenizerFiles {
-  nlohmann::json config;   // tokenizer_config.json; the others likewise null when missing
-  nlohmann::json map;      // special_tokens_map.json
-  nlohmann::json added;    // added_tokens.json
+  nlohmann::json config;  // tokenizer_config.json; the others likewise null when missing
+  nlohmann::json map;     // special_tokens_map.json
+  nlohmann::json added;   // added_tokens.json
+  nlohmann::ordered_json ordered_config;  // the first two again, with their keys in order: tokens
+  nlohmann::ordered_json ordered_map;     // get their ids in it
   std::string class_name;  // "GPT2Tokenizer", without "Fast"; empty when the folder does not say
   std::string model_type;  // of config.json; empty when missing
 };

@@ -15,6 +15,18 @@ namespace {
 
 constexpr std::size_t kConfigBytesMax = 64 << 20;
 
+template <class Json>
+Result<Json> read_object(const fs::path& path) {
+  auto text = read_optional_text(path);
+  if (!text.ok()) return text.status();
+  if (!*text) return Json();
+  Json value = runtime::parse_json<Json>(**text);
+  if (!value.is_object())
+    return runtime::invalid_argument(path.string() +
+                                     ": not a JSON object; the file is damaged, fetch it again");
+  return value;
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> read_optional_text(const fs::path& path) {
@@ -29,22 +41,10 @@ Result<std::optional<std::string>> read_optional_text(const fs::path& path) {
       std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
 }
 
-Result<json> read_optional_json(const fs::path& path) {
-  auto text = read_optional_text(path);
-  if (!text.ok()) return text.status();
-  if (!*text) return json();
-  json value = runtime::parse_json(**text);
-  if (!value.is_object())
-    return runtime::invalid_argument(path.string() +
-                                     ": not a JSON object; the file is damaged, fetch it again");
-  return value;
-}
+Result<json> read_optional_json(const fs::path& path) { return read_object<json>(path); }
 
-std::optional<std::string> special_token_text(const json& config, const char* key) {
-  const json* member = json_member(config, key);
-  if (member != nullptr && member->is_object()) member = json_member(*member, "content");
-  if (member == nullptr || !member->is_string()) return std::nullopt;
-  return member->get<std::string>();
+Result<nlohmann::ordered_json> read_optional_ordered_json(const fs::path& path) {
+  return read_object<nlohmann::ordered_json>(path);
 }
 
 }  // namespace rl

@@ -19,7 +19,8 @@ runtime::Result<std::optional<std::string>> read_optional_text(const std::filesy
 /// JSON object).
 runtime::Result<nlohmann::json> read_optional_json(const std::filesystem::path& path);
 
-/// The text of a special token: a string, or an object with its content.
-std::optional<std::string> special_token_text(const nlohmann::json& config, const char* key);
+/// The same, with the keys in the file's order.
+runtime::Result<nlohmann::ordered_json> read_optional_ordered_json(
+    const std::filesystem::path& path);
 
 }  // namespace rl

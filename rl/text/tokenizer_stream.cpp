@@ -3,6 +3,7 @@
 
 #include "rl/text/tokenizer.h"
 #include "rl/text/tokenizer_bytes.h"
+#include "rl/text/tokenizer_clean_up.h"
 #include "rl/text/tokenizer_pipeline.h"
 #include "rl/text/tokenizer_text.h"
 
@@ -23,6 +24,15 @@ TokenStream::TokenStream(Tokenizer tokenizer, bool skip_special_tokens)
     : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
 
 std::string TokenStream::push(std::int32_t id) {
+  if (!tokenizer_.pipeline().cleans_up_spaces) return push_as_is(id);
+  uncleaned_ += push_as_is(id);
+  const std::size_t length = cleanable_length(uncleaned_);
+  std::string text = clean_up_spaces(uncleaned_.substr(0, length));
+  uncleaned_.erase(0, length);
+  return text;
+}
+
+std::string TokenStream::push_as_is(std::int32_t id) {
   const TokenizerPipeline& pipeline = tokenizer_.pipeline();
   const std::string_view token = pipeline.token(id);
   if (token.empty() || (skip_special_tokens_ && pipeline.is_special(id))) return {};
@@ -51,12 +61,13 @@ std::string TokenStream::push_window(std::int32_t id) {
 
 std::string TokenStream::window_text() const {
   const std::string before =
-      tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
-  std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
+      tokenizer_.pipeline().decode_as_is(std::span(ids_).first(emitted_), skip_special_tokens_);
+  std::string after = tokenizer_.pipeline().decode_as_is(ids_, skip_special_tokens_);
   if (after.starts_with(before)) return after.substr(before.size());
   // Bytes that were text by themselves no longer are: what has been emitted stays, the new ids
   // stand alone.
-  return tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_);
+  return tokenizer_.pipeline().decode_as_is(std::span(ids_).subspan(emitted_),
+                                            skip_special_tokens_);
 }
 
 // The ids emitted now become the context of the next, since a token's text may depend on the one
@@ -65,8 +76,9 @@ std::string TokenStream::window_text() const {
 // was before them stays too.
 std::string TokenStream::emit_window() {
   std::string text = window_text();
-  const bool alone =
-      !tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_).empty();
+  const bool alone = !tokenizer_.pipeline()
+                          .decode_as_is(std::span(ids_).subspan(emitted_), skip_special_tokens_)
+                          .empty();
   if (alone || emitted_ > kContextMax)
     ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
   emitted_ = ids_.size();
@@ -79,6 +91,8 @@ std::string TokenStream::finish() {
   pending_.clear();
   ids_.clear();
   emitted_ = 0;
+  if (!tokenizer_.pipeline().cleans_up_spaces) return text;
+  text = clean_up_spaces(std::exchange(uncleaned_, {}) + text);
   return text;
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "rl/text/tokenizer_unicode.h"
+
 namespace rl {
 
 namespace {
@@ -146,8 +148,8 @@ bool is_white_space(char32_t c) {
 bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
   const auto kind = category(c);
-  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
-         kind == UTF8PROC_CATEGORY_NO;
+  return corrected_numeric(c, kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
+                                  kind == UTF8PROC_CATEGORY_NO);
 }
 
 namespace {
@@ -183,10 +185,12 @@ bool is_punctuation(char32_t c) {
 
 bool is_mark(char32_t c) {
   const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
+  return corrected_mark(c, kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME);
 }
 
-bool is_nonspacing_mark(char32_t c) { return category(c) == UTF8PROC_CATEGORY_MN; }
+bool is_nonspacing_mark(char32_t c) {
+  return corrected_nonspacing(c, category(c) == UTF8PROC_CATEGORY_MN);
+}
 
 bool is_word_character(char32_t c) {
   if (c < 0x80)
@@ -198,14 +202,15 @@ bool is_word_character(char32_t c) {
     return true;
   }
   // Join controls, and the circled and squared letters, which are alphabetic symbols.
-  return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
-         (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
-         (c >= 0x1f170 && c <= 0x1f189);
+  const bool joins = c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
+                     (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+                     (c >= 0x1f170 && c <= 0x1f189);
+  return corrected_word(c, joins);
 }
 
 bool is_other(char32_t c) {
   const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_CC;
+  return corrected_other(c, kind >= UTF8PROC_CATEGORY_CC);
 }
 
 }  // namespace rl

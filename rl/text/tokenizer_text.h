@@ -45,7 +45,7 @@ bool is_white_space(char32_t c);  // Unicode's White_Space
 bool is_numeric(char32_t c);      // categories Nd, Nl, No
 bool is_punctuation(char32_t c);  // categories P* as Hugging Face's tables have them, and ASCII's
                                   // punctuation and symbols
-bool is_mark(char32_t c);         // categories M*
+bool is_mark(char32_t c);         // categories M*; these all as Hugging Face's tables have them
 bool is_nonspacing_mark(char32_t c);  // category Mn
 bool is_word_character(
     char32_t c);  // alphabetic, marks, decimal digits, connector punctuation, join controls

@@ -122,7 +122,7 @@ Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
   if (!made.ok()) return made.status().with_context(folder.string());
   pipeline.added_tokens = std::move(*made);
   add_special_token_defaults(*files, kind->defaults, pipeline);
-  Status status = add_tokenizer_config(folder, pipeline);
+  Status status = add_tokenizer_config(folder, *files, pipeline);
   if (!status.ok()) return status;
   return add_begin_and_end(*files, false, false, pipeline).with_context(folder.string());
 }

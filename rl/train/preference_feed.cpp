@@ -1,9 +1,11 @@
 #include "rl/train/preference_feed.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "rl/train/balance.h"
+#include "rl/train/shown_row.h"
 #include "rl/train/vocabulary_check.h"
 
 namespace rl {
@@ -183,6 +185,25 @@ Result<std::vector<PreferenceStep>> PreferenceFeed::all(std::int64_t step_rows) 
     steps.push_back(std::move(*step));
   }
   return steps;
+}
+
+Result<std::string> PreferenceFeed::first_row() const {
+  const Result<DataRow> read = rows_->dataset().read(0);
+  if (!read.ok()) return read.status();
+  const Result<PreferenceTokens> row = tokens(0);
+  if (!row.ok()) return row.status();
+  const auto part = [this](const std::string& name, const std::vector<std::int32_t>& ids,
+                           char mark) {
+    return name + " (" + std::to_string(ids.size()) + " tokens):\n" +
+           shown_lines(tokenizer_.decode(ids, false), mark);
+  };
+  std::string text = "the first row (" + read->where + "), as the model reads it\n" +
+                     part("its prompt", row->prompt, '|');
+  if (options_.form == PreferenceForm::kSingles)
+    return text + part(row->wanted ? "its response, labelled good" : "its response, labelled bad",
+                       row->chosen, '>');
+  text += part("the chosen response", row->chosen, '>');
+  return text + part("the rejected response", row->rejected, '>');
 }
 
 }  // namespace rl

@@ -64,6 +64,10 @@ class PreferenceFeed {
   /// All rows in order, in steps of so many, for validation.
   runtime::Result<std::vector<PreferenceStep>> all(std::int64_t step_rows) const;
 
+  /// The first row for people: prompt, responses and what is said of them; all of them end with the
+  /// sequence's last token. Errors: as next().
+  runtime::Result<std::string> first_row() const;
+
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return *rows_; }
   const RowFeed& rows() const { return *rows_; }

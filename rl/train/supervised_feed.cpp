@@ -1,9 +1,12 @@
 #include "rl/train/supervised_feed.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "rl/train/balance.h"
+#include "rl/train/shown_row.h"
 #include "rl/train/vocabulary_check.h"
 
 namespace rl {
@@ -135,6 +138,25 @@ Result<std::vector<SupervisedStep>> SupervisedFeed::all(std::int64_t step_rows) 
     steps.push_back(std::move(*step));
   }
   return steps;
+}
+
+Result<std::string> SupervisedFeed::first_row() const {
+  const Result<DataRow> read = rows_->dataset().read(0);
+  if (!read.ok()) return read.status();
+  const Result<LearnedTokens> row = tokens(0);
+  if (!row.ok()) return row.status();
+  std::string text = "the first row (" + read->where +
+                     "), as the model reads it; what stands behind > is learned, " +
+                     std::to_string(row->count()) + " of " + std::to_string(row->ids.size()) +
+                     " tokens:\n";
+  for (std::size_t begin = 0; begin < row->ids.size();) {
+    std::size_t end = begin;
+    while (end < row->ids.size() && row->learned[end] == row->learned[begin]) ++end;
+    text += shown_lines(tokenizer_.decode(std::span(row->ids).subspan(begin, end - begin), false),
+                        row->learned[begin] != 0 ? '>' : '|');
+    begin = end;
+  }
+  return text;
 }
 
 }  // namespace rl

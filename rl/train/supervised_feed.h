@@ -65,6 +65,10 @@ class SupervisedFeed {
   /// All rows in order, in steps of so many, for validation.
   runtime::Result<std::vector<SupervisedStep>> all(std::int64_t step_rows) const;
 
+  /// The first row for people: the sequence as the model reads it, and which tokens are learned.
+  /// Errors: as next().
+  runtime::Result<std::string> first_row() const;
+
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return *rows_; }
   const RowFeed& rows() const { return *rows_; }

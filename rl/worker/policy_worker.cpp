@@ -180,10 +180,12 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
   if (!made.ok()) return made.status();
   std::unique_ptr<PolicyWorker> worker = std::move(*made);
   const Transformer& transformer = worker->learner_.model();
+  // Whoever begins a run has read the tokenizer: without one there is no text to end.
+  Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
+  if (tokenizer.ok() && tokenizer->eos_id()) engine_options.end_ids = {*tokenizer->eos_id()};
   if (options.agent) {
     engine_options.prefix_caching =
         PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it
-    Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
     if (!tokenizer.ok()) return tokenizer.status();
     Result<TurnText> text =
         TurnText::create(std::move(*tokenizer), options.chat_template, options.template_variables);

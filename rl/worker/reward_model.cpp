@@ -33,13 +33,10 @@ Status check_head(const ModelConfig& config, const std::filesystem::path& model)
 Result<RewardModelText> RewardModelText::load(const std::filesystem::path& model) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  std::optional<ChatTemplate> chat_template;
-  if (!tokenizer->chat_template_source().empty()) {
-    Result<ChatTemplate> parsed = ChatTemplate::parse(tokenizer->chat_template_source());
-    if (!parsed.ok()) return parsed.status().with_context("the reward model's chat template");
-    chat_template = std::move(*parsed);
-  }
-  return RewardModelText(std::move(*tokenizer), std::move(chat_template));
+  Result<ChatTemplates> chat_template = ChatTemplates::parse(tokenizer->chat_templates());
+  if (!chat_template.ok())
+    return chat_template.status().with_context("the reward model's chat template");
+  return RewardModelText(std::move(*tokenizer), std::move(*chat_template));
 }
 
 Result<std::vector<std::int32_t>> RewardModelText::ids(const ScoreRequest& request) const {
@@ -60,7 +57,7 @@ Result<std::vector<std::int32_t>> RewardModelText::ids(const ScoreRequest& reque
 
 Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json messages,
                                                                const std::string& response) const {
-  if (!chat_template_)
+  if (chat_template_.empty())
     return invalid_argument(
         "the prompt is a chat, and the reward model has no chat template: put a "
         "chat_template.jinja into its folder");
@@ -71,7 +68,7 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = false;
-  Result<std::string> text = chat_template_->render(variables);
+  Result<std::string> text = chat_template_.render(variables);
   if (!text.ok()) return text.status().with_context("the reward model's chat template");
   // The tokenizer may begin every text with the token that the template wrote: it is wanted once.
   const auto begin = tokenizer_.bos_id();

@@ -12,7 +12,7 @@
 #include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/scorer.h"
-#include "rl/text/template.h"
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -34,13 +34,13 @@ class RewardModelText {
   runtime::Result<std::vector<std::int32_t>> ids(const ScoreRequest& request) const;
 
  private:
-  RewardModelText(Tokenizer tokenizer, std::optional<ChatTemplate> chat_template)
+  RewardModelText(Tokenizer tokenizer, ChatTemplates chat_template)
       : tokenizer_(std::move(tokenizer)), chat_template_(std::move(chat_template)) {}
   runtime::Result<std::vector<std::int32_t>> encode_chat(nlohmann::ordered_json messages,
                                                          const std::string& response) const;
 
   Tokenizer tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
+  ChatTemplates chat_template_;
 };
 
 /// A model with a head: ...ForSequenceClassification, ...ForTokenClassification (a critic's form),

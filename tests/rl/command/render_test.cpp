@@ -13,7 +13,7 @@ struct Rendered {
 };
 
 Rendered render(const std::string& source, const std::string& lines) {
-  const auto chat_template = ChatTemplate::parse(source);
+  const auto chat_template = ChatTemplates::parse(source);
   EXPECT_TRUE(chat_template.ok());
   std::istringstream in(lines);
   std::ostringstream out;

@@ -56,6 +56,7 @@ class Hub : public ::testing::Test {
       weights_[i] = static_cast<char>(i * 7 + i / 251);
     for (const char* file : {"config.json", "tokenizer.json", "README.md", "model.onnx"})
       write(model / file, std::string("{} ") + file);
+    write(model / "additional_chat_templates" / "tool_use.jinja", "T");
     write(model / "model.safetensors", weights_);
     write(model / "pytorch_model.bin", "not wanted");
     const fs::path sharded = root_ / "models" / "org" / "sharded";
@@ -153,6 +154,7 @@ TEST_F(Hub, FetchesWhatIsNeededInTheirLayout) {
   EXPECT_EQ(*path, folder() / "snapshots" / kCommit);
   expect_whole();
   EXPECT_EQ(read(*path / "config.json"), "{} config.json");
+  EXPECT_EQ(read(*path / "additional_chat_templates" / "tool_use.jinja"), "T");
   EXPECT_EQ(read(folder() / "refs" / "main"), kCommit);
   EXPECT_TRUE(fs::exists(options_.cache / "CACHEDIR.TAG"));
   for (const char* file : {"README.md", "model.onnx", "pytorch_model.bin"})

@@ -122,11 +122,14 @@ TEST_F(Save, TokenizerFilesAreCopiedAndTheirAbsenceSaid) {
   fs::create_directories(folder_ / "from");
   fs::create_directories(folder_ / "to");
   EXPECT_EQ(save_tokenizer(folder_ / "from", folder_ / "to").code(), runtime::ErrorCode::kNotFound);
-  for (const char* name : {"tokenizer.json", "chat_template.jinja"})
+  const fs::path more = fs::path("additional_chat_templates") / "tool_use.jinja";
+  fs::create_directories((folder_ / "from" / more).parent_path());
+  for (const fs::path& name : {fs::path("tokenizer.json"), fs::path("chat_template.jinja"), more})
     std::ofstream(folder_ / "from" / name) << "{}" << name;
   ASSERT_TRUE(save_tokenizer(folder_ / "from", folder_ / "to").ok());
   EXPECT_TRUE(fs::exists(folder_ / "to" / "tokenizer.json"));
   EXPECT_TRUE(fs::exists(folder_ / "to" / "chat_template.jinja"));
+  EXPECT_TRUE(fs::exists(folder_ / "to" / more));
 }
 
 TEST_F(Save, GgufTokenizerBecomesAnEqualTokenizerJson) {

@@ -81,6 +81,51 @@ TEST_F(LibraryScorer, ScoresApartFromTheTraining) {
   EXPECT_EQ(batch->scores[5].value, 2.5);
 }
 
+std::vector<double> scores_of_answers(const fs::path& library, const ScoringLimits& limits) {
+  const auto scorer = ProcessScorer::library(library, limits);
+  EXPECT_TRUE(scorer.ok()) << scorer.status().to_string();
+  ScoreRequest missing{
+      .data_source = "x", .response = "a", .ground_truth = "", .extra_info = "", .where = "t:1"};
+  missing.has_ground_truth = false;
+  ScoreRequest empty = missing, given = missing;
+  empty.has_ground_truth = given.has_ground_truth = true;
+  given.ground_truth = "abc";
+  const auto batch = (*scorer)->score(std::vector{missing, empty, given});
+  EXPECT_TRUE(batch.ok()) << batch.status().to_string();
+  std::vector<double> values;
+  for (const Score& score : batch->scores) {
+    EXPECT_EQ(score.failure, ScoreFailure::kNone) << score.message;
+    values.push_back(score.value);
+  }
+  return values;
+}
+
+TEST_F(LibraryScorer, TellsAMissingAnswerFromAnEmptyOne) {
+  EXPECT_EQ(scores_of_answers(compile(R"(
+int starling_reward_abi(void) { return STARLING_REWARD_ABI; }
+int starling_compute_score(const struct starling_reward_sample* sample, double* score, char* message, size_t size) {
+  *score = 10.0 * sample->has_ground_truth + (double)strlen(sample->ground_truth);
+  return 0;
+}
+)"),
+                              limits_),
+            (std::vector<double>{0.0, 10.0, 13.0}));
+}
+
+// Compiled when a sample had four texts and no more.
+TEST_F(LibraryScorer, LibrariesOfTheFirstVersionGoOn) {
+  EXPECT_EQ(scores_of_answers(compile(R"(
+struct first_sample { const char *data_source, *response, *ground_truth, *extra_info; };
+int starling_reward_abi(void) { return 1; }
+int starling_compute_score(const struct starling_reward_sample* sample, double* score, char* message, size_t size) {
+  *score = (double)strlen(((const struct first_sample*)sample)->ground_truth);
+  return 0;
+}
+)"),
+                              limits_),
+            (std::vector<double>{0.0, 0.0, 3.0}));
+}
+
 // Without a session, parent or environment by which it could be found.
 TEST_F(LibraryScorer, WhatItStartsEndsWithItsCall) {
   limits_.retries = 0;

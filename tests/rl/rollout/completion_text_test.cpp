@@ -57,6 +57,24 @@ TEST(CompletionText, TakesTheEarliestOfSeveral) {
   EXPECT_EQ(feed(ids_of("aab"), {"ab"}).text, "a");
 }
 
+// Special tokens are looked for though they are not shown; nothing is found across one.
+TEST(CompletionText, SpecialTokensAreSearchedAndNotShown) {
+  const std::string text = "aa<|im_start|>aab<|im_end|>c";
+  const std::vector<std::int32_t> ids = ids_of(text);
+  const Outcome at_end = feed(ids, {"<|im_end|>"});
+  EXPECT_EQ(at_end.text, "aaaab");
+  EXPECT_EQ(at_end.stop, "<|im_end|>");
+  EXPECT_EQ(ids[at_end.tokens - 1], ids_of("<|im_end|>")[0]);
+  EXPECT_EQ(feed(ids, {"<|im_end|>"}, /*keep=*/true).text, "aaaab<|im_end|>");
+  EXPECT_EQ(feed(ids, {"b<|im_end|>c"}).text, "aaaa");
+  EXPECT_EQ(feed(ids, {"im_st"}).text, "aa");
+  EXPECT_EQ(feed(ids, {"aaa"}).text, "aaaabc");  // a token stands between
+  EXPECT_EQ(feed(ids, {"ab"}).text, "aaa");
+  CompletionText shown(testing::byte_tokenizer(), false, {"<|im_end|>"}, false);
+  for (const std::int32_t id : ids) shown.push(id, true);
+  EXPECT_EQ(shown.text(), "aa<|im_start|>aab");
+}
+
 TEST(CompletionText, DoesNotCountBeforeTheMinimum) {
   const std::vector<std::int32_t> ids = ids_of("x, x, x, x");
   const Outcome late = feed(ids, {"x"}, false, 4);

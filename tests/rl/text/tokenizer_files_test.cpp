@@ -8,6 +8,7 @@
 #include <fstream>
 #include <vector>
 
+#include "rl/text/chat_templates.h"
 #include "rl/text/tokenizer.h"
 
 namespace rl {
@@ -45,7 +46,7 @@ TEST_F(TokenizerFolder, NeedsNothingBesideTheTokenizer) {
   EXPECT_TRUE(Tokenizer::load(folder_ / "tokenizer.json").ok());
 }
 
-TEST_F(TokenizerFolder, SpecialTokensComeFromTheConfigThenTheMap) {
+TEST_F(TokenizerFolder, SpecialTokensComeFromTheMapThenTheConfig) {
   write(
       "tokenizer_config.json",
       R"({"bos_token": {"content": "<s>", "lstrip": false}, "pad_token": null, "unk_token": "u"})");
@@ -56,7 +57,14 @@ TEST_F(TokenizerFolder, SpecialTokensComeFromTheConfigThenTheMap) {
   EXPECT_EQ(tokenizer->eos_id(), 1);
   EXPECT_EQ(tokenizer->pad_id(), 2);
   EXPECT_EQ(tokenizer->special_token_texts().at("bos_token"), "<s>");
+  EXPECT_EQ(tokenizer->special_token_texts().at("unk_token"), "hi");
+  // With an added_tokens_decoder the config is whole, and the map counts no more.
+  write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "unk_token": "u", "added_tokens_decoder": {}})");
+  tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
   EXPECT_EQ(tokenizer->special_token_texts().at("unk_token"), "u");
+  EXPECT_EQ(tokenizer->eos_id(), std::nullopt);
 }
 
 TEST_F(TokenizerFolder, ChatTemplateFromEachPlace) {
@@ -70,6 +78,50 @@ TEST_F(TokenizerFolder, ChatTemplateFromEachPlace) {
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "config");
   write("chat_template.jinja", "own file");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "own file");
+}
+
+using Templates = std::map<std::string, std::string>;
+
+TEST_F(TokenizerFolder, ChatTemplatesByName) {
+  const auto templates = [&] { return Tokenizer::load(folder_)->chat_templates(); };
+  EXPECT_EQ(templates(), Templates{});
+  write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "rag", "template": "r"}]})");
+  EXPECT_EQ(templates(), (Templates{{"rag", "r"}, {"tool_use", "t"}}));
+  write("tokenizer_config.json", R"({"chat_template": {"default": "d", "tool_use": "t"}})");
+  EXPECT_EQ(templates(), (Templates{{"default", "d"}, {"tool_use", "t"}}));
+  // Files of their own go before the config's.
+  fs::create_directory(folder_ / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "file");
+  write("additional_chat_templates/notes.txt", "no template");
+  EXPECT_EQ(templates(), (Templates{{"default", "d"}, {"tool_use", "file"}}));
+  write("chat_template.jinja", "own");
+  EXPECT_EQ(templates(), (Templates{{"default", "own"}, {"tool_use", "file"}}));
+  fs::remove(folder_ / "chat_template.jinja");
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})");
+  EXPECT_NE(Tokenizer::load(folder_).status().message().find("tokenizer_config.json"),
+            std::string::npos);
+}
+
+TEST(ChatTemplates, ToolsChooseTheOneForThem) {
+  const auto all = ChatTemplates::parse(Templates{{"default", "D"}, {"tool_use", "T"}});
+  ASSERT_TRUE(all.ok()) << all.status().to_string();
+  EXPECT_EQ(*all->render({{"tools", nullptr}}), "D");
+  EXPECT_EQ(*all->render(nlohmann::ordered_json::object()), "D");
+  EXPECT_EQ(*all->render({{"tools", nlohmann::ordered_json::array()}}), "T");
+  EXPECT_EQ(*all->render_for(true, {{"tools", nullptr}}), "T");
+  const auto tools_only = ChatTemplates::parse(Templates{{"rag", "R"}, {"tool_use", "T"}});
+  EXPECT_EQ(*tools_only->render({{"tools", nlohmann::ordered_json::array()}}), "T");
+  const auto none = tools_only->render({{"tools", nullptr}}).status();
+  EXPECT_EQ(none.code(), ErrorCode::kNotFound);
+  EXPECT_NE(none.message().find("(rag, tool_use)"), std::string::npos) << none.message();
+  EXPECT_EQ(*ChatTemplates::parse("one")->render({{"tools", 1}}), "one");
+  EXPECT_NE(ChatTemplates::parse(Templates{{"default", "D"}, {"rag", "{{"}})
+                .status()
+                .message()
+                .find("the one named rag"),
+            std::string::npos);
 }
 
 TEST_F(TokenizerFolder, DamageNamesTheFile) {
@@ -255,6 +307,21 @@ TEST(TokenizerGguf, FlagsDecideWhatIsAdded) {
   EXPECT_EQ(tokenizer->decode(Ids{8}, true), "ab");
   EXPECT_EQ(tokenizer->chat_template_source(), "T");
   EXPECT_EQ(tokenizer->special_token_texts().at("eos_token"), "</s>");
+}
+
+TEST(TokenizerGguf, ChatTemplatesByName) {
+  auto builder = sentencepiece();
+  builder.strings("tokenizer.chat_templates", {"default", "tool_use"})
+      .string("tokenizer.chat_template", "D")
+      .string("tokenizer.chat_template.tool_use", "T");
+  EXPECT_EQ(builder.load()->chat_templates(), (Templates{{"default", "D"}, {"tool_use", "T"}}));
+  auto named = sentencepiece();
+  named.strings("tokenizer.chat_templates", {"tool_use"})
+      .string("tokenizer.chat_template", "D")
+      .string("tokenizer.chat_template.tool_use", "T");
+  const auto tokenizer = named.load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(tokenizer->chat_templates(), (Templates{{"default", "D"}, {"tool_use", "T"}}));
 }
 
 GgufBuilder byte_level(std::string_view pre) {

@@ -291,6 +291,15 @@ TEST_F(PreferenceStageTest, AnswersWithoutTraining) {
     const Outcome dry = run(command, "--dry-run");
     EXPECT_EQ(dry.code, 0) << dry.output;
     EXPECT_NE(dry.output.find("32 an epoch, 128 in all"), std::string::npos) << dry.output;
+    EXPECT_NE(dry.output.find("as the model reads it\nits prompt ("), std::string::npos)
+        << dry.output;
+    for (const char* part : {"the chosen response (", "the rejected response ("})
+      EXPECT_EQ(dry.output.find(part) != std::string::npos, command != "kto") << dry.output;
+    EXPECT_EQ(dry.output.find("its response, labelled ") != std::string::npos, command == "kto");
+    EXPECT_NE(
+        dry.output.find(command == "rm" ? "trained on: the reward" : "trained on: the tokens"),
+        std::string::npos)
+        << dry.output;
     EXPECT_EQ(dry.output.find("frozen model") != std::string::npos, command != "rm")
         << "the reference: " << dry.output;
     const Outcome check = run(command, command == "rm" ? "--check preference.use_margin=true"

@@ -382,6 +382,16 @@ TEST_F(SftTest, AConfigurationIsJudgedByTheKeysOfTheCommand) {
   const Outcome dry = sft("--dry-run");
   EXPECT_EQ(dry.code, 0) << dry.output;
   EXPECT_NE(dry.output.find("4 an epoch, 16 in all"), std::string::npos) << dry.output;
+  const std::string turns = write("shown.jsonl", R"({"prompt": "ab", "response": "cd"})"
+                                                 "\n"
+                                                 R"({"prompt": "a", "response": "b"})");
+  const Outcome shown =
+      sft("--dry-run data.val_files=null data.train_batch_size=2 data.train_files=" + turns);
+  EXPECT_EQ(shown.code, 0) << shown.output;
+  EXPECT_NE(shown.output.find("shown.jsonl:1), as the model reads it; what stands behind > is "
+                              "learned, 3 of 5 tokens:\n  | ab\n  > cd<"),
+            std::string::npos)
+      << shown.output;
   EXPECT_NE(
       shell(STARLING_BIN_DIR "/starling sft --config-print optim.lr=0.5").output.find("lr: 0.5"),
       std::string::npos);
