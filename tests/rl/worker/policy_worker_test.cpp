@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -186,6 +187,42 @@ TEST_F(PolicyWorkerTest, TheBitsAreTheSameWhereAnglesDependOnTheLength) {
   EXPECT_EQ((*reference)->score(*batch)->logprobs, batch->logprobs);
   batch->lengths_max.clear();
   EXPECT_NE(*worker->logprobs(*batch), batch->logprobs);
+}
+
+// As with base models that were given a chat tokenizer.
+TEST_F(PolicyWorkerTest, ResponsesEndAtTheTokenizersEndToo) {
+  const fs::path two_ends = folder_ / "two_ends";
+  fs::create_directories(two_ends);
+  ASSERT_TRUE(
+      make_toy_model(two_ends, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  const Tokenizer tokenizer = *Tokenizer::load(two_ends);
+  ASSERT_TRUE(tokenizer.eos_id());
+  const std::int32_t of_tokenizer = *tokenizer.eos_id(), of_config = of_tokenizer == 5 ? 6 : 5;
+  for (const char* file : {"config.json", "generation_config.json"}) {
+    if (!fs::exists(two_ends / file)) continue;
+    nlohmann::json json;
+    std::ifstream(two_ends / file) >> json;
+    json["eos_token_id"] = of_config;
+    std::ofstream(two_ends / file) << json;
+  }
+  PolicyOptions options = PolicyWorkerTest::options();
+  options.model = two_ends;
+  options.training.samples = 16;
+  options.training.response_tokens_max = 30;
+  const auto worker = make(options);
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1, 2, 3}), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  std::map<std::int32_t, int> ends;
+  for (std::int64_t sample = 0; sample < batch->samples(); ++sample) {
+    const auto response = batch->responses.row(sample);
+    for (std::size_t i = 0; i < response.size(); ++i) {
+      if (response[i] != of_tokenizer && response[i] != of_config) continue;
+      EXPECT_EQ(i + 1, response.size()) << "sample " << sample << " goes on behind its end";
+      ++ends[response[i]];
+    }
+  }
+  EXPECT_GT(ends[of_tokenizer], 0);
+  EXPECT_GT(ends[of_config], 0);
 }
 
 TEST_F(PolicyWorkerTest, SamplesDependOnThePromptAndItsSeedAlone) {
