@@ -149,8 +149,8 @@ Status Cluster::start_node(int machine) {
   node = nullptr;
   node = std::make_unique<Program>(at, spec);
   const auto announced = [&] {
-    const std::string text = node->output();
-    return text.ends_with(address(machine) + "\n");
+    // A line of its own; what the node logs may follow it.
+    return ("\n" + node->output()).find("\n" + address(machine) + "\n") != std::string::npos;
   };
   if (!eventually(
           40s, [&] { return announced() || !node->runs(); }, 5ms) ||
