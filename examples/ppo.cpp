@@ -77,7 +77,7 @@ Result<Roles> start(runtime::Runtime& runtime, const Config& config, const std::
   const Result<WorkerSlots> slots = reserve_slots(runtime, *wanted);
   if (!slots.ok()) return slots.status();
   const auto spec = [&](const std::string& role) {
-    return WorkerSpec{.config = config.to_json().dump(),
+    return WorkerSpec{.config = config.serialize(),
                       .model = model,
                       .model_name = model,
                       .adapter = {},

@@ -257,7 +257,7 @@ Status Trainer::check_rewards() const {
 }
 
 WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
-  return {.config = config_.to_json().dump(),
+  return {.config = config_.serialize(),
           .model = model.string(),
           .model_name = model.string(),
           .adapter = {},
@@ -305,7 +305,7 @@ Status Trainer::start_critic() {
 
 Status Trainer::start_reward() {
   WorkerSpec reward_spec = spec("reward", model_);
-  reward_spec.config = reward_config_.to_json().dump();
+  reward_spec.config = reward_config_.serialize();
   const WorkerSlots slots =
       reward_models(reward_config_).empty() ? slots_.without_models() : slots_;
   auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots, /*reserves=*/false, reward_spec);

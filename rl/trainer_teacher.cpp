@@ -52,7 +52,7 @@ Status Trainer::start_teachers() {
   // the temperature that samples are drawn at.
   nlohmann::ordered_json config = config_.to_json();
   config["actor_rollout_ref"]["rollout"]["temperature"] = 1.0;
-  const std::string text = config.dump();
+  const std::string text = config_.with_tree(std::move(config)).serialize();
   for (Teacher& teacher : teachers_) {
     WorkerSpec teacher_spec = spec(teacher.role(), teacher.model);
     teacher_spec.config = text;

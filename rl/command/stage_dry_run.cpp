@@ -51,7 +51,13 @@ Status judge_stage_memory(const StageSetup& setup, const Stage& stage, const Slo
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
-  return check_memory_fits(std::span(&*role, 1), slots, nodes);
+  std::optional<std::string> tight;
+  const Status fits = judge_stage_fit(
+      setup, stage,
+      [&](const RoleMemory& one) { return check_memory_fits(std::span(&one, 1), slots, nodes); },
+      tight);
+  if (tight) out << "note: " << *tight << "\n";
+  return fits;
 }
 
 }  // namespace

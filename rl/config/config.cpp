@@ -8,6 +8,7 @@
 #include "rl/config/keys.h"
 #include "rl/config/references.h"
 #include "rl/config/yaml.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -69,11 +70,24 @@ Result<Config> Config::load(const ConfigSources& sources) {
   return builder.finish();
 }
 
-Result<Config> Config::from_json(const ordered_json& tree) {
-  if (!tree.is_object())
-    return invalid_argument("a configuration is an object, got " + describe_value(tree));
+std::string Config::serialize() const {
+  ordered_json set = ordered_json::array();
+  for (const auto& [key, origin] : origins_) {
+    if (!defaulted_.contains(key)) set.push_back(key);
+  }
+  return ordered_json{{"values", tree_}, {"set", std::move(set)}}.dump();
+}
+
+Result<Config> Config::deserialize(const std::string& text) {
+  const auto parsed = runtime::parse_json<ordered_json>(text);
+  if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_object() ||
+      !parsed.contains("set") || !parsed["set"].is_array())
+    return invalid_argument("this is no configuration of a driver's (Config::serialize)");
   Config config;
-  config.tree_ = tree;
+  config.tree_ = parsed["values"];
+  for (const ordered_json& key : parsed["set"]) {
+    if (key.is_string()) config.origins_[key.get<std::string>()] = "the driver";
+  }
   return config;
 }
 

@@ -41,9 +41,10 @@ class Config {
   /// yet; kNotFound: no such file. What is accepted without effect becomes a line of notes().
   static runtime::Result<Config> load(const ConfigSources& sources);
 
-  /// From what to_json() gave (how a driver hands its configuration to its workers). Origins are
-  /// "the driver".
-  static runtime::Result<Config> from_json(const nlohmann::ordered_json& tree);
+  /// How a driver hands its configuration to its workers: all values, and which of them were set.
+  /// deserialize() gives one that answers is_set() alike; origins are "the driver".
+  std::string serialize() const;
+  static runtime::Result<Config> deserialize(const std::string& text);
 
   /// The same configuration with values that the program changed in its tree (a model's name became
   /// its folder, say): messages go on naming where the user set them.

@@ -70,7 +70,7 @@ Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
     nlohmann::ordered_json config = setup_.config.to_json();
     config["distillation"]["teacher"]["path"] =
         teacher_.string();  // what the hub's name stands for
-    spec.config = config.dump();
+    spec.config = setup_.config.with_tree(std::move(config)).serialize();
   }
   auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, spec);
   if (!workers.ok()) return workers.status();

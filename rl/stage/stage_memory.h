@@ -1,6 +1,12 @@
 // How much memory a stage's workers will take.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
 #include "rl/stage/stage.h"
 #include "rl/train/memory_plan.h"
 #include "runtime/core/result.h"
@@ -8,7 +14,16 @@
 namespace rl {
 
 /// Of an opened stage. Reads the config.json of its models. Errors: a model that is not here, an
-/// adapter that does not fit.
-runtime::Result<RoleMemory> stage_memory(const StageSetup& setup, const Stage& stage);
+/// adapter that does not fit. `row_tokens`: the longest row, where it is less than data.max_length.
+runtime::Result<RoleMemory> stage_memory(
+    const StageSetup& setup, const Stage& stage,
+    std::int64_t row_tokens = std::numeric_limits<std::int64_t>::max());
+
+/// Whether that fits: check_memory_fits() of some nodes.
+using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;
+/// How long the rows are is not known before they are read: what fits with short ones is not
+/// refused, and `note` has the figures.
+runtime::Status judge_stage_fit(const StageSetup& setup, const Stage& stage, const FitsNodes& fits,
+                                std::optional<std::string>& note);
 
 }  // namespace rl

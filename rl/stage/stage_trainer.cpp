@@ -27,7 +27,7 @@ constexpr std::int64_t kStageStateFormat = 1;
 }  // namespace
 
 WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) const {
-  WorkerSpec spec{.config = config.to_json().dump(),
+  WorkerSpec spec{.config = config.serialize(),
                   .model = model.string(),
                   .model_name = model.string(),
                   .adapter = {},
@@ -103,11 +103,15 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   if (const auto note = schedule_note(trainer->lr_schedule_, trainer->total_steps_))
     LOG(warn, "optim.{}", *note);
 
-  // What cannot be counted is found wrong by the workers, if it is.
-  if (const Result<RoleMemory> memory = stage_memory(trainer->setup_, *trainer->stage_);
-      memory.ok())
-    status = check_room(runtime, std::span(&*memory, 1), *slot_options);
+  std::optional<std::string> tight;
+  status = judge_stage_fit(
+      trainer->setup_, *trainer->stage_,
+      [&](const RoleMemory& role) {
+        return check_room(runtime, std::span(&role, 1), *slot_options);
+      },
+      tight);
   if (!status.ok()) return status;
+  if (tight) LOG(warn, "{}", *tight);
   const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
   if (!slots.ok()) return slots.status();
   status = trainer->stage_->start(runtime, *slots);

@@ -11,36 +11,56 @@ namespace {
 
 constexpr std::size_t kNodesShown = 8;
 
-// What a node's processes of some roles take together. Of the workers of a role one writes
-// checkpoints.
-std::int64_t bytes_of(const RoleMemory& role, std::int64_t workers) {
-  std::int64_t copies = 0;
-  for (const MemoryPart& part : role.parts) {
-    if (part.name == kCheckpointPart) copies += part.bytes;
+// What the processes of a node take.
+struct NodeNeed {
+  std::int64_t always = 0;
+  std::int64_t passes = 0;  // of the role that takes most, while it is at work
+
+  void add(const RoleMemory& role, std::int64_t workers) {
+    std::int64_t of_passes = 0;
+    for (const MemoryPart& part : role.parts) {
+      if (part.name == kCheckpointPart) continue;
+      (is_of_passes(part) ? of_passes : always) += workers * part.bytes;
+    }
+    if (role.beside_others)
+      always += of_passes;
+    else
+      passes = std::max(passes, of_passes);
   }
-  return workers * (role.total() - copies) + (workers > 0 ? copies : 0);
+  std::int64_t total() const { return always + passes; }
+};
+
+// Of a role's workers one writes checkpoints: the leader, wherever it is.
+std::int64_t checkpoint_copies(std::span<const RoleMemory> roles) {
+  std::int64_t bytes = 0;
+  for (const RoleMemory& role : roles) {
+    for (const MemoryPart& part : role.parts)
+      bytes += part.name == kCheckpointPart ? part.bytes : 0;
+  }
+  return bytes;
 }
 
-// Of each node that the run needs, largest first. Those that generate a step ahead have nodes of
-// their own where there are enough of them.
+// Of each node that the run needs, largest first. Roles take turns, but for those that generate a
+// step ahead, which have nodes of their own where there are enough of them.
 std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
                                          const SlotOptions& slots, std::size_t nodes_there) {
-  std::int64_t here = 0, ahead = 0;
+  NodeNeed here, ahead;
   for (const RoleMemory& role : roles) {
     if (role.devices_of_its_own)
-      ahead += bytes_of(role, slots.beside_per_node);
+      ahead.add(role, slots.beside_per_node);
     else
-      here += bytes_of(role, slots.per_node);
+      here.add(role, slots.per_node);
   }
-  std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here);
+  std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here.total());
   const bool apart = nodes_there >= static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
   for (std::int64_t i = 0; i < slots.beside_nodes; ++i) {
     if (apart || i >= slots.nodes)
-      needs.push_back(ahead);
+      needs.push_back(ahead.total());
     else
-      needs[static_cast<std::size_t>(i)] += ahead;
+      needs[static_cast<std::size_t>(i)] += ahead.total();
   }
   std::sort(needs.begin(), needs.end(), std::greater<>());
+  needs.front() += checkpoint_copies(roles);
   return needs;
 }
 

@@ -46,12 +46,12 @@ std::string short_number(double value) {
   return text;
 }
 
+}  // namespace
+
 bool is_of_passes(const MemoryPart& part) {
   return part.name == "activations" || part.name == "bf16 copies" || part.name == kScores ||
          part.name == kGathered;
 }
-
-}  // namespace
 
 std::int64_t RoleMemory::total() const {
   std::int64_t sum = 0;

@@ -50,6 +50,8 @@ std::int64_t weight_elements(const ModelConfig& config);
 /// What a forward pass keeps of a token for backward, in bytes, without the output layer.
 std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 
+/// Whether it is there during a call alone: activations and the like.
+bool is_of_passes(const MemoryPart& part);
 /// The name of that part.
 inline constexpr const char* kCheckpointPart = "checkpoint being written";
 /// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is

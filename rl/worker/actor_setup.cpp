@@ -1,21 +1,15 @@
 #include "rl/worker/actor_setup.h"
 
-#include <nlohmann/json.hpp>
-
 #include "rl/model/device.h"
 #include "rl/train/gloo_communicator.h"
 #include "rl/worker/runtime_rendezvous.h"
-#include "runtime/core/json.h"
 
 namespace rl {
 
 using runtime::Result;
 
 Result<Config> parse_config(const WorkerSpec& spec) {
-  const auto tree = runtime::parse_json<nlohmann::ordered_json>(spec.config);
-  if (!tree.is_object())
-    return runtime::invalid_argument("the driver's configuration is not a JSON object");
-  Result<Config> config = Config::from_json(tree);
+  Result<Config> config = Config::deserialize(spec.config);
   if (!config.ok() || !spec.device.starts_with("cuda")) return config;
   const Result<std::string> precision = config->get_string("trainer.float32_matmul_precision");
   if (!precision.ok()) return precision.status();

@@ -26,7 +26,7 @@ namespace rl {
 
 /// What every member of a group is made from.
 struct WorkerSpec {
-  std::string config;  // Config::to_json(), as text
+  std::string config;  // Config::serialize()
   std::string model;   // a folder or file that the worker's node sees
   std::string
       model_name;  // what adapters say that they were made for: the same, or its name on the hub

@@ -1,6 +1,8 @@
 #include "runtime/actor/blocked_calls.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/actor/actor_executor.h"
@@ -17,24 +19,27 @@ namespace {
 thread_local const RunningCall* running_call = nullptr;
 thread_local std::string cycle_of_last_wait;
 
-/// The calls that make what these make, by themselves or by their parts.
-void collect_calls(const std::shared_ptr<Producer>& producer,
-                   std::vector<std::shared_ptr<OutgoingCall>>& calls) {
-  if (!producer) return;
-  if (auto call = std::dynamic_pointer_cast<OutgoingCall>(producer))
-    return calls.push_back(std::move(call));
-  for (const auto& part : producer->parts()) collect_calls(part, calls);
-}
-
 /// That of a task's call is the task's.
 bool has_own_limit(const OutgoingCall& call) {
   return call.timeout.count() > 0 ? call.timeout < kDefaultCallTimeout
                                   : call.deadline < deadline_after(kDefaultCallTimeout / 2);
 }
 
+/// The calls that make what these make, by themselves or by their parts.
 std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producers& producers) {
   std::vector<std::shared_ptr<OutgoingCall>> calls;
-  for (const std::weak_ptr<Producer>& weak : producers) collect_calls(weak.lock(), calls);
+  std::vector<std::shared_ptr<Producer>> open;
+  for (const std::weak_ptr<Producer>& weak : producers) open.push_back(weak.lock());
+  std::unordered_set<const Producer*> seen;  // parts may be shared, many times over
+  while (!open.empty()) {
+    const std::shared_ptr<Producer> producer = std::move(open.back());
+    open.pop_back();
+    if (!producer || !seen.insert(producer.get()).second) continue;
+    if (auto call = std::dynamic_pointer_cast<OutgoingCall>(producer))
+      calls.push_back(std::move(call));
+    else
+      std::ranges::move(producer->parts(), std::back_inserter(open));
+  }
   return calls;
 }
 

@@ -219,7 +219,7 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   /// Of the group's processes the first has ended: a shell, perhaps, before what it ran.
   void on_first_ended() {
     first_ended = true;
-    if (!ending || abandoned) return reap();
+    if (!ending || abandoned || !waits_for_group) return reap();
     rest.emplace(loop, pid, guard, [this] { reap(); });
   }
 
@@ -322,7 +322,8 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   ProcessHandlers handlers;
   DeathCause cause;
   std::optional<GroupWatch> rest;  // of the group, which outlives its first process while it ends
-  bool ending = false;             // told to, with time to do it
+  bool waits_for_group = false;
+  bool ending = false;  // told to, with time to do it
   bool first_ended = false;
   bool ended = false;      // reaped: the pid must not be used any more
   bool finished = false;   // on_exit ran
@@ -467,6 +468,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
                                             std::move(err.read), std::move(handlers));
   state->life = std::move(life.write);
   state->guard = told.guard;
+  state->waits_for_group = spec.guards_group;
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));
 }

@@ -197,8 +197,9 @@ class NodeRun {
       return stop_reason_;
     });
     address_ = node_->address();
-    if (Status status = note_cluster(plan_.node.node); !status.ok())
-      LOG(warn, "{}", status.message());
+    // On the loop, where a change of the token may come in already.
+    const Status noted = on_loop(loop_, [this] { return note_cluster(plan_.node.node); });
+    if (!noted.ok()) LOG(warn, "{}", noted.message());
     if (Status status = publish(is_what_commands_mean()); !status.ok()) {
       give_up();
       return status;
@@ -272,10 +273,14 @@ class NodeRun {
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
 
   Status note_cluster(NodeId beside) const {
-    return keeps_journal() ? write_cluster_file(plan_.node.journal,
-                                                ClusterFile{plan_.node.cluster, plan_.node.token,
-                                                            beside, plan_.node.next_token})
-                           : Status();
+    return note_cluster(beside, plan_.node.token, plan_.node.next_token);
+  }
+  Status note_cluster(NodeId beside, const std::string& token,
+                      const std::string& next_token) const {
+    return keeps_journal()
+               ? write_cluster_file(plan_.node.journal,
+                                    ClusterFile{plan_.node.cluster, token, beside, next_token})
+               : Status();
   }
 
   /// On the loop.
@@ -283,10 +288,16 @@ class NodeRun {
     const bool is_known = is_present ? plan_.node.token == token && plan_.node.next_token.empty()
                                      : plan_.node.next_token == token;
     if (is_known) return {};
-    if (is_present) plan_.node.token = token;
-    plan_.node.next_token = is_present ? "" : token;
-    if (Status noted = note_cluster(plan_.node.node); !noted.ok()) return noted;
-    return is_present && session_ ? session_->use_token(token) : Status();
+    const std::string& present = is_present ? token : plan_.node.token;
+    const std::string next = is_present ? "" : token;
+    // Known only once it is on disk: what failed is tried again when it is told again.
+    if (Status noted = note_cluster(plan_.node.node, present, next); !noted.ok()) return noted;
+    if (is_present && session_) {
+      if (Status used = session_->use_token(token); !used.ok()) return used;
+    }
+    plan_.node.token = present;
+    plan_.node.next_token = next;
+    return {};
   }
 
   Status publish(bool as_last) {

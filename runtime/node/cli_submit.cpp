@@ -79,6 +79,7 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
   ClusterAddress at = asked_at;
   if (place && place->node != asked.node_id()) {
     at = address_of(*place, asked_at);
+    at.token = asked.token();  // it may have been changed while the job waited
     auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kSubmitTimeout));
     if (!there.ok()) {
       start.status = there.status().with_context("node " + place->node.short_hex() + " at " +

@@ -26,8 +26,8 @@ void say_what_is_left(std::chrono::milliseconds grace) {
       stderr,
       "the cluster has another token; the one before counts for %s still.\n"
       "Nodes, workers, drivers and this user's jobs know it. Until then, replace it in\n"
-      "  - STARLING_TOKEN_FILE (or STARLING_TOKEN) of other machines, for nodes that start "
-      "there and for commands\n"
+      "  - STARLING_TOKEN_FILE (or STARLING_TOKEN), here and on other machines, for nodes that "
+      "start there and for commands\n"
       "  - submitters' tokens (starling token --submitter) and the key of scrapers "
       "(starling metrics --key)\n",
       describe_duration(grace).c_str());
@@ -45,6 +45,13 @@ Status change_token(const TokenCommandOptions& options) {
       status.ok() ? done(std::monostate()) : done(std::move(status));
     });
   });
+  const bool may_be_done = changed.status().code() == ErrorCode::kDeadlineExceeded ||
+                           changed.status().code() == ErrorCode::kUnavailable;
+  if (may_be_done)
+    return Status(changed.status().code(),
+                  std::string(changed.status().message()) +
+                      "; the token may have been changed all the same: `starling token` on a "
+                      "machine of the cluster prints the one that counts");
   if (!changed.ok()) return changed.status();
   say_what_is_left(*grace);
   std::printf("%s\n", token->c_str());

@@ -72,7 +72,7 @@ Status write_cluster_file(const fs::path& journal, const ClusterFile& file) {
   nlohmann::json json{
       {"cluster", file.cluster.hex()}, {"token", file.token}, {"node", file.node.hex()}};
   if (!file.next_token.empty()) json["next_token"] = file.next_token;
-  return write_file_atomic(journal / kName, json.dump(2) + "\n", 0600)
+  return write_file_durably(journal / kName, json.dump(2) + "\n", 0600)
       .with_context("--journal " + journal.string());
 }
 

@@ -66,7 +66,9 @@ std::vector<FolderFile> files_in(const fs::path& folder, int depth) {
   return files;
 }
 
-Status write_file_atomic(const fs::path& file, std::string_view content, unsigned mode) {
+namespace {
+
+Status replace_file(const fs::path& file, std::string_view content, unsigned mode, bool durably) {
   fs::path temporary = file;
   temporary += "." + JobId::random().short_hex() + ".tmp";
   FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -81,13 +83,27 @@ Status write_file_atomic(const fs::path& file, std::string_view content, unsigne
     }
     content.remove_prefix(static_cast<std::size_t>(put));
   }
-  fd.reset();
-  if (::rename(temporary.c_str(), file.c_str()) != 0) {
+  if ((durably && ::fdatasync(fd.get()) != 0) || ::rename(temporary.c_str(), file.c_str()) != 0) {
     Status status = errno_status(errno, "replacing " + file.string());
     ::unlink(temporary.c_str());
     return status;
   }
+  if (!durably) return {};
+  const FileDescriptor folder(
+      ::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::fsync(folder.get()) != 0)
+    return errno_status(errno, "writing " + file.parent_path().string());
   return {};
+}
+
+}  // namespace
+
+Status write_file_atomic(const fs::path& file, std::string_view content, unsigned mode) {
+  return replace_file(file, content, mode, false);
+}
+
+Status write_file_durably(const fs::path& file, std::string_view content, unsigned mode) {
+  return replace_file(file, content, mode, true);
 }
 
 }  // namespace runtime

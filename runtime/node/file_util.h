@@ -35,5 +35,8 @@ std::vector<FolderFile> files_in(const std::filesystem::path& folder, int depth 
 /// kResourceExhausted (disk full), others.
 Status write_file_atomic(const std::filesystem::path& file, std::string_view content,
                          unsigned mode);
+/// The same, and it is there after the machine has lost power.
+Status write_file_durably(const std::filesystem::path& file, std::string_view content,
+                          unsigned mode);
 
 }  // namespace runtime

@@ -363,6 +363,8 @@ void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
   state_->ask(control::QueryCluster{}, deadline, std::move(done));
 }
 
+std::string NodeClient::token() const { return state_->credentials.token.present(); }
+
 void NodeClient::change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
                               Done done) {
   state_->tell(control::ChangeToken{std::move(token), grace}, deadline, std::move(done));

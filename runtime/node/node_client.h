@@ -115,6 +115,8 @@ class NodeClient {
   void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
 
   void cluster_state(Deadline deadline, Callback<ClusterState> done);
+  /// The cluster's now, which may be another than this client has connected with.
+  std::string token() const;
   /// From now on callers prove that token; the present one counts for `grace` still. Errors:
   /// kInvalidArgument, kUnavailable (control::ChangeToken).
   void change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,

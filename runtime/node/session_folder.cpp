@@ -251,7 +251,7 @@ Status SessionFolder::lock() {
 }
 
 Status SessionFolder::use_token(std::string token) {
-  token_ = std::move(token);
+  token_ = std::move(token);  // refresh() writes it if this does not
   return write_file_atomic(path_.parent_path() / "token", token_, 0600);
 }
 
@@ -288,6 +288,11 @@ Status SessionFolder::refresh() {
     LOG(warn, "files of this node in {} were removed: putting them back", path_.string());
     if (Status status = make_session_root(session_root()); !status.ok()) return status;
     if (Status status = lock(); !status.ok()) return status;
+  }
+  // Another node may have put an older one there; or a full disk kept the new one out.
+  const fs::path token_file = path_.parent_path() / "token";
+  if (auto kept = read_private_file(token_file, kMarkBytesMax); !kept.ok() || *kept != token_) {
+    if (Status status = write_file_atomic(token_file, token_, 0600); !status.ok()) return status;
   }
   if (published_ && is_missing(path_ / "node.json")) {
     if (Status status = write_node_file(); !status.ok()) return status;

@@ -71,8 +71,8 @@ asio::awaitable<Result<Connected>> connect_by_token(EventLoop& loop, Endpoint en
 }
 
 /// While the cluster's token is being changed, the peer may not know the new one yet, or this
-/// process may not: then another one that counts is tried. The failure with the present one is
-/// told.
+/// process may not: then another one that counts is tried. That the present one was
+/// refused is told if all are.
 asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint,
                                                 Credentials credentials, ConnectOptions options,
                                                 SessionTerms& terms) {
@@ -84,8 +84,10 @@ asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoi
     terms = offered;
     auto connected = co_await connect_by_token(loop, endpoint, credentials, options, terms);
     if (connected.ok()) co_return connected;
+    // One that passes is for the caller to know: it may try again.
+    const bool is_refusal = connected.status().code() == ErrorCode::kInvalidArgument;
+    if (!is_refusal) co_return connected.status();
     if (!failure) failure = connected.status();
-    if (connected.status().code() != ErrorCode::kInvalidArgument) break;
   }
   co_return *failure;
 }

@@ -375,7 +375,23 @@ TEST(Config, PrintsYamlThatReadsBackEqual) {
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   for (const char* key : {"trainer", "data", "sft", "algorithm"})
     EXPECT_EQ(*again->find(key), *config->find(key)) << key;
-  EXPECT_EQ(*Config::from_json(config->to_json())->get_string("trainer.project_name"), "on");
+  EXPECT_EQ(*Config::deserialize(config->serialize())->get_string("trainer.project_name"), "on");
+}
+
+TEST(Config, AWorkersKnowsWhatWasSet) {
+  const auto config =
+      load({"actor_rollout_ref.actor.fsdp_config.dtype=float32", "data.seed=null", "sft.lr=1e-5"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const auto workers = Config::deserialize(config->serialize());
+  ASSERT_TRUE(workers.ok()) << workers.status().to_string();
+  EXPECT_EQ(workers->to_json(), config->to_json());
+  for (const char* key : {"actor_rollout_ref.actor.fsdp_config.dtype", "data.seed", "sft.lr",
+                          "actor_rollout_ref.ref.fsdp_config.dtype", "data.train_batch_size"})
+    EXPECT_EQ(workers->is_set(key), config->is_set(key)) << key;
+  EXPECT_TRUE(workers->is_set("actor_rollout_ref.actor.fsdp_config.dtype"));
+  EXPECT_EQ(workers->origin("sft.lr"), "from the driver");
+  for (const char* text : {"", "[]", "{}", "{\"values\": 1, \"set\": []}", "{\"values\": {}"})
+    EXPECT_FALSE(Config::deserialize(text).ok()) << text;
 }
 
 TEST(Config, KeysAreNoDeeperThanFiles) {

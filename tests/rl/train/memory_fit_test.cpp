@@ -63,6 +63,23 @@ TEST(MemoryFit, OneWorkerOfARoleWritesCheckpoints) {
   EXPECT_NE(refusal(roles, slots, {room(11)}), "");
 }
 
+TEST(MemoryFit, RolesTakeTurns) {
+  std::vector<RoleMemory> roles = {role("policy", 1, 2), role("critic", 1, 2)};
+  for (RoleMemory& one : roles) one.parts.push_back({"activations", 6 * kGb});
+  const SlotOptions slots{.nodes = 1, .per_node = 1};
+  EXPECT_EQ(refusal(roles, slots, {room(10)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(9)}), "");
+  roles[1].beside_others = true;
+  EXPECT_NE(refusal(roles, slots, {room(15)}), "");
+  EXPECT_EQ(refusal(roles, slots, {room(16)}), "");
+}
+
+TEST(MemoryFit, OneNodeAloneHasTheCopyThatIsWritten) {
+  std::vector<RoleMemory> roles = {role("policy", 3, 6)};
+  roles[0].parts.push_back({kCheckpointPart, 4 * kGb});
+  EXPECT_EQ(refusal(roles, {.nodes = 3, .per_node = 1}, {room(6), room(10), room(6)}), "");
+}
+
 TEST(MemoryFit, ANodeThatDoesNotSayWhatItHasIsNotJudged) {
   EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {{"node a", 0, 2}}), "");
   EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {}), "");

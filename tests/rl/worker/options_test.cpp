@@ -440,7 +440,7 @@ TEST(PolicyOptions, TheEnginesLimitsAreVerlsKeys) {
 TEST(ActorSetup, ProductsOnCudaAreAsPreciseAsTheKeySays) {
   const auto precision = [](const char* device, std::vector<std::string> overrides) {
     at::globalContext().setFloat32MatmulPrecision("highest");
-    WorkerSpec spec{.config = config(std::move(overrides)).to_json().dump()};
+    WorkerSpec spec{.config = config(std::move(overrides)).serialize()};
     spec.device = device;
     const auto parsed = parse_config(spec);
     EXPECT_TRUE(parsed.ok()) << parsed.status().to_string();
