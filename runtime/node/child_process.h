@@ -25,8 +25,9 @@ struct ProcessSpec {
   std::optional<JobUser>
       user{};              // whom to become, with an environment of that user's own; only root can
   std::string input = {};  // what it reads from its stdin; empty: nothing
-  bool guards_group = false;  // if this process is killed, so is the whole group: not just the
-                              // process itself, as always
+  bool guards_group =
+      false;  // if this process is killed, so is the whole group: not just the
+              // process itself, as always; and end() gives all of the group its time
 };
 
 struct ProcessHandlers {

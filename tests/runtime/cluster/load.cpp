@@ -195,14 +195,15 @@ class Load {
   void create() {
     repeat(std::min(options_.per_second, 2.0), [this](std::int64_t round) {
       constexpr auto kPatience = 20s;
-      Event event = begin(Op::kCreate, "-", round, kPatience + 5s);
+      Event event = begin(Op::kCreate, "-", round, 2 * kPatience + 5s);
       ActorOptions options;
       options.create_timeout = kPatience;
       auto made = rt_.spawn<Echo>(options);
       Status status = made.status();
       if (made.ok()) {
         status = rt_.get(made->call(CallOptions{.timeout = 5s}, &Echo::say, round)).status();
-        (void)rt_.kill(*made, 2s);
+        // However long the head is away: what is left would take a place for good.
+        (void)rt_.kill(*made, kPatience);
       }
       end(event, status);
     });
