@@ -118,6 +118,27 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
   return found == by_content_.end() ? nullptr : &tokens_[found->second];
 }
 
+Result<AddedToken> added_token_from_json(const json& entry, bool special_otherwise) {
+  AddedToken token;
+  if (entry.is_string()) {
+    token.content = entry.get<std::string>();
+    token.special = special_otherwise;
+    token.normalized = !special_otherwise;
+    return token;
+  }
+  auto content = json_string(entry, "content");
+  auto special = json_bool_or(entry, "special", special_otherwise);
+  auto single_word = json_bool_or(entry, "single_word", false);
+  auto left = json_bool_or(entry, "lstrip", false);
+  auto right = json_bool_or(entry, "rstrip", false);
+  auto normalized = json_bool_or(entry, "normalized", special.ok() && !*special);
+  if (!content.ok()) return content.status();
+  for (const auto* field : {&special, &single_word, &left, &right, &normalized}) {
+    if (!field->ok()) return field->status();
+  }
+  return AddedToken{-1, std::string(*content), *special, *single_word, *left, *right, *normalized};
+}
+
 Result<std::vector<AddedToken>> added_tokens_from_json(const json& tokenizer) {
   std::vector<AddedToken> tokens;
   if (json_member(tokenizer, "added_tokens") == nullptr) return tokens;
@@ -126,21 +147,13 @@ Result<std::vector<AddedToken>> added_tokens_from_json(const json& tokenizer) {
   for (const json& entry : **list) {
     const std::string where = "added_tokens[" + std::to_string(tokens.size()) + "]";
     auto id = json_integer(entry, "id");
-    auto content = json_string(entry, "content");
-    auto special = json_bool_or(entry, "special", false);
-    auto single_word = json_bool_or(entry, "single_word", false);
-    auto left = json_bool_or(entry, "lstrip", false);
-    auto right = json_bool_or(entry, "rstrip", false);
-    auto normalized = json_bool_or(entry, "normalized", special.ok() && !*special);
     if (!id.ok()) return id.status().with_context(where);
-    if (!content.ok()) return content.status().with_context(where);
-    for (const auto* field : {&special, &single_word, &left, &right, &normalized}) {
-      if (!field->ok()) return field->status().with_context(where);
-    }
+    auto token = added_token_from_json(entry, false);
+    if (!token.ok()) return token.status().with_context(where);
     if (*id < 0 || *id > kIdMax)
       return runtime::invalid_argument(where + ": id " + std::to_string(*id) + " is out of range");
-    tokens.push_back({static_cast<std::int32_t>(*id), std::string(*content), *special, *single_word,
-                      *left, *right, *normalized});
+    token->id = static_cast<std::int32_t>(*id);
+    tokens.push_back(*std::move(token));
   }
   return tokens;
 }

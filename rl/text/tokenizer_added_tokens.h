@@ -74,6 +74,11 @@ class AddedTokens {
   ByteTrie normalized_;
 };
 
+/// {"content": "</s>", "lstrip": false, ...}, or a plain string: with `special_otherwise` a special
+/// token that is found in the original text. Without an id. Errors: kInvalidArgument.
+runtime::Result<AddedToken> added_token_from_json(const nlohmann::json& entry,
+                                                  bool special_otherwise);
+
 /// The "added_tokens" of a tokenizer.json (missing: none). Errors name the entry.
 runtime::Result<std::vector<AddedToken>> added_tokens_from_json(const nlohmann::json& tokenizer);
 

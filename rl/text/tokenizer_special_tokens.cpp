@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "rl/text/tokenizer_json_fields.h"
 
 namespace rl {
@@ -89,27 +91,6 @@ void append(const json* list, std::vector<json>& all) {
 }
 
 }  // namespace
-
-Result<AddedToken> added_token_from_json(const json& entry, bool special_otherwise) {
-  AddedToken token;
-  if (entry.is_string()) {
-    token.content = entry.get<std::string>();
-    token.special = special_otherwise;
-    token.normalized = !special_otherwise;
-    return token;
-  }
-  auto content = json_string(entry, "content");
-  auto special = json_bool_or(entry, "special", special_otherwise);
-  auto single_word = json_bool_or(entry, "single_word", false);
-  auto left = json_bool_or(entry, "lstrip", false);
-  auto right = json_bool_or(entry, "rstrip", false);
-  auto normalized = json_bool_or(entry, "normalized", special.ok() && !*special);
-  if (!content.ok()) return content.status();
-  for (const auto* field : {&special, &single_word, &left, &right, &normalized}) {
-    if (!field->ok()) return field->status();
-  }
-  return AddedToken{-1, std::string(*content), *special, *single_word, *left, *right, *normalized};
-}
 
 Result<std::vector<NamedSpecialToken>> named_special_tokens(
     const SlowTokenizerFiles& files, std::span<const SpecialTokenDefault> defaults) {

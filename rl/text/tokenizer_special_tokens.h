@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "rl/text/tokenizer_added_tokens.h"
 #include "rl/text/tokenizer_slow_files.h"
 #include "runtime/core/result.h"
@@ -19,11 +17,6 @@ struct NamedSpecialToken {
   std::string name;  // "bos_token"
   AddedToken token;  // without an id
 };
-
-/// {"content": "</s>", "lstrip": false, ...}, or a plain string: with `special_otherwise` a special
-/// token that is found in the original text. Errors: kInvalidArgument.
-runtime::Result<AddedToken> added_token_from_json(const nlohmann::json& entry,
-                                                  bool special_otherwise);
 
 /// In the order in which transformers adds those that a vocabulary lacks. special_tokens_map.json
 /// goes before tokenizer_config.json, but is not heeded where that has an added_tokens_decoder.

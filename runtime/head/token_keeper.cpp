@@ -41,8 +41,7 @@ Result<TokenState> TokenKeeper::changed_to(const control::ChangeToken& asked) co
   if (asked.grace < kTokenGraceMin || asked.grace > kTokenGraceMax)
     return invalid_argument(
         "the present token has to count for 5 s at least, until the change is known everywhere, "
-        "and "
-        "for 24 h at most");
+        "and for 24 h at most");
   TokenState changed = state_of(keyring_.tokens());
   if (changed.token == asked.token) return invalid_argument("that is the cluster's token already");
   std::erase_if(changed.earlier, [&](const auto& earlier) { return earlier.token == asked.token; });
