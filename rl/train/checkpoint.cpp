@@ -5,20 +5,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <functional>
-#include <memory>
 
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/page_cache.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
 #include "runtime/core/rest_of.h"
+#include "runtime/core/xxh3_hash.h"
 
 namespace rl {
 namespace {
@@ -65,9 +64,7 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
     if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
     set_past_cache(fd.get(), true);
   }
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  XXH3_128bits_reset(state.get());
+  runtime::Xxh3Hash hash;
   const DirectBlock buffer = allocate_direct_block(kReadBytes);
   if (!buffer)
     return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
@@ -81,14 +78,10 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
       return runtime::errno_status(error, "reading " + path.string());
     }
     if (count == 0) break;
-    XXH3_128bits_update(state.get(), buffer.get(), static_cast<std::size_t>(count));
+    hash.add(buffer.get(), static_cast<std::size_t>(count));
     result.bytes += static_cast<std::uint64_t>(count);
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  result.hash = text;
+  result.hash = hash.hex();
   return result;
 }
 

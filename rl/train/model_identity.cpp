@@ -1,16 +1,13 @@
 #include "rl/train/model_identity.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "rl/weights/weight_source.h"
-#include "runtime/core/check.h"
+#include "runtime/core/xxh3_hash.h"
 
 namespace rl {
 namespace {
@@ -20,32 +17,10 @@ using runtime::Status;
 
 constexpr std::int64_t kSampled = 1024;  // elements at a place: whole blocks of every format
 
-class Fingerprint {
- public:
-  Fingerprint() : state_(XXH3_createState(), XXH3_freeState) {
-    CHECK(state_ != nullptr);
-    XXH3_128bits_reset(state_.get());
-  }
-
-  void add(const void* bytes, std::size_t count) {
-    XXH3_128bits_update(state_.get(), bytes, count);
-  }
-
-  std::string hex() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    char text[33];
-    std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                  static_cast<unsigned long long>(hash.low64));
-    return text;
-  }
-
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
-
 // The first values and some from the middle: training changes nearly all of a tensor. Of a format
 // that cannot be read in parts, nothing but name and shape.
-void add_values(const WeightSource& source, const TensorInfo& tensor, Fingerprint& fingerprint) {
+void add_values(const WeightSource& source, const TensorInfo& tensor,
+                runtime::Xxh3Hash& fingerprint) {
   const std::int64_t count = tensor.element_count();
   std::vector<float> values(static_cast<std::size_t>(std::min(count, kSampled)));
   const auto add = [&](const Status& read) {
@@ -70,7 +45,7 @@ Result<ModelIdentity> identify_model(const std::string& name, const std::filesys
   for (const TensorInfo& tensor : (*source)->tensors()) tensors.push_back(&tensor);
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorInfo* a, const TensorInfo* b) { return a->name < b->name; });
-  Fingerprint fingerprint;
+  runtime::Xxh3Hash fingerprint;
   for (const TensorInfo* tensor : tensors) {
     fingerprint.add(tensor->name.c_str(), tensor->name.size() + 1);
     fingerprint.add(tensor->shape.data(), tensor->shape.size() * sizeof(std::int64_t));

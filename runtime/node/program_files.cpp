@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -15,6 +12,7 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
+#include "runtime/core/xxh3_hash.h"
 #include "runtime/node/cache_folder.h"
 #include "runtime/node/file_util.h"
 #include "runtime/node/private_folder.h"
@@ -102,18 +100,11 @@ std::vector<FileSpec> loaded_libraries() {
 }  // namespace
 
 Result<std::string> hash_file(const fs::path& file) {
-  auto state =
-      std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>(XXH3_createState(), &XXH3_freeState);
-  XXH3_128bits_reset(state.get());
-  Status status = read_blocks(file, [&state](std::string_view block) {
-    XXH3_128bits_update(state.get(), block.data(), block.size());
-  });
+  Xxh3Hash hash;
+  Status status =
+      read_blocks(file, [&hash](std::string_view block) { hash.add(block.data(), block.size()); });
   if (!status.ok()) return status;
-  XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return std::string(text);
+  return hash.hex();
 }
 
 Result<DriverInfo> describe_this_program() {
