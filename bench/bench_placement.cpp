@@ -93,8 +93,8 @@ nlohmann::ordered_json sequential(Runtime& rt, const GroupSpec& spec, double sec
   const auto start = Clock::now();
   while (seconds_since(start) < seconds) {
     const auto before = Clock::now();
-    const runtime::GroupState state = take(rt.create_placement_group(spec));
-    if (runtime::Status status = rt.remove_placement_group(state.spec.group); !status.ok())
+    const runtime::GroupState state = take(rt.groups().create(spec).get());
+    if (runtime::Status status = rt.get(rt.groups().remove(state.spec.group)); !status.ok())
       fail(status.to_string());
     taken_us.push_back(static_cast<float>(seconds_since(before) * 1e6));
   }
@@ -111,7 +111,7 @@ nlohmann::ordered_json pipelined(Runtime& rt, const GroupSpec& spec, double seco
   const auto finish_one = [&] {
     const runtime::GroupState state = take(pending.front().get());
     pending.pop_front();
-    removals.push_back(rt.begin_remove_placement_group(state.spec.group));
+    removals.push_back(rt.groups().remove(state.spec.group));
     if (removals.size() < kUnderWay) return;
     if (runtime::Status status = rt.get(removals.front()); !status.ok()) fail(status.to_string());
     removals.pop_front();
@@ -119,7 +119,7 @@ nlohmann::ordered_json pipelined(Runtime& rt, const GroupSpec& spec, double seco
   };
   const auto start = Clock::now();
   while (seconds_since(start) < seconds) {
-    pending.push_back(rt.begin_placement_group(spec));
+    pending.push_back(rt.groups().create(spec));
     if (pending.size() >= kUnderWay) finish_one();
   }
   while (!pending.empty()) finish_one();

@@ -66,7 +66,7 @@ class Worker {
   Result<std::vector<float>> sum(const std::vector<ObjectRef<std::vector<float>>>& gradients) {
     std::vector<float> total(kFeatures);
     for (const auto& ref : gradients) {
-      auto gradient = runtime_.get_view(ref);
+      auto gradient = runtime_.objects().view(ref);
       if (!gradient.ok()) return gradient.status();
       for (std::size_t i = 0; i < kFeatures; ++i) total[i] += (*gradient)[i];
     }
@@ -103,7 +103,7 @@ Status driver_main(Runtime& rt) {
     weights = server->call(&ParameterServer::step, total, workers);
   }
   losses.push_back((*group)[0].call(&Worker::loss, weights));
-  auto values = rt.gather(losses);
+  auto values = rt.objects().gather(losses);
   if (!values.ok()) return values.status();
   for (std::size_t round = 0; round < values->size(); round += 5)
     std::printf("round %2zu  loss %.6f\n", round, (*values)[round]);

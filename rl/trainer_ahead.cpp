@@ -104,7 +104,7 @@ Result<Trainer::Drawn> Trainer::draw_ahead(StepTimer& timer) {
   ahead_.pop_front();
   Drawn drawn{std::move(now.prompts), std::move(now.restored), steps_done_ - now.weights};
   if (drawn.generated.empty()) {
-    auto generated = runtime_.gather(now.generated);
+    auto generated = runtime_.objects().gather(now.generated);
     if (!generated.ok()) return generated.status().with_context("the workers that draw samples");
     drawn.generated = std::move(*generated);
   }
@@ -133,7 +133,7 @@ Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime,
                                                      const Ahead& ahead) {
   std::vector<Generated> generated = ahead.restored;
   if (generated.empty()) {
-    auto gathered = runtime.gather(ahead.generated);
+    auto gathered = runtime.objects().gather(ahead.generated);
     if (!gathered.ok()) return gathered.status();
     generated = std::move(*gathered);
   }

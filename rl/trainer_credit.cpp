@@ -125,7 +125,7 @@ Result<std::vector<std::vector<float>>> Trainer::advantages_of_samples(const Ste
   std::vector<std::vector<float>> advantages;
   for (const float advantage : credit.advantages) advantages.push_back({advantage});
   if (!credit.advantages.empty()) return advantages;
-  const Result<std::vector<TokenEstimates>> estimates = runtime_.gather(credit.estimates);
+  const Result<std::vector<TokenEstimates>> estimates = runtime_.objects().gather(credit.estimates);
   if (!estimates.ok()) return estimates.status();
   for (std::size_t worker = 0; worker < samples.summaries.size(); ++worker) {
     const std::vector<float>& of_tokens = (*estimates)[worker].advantages;

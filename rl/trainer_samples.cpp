@@ -229,7 +229,7 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
     places = std::move(*moved);
     if (runtime::Status referred = refer(samples, timer); !referred.ok()) return referred;
   }
-  auto reports = runtime_.gather(scoring);
+  auto reports = runtime_.objects().gather(scoring);
   if (!reports.ok()) return reports.status();
   mark_without_baseline(*reports, greedy, options_.samples_per_prompt);
   move_reports(*reports, places);

@@ -36,6 +36,9 @@ namespace runtime {
 namespace coroutine_detail {
 /// Resumes when the object is settled. Errors: kDeadlineExceeded, kCancelled.
 asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline);
+/// Says that the calling coroutine is the first of its call. In one of the actor's turns.
+void mark_own_chain(const asio::any_io_executor& executor,
+                    const asio::cancellation_state& cancellation);
 /// Resumes when its bytes are here. Errors: also the object's own, kObjectLost.
 asio::awaitable<Result<Buffer>> opened(ObjectStatePtr object, Deadline deadline);
 }  // namespace coroutine_detail
@@ -76,6 +79,9 @@ template <class T, class M>
 asio::awaitable<Status> invoke_coroutine(std::shared_ptr<CoroutineState> call) {
   using Traits = MethodTraits<M>;
   using Value = typename Traits::Awaited;
+  auto executor = co_await asio::this_coro::executor;
+  auto cancellation = co_await asio::this_coro::cancellation_state;
+  coroutine_detail::mark_own_chain(executor, cancellation);
   Status failure;
   auto arguments = decode_arguments<typename Traits::Params>(*call->arguments,
                                                              call->context.deadline(), failure);

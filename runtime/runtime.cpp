@@ -34,23 +34,17 @@ namespace {
 class WorkerOutput;
 }
 
-struct Runtime::Impl {
+struct Runtime::Impl : Connection {
   RuntimeOptions options;
   std::vector<std::string> arguments;
   std::shared_ptr<Registry> registry =
       std::make_shared<Registry>();  // shared: handles may outlive the Runtime
-  std::shared_ptr<Process> process;  // once started
   ActorClass* functions = nullptr;   // the registered ones
   std::mutex mutex;                  // guards the making of tasks
   std::shared_ptr<TaskPool> tasks;   // from the first task on
   std::unique_ptr<LocalCluster> cluster;
   std::shared_ptr<WorkerOutput> output;  // of a driver that shows it
-  bool stopped = false;
-  std::mutex start_mutex;        // held while it starts
-  std::uint64_t generation = 0;  // of the process that started it; 0: none has
-
-  /// In a child that fork() made: threads, connections and cluster are its parent's.
-  bool is_forked() const { return generation != 0 && generation != fork_generation(); }
+  std::mutex start_mutex;                // held while it starts
 };
 
 namespace runtime_detail {
@@ -302,7 +296,7 @@ void Runtime::stop(int exit_code) {
     if (!is_worker() && impl_->options.forward_output) {
       // Lines that workers wrote before their last reply are on the way; a round trip or two lets
       // them arrive.
-      for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
+      for (int i = 0; i < 2; ++i) (void)kv().try_get("", std::chrono::milliseconds(500));
       if (impl_->output) impl_->output->finish();
     }
     if (!is_worker()) impl_->process->node().driver_done(exit_code);
@@ -313,13 +307,7 @@ void Runtime::stop(int exit_code) {
   impl_->cluster.reset();
 }
 
-Status Runtime::require_started() const {
-  if (impl_->is_forked()) return forked_status();
-  if (impl_->stopped) return cancelled("the runtime was stopped");
-  if (!impl_->process)
-    return unavailable("the runtime is not started: call start() or run() first");
-  return {};
-}
+Status Runtime::require_started() const { return impl_->require_started(); }
 
 Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view signature,
                                           const ActorOptions& options, Encoder& arguments) {
@@ -514,26 +502,6 @@ ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
   return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
 }
 
-Result<std::vector<NodeInfo>> Runtime::nodes(Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  auto list = impl_->process->ask<NodeClient::NodeList>(
-      [&](NodeClient::Callback<NodeClient::NodeList> done) {
-        impl_->process->node().watch_nodes(0, bounded(until.at()), std::move(done));
-      });
-  if (!list.ok()) return list.status();
-  return std::move(list->nodes);
-}
-
-std::optional<DrainNotice> Runtime::drain_notice() const {
-  if (!require_started().ok()) return std::nullopt;
-  return impl_->process->drain_notice();
-}
-
-Watch Runtime::watch_nodes(std::function<void(const NodeEvent&)> callback) {
-  if (!require_started().ok()) return {};
-  return Watch::on_nodes(impl_->process, std::move(callback));
-}
-
 Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actors.empty()) return {};
@@ -601,50 +569,12 @@ Status Runtime::get(const ObjectRef<void>& ref, Until until) {
   return ref.state()->open(until.at()).status();
 }
 
-Status Runtime::gather(const std::vector<ObjectRef<void>>& refs, Until until) {
-  const auto failed = wait_for_all(runtime_detail::states_of(refs), until.at());
-  if (failed) {
-    Status status = get(refs[*failed], until);
-    if (!status.ok()) return status.with_context("rank " + std::to_string(*failed));
-  }
-  for (std::size_t rank = 0; rank < refs.size(); ++rank) {
-    if (Status status = get(refs[rank], until); !status.ok())
-      return status.with_context("rank " + std::to_string(rank));
-  }
-  return {};
-}
-
-std::vector<Status> Runtime::gather_each(const std::vector<ObjectRef<void>>& refs, Until until) {
-  std::vector<Status> results;
-  results.reserve(refs.size());
-  for (const auto& ref : refs) results.push_back(get(ref, until));
-  return results;
-}
-
 std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count,
                               Deadline deadline) {
   if (impl_->process) impl_->process->wait(objects, count, deadline);
   std::size_t settled = 0;
   for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
   return settled;
-}
-
-std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePtr>& objects,
-                                                 Deadline deadline) {
-  const auto missing = std::find(objects.begin(), objects.end(), nullptr);
-  if (missing != objects.end()) return static_cast<std::size_t>(missing - objects.begin());
-  if (impl_->process) impl_->process->wait(objects, objects.size(), deadline, OnFailure::kReturn);
-  std::optional<std::size_t> unsettled;
-  std::optional<std::size_t> failed;  // the one that may have made others fail
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (!objects[i]->is_settled())
-      unsettled = unsettled ? unsettled : i;
-    else if (!objects[i]->failure().ok() &&
-             (!failed ||
-              cause_rank(objects[i]->failure()) > cause_rank(objects[*failed]->failure())))
-      failed = i;
-  }
-  return failed ? failed : unsettled;
 }
 
 Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
@@ -656,196 +586,14 @@ Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
       "only the result of a call or of a task can be cancelled: this object waits for others");
 }
 
-ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {
-  if (impl_->is_forked())
-    return ObjectRef<void>(ObjectState::failed(impl_->process, forked_status()));
-  const auto missing = std::find(objects.begin(), objects.end(), nullptr);
-  if (missing == objects.end())
-    return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));
-  return ObjectRef<void>(ObjectState::failed(
-      impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) +
-                                       ": an ObjectRef that refers to nothing")));
-}
+ObjectApi Runtime::objects() const { return ObjectApi(*impl_); }
 
-Status Runtime::publish_object(const std::string& name, std::uint64_t version,
-                               const ObjectStatePtr& object, std::type_index type,
-                               const PublishOptions& options, Deadline deadline) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return published_detail::publish(impl_->process, name, version, object, type, options, deadline);
-}
+PublishedApi Runtime::published() const { return PublishedApi(*impl_); }
 
-Result<published_detail::Found> Runtime::find_published(const std::string& name,
-                                                        std::type_index type,
-                                                        const PublishedQuery& query,
-                                                        Deadline deadline) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<published_detail::Found>(
-      [&](NodeClient::Callback<published_detail::Found> done) {
-        published_detail::find(impl_->process, name, type, query, bounded(deadline),
-                               std::move(done));
-      });
-}
+PlacementGroupApi Runtime::groups() const { return PlacementGroupApi(*impl_); }
 
-ObjectStatePtr Runtime::when_found(const std::string& name, std::type_index type,
-                                   const PublishedQuery& query, Deadline deadline) {
-  if (Status status = require_started(); !status.ok())
-    return ObjectState::failed(impl_->process, status);
-  auto awaited = std::make_shared<ObjectState>(impl_->process);
-  PublishedQuery first = query;
-  if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
-  published_detail::find(impl_->process, name, type, first, bounded(deadline),
-                         [awaited](Result<published_detail::Found> found) {
-                           if (found.ok())
-                             awaited->fulfil(found->object->value());
-                           else
-                             awaited->fail(found.status());
-                         });
-  return awaited;
-}
+KeyValueApi Runtime::kv() const { return KeyValueApi(*impl_); }
 
-Watch Runtime::watch_published(const std::string& name,
-                               std::function<void(const PublishedEvent&)> callback,
-                               const std::string& name_space) {
-  if (!require_started().ok()) return {};
-  return Watch::on_published(impl_->process, name, name_space, std::move(callback));
-}
-
-Status Runtime::unpublish(const std::string& name, std::uint64_t version,
-                          const std::string& name_space, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().unpublish({name_space, name, version}, bounded(until.at()),
-                                     std::move(done));
-  });
-}
-
-Result<ObjectList> Runtime::refs(Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) {
-    impl_->process->node().list_objects(bounded(until.at()), std::move(done));
-  });
-}
-
-Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  if (spec.group.is_none()) spec.group = GroupId::random();
-  const GroupId group = spec.group;
-  const auto explain = [&] {
-    impl_->process->node().query_placement_group(
-        group, "", "", /*wait=*/false, deadline_after(kSilentWait), [](Result<GroupState> waiting) {
-          if (waiting.ok() && !waiting->pending_reason.empty())
-            LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
-        });
-  };
-  return impl_->process->ask<GroupState>(
-      [&](NodeClient::Callback<GroupState> done) {
-        impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()),
-                                                      std::move(done));
-      },
-      explain);
-}
-
-PendingGroup Runtime::begin_placement_group(GroupSpec spec, Until until) {
-  if (spec.group.is_none()) spec.group = GroupId::random();
-  auto state = std::make_shared<GroupState>();
-  Status status = require_started();
-  if (!status.ok())
-    return {spec.group, ObjectState::failed(impl_->process, std::move(status)), state};
-  PendingGroup pending(spec.group, std::make_shared<ObjectState>(impl_->process), state);
-  impl_->process->node().create_placement_group(
-      std::move(spec), bounded(until.at()),
-      [placed = pending.placed_, state](Result<GroupState> answer) {
-        if (!answer.ok()) return placed->fail(answer.status());
-        *state = *std::move(answer);
-        placed->fulfil({});
-      });
-  return pending;
-}
-
-ObjectRef<void> Runtime::begin_remove_placement_group(GroupId group, Until until) {
-  if (Status status = require_started(); !status.ok())
-    return ObjectRef<void>(ObjectState::failed(impl_->process, std::move(status)));
-  auto removed = std::make_shared<ObjectState>(impl_->process);
-  impl_->process->node().remove_placement_group(group, bounded(until.at()),
-                                                [removed](Status status) {
-                                                  if (status.ok())
-                                                    removed->fulfil({});
-                                                  else
-                                                    removed->fail(std::move(status));
-                                                });
-  return ObjectRef<void>(removed);
-}
-
-Result<GroupState> Runtime::placement_group(const std::string& name, const std::string& name_space,
-                                            Until until) {
-  return query_group({}, name, name_space, false, until);
-}
-
-Result<GroupState> Runtime::wait_placement_group(GroupId group, Until until) {
-  if (group.is_none()) return invalid_argument("wait_placement_group: the id is none");
-  return query_group(group, "", "", true, until);
-}
-
-Result<GroupState> Runtime::query_group(GroupId group, const std::string& name,
-                                        const std::string& name_space, bool wait, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
-    impl_->process->node().query_placement_group(group, name, name_space, wait, bounded(until.at()),
-                                                 std::move(done));
-  });
-}
-
-Status Runtime::remove_placement_group(GroupId group, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().remove_placement_group(group, bounded(until.at()), std::move(done));
-  });
-}
-
-Status Runtime::kv_put(const std::string& key, std::string value, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().kv_put(key, std::move(value), bounded(until.at()), std::move(done));
-  });
-}
-
-Result<std::string> Runtime::kv_get(const std::string& key, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    impl_->process->node().kv_get(key, true, bounded(until.at()), std::move(done));
-  });
-}
-
-Result<std::string> Runtime::kv_try_get(const std::string& key, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    impl_->process->node().kv_get(key, false, bounded(until.at()), std::move(done));
-  });
-}
-
-Result<std::int64_t> Runtime::kv_add(const std::string& key, std::int64_t amount, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<std::int64_t>([&](NodeClient::Callback<std::int64_t> done) {
-    impl_->process->node().kv_add(key, amount, bounded(until.at()), std::move(done));
-  });
-}
-
-Result<bool> Runtime::kv_delete(const std::string& key, Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<bool>([&](NodeClient::Callback<bool> done) {
-    impl_->process->node().kv_delete(key, bounded(until.at()), std::move(done));
-  });
-}
-
-Result<ClusterState> Runtime::cluster_state(Until until) {
-  if (Status status = require_started(); !status.ok()) return status;
-  return impl_->process->ask<ClusterState>([&](NodeClient::Callback<ClusterState> done) {
-    impl_->process->node().cluster_state(bounded(until.at()), std::move(done));
-  });
-}
-
-NodeId Runtime::node_id() const {
-  return impl_->process ? impl_->process->node().node_id() : NodeId{};
-}
+ClusterApi Runtime::cluster() const { return ClusterApi(*impl_); }
 
 }  // namespace runtime

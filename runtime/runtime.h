@@ -52,29 +52,18 @@
 #include "runtime/actor/stream.h"
 #include "runtime/actor/task.h"
 #include "runtime/actor/watch.h"
+#include "runtime/api/cluster.h"
+#include "runtime/api/key_values.h"
+#include "runtime/api/objects.h"
+#include "runtime/api/placement_groups.h"
+#include "runtime/api/published_objects.h"
+#include "runtime/api/until.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_info.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
-
-/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which
-/// for calls is bounded by their own deadline.
-class Until {
- public:
-  Until() = default;
-  Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
-  template <class Rep, class Period>
-  Until(std::chrono::duration<Rep, Period>
-            from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
-      : at_(deadline_after(from_now)) {}
-
-  Deadline at() const { return at_; }
-
- private:
-  Deadline at_ = Deadline::max();
-};
 
 struct RuntimeOptions {
   /// Where the job's actors have their names, unless ActorOptions say otherwise. Empty: a namespace
@@ -230,11 +219,6 @@ class Runtime {
   ObjectRef<ActorDeath> when_dead(const ActorHandle<T>& actor) {
     return death_of_actor(actor.id());
   }
-  /// Calls back for each node that the cluster has now, and from then on when one joins, is about
-  /// to leave (with its deadline and the reason), has left, or is lost; in the order in which that
-  /// happened. A restart of the head loses none; of those that were away for long, the last 1000
-  /// departures are told.
-  Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
@@ -278,136 +262,22 @@ class Runtime {
   boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref,
                                                                          Until until = {});
 
-  /// Waits for an array and gives it in place, without copying: the view pins it. Same-node cost is
-  /// independent of the size; from another node the bytes are first brought to this one. Errors: as
-  /// get().
-  template <class E>
-  Result<ArrayView<E>> get_view(const ObjectRef<std::vector<E>>& ref, Until until = {});
-  template <class E>
-  Result<ArrayView<E>> get_view(const ObjectRef<ArrayView<E>>& ref, Until until = {});
-
-  /// Gives the cluster an object under a name and a version: it outlives this process, the job (in
-  /// a namespace that the job does not have to itself) and the process that made it. What lies in a
-  /// node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
-  /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than
-  /// the latest: the message names both; or the value has references to other objects),
-  /// kResourceExhausted (no room; more copies than nodes), kObjectLost, the object's own failure.
-  template <class T>
-  Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref,
-                 const PublishOptions& options = {}, Until until = std::chrono::seconds(30));
-  /// The latest version, or the one that the query names, which is waited for. The reference keeps
-  /// it. Does not fetch the bytes. Errors: kInvalidArgument (it was published as another type),
-  /// kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was
-  /// it published in time), kObjectLost (its nodes have left).
-  template <class T>
-  Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {},
-                              Until until = std::chrono::seconds(30));
-  /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first
-  /// version that the query allows. Does not block.
-  template <class T>
-  ObjectRef<T> when_published(const std::string& name, const PublishedQuery& query,
-                              Until until = std::chrono::minutes(10));
-  /// Calls back for the version that is there now, if there is one, and for later ones; when
-  /// several come at once, for the latest alone. Versions up to one that it was told of are no
-  /// news, also when the name was unpublished in between.
-  Watch watch_published(const std::string& name,
-                        std::function<void(const PublishedEvent&)> callback,
-                        const std::string& name_space = {});
-  /// Drops one version, or (0) all and the name. Who holds a reference or a view keeps what it
-  /// refers to. Errors: kNotFound.
-  Status unpublish(const std::string& name, std::uint64_t version = 0,
-                   const std::string& name_space = {}, Until until = std::chrono::seconds(30));
-
-  /// Every object of the cluster from 64 KiB, with what keeps it, and the nodes' stores; what
-  /// `starling list objects` prints. For tests and debugging: asks every process, and waits for
-  /// those that do not answer for a part of the time.
-  Result<ObjectList> refs(Until until = std::chrono::seconds(10));
-
-  /// Waits for an object and gives its value in place: of a std::vector<E> a std::span<const E>; of
-  /// a struct with spans or string views among its fields the struct, its members pointing into the
-  /// object. The view pins the bytes. Other members are copied. Errors and cost: as get_view().
-  template <class T>
-  Result<ObjectView<typename view_detail::Seen<T>::Type>> view(const ObjectRef<T>& ref,
-                                                               Until until = {});
-
-  /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its
-  /// message (of several that are there the first by position). kDeadlineExceeded names the first
-  /// that is missing.
-  template <class T>
-  Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
-  Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});
-  /// Waits for all, whatever becomes of each: one Result (for ObjectRef<void>: Status) per
-  /// position.
-  template <class T>
-  std::vector<Result<T>> gather_each(const std::vector<ObjectRef<T>>& refs, Until until = {});
-  std::vector<Status> gather_each(const std::vector<ObjectRef<void>>& refs, Until until = {});
-  /// gather(), then `merge(std::vector<T>)`: what several members made as one value. `merge`
-  /// returns R or Result<R>.
-  template <class T, class Merge>
-  auto collect(const std::vector<ObjectRef<T>>& refs, Merge&& merge, Until until = {});
-
   /// Waits until `count` of the objects are there, as values or failures, or until the deadline.
-  /// Cost: linear in the number of refs; to take many results one by one, as_completed() is
-  /// constant for each.
+  /// Cost: linear in the number of refs; to take many results one by one, ObjectApi::as_completed()
+  /// is constant for each.
   template <class T>
   WaitResult<T> wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until = {});
 
-  /// The objects in the order in which they settle: `for (const auto& [index, ref] :
-  /// rt.as_completed(refs, 10s)) ...`. Nothing is polled.
-  template <class T>
-  Completions<T> as_completed(std::vector<ObjectRef<T>> refs, Until until = {});
-
-  /// An object without a value that settles when all of these have, or fails with the first
-  /// failure, "rank 3: " before its message. To wait for, or to pass on: a call that takes it as an
-  /// argument starts when all are there. Does not block.
-  template <class T>
-  ObjectRef<void> when_all(const std::vector<ObjectRef<T>>& refs);
-  /// The same for objects of several types.
-  template <class First, class... More>
-  ObjectRef<void> when_all(const ObjectRef<First>& first, const ObjectRef<More>&... more);
-
-  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle);
-  /// docs/guide/placement.md. It ends with the job, unless it is detached. When one of its nodes is
-  /// lost, it gives everything back and is placed anew as a whole: its actors restart there, as
-  /// their max_restarts allow (each uses up one, unless the node was drained), and the others die.
-  /// Errors: kResourceExhausted at the deadline, with what is missing and the nearest node;
-  /// kInvalidArgument (an amount that cannot be meant, a name that is taken).
-  Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
-  /// The same without waiting: many can be under way at once.
-  PendingGroup begin_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
-  /// The group of that name; an empty namespace is the job's. Errors: kNotFound, with names that
-  /// are like it.
-  Result<GroupState> placement_group(const std::string& name, const std::string& name_space = {},
-                                     Until until = std::chrono::seconds(30));
-  /// Waits until it is placed, the first time or anew. Errors: kNotFound, kDeadlineExceeded with
-  /// what it waits for, kCancelled (it was removed).
-  Result<GroupState> wait_placement_group(GroupId group, Until until = std::chrono::minutes(1));
-  /// Ends the actors in it; what they use is free once they have ended. Errors: kNotFound.
-  Status remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
-  /// The same without waiting: settles when it is removed.
-  ObjectRef<void> begin_remove_placement_group(GroupId group,
-                                               Until until = std::chrono::seconds(10));
-
-  /// Key-value pairs of this job, for actors to find each other. Values up to 1 MiB.
-  Status kv_put(const std::string& key, std::string value, Until until = std::chrono::seconds(30));
-  /// Waits for the key to appear.
-  Result<std::string> kv_get(const std::string& key, Until until = std::chrono::seconds(30));
-  /// kNotFound if it is not there now.
-  Result<std::string> kv_try_get(const std::string& key, Until until = std::chrono::seconds(30));
-  /// Adds to a number (absent: 0); returns the sum.
-  Result<std::int64_t> kv_add(const std::string& key, std::int64_t amount,
-                              Until until = std::chrono::seconds(30));
-  Result<bool> kv_delete(const std::string& key, Until until = std::chrono::seconds(30));
-
-  /// Nodes, actors, placement groups, jobs.
-  Result<ClusterState> cluster_state(Until until = std::chrono::seconds(30));
-  /// The cluster's nodes, with resources, labels, and (NodeInfo::drain) which are about to leave.
-  Result<std::vector<NodeInfo>> nodes(Until until = std::chrono::seconds(30));
-  /// The node that this process is on.
-  NodeId node_id() const;
-  /// That this process's node is about to leave the cluster, and when; nothing while it is not. For
-  /// methods that run long: on_drain() (actor/drain_hooks.h) waits for them to end. Cost: a lock.
-  std::optional<DrainNotice> drain_notice() const;
+  /// Several objects at once, values in place, and what the cluster holds.
+  ObjectApi objects() const;
+  /// Values with a name and a version, which belong to the cluster.
+  PublishedApi published() const;
+  /// Reservations of resources to put actors in.
+  PlacementGroupApi groups() const;
+  /// Small values under keys, which the job's processes share.
+  KeyValueApi kv() const;
+  /// Nodes, actors, jobs; who comes and goes.
+  ClusterApi cluster() const;
 
  private:
   struct Impl;
@@ -420,8 +290,6 @@ class Runtime {
                                    const ActorOptions& options, Encoder& arguments);
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
   void explain_wait(ActorId actor);
-  Result<GroupState> query_group(GroupId group, const std::string& name,
-                                 const std::string& name_space, bool wait, Until until);
   Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(
       const std::vector<Result<PendingActor>>& pending);
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name,
@@ -438,21 +306,9 @@ class Runtime {
   ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options,
                              Encoder& arguments);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
-  Status publish_object(const std::string& name, std::uint64_t version,
-                        const ObjectStatePtr& object, std::type_index type,
-                        const PublishOptions& options, Deadline deadline);
-  Result<published_detail::Found> find_published(const std::string& name, std::type_index type,
-                                                 const PublishedQuery& query, Deadline deadline);
-  ObjectStatePtr when_found(const std::string& name, std::type_index type,
-                            const PublishedQuery& query, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count,
                        Deadline deadline);
-  /// Waits until all have settled or one has failed. The position whose get() now gives the failure
-  /// of the whole; none: all have values.
-  std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects,
-                                          Deadline deadline);
   Status cancel_call(const ObjectStatePtr& result, CancelMode mode);
-  ObjectRef<void> when_all_of(const std::vector<ObjectStatePtr>& objects);
 
   template <class T, class... Args>
   Result<PendingActor> begin_spawn(const ActorOptions& options, const Args&... args);

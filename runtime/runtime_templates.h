@@ -28,19 +28,6 @@ MethodEntry method_entry(NamedMethod<M> named) {
   return entry;
 }
 
-template <class T>
-std::vector<ObjectStatePtr> states_of(const std::vector<ObjectRef<T>>& refs) {
-  std::vector<ObjectStatePtr> states;
-  states.reserve(refs.size());
-  for (const auto& ref : refs) states.push_back(ref.state());
-  return states;
-}
-
-template <class R>
-inline constexpr bool kIsResult = false;
-template <class R>
-inline constexpr bool kIsResult<Result<R>> = true;
-
 /// `run` may return int or Status.
 int exit_code(int code);
 int exit_code(const Status& status);
@@ -225,97 +212,6 @@ Result<T> Runtime::get(const ObjectRef<T>& ref, Until until) {
       "spans and string views point into the object: read it with Runtime::view, which keeps it");
   if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
   return fetch<T>(*ref.state(), until.at());
-}
-
-template <class T>
-Result<ObjectView<typename view_detail::Seen<T>::Type>> Runtime::view(const ObjectRef<T>& ref,
-                                                                      Until until) {
-  if (!ref.is_valid()) return invalid_argument("view of an ObjectRef that refers to nothing");
-  return view_of<T>(*ref.state(), until.at());
-}
-
-template <class E>
-Result<ArrayView<E>> Runtime::get_view(const ObjectRef<std::vector<E>>& ref, Until until) {
-  return get(ObjectRef<ArrayView<E>>(ref.state()), until);
-}
-
-template <class E>
-Result<ArrayView<E>> Runtime::get_view(const ObjectRef<ArrayView<E>>& ref, Until until) {
-  return get(ref, until);
-}
-
-template <class T>
-Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Until until) {
-  const auto failed = wait_for_all(runtime_detail::states_of(refs), until.at());
-  const auto named = [](const Status& status, std::size_t rank) {
-    return status.with_context("rank " + std::to_string(rank));
-  };
-  if (failed) {
-    Result<T> value = get(refs[*failed], until);
-    if (!value.ok()) return named(value.status(), *failed);
-  }
-  std::vector<T> values;
-  values.reserve(refs.size());
-  for (std::size_t rank = 0; rank < refs.size(); ++rank) {
-    Result<T> value = get(refs[rank], until);
-    if (!value.ok()) return named(value.status(), rank);
-    values.push_back(*std::move(value));
-  }
-  return values;
-}
-
-template <class T>
-Status Runtime::publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref,
-                        const PublishOptions& options, Until until) {
-  return publish_object(name, version, ref.state(), published_detail::type_of<T>(), options,
-                        until.at());
-}
-
-template <class T>
-Result<Published<T>> Runtime::latest(const std::string& name, const PublishedQuery& query,
-                                     Until until) {
-  Result<published_detail::Found> found =
-      find_published(name, published_detail::type_of<T>(), query, until.at());
-  if (!found.ok()) return found.status();
-  return Published<T>{found->version, ObjectRef<T>(std::move(found->object))};
-}
-
-template <class T>
-ObjectRef<T> Runtime::when_published(const std::string& name, const PublishedQuery& query,
-                                     Until until) {
-  return ObjectRef<T>(when_found(name, published_detail::type_of<T>(), query, until.at()));
-}
-
-template <class T>
-std::vector<Result<T>> Runtime::gather_each(const std::vector<ObjectRef<T>>& refs, Until until) {
-  std::vector<Result<T>> results;
-  results.reserve(refs.size());
-  for (const auto& ref : refs) results.push_back(get(ref, until));
-  return results;
-}
-
-template <class T, class Merge>
-auto Runtime::collect(const std::vector<ObjectRef<T>>& refs, Merge&& merge, Until until) {
-  using Merged = std::invoke_result_t<Merge, std::vector<T>>;
-  using Wrapped = std::conditional_t<runtime_detail::kIsResult<Merged>, Merged, Result<Merged>>;
-  Result<std::vector<T>> values = gather(refs, until);
-  if (!values.ok()) return Wrapped(values.status());
-  return Wrapped(std::forward<Merge>(merge)(*std::move(values)));
-}
-
-template <class T>
-Completions<T> Runtime::as_completed(std::vector<ObjectRef<T>> refs, Until until) {
-  return Completions<T>(std::move(refs), until.at());
-}
-
-template <class T>
-ObjectRef<void> Runtime::when_all(const std::vector<ObjectRef<T>>& refs) {
-  return when_all_of(runtime_detail::states_of(refs));
-}
-
-template <class First, class... More>
-ObjectRef<void> Runtime::when_all(const ObjectRef<First>& first, const ObjectRef<More>&... more) {
-  return when_all_of({first.state(), more.state()...});
 }
 
 template <class T>

@@ -63,11 +63,11 @@ class NodeProcess {
 };
 
 std::vector<runtime::NodeInfo> nodes_of(runtime::Runtime& rt) {
-  return must(rt.cluster_state()).nodes;
+  return must(rt.cluster().state()).nodes;
 }
 
 std::uint64_t sent_by(runtime::Runtime& rt, runtime::NodeId node) {
-  for (const runtime::StoreInfo& store : must(rt.refs()).stores) {
+  for (const runtime::StoreInfo& store : must(rt.objects().list()).stores) {
     if (store.node == node) return store.sent_bytes;
   }
   return 0;
@@ -78,7 +78,7 @@ std::pair<double, double> broadcast(runtime::Runtime& rt,
                                     const std::vector<runtime::ActorHandle<Reader>>& readers,
                                     std::size_t count) {
   auto ref = must(rt.put(std::vector<float>(kFloats, 2.0F)));
-  const std::uint64_t before = sent_by(rt, rt.node_id());
+  const std::uint64_t before = sent_by(rt, rt.cluster().node_id());
   const auto start = Clock::now();
   std::vector<runtime::ObjectRef<float>> reads;
   for (std::size_t i = 0; i < count; ++i) reads.push_back(readers[i].call(&Reader::last, ref));
@@ -86,7 +86,7 @@ std::pair<double, double> broadcast(runtime::Runtime& rt,
     if (must(rt.get(read, std::chrono::minutes(2))) != 2.0F) std::_Exit(1);
   }
   const double seconds = seconds_since(start);
-  return {static_cast<double>(sent_by(rt, rt.node_id()) - before) / kMebibyte, seconds};
+  return {static_cast<double>(sent_by(rt, rt.cluster().node_id()) - before) / kMebibyte, seconds};
 }
 
 int measure(runtime::Runtime& rt, bool as_json) {
@@ -98,7 +98,7 @@ int measure(runtime::Runtime& rt, bool as_json) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::vector<runtime::ActorHandle<Reader>> readers;
   for (const runtime::NodeInfo& node : nodes_of(rt)) {
-    if (node.node == rt.node_id()) continue;
+    if (node.node == rt.cluster().node_id()) continue;
     runtime::ActorOptions options{.node = node.node};
     options.call_timeout = std::chrono::minutes(2);
     readers.push_back(must(rt.spawn<Reader>(options)));

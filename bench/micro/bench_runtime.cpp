@@ -54,8 +54,9 @@ struct Bench {
   nlohmann::ordered_json& figures;
 
   double node_rss_mib() {
-    for (const NodeInfo& node : take(rt.cluster_state()).nodes) {
-      if (node.node == rt.node_id()) return bench::rss_mib("VmRSS", std::to_string(node.pid));
+    for (const NodeInfo& node : take(rt.cluster().state()).nodes) {
+      if (node.node == rt.cluster().node_id())
+        return bench::rss_mib("VmRSS", std::to_string(node.pid));
     }
     fail("the driver's node is not in its cluster");
   }
@@ -63,7 +64,7 @@ struct Bench {
   void calls() {
     auto start = Clock::now();
     auto group = take(rt.spawn_group<Target>(kActors, {}));
-    take(rt.gather(group.call(&Target::echo, 1)));
+    take(rt.objects().gather(group.call(&Target::echo, 1)));
     figures["actors8_create_s"] = seconds_since(start);
     const auto& actor = group[0];
     figures["worker_rss_mib"] = take(rt.get(actor.call(&Target::rss, "VmRSS")));
@@ -77,10 +78,11 @@ struct Bench {
                                     refs.clear();
                                     for (int i = 0; i < kPipeline; ++i)
                                       refs.push_back(actor.call(&Target::echo, i));
-                                    take(rt.gather(refs));
+                                    take(rt.objects().gather(refs));
                                   });
-    figures["fanout8_per_s"] =
-        1 / time_per_call(seconds, 20, [&] { take(rt.gather(group.call(&Target::echo, 1))); });
+    figures["fanout8_per_s"] = 1 / time_per_call(seconds, 20, [&] {
+                                 take(rt.objects().gather(group.call(&Target::echo, 1)));
+                               });
   }
 
   void shared_actors() {
@@ -94,7 +96,7 @@ struct Bench {
     auto start = Clock::now();
     auto group = take(rt.spawn_group<Target>(kSharedActors, options));
     figures["actors10k_shared_create_s"] = seconds_since(start);
-    take(rt.gather(group.call(&Target::echo, 1)));
+    take(rt.objects().gather(group.call(&Target::echo, 1)));
     const double per_actor = 1024.0 / kSharedActors;
     figures["shared_actor_worker_kib"] =
         (take(rt.get(group[0].call(&Target::rss, "VmRSS"))) - worker_before) * per_actor;
@@ -126,7 +128,7 @@ struct Bench {
     rt.wait(std::vector{ref}, 1);
     double before = bench::rss_mib("RssAnon");
     auto start = Clock::now();
-    auto view = take(rt.get_view(ref));
+    auto view = take(rt.objects().view(ref));
     figures["get_view_1gib_ms"] = seconds_since(start) * 1e3;
     double sum = 0;
     for (std::size_t i = 0; i < view.size(); i += 1024) sum += view[i];

@@ -64,7 +64,7 @@ inline double pipelined_per_s(runtime::Runtime& rt,
     refs.clear();
     for (int i = 0; i < kPipeline; ++i)
       refs.push_back(targets[static_cast<std::size_t>(i) % targets.size()].call(&Target::echo, i));
-    take(rt.gather(refs));
+    take(rt.objects().gather(refs));
     calls += kPipeline;
   }
   return static_cast<double>(calls) / seconds_since(start);
@@ -83,7 +83,7 @@ inline double tasks_per_s(runtime::Runtime& rt, double seconds) {
   while (seconds_since(start) < seconds) {
     refs.clear();
     for (int i = 0; i < kPipeline; ++i) refs.push_back(rt.task(&add_one, i));
-    take(rt.gather(refs));
+    take(rt.objects().gather(refs));
     tasks += kPipeline;
   }
   return static_cast<double>(tasks) / seconds_since(start);

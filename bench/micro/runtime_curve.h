@@ -24,12 +24,15 @@ inline nlohmann::ordered_json callers_and_actors(runtime::Runtime& rt, double se
     auto caller_group = take(rt.spawn_group<Caller>(callers, {}));
     std::vector<runtime::ActorHandle<Target>> targets;
     for (std::size_t i = 0; i < actors; ++i) targets.push_back(target_group[i]);
-    take(rt.gather(caller_group.call(&Caller::pipelined, targets, 0.05)));  // connects each pair
+    take(rt.objects().gather(
+        caller_group.call(&Caller::pipelined, targets, 0.05)));  // connects each pair
     std::vector<float> all;
-    for (auto& taken : take(rt.gather(caller_group.call(&Caller::one_by_one, targets, seconds))))
+    for (auto& taken :
+         take(rt.objects().gather(caller_group.call(&Caller::one_by_one, targets, seconds))))
       all.insert(all.end(), taken.begin(), taken.end());
     double pipelined = 0;
-    for (double rate : take(rt.gather(caller_group.call(&Caller::pipelined, targets, seconds))))
+    for (double rate :
+         take(rt.objects().gather(caller_group.call(&Caller::pipelined, targets, seconds))))
       pipelined += rate;
     nlohmann::ordered_json point{{"callers", callers},
                                  {"actors", actors},

@@ -40,7 +40,7 @@ inline double pull_bytes_per_s(runtime::Runtime& rt, const runtime::ActorHandle<
     auto ref = far.call(&Target::make, std::uint64_t{kPullBytes});
     rt.wait(std::vector{ref}, 1);
     auto start = Clock::now();
-    auto view = take(rt.get_view(ref));
+    auto view = take(rt.objects().view(ref));
     if (i > 0) taken.push_back(seconds_since(start));
     if (view[0] != 1.0F || view[view.size() - 1] != 1.0F)
       fail("the pulled view has other values than were made");
@@ -50,8 +50,8 @@ inline double pull_bytes_per_s(runtime::Runtime& rt, const runtime::ActorHandle<
 
 /// In the driver: calls an actor of a node that is not its own, and pulls what it makes.
 inline nlohmann::ordered_json measure_far_calls(runtime::Runtime& rt, double seconds) {
-  for (const runtime::NodeInfo& node : take(rt.cluster_state()).nodes) {
-    if (node.node == rt.node_id()) continue;
+  for (const runtime::NodeInfo& node : take(rt.cluster().state()).nodes) {
+    if (node.node == rt.cluster().node_id()) continue;
     runtime::ActorOptions options{.node = node.node};
     auto actor = take(rt.spawn<Target>(options));
     nlohmann::ordered_json figures;

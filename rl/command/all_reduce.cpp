@@ -51,7 +51,7 @@ runtime::Result<std::string> nccl_version(runtime::Runtime& runtime, const Probe
 /// An actor on each node; all at once, and then all of their answers.
 runtime::Status run_all_reduce(runtime::Runtime& runtime, std::uint64_t bytes) {
   if (runtime::Status started = runtime.start(); !started.ok()) return started;
-  const auto cluster = runtime.cluster_state();
+  const auto cluster = runtime.cluster().state();
   if (!cluster.ok()) return cluster.status();
   Probes probes;
   const std::string group = "doctor-" + runtime::ActorId::random().short_hex();

@@ -254,8 +254,11 @@ Status changed(const PipelineStage& stage) {
       stage.folder.string() + " to run it anew");
 }
 
+/// What each stage's command is given before its keys: the cluster.
+using ClusterArguments = std::vector<std::string>;
+
 // Each stage's state, and what its command says of the first that can be run.
-Status dry_run(const PipelineFile& pipeline) {
+Status dry_run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
   bool waits = false;  // for an earlier stage
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PipelineStage& stage = pipeline.stages[i];
@@ -281,7 +284,9 @@ Status dry_run(const PipelineFile& pipeline) {
         fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
     Status status = write_file_atomically(file, *keys);
     if (!status.ok()) return status;
-    status = run_child({stage.command, "--dry-run", "--config", file.string()}, /*relay=*/nullptr);
+    std::vector<std::string> arguments = {stage.command, "--dry-run", "--config", file.string()};
+    arguments.insert(arguments.end(), cluster.begin(), cluster.end());
+    status = run_child(arguments, /*relay=*/nullptr);
     std::error_code ignored;
     fs::remove(file, ignored);
     if (!status.ok()) return status.with_context("stage " + stage.name);
@@ -289,7 +294,7 @@ Status dry_run(const PipelineFile& pipeline) {
   return {};
 }
 
-Status run(const PipelineFile& pipeline, const std::string& address) {
+Status run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
   const SignalRelay relay;
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PipelineStage& stage = pipeline.stages[i];
@@ -314,7 +319,7 @@ Status run(const PipelineFile& pipeline, const std::string& address) {
     if (!status.ok()) return status;
     std::vector<std::string> arguments = {stage.command, "--config",
                                           (stage.folder / kConfigFile).string()};
-    if (!address.empty()) arguments.insert(arguments.end(), {"--address", address});
+    arguments.insert(arguments.end(), cluster.begin(), cluster.end());
     const auto begin = std::chrono::steady_clock::now();
     status = run_child(arguments, &relay);
     if (!status.ok())
@@ -346,15 +351,20 @@ int pipeline_command(int argc, char** argv) {
   std::string file;
   std::vector<std::string> overrides;
   std::string address;
+  bool own_clusters = false;
   bool dry = false;
   app.add_option("file", file, "YAML file")->required()->type_name("FILE");
   app.add_option("overrides", overrides,
                  "STAGE.key=value, folder=DIR: go before what the file says")
       ->type_name("OVERRIDE");
   app.add_option("--address", address,
-                 "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last "
-                 "`starling start`")
+                 "HOST:PORT of a node of the cluster, or private; default: STARLING_ADDRESS, then "
+                 "the last `starling start`")
       ->type_name("ADDRESS");
+  app.add_flag("--private", own_clusters,
+               "start a cluster on this machine for each stage, for as long as it runs, whichever "
+               "others run")
+      ->excludes("--address");
   app.add_flag("--dry-run", dry,
                "say which stages would run, and what the first of them would be; start nothing");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
@@ -369,7 +379,10 @@ int pipeline_command(int argc, char** argv) {
       return fail(status);
     if (const Status status = check_outputs(*pipeline, stage); !status.ok()) return fail(status);
   }
-  const Status status = dry ? dry_run(*pipeline) : run(*pipeline, address);
+  ClusterArguments cluster;
+  if (own_clusters) cluster = {"--private"};
+  if (!address.empty()) cluster = {"--address", address};
+  const Status status = dry ? dry_run(*pipeline, cluster) : run(*pipeline, cluster);
   return status.ok() ? 0 : fail(status);
 }
 

@@ -15,6 +15,8 @@ using nlohmann::ordered_json;
 // nothing may double and be nearly nothing.
 constexpr double kNoise = 0.05;
 
+constexpr const char* kPreferenceLossKey = "preference.loss";  // of some stages alone
+
 std::string loss_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
@@ -49,6 +51,10 @@ runtime::Result<LossAlarmOptions> LossAlarmOptions::from_config(const Config& co
   options.steps = read.get_int("trainer.alarms.steps");
   options.loss_rise_max = read.get_float("trainer.alarms.loss_rise_max");
   options.loss_fall_min = read.get_float("trainer.alarms.loss_fall_min");
+  if (config.find(kPreferenceLossKey) != nullptr) {
+    const std::string loss = read.get_string(kPreferenceLossKey);
+    options.loss_may_vanish = loss == "ipo" || loss == "hinge" || loss == "sppo";
+  }
   if (!read.status().ok()) return read.status();
   return options;
 }
@@ -113,7 +119,8 @@ void LossAlarms::watch_training(const std::string& metric, double loss, Metrics&
             " of the first step (trainer.alarms.loss_rise_max); lower " + options_.rate,
         metrics, told);
   judge("train_loss_collapse",
-        is_full && *first_loss_ > 0 && mean < options_.loss_fall_min * *first_loss_,
+        !options_.loss_may_vanish && is_full && *first_loss_ > 0 &&
+            mean < options_.loss_fall_min * *first_loss_,
         "the training loss has collapsed: " + measured + "less than " +
             loss_text(options_.loss_fall_min) + " times the " + loss_text(*first_loss_) +
             " of the first step (trainer.alarms.loss_fall_min): the rows are learned by heart, or "

@@ -20,9 +20,11 @@ namespace rl {
 
 struct LossAlarmOptions {
   AlarmAction action = AlarmAction::kWarn;
-  std::int64_t steps = 3;         // whose mean is looked at, of what training steps measure
-  double loss_rise_max = 2.0;     // times what it was: a loss beyond it
-  double loss_fall_min = 0.01;    // times what it was at first: a training loss below it
+  std::int64_t steps = 3;       // whose mean is looked at, of what training steps measure
+  double loss_rise_max = 2.0;   // times what it was: a loss beyond it
+  double loss_fall_min = 0.01;  // times what it was at first: a training loss below it
+  /// The loss has a target at which it is 0 (IPO, hinge, SPPO), so that its fall is no collapse.
+  bool loss_may_vanish = false;
   std::string rate = "optim.lr";  // the key to lower
 
   /// From `trainer.alarms.*`. kInvalidArgument: a value out of range, by key.
@@ -32,7 +34,7 @@ struct LossAlarmOptions {
 /// Looks at four things:
 /// - train_loss_rise: the training loss of the last steps against that of the first, which the
 ///   model had before any update;
-/// - train_loss_collapse: the same, fallen to nearly nothing;
+/// - train_loss_collapse: the same, fallen to nearly nothing, unless the loss may vanish;
 /// - val_loss_rise: the held-out loss against its lowest so far, and where it is the first
 ///   measurement, against the first training loss;
 /// - chosen_fall: how unlikely the chosen responses have become (DPO and its like lower them along

@@ -146,7 +146,7 @@ runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotO
 
 runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
                            const SlotOptions& slots) {
-  const auto nodes = runtime.nodes();
+  const auto nodes = runtime.cluster().nodes();
   if (!nodes.ok()) return nodes.status();
   const std::vector<NodeRoom> rooms = node_rooms(*nodes);
   if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);

@@ -137,7 +137,7 @@ Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBat
 Result<Generated> PolicyActor::collect(const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
                                        const std::vector<PromptPlace>& places) {
   const CallSpan span("collect");
-  const Result<std::vector<RolloutBatch>> all = runtime_.gather(batches);
+  const Result<std::vector<RolloutBatch>> all = runtime_.objects().gather(batches);
   if (!all.ok()) return all.status();
   return publish(collect_prompts(*all, places), 0.0);
 }

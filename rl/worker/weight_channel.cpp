@@ -19,14 +19,14 @@ Status WeightPublisher::publish(const Transformer& model, std::uint64_t version)
                                       static_cast<std::size_t>(arena.numel()));
   const auto weights = runtime_.put(runtime::ArrayView<float>(values, nullptr));
   if (!weights.ok()) return weights.status().with_context("publishing weights " + name_);
-  return runtime_.publish(name_, version, *weights);
+  return runtime_.published().publish(name_, version, *weights);
 }
 
 WeightReceiver::WeightReceiver(runtime::Runtime& runtime, std::string name, Transformer& model)
     : runtime_(runtime),
       name_(std::move(name)),
       model_(model),
-      watch_(runtime.watch_published(
+      watch_(runtime.published().watch(
           name_, [this](const runtime::PublishedEvent& event) { fetch(event); })) {}
 
 WeightReceiver::~WeightReceiver() = default;
@@ -34,10 +34,10 @@ WeightReceiver::~WeightReceiver() = default;
 // On the watch's own thread, so that the bytes travel while the engine works.
 void WeightReceiver::fetch(const runtime::PublishedEvent& event) {
   const auto latest =
-      runtime_.latest<runtime::ArrayView<float>>(name_, {.at_least = event.version});
+      runtime_.published().latest<runtime::ArrayView<float>>(name_, {.at_least = event.version});
   if (!latest.ok())
     return LOG(warn, "weights {} {}: {}", name_, event.version, latest.status().message());
-  Result<runtime::ArrayView<float>> view = runtime_.get_view(latest->ref);
+  Result<runtime::ArrayView<float>> view = runtime_.objects().view(latest->ref);
   if (!view.ok())
     return LOG(warn, "weights {} {}: {}", name_, latest->version, view.status().message());
   const std::lock_guard lock(mutex_);

@@ -61,7 +61,7 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
 }
 
 Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options) {
-  const Result<runtime::ClusterState> cluster = runtime.cluster_state();
+  const Result<runtime::ClusterState> cluster = runtime.cluster().state();
   if (!cluster.ok()) return cluster.status();
   std::vector<double> cpus;
   for (const runtime::NodeInfo& node : cluster->nodes) {
@@ -102,7 +102,7 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
       .strategy = spread ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
       .bundles = std::vector<runtime::ResourceMap>(
           static_cast<std::size_t>(slots.has_gpus() ? slots.size() : options.nodes), bundle)};
-  const Result<runtime::GroupState> placed = runtime.create_placement_group(spec);
+  const Result<runtime::GroupState> placed = runtime.groups().create(spec).get();
   if (!placed.ok()) return placed.status().with_context("reserving slots for the workers");
   slots.group = placed->spec.group;
   return slots;

@@ -127,7 +127,7 @@ class WorkerGroup {
   template <class M, class... Args>
   auto fetch(M method, const Args&... args) const {
     const auto refs = actors_.call(method, args...);
-    auto results = runtime_->gather(refs);
+    auto results = runtime_->objects().gather(refs);
     if constexpr (std::is_same_v<decltype(results), runtime::Status>) {
       return results.ok() ? results : root_cause(results, refs);
     } else {

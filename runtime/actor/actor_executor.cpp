@@ -23,6 +23,7 @@ thread_local ActorExecutor::Current current;
 }  // namespace
 
 ActorExecutor::Current ActorExecutor::exchange_current(Current next) {
+  (void)ThreadServer::exchange_current(next.executor);
   return std::exchange(current, next);
 }
 
@@ -48,16 +49,15 @@ void ActorExecutor::set_on_long_wait(std::function<void()> waits_long) {
 
 bool ActorExecutor::block_until(EventLoop& loop, Event& event, Deadline deadline) {
   Blocked blocked;
-  ActorExecutor* const executor = current.executor;
-  if (executor != nullptr && executor->tells_long_waits_.load(std::memory_order_relaxed)) {
+  if (tells_long_waits_.load(std::memory_order_relaxed)) {
     const Deadline long_wait = deadline_after(kLongWait);
     if (long_wait < deadline) {
       if (loop.run_until(event, long_wait)) return true;
       std::function<void()> tell;
       {
-        std::lock_guard lock(executor->mutex_);
-        tell = std::exchange(executor->on_long_wait_, nullptr);
-        executor->tells_long_waits_ = false;
+        std::lock_guard lock(mutex_);
+        tell = std::exchange(on_long_wait_, nullptr);
+        tells_long_waits_ = false;
       }
       if (tell) tell();
     }
@@ -165,7 +165,7 @@ bool ActorExecutor::surplus() const {
 }
 
 void ActorExecutor::serve(Seat& seat, bool is_main) {
-  current = {this, &seat, 0};
+  (void)exchange_current({this, &seat, 0});
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (!ready_.empty()) {
@@ -189,7 +189,7 @@ void ActorExecutor::serve(Seat& seat, bool is_main) {
       break;
     }
   }
-  current = {};
+  (void)exchange_current({});
 }
 
 }  // namespace runtime

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/core/thread.h"
+#include "runtime/transport/block_until.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -35,7 +36,7 @@ struct ActorExecutorOptions {
 };
 
 /// Any thread may call any method, but for run().
-class ActorExecutor {
+class ActorExecutor final : public ThreadServer {
  public:
   explicit ActorExecutor(EventLoop& loop, ActorExecutorOptions options = {});
   ActorExecutor(const ActorExecutor&) = delete;
@@ -67,8 +68,7 @@ class ActorExecutor {
   static constexpr std::chrono::milliseconds kLongWait{100};
   void set_on_long_wait(std::function<void()> waits_long);
 
-  /// As EventLoop::run_until, by a thread of an executor or any other.
-  static bool block_until(EventLoop& loop, Event& event, Deadline deadline);
+  bool block_until(EventLoop& loop, Event& event, Deadline deadline) override;
 
   /// Marks that the calling thread waits inside of a method, if it is an executor's: another may
   /// take its place meanwhile.
@@ -106,10 +106,5 @@ class ActorExecutor {
   std::function<void()> on_long_wait_;
   std::atomic<bool> tells_long_waits_{false};  // to be read without the mutex
 };
-
-/// EventLoop::run_until for code that may be inside of a method.
-inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) {
-  return event.is_set() || ActorExecutor::block_until(loop, event, deadline);
-}
 
 }  // namespace runtime

@@ -392,6 +392,8 @@ void ActorHost::begin_coroutine(Turn& turn) {
     ++coroutines_->in_progress;
     std::erase(running_, turn.running);
     call->lane = std::exchange(turn.lane, nullptr);  // stays active until the end
+    if (call->lane->limit == 1)
+      coroutines_->alone.push_back({turn.running.channel, turn.running.sequence, call->lane});
     if (call->fetches) {
       if (!parked_) parked_ = std::make_unique<ParkedCalls>();
       parked_->hold(job.channel.get(), call->lane);
@@ -417,6 +419,8 @@ void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
   std::lock_guard lock(mutex_);
   show_ended(took_ns, failed);
   --coroutines_->in_progress;
+  std::erase_if(coroutines_->alone,
+                [&](const Running& running) { return running.lane == call.lane; });
   --call.lane->active;
 }
 
@@ -483,20 +487,22 @@ const ActorHost::Running* ActorHost::find_running(const Channel* channel,
 
 void ActorHost::on_waits(const Channel* channel, std::uint64_t sequence,
                          const std::vector<WaitStep>& waits) {
-  std::optional<Running> held_by;
+  ServedCall::Key held_by{id_, channel, sequence};  // unless it stands in line: itself
   {
     std::lock_guard lock(mutex_);
-    if (const Running* itself = find_running(channel, sequence)) {
-      held_by = *itself;
-    } else if (const Lane* lane = lanes_.find(channel, sequence); lane && lane->limit == 1) {
-      auto before = std::find_if(running_.begin(), running_.end(),
-                                 [&](const Running& running) { return running.lane == lane; });
-      if (before != running_.end()) held_by = *before;
+    if (const Lane* lane = lanes_.find(channel, sequence); lane && lane->limit == 1) {
+      const auto take = [&](const std::vector<Running>& calls) {
+        for (const Running& call : calls)
+          if (call.lane == lane) held_by = {id_, call.channel, call.sequence};
+      };
+      take(running_);
+      if (coroutines_) take(coroutines_->alone);
     }
   }
-  if (held_by)
-    context_->process->blocked_calls().on_waits({id_, held_by->channel, held_by->sequence}, waits);
+  context_->process->blocked_calls().on_waits(held_by, waits);
 }
+
+const std::string& ActorHost::class_name() const { return class_->name(); }
 
 void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
   auto job = std::make_unique<ActorJob>();
@@ -547,6 +553,7 @@ Status ActorHost::construct(ActorJob& job) {
   if (!bytes.ok()) return bytes.status();
   try {
     Decoder decoder(*std::move(bytes), arguments.refs, context_->process);
+    const RunningCall running({{id_, nullptr, 0}, &(*found)->name(), &kConstructor});
     auto made = constructor->construct(context_->runtime, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
@@ -621,8 +628,8 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
                                               job.call.sequence, job.call.stream_window, context);
       context_->active.set_stream(job.channel.get(), id_, job.call.sequence, stream);
     }
-    const RunningCall running({id_, job.channel.get(), job.call.sequence}, class_->name(),
-                              job.method->name);
+    const RunningCall running(
+        {{id_, job.channel.get(), job.call.sequence}, &class_->name(), &job.method->name});
     Invocation invocation{actor_.get(), job.method->key, decoder, context, output, stream.get()};
     return job.method->invoke(invocation);
   } catch (...) {

@@ -66,6 +66,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   ActorHost& operator=(const ActorHost&) = delete;
 
   ActorId id() const { return id_; }
+  /// Of an actor that is built.
+  const std::string& class_name() const;
   std::uint64_t incarnation() const { return incarnation_; }
 
   /// Puts the constructor in line; `answer` is called on the thread that ran it. Once, before any
@@ -116,6 +118,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   struct Coroutines {
     std::deque<UniqueFunction<void()>> tasks;
     std::uint32_t in_progress = 0;
+    std::vector<Running> alone;  // those of lanes that run one call at a time
   };
 
   void next(Turn& turn, bool take);

@@ -32,6 +32,9 @@ class ArrayView {
     owner_ = std::move(owned);
   }
 
+  /// As an ObjectView's value.
+  const std::span<const T>& operator*() const { return values_; }
+  const std::span<const T>* operator->() const { return &values_; }
   std::span<const T> span() const { return values_; }
   operator std::span<const T>() const {
     return values_;

@@ -5,29 +5,23 @@
 #include <unordered_set>
 #include <utility>
 
-#include "runtime/actor/actor_executor.h"
-#include "runtime/actor/actor_options.h"
+#include "runtime/actor/awaited_call.h"
 #include "runtime/actor/outgoing_call.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
+#include "runtime/transport/block_until.h"
 
 namespace runtime {
 
 namespace {
 
-thread_local const RunningCall* running_call = nullptr;
+thread_local const ServedCall* running_call = nullptr;
 thread_local std::string cycle_of_last_wait;
 
-/// That of a task's call is the task's.
-bool has_own_limit(const OutgoingCall& call) {
-  return call.timeout.count() > 0 ? call.timeout < kDefaultCallTimeout
-                                  : call.deadline < deadline_after(kDefaultCallTimeout / 2);
-}
-
-/// The calls that make what these make, by themselves or by their parts.
-std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producers& producers) {
-  std::vector<std::shared_ptr<OutgoingCall>> calls;
+/// What is called to make what these make, by themselves or by their parts.
+std::vector<std::shared_ptr<AwaitedCall>> calls_of(const BlockedCalls::Producers& producers) {
+  std::vector<std::shared_ptr<AwaitedCall>> calls;
   std::vector<std::shared_ptr<Producer>> open;
   for (const std::weak_ptr<Producer>& weak : producers) open.push_back(weak.lock());
   std::unordered_set<const Producer*> seen;  // parts may be shared, many times over
@@ -35,7 +29,7 @@ std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producer
     const std::shared_ptr<Producer> producer = std::move(open.back());
     open.pop_back();
     if (!producer || !seen.insert(producer.get()).second) continue;
-    if (auto call = std::dynamic_pointer_cast<OutgoingCall>(producer))
+    if (auto call = std::dynamic_pointer_cast<AwaitedCall>(producer))
       calls.push_back(std::move(call));
     else
       std::ranges::move(producer->parts(), std::back_inserter(open));
@@ -43,20 +37,29 @@ std::vector<std::shared_ptr<OutgoingCall>> calls_of(const BlockedCalls::Producer
   return calls;
 }
 
+bool has_limit(const std::vector<WaitStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const WaitStep& step) { return step.bounded; });
+}
+
 }  // namespace
 
-RunningCall::RunningCall(Key key, const std::string& class_name, const std::string& method)
-    : key_(std::move(key)), class_name_(class_name), method_(method), outer_(running_call) {
-  running_call = this;
+const std::string kConstructor = "constructor";
+
+std::string describe_constructor(const std::string& class_name, ActorId actor) {
+  return ServedCall{{actor, nullptr, 0}, &class_name, &kConstructor}.describe();
+}
+
+std::string ServedCall::describe() const {
+  return *class_name + " " + std::get<0>(key).short_hex() + ": " + *method;
+}
+
+RunningCall::RunningCall(const ServedCall& call) : call_(call), outer_(running_call) {
+  running_call = &call_;
 }
 
 RunningCall::~RunningCall() { running_call = outer_; }
 
-const RunningCall* RunningCall::current() { return running_call; }
-
-std::string RunningCall::describe() const {
-  return class_name_ + " " + std::get<0>(key_).short_hex() + ": " + method_;
-}
+const ServedCall* RunningCall::current() { return running_call; }
 
 std::string describe_cycle(const std::vector<WaitStep>& steps) {
   std::string text = "calls wait for each other in a cycle: ";
@@ -77,36 +80,27 @@ struct BlockedCalls::Entry {
   std::string cycle;
 };
 
-/// In the table while it lives.
-class BlockedCalls::Registered {
- public:
-  Registered(BlockedCalls& table, const RunningCall& call, Producers producers, bool bounded)
-      : table_(table), key_(call.key()), entry_(std::make_shared<Entry>()) {
-    entry_->waiting = call.describe();
-    entry_->producers = std::move(producers);
-    entry_->bounded = bounded;
-    std::lock_guard lock(table_.mutex_);
-    entry_->number = ++table_.numbers_;
-    table_.entries_[key_] = entry_;
-  }
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
-  ~Registered() {
-    std::lock_guard lock(table_.mutex_);
-    table_.entries_.erase(key_);
-  }
+BlockedCalls::Registered::Registered(BlockedCalls& table, const ServedCall& call,
+                                     Producers producers, bool bounded)
+    : table_(table), key_(call.key), entry_(std::make_shared<Entry>()) {
+  entry_->waiting = call.describe();
+  entry_->producers = std::move(producers);
+  entry_->bounded = bounded;
+  std::lock_guard lock(table_.mutex_);
+  entry_->number = ++table_.numbers_;
+  table_.entries_[key_] = entry_;
+}
 
-  const Entry& entry() const { return *entry_; }
-  std::string cycle() const {
-    std::lock_guard lock(entry_->mutex);
-    return entry_->cycle;
-  }
+BlockedCalls::Registered::~Registered() {
+  std::lock_guard lock(table_.mutex_);
+  const auto found = table_.entries_.find(key_);
+  if (found != table_.entries_.end() && found->second == entry_) table_.entries_.erase(found);
+}
 
- private:
-  BlockedCalls& table_;
-  const RunningCall::Key key_;
-  const std::shared_ptr<Entry> entry_;
-};
+std::string BlockedCalls::Registered::cycle() const {
+  std::lock_guard lock(entry_->mutex);
+  return entry_->cycle;
+}
 
 bool BlockedCalls::wait(EventLoop& loop, Event& event, const ObjectState* const* objects,
                         std::size_t count, Deadline deadline) {
@@ -119,7 +113,7 @@ bool BlockedCalls::wait(EventLoop& loop, Event& event, const ObjectState* const*
 }
 
 bool BlockedCalls::wait(EventLoop& loop, Event& event, Producers producers, Deadline deadline) {
-  const RunningCall* call = RunningCall::current();
+  const ServedCall* call = RunningCall::current();
   if (!call || producers.empty() || simulation()) return block_until(loop, event, deadline);
   cycle_of_last_wait.clear();
   Deadline next = deadline_after(kPeriod);
@@ -128,7 +122,7 @@ bool BlockedCalls::wait(EventLoop& loop, Event& event, Producers producers, Dead
   const Registered registered(*this, *call, std::move(producers), deadline != Deadline::max());
   bool settled = false;
   while (!settled && next < deadline && !loop.is_stopped()) {
-    tell(registered.entry(), {});
+    registered.announce();
     next += kPeriod;
     settled = block_until(loop, event, std::min(next, deadline));
   }
@@ -142,7 +136,9 @@ std::string BlockedCalls::take_cycle() {
 }
 
 void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) const {
-  for (const auto& call : calls_of(entry.producers)) {
+  for (const auto& awaited : calls_of(entry.producers)) {
+    const auto call = std::dynamic_pointer_cast<OutgoingCall>(awaited);
+    if (!call) continue;
     const std::uint64_t sequence = call->sequence.load();
     const std::shared_ptr<Channel> channel =
         sequence != 0 && !call->result->is_settled() ? call->client->worker()->channel() : nullptr;
@@ -150,12 +146,12 @@ void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) 
     CallNotice notice{call->client->id(), sequence, CallNotice::Kind::kWaits};
     notice.waits = steps;
     notice.waits.push_back({session_, entry.number, entry.waiting, call->describe(),
-                            entry.bounded || has_own_limit(*call)});
+                            entry.bounded || call->has_own_limit()});
     send_notice(*channel, notice, Flush::kNow);
   }
 }
 
-void BlockedCalls::on_waits(const RunningCall::Key& held_by, const std::vector<WaitStep>& steps) {
+void BlockedCalls::on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps) {
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
@@ -165,35 +161,49 @@ void BlockedCalls::on_waits(const RunningCall::Key& held_by, const std::vector<W
   if (!entry || steps.empty()) return;
   const WaitStep here{session_, entry->number, {}, {}, false};
   if (steps.front().is_same_wait(here)) return on_cycle(*entry, steps);
+  close_by_constructor(*entry, steps);
   // A cycle that its origin is no part of: those that are find it.
   const bool seen = std::any_of(steps.begin(), steps.end(),
                                 [&](const WaitStep& step) { return step.is_same_wait(here); });
   if (!seen && steps.size() < WaitStep::kStepsMax) tell(*entry, steps);
 }
 
+// No connection leads to an actor that is not there yet: the search that its constructor began
+// closes the cycle where it meets a call that waits for that actor.
+void BlockedCalls::close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const {
+  for (const auto& call : calls_of(entry.producers)) {
+    if (call->constructor() != steps.front().waiting) continue;
+    std::vector<WaitStep> all = steps;
+    all.push_back({session_, entry.number, entry.waiting, call->describe(),
+                   entry.bounded || call->has_own_limit()});
+    const std::string cycle = describe_cycle(all);
+    note(entry, cycle, true);
+    call->on_cycle(call, cycle, !has_limit(all));
+  }
+}
+
 void BlockedCalls::on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const {
   const std::string cycle = describe_cycle(steps);
+  // One of them is to fail, so that the others can go on; all agree on which.
+  const bool breaks_here = std::none_of(steps.begin(), steps.end(), [&](const WaitStep& step) {
+    return std::pair(step.session, step.number) >
+           std::pair(steps.front().session, steps.front().number);
+  });
+  note(entry, cycle, breaks_here);
+  for (const auto& call : calls_of(entry.producers)) {
+    if (call->describe() == steps.front().awaited)
+      call->on_cycle(call, cycle, breaks_here && !has_limit(steps));
+  }
+}
+
+void BlockedCalls::note(Entry& entry, const std::string& cycle, bool logs) {
   bool is_new = false;
   {
     std::lock_guard lock(entry.mutex);
     is_new = entry.cycle.empty();
     entry.cycle = cycle;
   }
-  const bool ends_by_itself =
-      std::any_of(steps.begin(), steps.end(), [](const WaitStep& step) { return step.bounded; });
-  // One of them is to fail, so that the others can go on; all agree on which.
-  const bool breaks_here = std::none_of(steps.begin(), steps.end(), [&](const WaitStep& step) {
-    return std::pair(step.session, step.number) >
-           std::pair(steps.front().session, steps.front().number);
-  });
-  if (is_new && breaks_here) LOG(warn, "{}", cycle);
-  for (const auto& call : calls_of(entry.producers)) {
-    if (call->describe() != steps.front().awaited) continue;
-    call->cycle = cycle;
-    if (ends_by_itself || !breaks_here) continue;
-    call->result->fail(invalid_argument(call->describe() + ": " + cycle));
-    (void)ActorClient::cancel(call, CancelMode::kCooperative);
-  }
+  if (is_new && logs) LOG(warn, "{}", cycle);
 }
 
 }  // namespace runtime

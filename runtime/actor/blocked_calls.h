@@ -1,11 +1,12 @@
 // BlockedCalls: the calls that run in this process and wait for other calls, and the search for
 // cycles among these.
 //
-// A wait that lasts tells the process of the awaited call of itself, along the connection that the
-// call went over. Is that call held up by one that waits itself (it is that one, or it stands in
-// line behind it before an actor that runs one call at a time), then the word goes on to what that
-// one waits for. What comes back to its origin is a cycle: none of its calls can end. A call that
-// computes, a coroutine, and an actor that runs several calls at once end every search.
+// A wait that lasts is announced to the process of the awaited call, along the connection that the
+// call went over. If that call is held up by one that waits itself (it is that one, or stands in
+// line behind it before an actor that runs one call at a time), the search goes on to what that one
+// waits for. A search that comes back to its origin has found a cycle: none of its calls can end.
+// Constructors and coroutines count as calls. A call that computes, an actor that runs several
+// calls at once, and a coroutine that awaits several things at once end every search.
 #pragma once
 
 #include <chrono>
@@ -26,28 +27,38 @@ namespace runtime {
 
 class EventLoop;
 
+/// A call that an actor of this process serves. The names outlive it: they are the registry's.
+struct ServedCall {
+  /// Of a constructor: no channel, and 0.
+  using Key = std::tuple<ActorId, const Channel*, std::uint64_t /* its sequence */>;
+
+  Key key;
+  const std::string* class_name;
+  const std::string* method;
+
+  /// "Counter 7f3a0011: add".
+  std::string describe() const;
+};
+
 /// A call that runs on a thread; lives on its stack.
 class RunningCall {
  public:
-  using Key = std::tuple<ActorId, const Channel*, std::uint64_t /* its sequence */>;
-
-  RunningCall(Key key, const std::string& class_name, const std::string& method);
+  explicit RunningCall(const ServedCall& call);
   RunningCall(const RunningCall&) = delete;
   RunningCall& operator=(const RunningCall&) = delete;
   ~RunningCall();
 
   /// The calling thread's; null: it runs none.
-  static const RunningCall* current();
-  const Key& key() const { return key_; }
-  /// "Counter 7f3a0011: add".
-  std::string describe() const;
+  static const ServedCall* current();
 
  private:
-  const Key key_;
-  const std::string& class_name_;
-  const std::string& method_;
-  const RunningCall* const outer_;
+  const ServedCall call_;
+  const ServedCall* const outer_;
 };
+
+/// The name of a constructor among an actor's calls, and of the actor's making.
+extern const std::string kConstructor;
+std::string describe_constructor(const std::string& class_name, ActorId actor);
 
 /// Any thread may call any method.
 class BlockedCalls {
@@ -72,21 +83,41 @@ class BlockedCalls {
   /// ": " and the cycle that the calling thread's last wait was part of; empty: none is known.
   static std::string take_cycle();
 
+  struct Entry;
+  /// A wait that has lasted kPeriod, in the table while this lives. A call has one at a time.
+  class Registered {
+   public:
+    /// `bounded`: it has a limit of time of its own.
+    Registered(BlockedCalls& table, const ServedCall& call, Producers producers, bool bounded);
+    Registered(const Registered&) = delete;
+    Registered& operator=(const Registered&) = delete;
+    ~Registered();
+
+    /// Tells the processes of the awaited calls; to be repeated every kPeriod.
+    void announce() const { table_.tell(*entry_, {}); }
+    /// That it is part of; empty: none is known.
+    std::string cycle() const;
+
+   private:
+    BlockedCalls& table_;
+    const ServedCall::Key key_;
+    const std::shared_ptr<Entry> entry_;
+  };
+
   /// The call `held_by` runs here, and what the last of `steps` waits for ends only after it. On
   /// the loop.
-  void on_waits(const RunningCall::Key& held_by, const std::vector<WaitStep>& steps);
+  void on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps);
 
  private:
-  struct Entry;
-  class Registered;
-
   void tell(const Entry& entry, const std::vector<WaitStep>& steps) const;
+  void close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const;
   void on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const;
+  static void note(Entry& entry, const std::string& cycle, bool logs);
 
   const std::uint64_t session_;
   std::mutex mutex_;  // guards what follows
   std::uint64_t numbers_ = 0;
-  std::map<RunningCall::Key, std::shared_ptr<Entry>> entries_;
+  std::map<ServedCall::Key, std::shared_ptr<Entry>> entries_;
 };
 
 /// "A 12: f waits for B 34: g; B 34: h waits for A 12: k": the steps as one sentence.

@@ -36,7 +36,8 @@ ObjectStatePtr when_all(std::shared_ptr<Process> process,
 /// have come, or at the deadline: then remaining() says how many are missing. Lets go of each
 /// object as it hands it out. For one thread; movable.
 ///
-///   for (const auto& [index, ref] : rt.as_completed(refs, 10s)) { auto value = rt.get(ref); ... }
+///   for (const auto& [index, ref] : rt.objects().as_completed(refs, 10s)) { auto value =
+///   rt.get(ref); ... }
 template <class T>
 class Completions {
  public:

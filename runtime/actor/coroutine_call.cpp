@@ -1,10 +1,12 @@
 #include "runtime/actor/coroutine_call.h"
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "runtime/actor/actor_host.h"
+#include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/thrown.h"
@@ -22,7 +24,7 @@ void CoroutineCall::OnStop::operator()() const {
 }
 
 void ActorStrand::run_in_turn(UniqueFunction<void()> task) const {
-  host_->run_in_turn(std::move(task));
+  shared_->host->run_in_turn(std::move(task));
 }
 
 namespace {
@@ -65,7 +67,11 @@ struct CoroutineEnd {
 }  // namespace
 
 void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process) {
-  ActorStrand strand(call->host, process->loop().context());
+  const ActorJob& job = *call->job;
+  ActorStrand strand(call->host, process->loop().context(),
+                     {{call->host->id(), job.channel.get(), job.call.sequence},
+                      &call->host->class_name(),
+                      &job.method->name});
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
   const CoroutineInvoker invoke = call->job->method->coroutine;
   if (!call->fetches)
@@ -76,21 +82,76 @@ void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<
 
 namespace coroutine_detail {
 
+void mark_own_chain(const asio::any_io_executor& executor,
+                    const asio::cancellation_state& cancellation) {
+  if (const auto* strand = executor.target<ActorStrand>()) strand->own_slot() = cancellation.slot();
+}
+
+namespace {
+
+/// The search for cycles that a coroutine's wait is part of. Does nothing where something else
+/// than the object could end the wait: in a chain of coroutines that is not the call's own.
+class CycleSearch {
+ public:
+  CycleSearch(const asio::any_io_executor& executor, const asio::cancellation_state& cancellation,
+              const ObjectState& object, Deadline deadline)
+      : object_(object), deadline_(deadline), next_(deadline) {
+    strand_ = executor.target<ActorStrand>();
+    if (simulation() || !strand_ || !object.producer() ||
+        strand_->own_slot() != cancellation.slot())
+      return;
+    next_ = std::min(deadline, deadline_after(BlockedCalls::kPeriod));
+  }
+
+  /// When announce() is due, the deadline at the latest.
+  Deadline next() const { return next_; }
+  void announce() {
+    if (!registered_)
+      registered_.emplace(object_.process()->blocked_calls(), strand_->call(),
+                          BlockedCalls::Producers{object_.producer()},
+                          deadline_ != Deadline::max());
+    registered_->announce();
+    next_ = std::min(deadline_, next_ + BlockedCalls::kPeriod);
+  }
+  /// `what`, with the cycle that is known.
+  Status late(const std::string& what) const {
+    const std::string cycle = registered_ ? registered_->cycle() : std::string();
+    return deadline_exceeded(cycle.empty() ? what : what + ": " + cycle);
+  }
+
+ private:
+  const ObjectState& object_;
+  const Deadline deadline_;
+  const ActorStrand* strand_;
+  Deadline next_;
+  std::optional<BlockedCalls::Registered> registered_;
+};
+
+}  // namespace
+
 asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
   auto executor = co_await asio::this_coro::executor;
+  auto cancellation = co_await asio::this_coro::cancellation_state;
+  CycleSearch search(executor, cancellation, *object, deadline);
   // The timer is the bell: it rings at the deadline, and is cancelled when the object settles or
   // the coroutine is told to end.
-  auto timer = std::make_shared<Timer>(executor, deadline);
+  auto timer = std::make_shared<Timer>(executor, search.next());
   auto ring = [timer, executor] { asio::post(executor, [timer] { timer->cancel(); }); };
   object->then(std::move(ring));
-  if (!object->is_settled()) {
+  while (!object->is_settled()) {
     auto token = asio::as_tuple(asio::use_awaitable);
     auto [error] = co_await timer->async_wait(token);
-    if (!object->is_settled()) {
-      Status why = error ? cancelled("the call that awaits the object was cancelled")
-                         : deadline_exceeded("the object was not there in time");
+    if (object->is_settled()) break;
+    if (error) {
+      Status why = cancelled("the call that awaits the object was cancelled");
       co_return why;
     }
+    if (search.next() >= deadline) {
+      Status why = search.late("the object was not there in time");
+      co_return why;
+    }
+    search.announce();
+    timer->expires_at(search.next());
   }
   co_return Status();
 }

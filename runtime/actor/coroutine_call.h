@@ -7,6 +7,7 @@
 
 #include "runtime/actor/actor_job.h"
 #include "runtime/actor/actor_lanes.h"
+#include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/coroutine_state.h"
 #include "runtime/core/asio.h"
 
@@ -14,7 +15,7 @@ namespace runtime {
 
 class ActorHost;
 
-/// Beside what the method sees: what its end needs. Touched on the actor's turns only.
+/// What the method sees, and what its end needs. Touched on the actor's turns only.
 struct CoroutineCall : CoroutineState {
   using CoroutineState::CoroutineState;
 
@@ -33,30 +34,52 @@ struct CoroutineCall : CoroutineState {
   std::optional<std::stop_callback<OnStop>> on_stop;
 };
 
-/// The executor of an actor's coroutines: what is given to it runs in one of the actor's turns, so
-/// that one thread at a time touches the actor.
+/// The executor of one call's coroutines: what is given to it runs in one of the actor's turns, so
+/// that one thread at a time touches the actor. Fits into an any_io_executor without an allocation.
 class ActorStrand {
  public:
-  ActorStrand(std::shared_ptr<ActorHost> host, asio::execution_context& context)
-      : host_(std::move(host)), context_(&context) {}
+  ActorStrand(std::shared_ptr<ActorHost> host, asio::execution_context& context, ServedCall call)
+      : shared_(std::make_shared<Shared>(std::move(host), context, call)) {}
 
   template <class Function>
   void execute(Function function) const {
-    run_in_turn([function = std::move(function)]() mutable { std::move(function)(); });
+    run_in_turn([call = shared_->call, function = std::move(function)]() mutable {
+      const RunningCall running(call);
+      std::move(function)();
+    });
   }
+  const ServedCall& call() const { return shared_->call; }
+  /// The slot of the call's own chain of coroutines, by which waits of others, which it started or
+  /// awaits together, are told apart. On the actor's turns.
+  asio::cancellation_slot& own_slot() const { return shared_->own_slot; }
+
   /// Timers and sockets that a coroutine makes belong to the process's loop.
-  asio::execution_context& query(asio::execution::context_t) const noexcept { return *context_; }
+  asio::execution_context& query(asio::execution::context_t) const noexcept {
+    return shared_->context;
+  }
   static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
     return asio::execution::blocking.never;
   }
-  bool operator==(const ActorStrand& other) const noexcept { return host_ == other.host_; }
-  bool operator!=(const ActorStrand& other) const noexcept { return host_ != other.host_; }
+  bool operator==(const ActorStrand& other) const noexcept {
+    return shared_->host == other.shared_->host;
+  }
+  bool operator!=(const ActorStrand& other) const noexcept { return !(*this == other); }
 
  private:
+  struct Shared {
+    Shared(std::shared_ptr<ActorHost> its_host, asio::execution_context& its_context,
+           ServedCall its_call)
+        : host(std::move(its_host)), context(its_context), call(its_call) {}
+
+    const std::shared_ptr<ActorHost> host;
+    asio::execution_context& context;
+    const ServedCall call;
+    asio::cancellation_slot own_slot;
+  };
+
   void run_in_turn(UniqueFunction<void()> task) const;
 
-  std::shared_ptr<ActorHost> host_;
-  asio::execution_context* context_;
+  std::shared_ptr<Shared> shared_;
 };
 
 /// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls

@@ -1,6 +1,5 @@
 #include "runtime/actor/decoder.h"
 
-#include "runtime/actor/object_state.h"
 
 namespace runtime {
 

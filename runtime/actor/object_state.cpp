@@ -1,6 +1,5 @@
 #include "runtime/actor/object_state.h"
 
-#include "runtime/actor/actor_executor.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"

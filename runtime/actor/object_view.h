@@ -23,7 +23,7 @@ template <class T>
 class ObjectView {
  public:
   ObjectView() = default;
-  /// Private to the runtime: see Runtime::view.
+  /// Private to the runtime: see ObjectApi::view.
   ObjectView(T value, std::shared_ptr<const void> owner)
       : value_(std::move(value)), owner_(std::move(owner)) {}
 
@@ -77,24 +77,24 @@ struct Borrows<T>
     : std::bool_constant<any_borrows(std::type_identity<decltype(std::declval<T&>().fields())>{})> {
 };
 
-/// What a T is seen as.
+/// What a T is viewed as.
 template <class T>
-struct Seen {
-  using Type = T;
+struct Viewed {
+  using Type = ObjectView<T>;
 };
 template <class E>
 requires Packable<E>
-struct Seen<std::vector<E>> {
-  using Type = std::span<const E>;
+struct Viewed<std::vector<E>> {
+  using Type = ArrayView<E>;
 };
 template <class E>
-struct Seen<ArrayView<E>> {
-  using Type = std::span<const E>;
+struct Viewed<ArrayView<E>> {
+  using Type = ArrayView<E>;
 };
 
 }  // namespace view_detail
 
-/// An array that its owner keeps; read with Runtime::view, or taken by a method, where it is good
+/// An array that its owner keeps; read with ObjectApi::view, or taken by a method, where it is good
 /// until the method has ended. Its bytes begin at a multiple of 64 of the encoding, however few
 /// they are.
 template <class E>
@@ -148,30 +148,28 @@ struct Codec<std::string_view> {
   }
 };
 
-/// Waits for the object and decodes it in place. What Runtime::view does.
+/// Waits for the object and decodes it in place. What ObjectApi::view does.
 template <class T>
-Result<ObjectView<typename view_detail::Seen<T>::Type>> view_of(const ObjectState& state,
-                                                                Deadline deadline) {
-  using View = typename view_detail::Seen<T>::Type;
+Result<typename view_detail::Viewed<T>::Type> view_of(const ObjectState& state, Deadline deadline) {
+  using View = typename view_detail::Viewed<T>::Type;
   Result<Buffer> opened = state.open(deadline);
   if (!opened.ok()) return opened.status();
   const Buffer bytes = view_detail::aligned(*std::move(opened));
   Decoder decoder(bytes, state.value().refs, state.process());
-  if constexpr (std::is_same_v<View, T>) {
+  if constexpr (std::is_same_v<View, ObjectView<T>>) {
     Result<T> value = decode_all<T>(decoder);
     if (!value.ok()) return value.status();
-    return ObjectView<View>(*std::move(value), bytes.owner());
-  } else {  // a vector: small ones are encoded without regard to 64
+    return View(*std::move(value), bytes.owner());
+  } else {  // an array: small ones are encoded without regard to 64
     using E = typename T::value_type;
     const std::span<const std::byte> raw = decoder.read_array(sizeof(E));
     if (Status status = decoder.finish(); !status.ok()) return status;
-    if (raw.empty()) return ObjectView<View>();
+    if (raw.empty()) return View();
     const bool is_aligned =
         reinterpret_cast<std::uintptr_t>(raw.data()) % view_detail::kAlignment == 0;
     const Buffer array =
         is_aligned ? Buffer(raw, bytes.owner()) : view_detail::aligned(Buffer(raw, bytes.owner()));
-    return ObjectView<View>({reinterpret_cast<const E*>(array.data()), raw.size() / sizeof(E)},
-                            array.owner());
+    return View({reinterpret_cast<const E*>(array.data()), raw.size() / sizeof(E)}, array.owner());
   }
 }
 

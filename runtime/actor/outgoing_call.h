@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/actor/actor_client.h"
+#include "runtime/actor/awaited_call.h"
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/object_state.h"
 #include "runtime/actor/registry.h"
@@ -17,7 +18,7 @@
 namespace runtime {
 
 /// Guarded by the client's mutex, where nothing else is said.
-struct OutgoingCall final : Producer {
+struct OutgoingCall final : AwaitedCall {
   std::shared_ptr<ActorClient> client;
   const MethodEntry* method = nullptr;
   ObjectValue arguments;
@@ -44,8 +45,11 @@ struct OutgoingCall final : Producer {
   Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
     return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
   }
-  /// "Counter 7f3a0011: add".
-  std::string describe() const { return client->describe() + ": " + method->name; }
+  std::string describe() const override { return client->describe() + ": " + method->name; }
+  std::string constructor() const override;
+  bool has_own_limit() const override;
+  void on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,
+                bool fails) override;
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const;

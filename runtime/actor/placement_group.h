@@ -8,8 +8,8 @@
 
 namespace runtime {
 
-/// What Runtime::begin_placement_group() returns: many can be under way at once. A value; dropping
-/// it changes nothing.
+/// What PlacementGroupApi::create() returns: many can be under way at once. A value; dropping it
+/// changes nothing.
 class PendingGroup {
  public:
   PendingGroup(GroupId group, ObjectStatePtr placed, std::shared_ptr<GroupState> state)
@@ -18,11 +18,12 @@ class PendingGroup {
   /// Known at once: actors can be spawned into its bundles, and wait for it.
   GroupId id() const { return group_; }
   bool is_ready() const { return placed_->is_settled(); }
-  /// Waits for it. Errors: as Runtime::create_placement_group().
+  /// Waits for it. Errors: those of PlacementGroupApi::create().
   Result<GroupState> get() const;
 
  private:
-  friend class Runtime;
+  void explain_wait() const;
+
   GroupId group_;
   ObjectStatePtr placed_;
   std::shared_ptr<GroupState> state_;  // set when it is placed

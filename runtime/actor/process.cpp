@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/actor/actor_client.h"
+#include "runtime/actor/actor_creation.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/object_table.h"
 #include "runtime/actor/stored_object.h"
@@ -353,12 +354,13 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
   PendingActor pending{spec.actor, std::make_shared<ObjectState>(self),
                        std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
+  auto creation = ActorCreation::of(pending.created, spec.class_name, actor, timeout);
   if (!lent.empty()) {
     std::lock_guard lock(mutex_);
     lent_to_constructors_[actor] = std::move(lent);
   }
   node_->create_actor(std::move(spec), deadline_after(timeout),
-                      [self, pending, actor](Result<ActorAddress> address) {
+                      [self, pending, actor, creation](Result<ActorAddress> address) {
                         if (address.ok()) {
                           std::vector<ObjectStatePtr>
                               unused;  // get_if_exists found another; dropped outside of the lock
@@ -377,7 +379,7 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
                             std::lock_guard lock(self->mutex_);
                             self->lent_to_constructors_.erase(actor);
                           }
-                          pending.created->fail(address.status());
+                          pending.created->fail(creation->with_cycle(address.status()));
                         }
                       });
   return pending;

@@ -15,7 +15,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/actor/actor_executor.h"
 #include "runtime/actor/actor_scope.h"
 #include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/callback_thread.h"
@@ -31,6 +30,7 @@
 #include "runtime/node/node_client.h"
 #include "runtime/object/object_client.h"
 #include "runtime/observe/activity_page.h"
+#include "runtime/transport/block_until.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {

@@ -1,6 +1,5 @@
 #include "runtime/actor/stream.h"
 
-#include "runtime/actor/stream_sender.h"
 #include "runtime/actor/stream_state.h"
 
 namespace runtime::stream_detail {
@@ -10,6 +9,5 @@ Result<ObjectStatePtr> next(StreamState& stream, Deadline deadline) {
 }
 bool ended(const StreamState& stream) { return stream.ended(); }
 void abandon(StreamState& stream) { stream.abandon(); }
-Status write(StreamSender& sender, Encoder& value) { return sender.write(value); }
 
 }  // namespace runtime::stream_detail

@@ -6,6 +6,7 @@
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/held_results.h"
 #include "runtime/actor/process.h"
+#include "runtime/actor/stream.h"
 
 namespace runtime {
 
@@ -82,5 +83,7 @@ void StreamSender::on_taken(std::uint64_t count) {
   taken_ = std::max(taken_, std::min(count, sent_));
   event_.set();
 }
+
+Status stream_detail::write(StreamSender& sender, Encoder& value) { return sender.write(value); }
 
 }  // namespace runtime

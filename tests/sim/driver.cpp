@@ -47,8 +47,8 @@ void Driver::run() {
     world_.wait_until(
         [this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
     if (rendezvous_.looker == plan_.number && !gone()) {
-      rendezvous_.objects = rt.refs(5s);
-      rendezvous_.cluster = rt.cluster_state(5s);
+      rendezvous_.objects = rt.objects().list(5s);
+      rendezvous_.cluster = rt.cluster().state(5s);
       rendezvous_.looked = true;
     }
     world_.wait_until([this] { return rendezvous_.released; });

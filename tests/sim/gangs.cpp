@@ -78,7 +78,7 @@ void Gangs::make(runtime::Runtime& rt) {
   const std::chrono::milliseconds time(random.one_in(3) ? random.between(5, 100)
                                                         : random.between(500, 3000));
   const runtime::Deadline deadline = world_.now() + time + 2s;
-  auto made = rt.create_placement_group(spec, time);
+  auto made = rt.groups().create(spec, time).get();
   if (world_.current()->crashed) return;
   world_.note("group " + spec.group.short_hex() + " " +
               std::to_string(static_cast<int>(made.status().code())));
@@ -99,7 +99,7 @@ std::optional<runtime::BundleSlot> Gangs::some_bundle() {
 }
 
 bool Gangs::remove(runtime::Runtime& rt, const Gang& gang) {
-  const runtime::Status removed = rt.remove_placement_group(gang.group, 5s);
+  const runtime::Status removed = rt.get(rt.groups().remove(gang.group, 5s));
   world_.note("remove group " + gang.group.short_hex() + " " +
               std::to_string(static_cast<int>(removed.code())));
   if (removed.code() == runtime::ErrorCode::kInternal && !world_.current()->crashed)
@@ -124,7 +124,7 @@ bool Gangs::remove_all(runtime::Runtime& rt) {
 }
 
 void Gangs::look(runtime::Runtime& rt) {
-  auto state = rt.cluster_state(2s);
+  auto state = rt.cluster().state(2s);
   if (!state.ok() || world_.current()->crashed) return;
   if (std::string error = account_errors(*state, false); !error.empty()) world_.fail(error);
 }

@@ -10,7 +10,7 @@ void Keys::use(runtime::Runtime& rt) {
 }
 
 void Keys::add(runtime::Runtime& rt) {
-  auto sum = rt.kv_add(name("sum-"), 1, 5s);
+  auto sum = rt.kv().add(name("sum-"), 1, 5s);
   if (world_.current()->crashed) return;
   world_.note("kv_add " + std::to_string(static_cast<int>(sum.status().code())));
   if (!sum.ok()) {
@@ -26,13 +26,13 @@ void Keys::add(runtime::Runtime& rt) {
 
 void Keys::claim(runtime::Runtime& rt) {
   const std::string key = name("claim-") + "-" + std::to_string(++claims_);
-  if (!rt.kv_put(key, "free", 5s).ok()) return;
-  auto won = rt.kv_delete(key, 5s);
+  if (!rt.kv().put(key, "free", 5s).ok()) return;
+  auto won = rt.kv().erase(key, 5s);
   if (world_.current()->crashed) return;
   world_.note("kv_delete " + std::to_string(static_cast<int>(won.status().code())));
   if (!won.ok()) return;
   if (!*won) world_.fail("kv_delete of " + key + " said that there was none");
-  auto again = rt.kv_delete(key, 5s);
+  auto again = rt.kv().erase(key, 5s);
   if (again.ok() && *again && !world_.current()->crashed)
     world_.fail("kv_delete of " + key + " deleted it twice");
 }

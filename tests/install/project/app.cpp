@@ -20,7 +20,7 @@ runtime::Status driver_main(runtime::Runtime& rt) {
   if (!summers.ok()) return summers.status();
   auto values = rt.put(std::vector<float>(1 << 20, 0.5F));
   if (!values.ok()) return values.status();
-  auto sums = rt.gather(summers->call(&Summer::sum, *values));
+  auto sums = rt.objects().gather(summers->call(&Summer::sum, *values));
   if (!sums.ok()) return sums.status();
   std::printf("release %s sums %.0f %.0f\n", runtime::kRelease, (*sums)[0], (*sums)[1]);
   return {};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "rl/config/stage_keys.h"
 
@@ -55,6 +56,24 @@ TEST(LossAlarms, ATrainingLossThatCollapsesIsTold) {
   LossAlarms falling = alarms();
   EXPECT_EQ(told_at(falling, {3.3, 1.5, 0.7, 0.3, 0.1, 0.05, 0.05}, "train_loss_collapse"),
             Steps{});
+}
+
+TEST(LossAlarms, ALossThatIsMeantToVanishMay) {
+  for (const auto& [loss, may_vanish] : std::map<std::string, bool>{
+           {"ipo", true}, {"hinge", true}, {"sppo", true}, {"sigmoid", false}, {"simpo", false}}) {
+    ConfigSources sources;
+    sources.keys = &dpo_keys();
+    sources.overrides = {"preference.loss=" + loss};
+    const auto config = Config::load(sources);
+    ASSERT_TRUE(config.ok()) << config.status().to_string();
+    const auto options = LossAlarmOptions::from_config(*config);
+    ASSERT_TRUE(options.ok()) << options.status().to_string();
+    LossAlarms watch(*options);
+    EXPECT_EQ(told_at(watch, {25.0, 4.0, 0.01, 0.001, 0.0}, "train_loss_collapse"),
+              may_vanish ? Steps{} : Steps{5})
+        << loss;
+    EXPECT_EQ(told_at(watch, {25.0, 90.0, 90.0, 90.0, 90.0}, "train_loss_rise").size(), 1u) << loss;
+  }
 }
 
 TEST(LossAlarms, AHeldOutLossIsComparedWithItsLowest) {

@@ -66,6 +66,18 @@ TEST_F(PipelineTest, TrainingGoesOnFromWhatTheSupervisedStageMade) {
   EXPECT_EQ(numbers(folder_ / "runs" / "sft").size(), 40u);
 }
 
+TEST_F(PipelineTest, APrivateOneJoinsNoCluster) {
+  const std::string file = write(sft_then_train());
+  const Outcome run =
+      shell("STARLING_ADDRESS=127.0.0.1:1 exec " STARLING_BIN_DIR "/starling-rl pipeline " + file +
+            " --private --dry-run");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("it has a cluster of its own"), std::string::npos) << run.output;
+  const Outcome both = pipeline(file + " --private --address 127.0.0.1:1");
+  EXPECT_NE(both.code, 0);
+  EXPECT_NE(both.output.find("--address"), std::string::npos) << both.output;
+}
+
 TEST_F(PipelineTest, TheBestCheckpointOfAStageIsThereForTheNext) {
   std::string stages = sft_then_train();
   stages.replace(stages.find("sft.model}"), 10, "sft.best_model}");

@@ -70,7 +70,8 @@ class TwoCalls {
     auto late = slow.call(&Patient::block, 500);
     auto first = target.call(&Sequence::add, late);
     auto second = target.call(&Sequence::add, 1);
-    if (auto done = runtime_.gather(std::vector{first, second}); !done.ok()) return done.status();
+    if (auto done = runtime_.objects().gather(std::vector{first, second}); !done.ok())
+      return done.status();
     return runtime_.get(target.call(&Sequence::seen));
   }
   Result<std::vector<int>> through_name(const std::string& name, ActorHandle<Patient> slow) {

@@ -56,7 +56,7 @@ class ClusterTest : public testing::Test {
   }
   /// HOST:PORT of the cluster's head.
   std::string address() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() && !state->nodes.empty() ? state->nodes[0].address : "";
   }
   /// Tries until it holds, for at most ten seconds.

@@ -160,7 +160,7 @@ TEST_F(ClusterTest, LargeResultsAreReadInPlace) {
   auto actor = broker("maker");
   constexpr std::uint64_t kCount = 25'000'000;  // 100 MB
   auto ref = actor.call(&Broker::make, kCount, 1.0F);
-  auto view = rt_->get_view(ref);
+  auto view = rt_->objects().view(ref);
   ASSERT_TRUE(view.ok()) << view.status().to_string();
   ASSERT_EQ(view->size(), kCount);
   EXPECT_EQ(std::accumulate(view->begin(), view->end(), 0.0), static_cast<double>(kCount));
@@ -176,7 +176,7 @@ TEST_F(ClusterTest, LargeResultsAreReadInPlace) {
     if (inside && flags[3] == 's') shared = true;
   }
   EXPECT_TRUE(shared);
-  auto again = rt_->get_view(ref);
+  auto again = rt_->objects().view(ref);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->data(), view->data()) << "a second view is of the same memory";
 }
@@ -228,7 +228,7 @@ TEST_F(ClusterTest, StoreIsEmptyAgainAfterObjectsAreDropped) {
     ASSERT_TRUE(put.ok()) << put.status().to_string();
     auto made = actor.call(&Broker::make, 1'000'000ul, 1.0F);
     ASSERT_EQ(get(actor.call(&Broker::sum_view, *put)), 1'000'000);
-    ASSERT_TRUE(rt_->get_view(made).ok());
+    ASSERT_TRUE(rt_->objects().view(made).ok());
   }
 }
 
@@ -249,14 +249,17 @@ TEST_F(ClusterTest, WaitReturnsWhatIsThere) {
 TEST_F(ClusterTest, GroupsAreCalledAsOne) {
   auto group = rt_->spawn_group<Member>(3, {.name = "team"}, split(std::vector<int>{0, 1, 2}), "m");
   ASSERT_TRUE(group.ok()) << group.status().to_string();
-  EXPECT_EQ(*rt_->gather(group->call(&Member::who)), (std::vector<std::string>{"m0", "m1", "m2"}));
-  EXPECT_EQ(*rt_->gather(group->call(&Member::times, 10)), (std::vector<int>{0, 10, 20}));
-  EXPECT_EQ(*rt_->gather(group->call(&Member::times, split(std::vector<int>{1, 2, 3}))),
+  EXPECT_EQ(*rt_->objects().gather(group->call(&Member::who)),
+            (std::vector<std::string>{"m0", "m1", "m2"}));
+  EXPECT_EQ(*rt_->objects().gather(group->call(&Member::times, 10)), (std::vector<int>{0, 10, 20}));
+  EXPECT_EQ(*rt_->objects().gather(group->call(&Member::times, split(std::vector<int>{1, 2, 3}))),
             (std::vector<int>{0, 2, 6}));
-  EXPECT_EQ(*rt_->gather(group->slice(1, 2).call(&Member::times, 1)), (std::vector<int>{1, 2}));
-  expect_failure(rt_->gather(group->call(&Member::times, split(std::vector<int>{1}))).status(),
-                 ErrorCode::kInvalidArgument, {"split", "3"});
-  expect_failure(rt_->gather(group->call(&Member::fail_on, 1)).status(),
+  EXPECT_EQ(*rt_->objects().gather(group->slice(1, 2).call(&Member::times, 1)),
+            (std::vector<int>{1, 2}));
+  expect_failure(
+      rt_->objects().gather(group->call(&Member::times, split(std::vector<int>{1}))).status(),
+      ErrorCode::kInvalidArgument, {"split", "3"});
+  expect_failure(rt_->objects().gather(group->call(&Member::fail_on, 1)).status(),
                  ErrorCode::kInvalidArgument, {"rank 1", "not with me"});
   auto second = rt_->get_actor<Member>("team-1");
   ASSERT_TRUE(second.ok()) << second.status().to_string();
@@ -273,9 +276,9 @@ TEST_F(ClusterTest, ActorsUseTheRuntimeToo) {
   auto tells = two.call(&Broker::meet, "place", "here");
   EXPECT_EQ(get(waits), "here");
   EXPECT_EQ(get(tells), "here");
-  EXPECT_EQ(*rt_->kv_add("n", 5), 5);
-  EXPECT_EQ(*rt_->kv_add("n", -2), 3);
-  EXPECT_EQ(rt_->kv_try_get("absent").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(*rt_->kv().add("n", 5), 5);
+  EXPECT_EQ(*rt_->kv().add("n", -2), 3);
+  EXPECT_EQ(rt_->kv().try_get("absent").status().code(), ErrorCode::kNotFound);
 }
 
 TEST_F(ClusterTest, OptionsReachTheWorker) {
@@ -294,7 +297,7 @@ TEST_F(ClusterTest, OutputOfWorkersArrivesWithAPrefix) {
   auto actor = counter();
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello from afar")).ok());
   std::string text = "(Counter pid=" + std::to_string(actor.pid()) +
-                     ", node=" + rt_->node_id().short_hex() + ") hello from afar\n";
+                     ", node=" + rt_->cluster().node_id().short_hex() + ") hello from afar\n";
   rt_->stop();
   EXPECT_NE(testing::internal::GetCapturedStdout().find(text), std::string::npos);
 }
@@ -311,7 +314,7 @@ TEST_F(ClusterTest, KilledActorIsGone) {
 TEST_F(ClusterTest, EverythingFailsAfterStopInsteadOfHanging) {
   auto actor = counter();
   auto pending = actor.call(&Counter::sleep_ms, 30'000);
-  auto view = rt_->get_view(broker("b").call(&Broker::make, 1'000'000ul, 3.0F));
+  auto view = rt_->objects().view(broker("b").call(&Broker::make, 1'000'000ul, 3.0F));
   ASSERT_TRUE(view.ok());
   rt_->stop();
   EXPECT_EQ(rt_->get(pending).status().code(), ErrorCode::kCancelled);

@@ -108,7 +108,7 @@ TEST_F(CoroutineTest, CallsAreInProgressTogetherOnOneThreadAtATime) {
   std::vector<ObjectRef<void>> naps;
   auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) naps.push_back(actor.call(&Router::nap, 200));
-  Status status = rt_->gather(naps, 30s);
+  Status status = rt_->objects().gather(naps, 30s);
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s) << "one by one they would take 20 s";
   EXPECT_GE(get(actor.call(&Router::peak)), 50);
@@ -120,7 +120,7 @@ TEST_F(CoroutineTest, OneByOneUnlessAskedFor) {
   auto actor = router(1);
   std::vector<ObjectRef<void>> naps;
   for (int i = 0; i < 10; ++i) naps.push_back(actor.call(&Router::nap, 5));
-  ASSERT_TRUE(rt_->gather(naps, 30s).ok());
+  ASSERT_TRUE(rt_->objects().gather(naps, 30s).ok());
   EXPECT_EQ(get(actor.call(&Router::peak)), 1);
 }
 
@@ -128,7 +128,7 @@ TEST_F(CoroutineTest, AwaitsResultsOfOtherActors) {
   auto actor = router(8);
   std::vector<ObjectRef<int>> answers;
   for (int i = 1; i <= 40; ++i) answers.push_back(actor.call(&Router::ask, i));
-  auto values = rt_->gather(answers, 30s);
+  auto values = rt_->objects().gather(answers, 30s);
   ASSERT_TRUE(values.ok()) << values.status().to_string();
   for (int i = 0; i < 40; ++i) EXPECT_EQ((*values)[static_cast<std::size_t>(i)], i + 1);
   const int peak = get(actor.call(&Router::peak));

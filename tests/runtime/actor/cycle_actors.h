@@ -9,6 +9,7 @@
 namespace runtime::test {
 
 class Link;
+class Relay;
 
 /// A task that calls it, and waits.
 Result<int> pass_of(const ActorHandle<Link>& link);
@@ -28,19 +29,24 @@ class Link {
   }
   /// The same of several at once.
   Result<int> pass_twice() {
-    return one_more(
-        runtime_.gather(std::vector{next_.call(&Link::pass, 1, 0), next_.call(&Link::pass, 1, 0)}));
+    return one_more(runtime_.objects().gather(
+        std::vector{next_.call(&Link::pass, 1, 0), next_.call(&Link::pass, 1, 0)}));
   }
   /// The same by an object that waits for several.
   Result<int> pass_together() {
     const auto first = next_.call(&Link::pass, 1, 0), second = next_.call(&Link::pass, 1, 0);
-    const Status both = runtime_.get(runtime_.when_all(first, second));
+    const Status both = runtime_.get(runtime_.objects().when_all(first, second));
     return both.ok() ? one_more(runtime_.get(first)) : Result<int>(both);
   }
   /// By a task that waits for the call.
   Result<int> pass_by_task() {
     return one_more(runtime_.get(runtime_.task(TaskOptions{.cpus = 0.1}, &pass_of, next_)));
   }
+  /// By an actor whose constructor waits for a call to the next one.
+  Result<int> pass_by_constructor(int create_ms);
+  /// By a coroutine that awaits a call to the next one, or blocks for it.
+  Result<int> pass_by_coroutine(ActorHandle<Relay> relay, int limit_ms);
+  Result<int> pass_by_blocked(ActorHandle<Relay> relay);
   /// With limits of time of its own, where they are not 0.
   Result<int> pass_within(int call_ms, int wait_ms) {
     CallOptions options;
@@ -66,11 +72,17 @@ inline Result<int> pass_of(const ActorHandle<Link>& link) {
   return passing_runtime->get(link.call(&Link::pass, 1, 0));
 }
 
-inline void register_cycle_actors(Runtime& rt) {
-  passing_runtime = &rt;
-  rt.register_actor<Link>("Link", &Link::follow, &Link::pass, &Link::pass_twice, &Link::pass_within,
-                          &Link::pass_together, &Link::pass_by_task);
-  rt.register_function("pass_of", &pass_of);
-}
+/// Waits for a call while it is made.
+class Dependent {
+ public:
+  Dependent(Runtime& runtime, const ActorHandle<Link>& link)
+      : sum_(runtime.get(link.call(&Link::pass, 1, 0)).value_or(-1)) {}
+  int sum() const { return sum_; }
+
+ private:
+  int sum_;
+};
+
+void register_cycle_actors(Runtime& rt);
 
 }  // namespace runtime::test

@@ -1,5 +1,6 @@
 // Calls that wait for each other in a cycle are found and named; calls that only take long are not.
 #include "cluster_fixture.h"
+#include "cycle_relay.h"
 #include "runtime/actor/blocked_calls.h"
 
 namespace runtime::test {
@@ -73,6 +74,61 @@ TEST_F(CycleTest, AWaitWithALimitOfItsOwnEndsByThatAndNamesTheCycle) {
   expect_cycle(rt_->get(links[0].call(&Link::pass_within, 4000, 0), 20s).status(),
                ErrorCode::kDeadlineExceeded, links, "pass_within");
   expect_idle(links);
+}
+
+TEST_F(CycleTest, ACycleThroughAConstructorIsTold) {
+  // The second link stands between the constructor and the call that waits for it.
+  for (const std::size_t size : {1, 2}) {
+    const auto links = ring(size, ActorOptions{.cpus = 0});
+    const Status status = rt_->get(links[0].call(&Link::pass_by_constructor, 0), 30s).status();
+    expect_cycle(status, ErrorCode::kInvalidArgument, links, "constructor");
+    expect_failure(status, ErrorCode::kInvalidArgument, {"Dependent "});
+    expect_idle(links);
+  }
+}
+
+TEST_F(CycleTest, AConstructorsLimitEndsTheCycleAndNamesIt) {
+  const auto links = ring(1, ActorOptions{.cpus = 0});
+  expect_cycle(rt_->get(links[0].call(&Link::pass_by_constructor, 6000), 30s).status(),
+               ErrorCode::kDeadlineExceeded, links, "constructor");
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, ACycleThroughACoroutineIsTold) {
+  const auto links = ring(1);
+  for (const std::uint32_t calls : {1, 8}) {
+    auto relay = make<Relay>(ActorOptions{.cpus = 0, .max_concurrency = calls});
+    const Status status = rt_->get(links[0].call(&Link::pass_by_coroutine, relay, 0), 20s).status();
+    expect_cycle(status, ErrorCode::kInvalidArgument, links, "forward");
+    expect_failure(status, ErrorCode::kInvalidArgument, {"Relay " + relay.id().short_hex()});
+    expect_idle(links);
+  }
+}
+
+TEST_F(CycleTest, ACoroutineThatAwaitsItsOwnActorIsTold) {
+  auto relay = make<Relay>(ActorOptions{.cpus = 0});
+  expect_failure(rt_->get(relay.call(&Relay::forward_to_itself, relay), 20s).status(),
+                 ErrorCode::kInvalidArgument, {"cycle", "forward_to_itself", "idle"});
+  EXPECT_EQ(get(relay.call(&Relay::idle)), 0);
+  auto several = make<Relay>(ActorOptions{.cpus = 0, .max_concurrency = 2});
+  EXPECT_EQ(get(several.call(&Relay::forward_to_itself, several)), 0);
+}
+
+TEST_F(CycleTest, ACoroutineThatBlocksItsActorIsTold) {
+  auto relay = make<Relay>(ActorOptions{.cpus = 0});
+  const auto links = ring(1);
+  expect_failure(rt_->get(links[0].call(&Link::pass_by_blocked, relay), 20s).status(),
+                 ErrorCode::kInvalidArgument, {"cycle", "forward_blocked"});
+  expect_idle(links);
+}
+
+TEST_F(CycleTest, ACoroutineThatAlsoAwaitsATimerIsInNone) {
+  auto relay = make<Relay>(ActorOptions{.cpus = 0});
+  const auto links = ring(1);
+  expect_failure(rt_->get(links[0].call(&Link::pass_by_coroutine, relay, 4000), 20s).status(),
+                 ErrorCode::kDeadlineExceeded, {"cycle", "forward"});
+  // Those of the link itself are in one; the coroutine's other end is its timer.
+  EXPECT_EQ(get(relay.call(&Relay::forward_first, links[0], 100)), -1);
 }
 
 TEST_F(CycleTest, CallsThatTakeLongAreNoCycle) {

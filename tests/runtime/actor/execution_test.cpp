@@ -17,7 +17,7 @@ TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
   auto actor = make<Busy>();
   std::vector<ObjectRef<void>> refs;
   for (int i = 0; i < 8; ++i) refs.push_back(actor.call(&Busy::work, 10));
-  ASSERT_TRUE(rt_->gather(refs, 20s).ok());
+  ASSERT_TRUE(rt_->objects().gather(refs, 20s).ok());
   EXPECT_EQ(get(actor.call(&Busy::peak, "work")), 1);
 }
 
@@ -35,11 +35,11 @@ TEST_P(ConcurrencyTest, MaxConcurrencyRunsThatManyAtOnce) {
   auto actor = make<Busy>(options);
   std::vector<ObjectRef<void>> refs;
   for (int i = 0; i < 4; ++i) refs.push_back(actor.call(&Busy::meet, "a", 4));
-  Status status = rt_->gather(refs, 20s);
+  Status status = rt_->objects().gather(refs, 20s);
   EXPECT_TRUE(status.ok()) << status.to_string();
   refs.clear();
   for (int i = 0; i < 40; ++i) refs.push_back(actor.call(&Busy::work, 5));
-  EXPECT_TRUE(rt_->gather(refs, 20s).ok());
+  EXPECT_TRUE(rt_->objects().gather(refs, 20s).ok());
   EXPECT_LE(get(actor.call(&Busy::peak, "work")), 4);
   EXPECT_GE(get(actor.call(&Busy::peak, "work")), 2);
 }
@@ -50,7 +50,7 @@ TEST_F(ExecutionTest, ManyCallsOverManyThreadsAllRunOnce) {
   auto actor = make<Busy>(options);
   std::vector<ObjectRef<int>> refs;
   for (int i = 0; i < 20'000; ++i) refs.push_back(actor.call(&Busy::add, 1));
-  ASSERT_TRUE(rt_->gather(refs, 60s).ok());
+  ASSERT_TRUE(rt_->objects().gather(refs, 60s).ok());
   EXPECT_EQ(get(actor.call(&Busy::total)), 20'000);
 }
 
@@ -60,7 +60,7 @@ TEST_F(ExecutionTest, GroupsDoNotWaitForEachOther) {
   std::vector<ObjectRef<void>> refs;
   for (int i = 0; i < 3; ++i) refs.push_back(actor.call(&Busy::io, 3));
   for (int i = 0; i < 4; ++i) refs.push_back(actor.call(&Busy::compute, 1));
-  Status status = rt_->gather(refs, 20s);
+  Status status = rt_->objects().gather(refs, 20s);
   EXPECT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(get(actor.call(&Busy::total)), 0) << "total is in io too";
   EXPECT_FALSE(busy.is_ready()) << "the default group was at work all the time";
@@ -168,7 +168,7 @@ TEST_F(ExecutionTest, AForcedCancellationEndsTheProcess) {
 TEST_F(ExecutionTest, OnlyCallsCanBeCancelled) {
   EXPECT_EQ(rt_->cancel(ObjectRef<int>()).code(), ErrorCode::kInvalidArgument);
   auto actor = make<Patient>();
-  auto all = rt_->when_all(std::vector{actor.call(&Patient::block, 300)});
+  auto all = rt_->objects().when_all(std::vector{actor.call(&Patient::block, 300)});
   EXPECT_EQ(rt_->cancel(all).code(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(rt_->cancel(*rt_->put(1)).ok());
 }

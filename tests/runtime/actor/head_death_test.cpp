@@ -91,7 +91,7 @@ class HeadDeathTest : public ClusterTest {
     ASSERT_EQ(::kill(found[0], SIGKILL), 0);
   }
   std::vector<NodeInfo> nodes() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() ? state->nodes : std::vector<NodeInfo>();
   }
 
@@ -100,9 +100,9 @@ class HeadDeathTest : public ClusterTest {
 };
 
 TEST_F(HeadDeathTest, CallsGoOnAndTheNextHeadKnowsEverything) {
-  auto here = counter(1, {.name = "here", .node = rt_->node_id()});
+  auto here = counter(1, {.name = "here", .node = rt_->cluster().node_id()});
   auto there = counter(2, {.name = "there", .node = nodes()[0].node});
-  ASSERT_TRUE(rt_->kv_put("key", "value").ok());
+  ASSERT_TRUE(rt_->kv().put("key", "value").ok());
   EXPECT_EQ(get(here.call(&Counter::add, 1)), 2);
   for (int round = 0; round < 5; ++round) {
     kill_head_process();
@@ -114,7 +114,7 @@ TEST_F(HeadDeathTest, CallsGoOnAndTheNextHeadKnowsEverything) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, 3s) << "round " << round;
     EXPECT_EQ(get(made->call(&Counter::total)), 100 + round);
   }
-  EXPECT_EQ(*rt_->kv_get("key"), "value");
+  EXPECT_EQ(*rt_->kv().get("key"), "value");
   EXPECT_EQ(get(rt_->get_actor<Counter>("there")->call(&Counter::total)), 7);
   EXPECT_EQ(get(rt_->get_actor<Counter>("made-0")->call(&Counter::total)), 100);
   EXPECT_EQ(nodes().size(), 2u);
@@ -125,7 +125,7 @@ TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
   std::atomic<int> written{0};
   std::thread writer([&] {
     for (int i = 0; !stop; ++i) {
-      const Status put = rt_->kv_put("key-" + std::to_string(i), std::to_string(i));
+      const Status put = rt_->kv().put("key-" + std::to_string(i), std::to_string(i));
       ASSERT_TRUE(put.ok()) << put.to_string();
       written = i + 1;
     }
@@ -139,14 +139,14 @@ TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
   writer.join();
   EXPECT_GT(written, 10);
   for (int i = 0; i < written; ++i)
-    ASSERT_EQ(rt_->kv_get("key-" + std::to_string(i), 5s).value_or("nothing"), std::to_string(i));
+    ASSERT_EQ(rt_->kv().get("key-" + std::to_string(i), 5s).value_or("nothing"), std::to_string(i));
 }
 
 TEST_F(HeadDeathTest, AHeadStartedOnTheJournalGoesOnWithTheCluster) {
-  auto here = counter(1, {.name = "here", .node = rt_->node_id()});
+  auto here = counter(1, {.name = "here", .node = rt_->cluster().node_id()});
   auto there = counter(
       2, {.name = "there", .max_restarts = 1, .max_task_retries = 1, .resources = {{"head", 1}}});
-  ASSERT_TRUE(rt_->kv_put("key", "value").ok());
+  ASSERT_TRUE(rt_->kv().put("key", "value").ok());
   EXPECT_EQ(get(here.call(&Counter::add, 1)), 2);
   head_->signal(SIGKILL);
   head_->wait();
@@ -159,7 +159,7 @@ TEST_F(HeadDeathTest, AHeadStartedOnTheJournalGoesOnWithTheCluster) {
   auto waited = waiting.get();
   ASSERT_TRUE(waited.ok()) << waited.status().to_string();
   EXPECT_EQ(get(waited->call(&Counter::total)), 7);
-  EXPECT_EQ(*rt_->kv_get("key"), "value");
+  EXPECT_EQ(*rt_->kv().get("key"), "value");
   EXPECT_EQ(get(rt_->get_actor<Counter>("here")->call(&Counter::add, 1)), 4)
       << "the same incarnation";
   EXPECT_EQ(get(there.call(&Counter::total)), 2) << "made again on the new node of that machine";

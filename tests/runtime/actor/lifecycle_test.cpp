@@ -279,7 +279,7 @@ TEST_F(LifecycleTest, AForkedChildLeavesTheRuntimeToItsParent) {
 TEST_F(LifecycleTest, NodesThatComeAndGoAreTold) {
   std::mutex mutex;
   std::vector<std::pair<NodeEvent::Kind, NodeId>> events;
-  Watch watch = rt_->watch_nodes([&](const NodeEvent& event) {
+  Watch watch = rt_->cluster().watch_nodes([&](const NodeEvent& event) {
     std::lock_guard lock(mutex);
     events.emplace_back(event.kind, event.node.node);
   });
@@ -288,7 +288,7 @@ TEST_F(LifecycleTest, NodesThatComeAndGoAreTold) {
     return events.size();
   };
   ASSERT_TRUE(eventually([&] { return count() == 1; }));
-  EXPECT_EQ(events[0], std::pair(NodeEvent::Kind::kJoined, rt_->node_id()));
+  EXPECT_EQ(events[0], std::pair(NodeEvent::Kind::kJoined, rt_->cluster().node_id()));
   Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "2", "--block"});
   ASSERT_TRUE(eventually([&] { return count() == 2; })) << node.output();
   EXPECT_EQ(events[1].first, NodeEvent::Kind::kJoined);
@@ -301,17 +301,18 @@ TEST_F(LifecycleTest, NodesThatComeAndGoAreTold) {
 
 TEST_F(LifecycleTest, AnActorOfALostNodeIsRestartedOnAnother) {
   Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"});
-  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << node.output();
-  auto hog = counter(0, {.cpus = 4, .node = rt_->node_id()});
+  ASSERT_TRUE(eventually([&] { return rt_->cluster().state()->nodes.size() == 2; }))
+      << node.output();
+  auto hog = counter(0, {.cpus = 4, .node = rt_->cluster().node_id()});
   auto actor = phoenix({.max_restarts = 1, .max_task_retries = 1, .cpus = 1});
-  ASSERT_NE(actor.node(), rt_->node_id());
+  ASSERT_NE(actor.node(), rt_->cluster().node_id());
   ASSERT_TRUE(rt_->kill(hog).ok());
   auto lost = actor.call(&Phoenix::slow_note, 300, "said");
   std::this_thread::sleep_for(50ms);
   node.signal(SIGKILL);
   Status said = rt_->get(lost, 30s);
   EXPECT_TRUE(said.ok()) << said.to_string();
-  EXPECT_EQ(actor.node(), rt_->node_id());
+  EXPECT_EQ(actor.node(), rt_->cluster().node_id());
 }
 
 TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
@@ -319,9 +320,9 @@ TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
   auto actor = counter(0, {.log_prefix = "left"});
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello")).ok());
   rt_->stop();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) +
-                                                        ", node=" + rt_->node_id().short_hex() +
-                                                        ") hello\n"),
+  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+                "(left pid=" + std::to_string(actor.pid()) +
+                ", node=" + rt_->cluster().node_id().short_hex() + ") hello\n"),
             std::string::npos);
 }
 

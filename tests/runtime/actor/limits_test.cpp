@@ -11,7 +11,7 @@ class LimitsTest : public ClusterTest {
  protected:
   void SetUp() override {}  // the tests choose the limits first
   int node_pid() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() && !state->nodes.empty() ? state->nodes[0].pid : 0;
   }
   /// The log of the driver's own node.

@@ -62,11 +62,11 @@ int run_family(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);
   runtime::test::register_test_actors(rt);
   return rt.run([](runtime::Runtime& driver) {
-    auto state = driver.cluster_state();
+    auto state = driver.cluster().state();
     if (!state.ok()) return state.status();
     runtime::ActorOptions beside;
     for (const auto& node : state->nodes) {
-      if (node.node != driver.node_id()) beside.node = node.node;
+      if (node.node != driver.cluster().node_id()) beside.node = node.node;
     }
     auto parent = driver.spawn<runtime::test::Parent>(beside);
     if (!parent.ok()) return parent.status();
@@ -74,8 +74,10 @@ int run_family(int argc, char** argv) {
         driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
     if (!child.ok()) return child.status();
     auto endless = child->call(&runtime::test::Phoenix::slow_note, 600'000, "never");
-    runtime::ActorOptions lasting{
-        .name = "keeper", .name_space = "family", .detached = true, .node = driver.node_id()};
+    runtime::ActorOptions lasting{.name = "keeper",
+                                  .name_space = "family",
+                                  .detached = true,
+                                  .node = driver.cluster().node_id()};
     auto keeper = driver.spawn<runtime::test::Phoenix>(lasting, driver.arguments()[2]);
     if (!keeper.ok()) return keeper.status();
     std::printf("ready %d %d %d\n", parent->pid(), child->pid(), keeper->pid());
@@ -109,7 +111,7 @@ int run_replaced(int argc, char** argv) {
   runtime::test::register_test_actors(rt);
   runtime::test::register_test_tasks(rt);
   return rt.run([](runtime::Runtime& driver) {
-    auto state = driver.cluster_state();
+    auto state = driver.cluster().state();
     if (!state.ok()) return state.status();
     auto first = driver.spawn<Counter>(runtime::ActorOptions{.max_restarts = 1}, 1);
     if (!first.ok()) return first.status();

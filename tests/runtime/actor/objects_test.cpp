@@ -42,7 +42,7 @@ TEST_F(SmallStore, TakesMoreThanItHoldsAndGivesItBackToEveryone) {
     }
   }
   for (std::size_t i = 0; i < refs.size(); ++i) {
-    auto view = rt_->get_view(refs[i], 20s);
+    auto view = rt_->objects().view(refs[i], 20s);
     ASSERT_TRUE(view.ok()) << view.status().to_string();
     EXPECT_EQ((*view)[0], static_cast<float>(i));
     EXPECT_EQ((*view)[kFloats - 1], static_cast<float>(i));
@@ -137,7 +137,7 @@ TEST_F(ClusterTest, AResultThatComesTooLateIsLetGo) {
   EXPECT_EQ(rt_->get(late, 20s).status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(get(maker.call(&Broker::name)), "maker") << "behind it";
   EXPECT_TRUE(eventually([&] {
-    auto list = rt_->refs();
+    auto list = rt_->objects().list();
     return list.ok() && list->objects.empty();
   }));
 }
@@ -153,7 +153,7 @@ TEST_F(ClusterTest, AResultOfASharedActorThatHasEndedIsLetGo) {
   EXPECT_EQ(rt_->get(numbers, 20s).value_or({}).size(), kFloats) << "its process lives";
   numbers = {};
   EXPECT_TRUE(eventually([&] {
-    auto list = rt_->refs();
+    auto list = rt_->objects().list();
     return list.ok() && list->objects.empty();
   }));
   EXPECT_EQ(get(other.call(&Broker::name)), "other");
@@ -162,7 +162,7 @@ TEST_F(ClusterTest, AResultOfASharedActorThatHasEndedIsLetGo) {
 TEST_F(ClusterTest, AViewIsAlignedReadOnlyAndOutlivesTheReference) {
   auto maker = broker("maker");
   auto ref = maker.call(&Broker::make, std::uint64_t{kFloats}, 3.0F);
-  auto view = rt_->get_view(ref, 20s);
+  auto view = rt_->objects().view(ref, 20s);
   ASSERT_TRUE(view.ok()) << view.status().to_string();
   const auto at = reinterpret_cast<std::uintptr_t>(view->data());
   EXPECT_EQ(at % 64, 0u);

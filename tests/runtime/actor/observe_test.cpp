@@ -70,13 +70,13 @@ TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
   ASSERT_TRUE(rt_->get(keeper.call(&Broker::keep, *large), 20s).ok());
   GroupSpec group;
   group.bundles = {{{"CPU", 0.1}}};
-  ASSERT_TRUE(rt_->create_placement_group(group).ok());
+  ASSERT_TRUE(rt_->groups().create(group).get().ok());
   const std::string job = starling({"submit", "--detach", "--", "true"}).output;
   Command second({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "1",
                   "--block"});
   std::string drained;
   ASSERT_TRUE(eventually([&] {
-    const auto state = rt_->cluster_state();
+    const auto state = rt_->cluster().state();
     if (!state.ok()) return false;
     for (const NodeInfo& node : state->nodes) {
       if (!node.is_head) drained = node.node.hex();

@@ -70,16 +70,16 @@ TEST_F(OptionsTest, AMissingLabelIsNamed) {
 TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
   Command other({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "4",
                  "--label", "zone=b", "--block"});
-  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; }))
+  ASSERT_TRUE(eventually([&] { return rt_->cluster().state()->nodes.size() == 2; }))
       << other.output();
   NodeId there;
-  const auto state = rt_->cluster_state();
+  const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   for (const NodeInfo& node : state->nodes) {
-    if (node.node != rt_->node_id()) there = node.node;
+    if (node.node != rt_->cluster().node_id()) there = node.node;
   }
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(counter(0, {.labels = {{"zone", "a"}}}).node(), rt_->node_id());
+    EXPECT_EQ(counter(0, {.labels = {{"zone", "a"}}}).node(), rt_->cluster().node_id());
     EXPECT_EQ(counter(0, {.labels = {{"zone", "b"}}}).node(), there);
     EXPECT_EQ(counter(0, {.node = there}).node(), there);
   }
@@ -91,7 +91,7 @@ TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
 TEST_F(OptionsTest, AnActorStandsInItsBundle) {
   GroupSpec spec;
   spec.bundles = {{{"CPU", 1}}, {{"CPU", 1}, {"tape", 2}}};
-  auto group = rt_->create_placement_group(spec);
+  auto group = rt_->groups().create(spec).get();
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   const ActorOptions taker{.resources = {{"tape", 1}}, .create_timeout = 300ms};
   expect_failure(rt_->spawn<Counter>(taker, 0).status(), ErrorCode::kResourceExhausted, {"tape"});

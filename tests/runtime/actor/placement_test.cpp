@@ -15,17 +15,17 @@ class PlacementTest : public ClusterTest {
 
 TEST_F(PlacementTest, ManyGroupsAreUnderWayAtOnce) {
   std::vector<PendingGroup> pending;
-  for (int i = 0; i < 100; ++i) pending.push_back(rt_->begin_placement_group(group(4, 0.01)));
+  for (int i = 0; i < 100; ++i) pending.push_back(rt_->groups().create(group(4, 0.01)));
   std::vector<ObjectRef<void>> removed;
   for (const PendingGroup& each : pending) {
     auto state = each.get();
     ASSERT_TRUE(state.ok()) << state.status().to_string();
     EXPECT_EQ(state->spec.group, each.id());
     EXPECT_TRUE(each.is_ready());
-    removed.push_back(rt_->begin_remove_placement_group(each.id()));
+    removed.push_back(rt_->groups().remove(each.id()));
   }
-  EXPECT_TRUE(rt_->gather(removed, 20s).ok());
-  const auto state = rt_->cluster_state();
+  EXPECT_TRUE(rt_->objects().gather(removed, 20s).ok());
+  const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   EXPECT_TRUE(state->groups.empty());
   EXPECT_EQ(state->nodes[0].available.at("CPU"), 4);
@@ -33,7 +33,7 @@ TEST_F(PlacementTest, ManyGroupsAreUnderWayAtOnce) {
 
 TEST_F(PlacementTest, AnActorWaitsForTheGroupThatItWasSpawnedInto) {
   auto hog = counter(0, {.cpus = 4});
-  PendingGroup pending = rt_->begin_placement_group(group(2));
+  PendingGroup pending = rt_->groups().create(group(2));
   ActorOptions inside{.cpus = 1};
   inside.bundle = BundleSlot{pending.id(), 1};
   std::thread frees([&] {
@@ -50,26 +50,26 @@ TEST_F(PlacementTest, AnActorWaitsForTheGroupThatItWasSpawnedInto) {
 TEST_F(PlacementTest, GroupsHaveNames) {
   GroupSpec spec = group(1);
   spec.name = "pair";
-  auto made = rt_->create_placement_group(spec);
+  auto made = rt_->groups().create(spec).get();
   ASSERT_TRUE(made.ok()) << made.status().to_string();
-  auto found = rt_->placement_group("pair");
+  auto found = rt_->groups().find("pair");
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->spec.group, made->spec.group);
-  EXPECT_TRUE(rt_->wait_placement_group(made->spec.group).ok());
-  expect_failure(rt_->create_placement_group(spec).status(), ErrorCode::kInvalidArgument,
+  EXPECT_TRUE(rt_->groups().wait(made->spec.group).ok());
+  expect_failure(rt_->groups().create(spec).get().status(), ErrorCode::kInvalidArgument,
                  {"pair", "taken"});
-  expect_failure(rt_->placement_group("pairs").status(), ErrorCode::kNotFound,
+  expect_failure(rt_->groups().find("pairs").status(), ErrorCode::kNotFound,
                  {"did you mean 'pair'"});
-  expect_failure(rt_->wait_placement_group({}).status(), ErrorCode::kInvalidArgument, {"none"});
+  expect_failure(rt_->groups().wait({}).status(), ErrorCode::kInvalidArgument, {"none"});
 }
 
 TEST_F(PlacementTest, WhatDoesNotFitFailsAtItsDeadlineWithTheReason) {
-  expect_failure(rt_->create_placement_group(group(1, 9), 300ms).status(),
+  expect_failure(rt_->groups().create(group(1, 9), 300ms).get().status(),
                  ErrorCode::kResourceExhausted,
                  {"CPU 9 (has 4)", "even when idle", "could ever hold it"});
-  expect_failure(rt_->begin_placement_group(group(5), 300ms).get().status(),
+  expect_failure(rt_->groups().create(group(5), 300ms).get().status(),
                  ErrorCode::kResourceExhausted, {"4 of them find a place", "not even idle"});
-  expect_failure(rt_->create_placement_group(group(1, -1)).status(), ErrorCode::kInvalidArgument,
+  expect_failure(rt_->groups().create(group(1, -1)).get().status(), ErrorCode::kInvalidArgument,
                  {"CPU"});
   expect_failure(rt_->spawn<Counter>({.gpus = 2, .create_timeout = 300ms}, 0).status(),
                  ErrorCode::kResourceExhausted, {"GPU 2 (has 0)", "start one with GPU 2"});

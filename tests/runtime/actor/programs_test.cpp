@@ -17,10 +17,10 @@ class ProgramsTest : public ClusterTest {
     auto node = std::make_unique<Command>(std::vector<std::string>{
         kBin + "/starling", "start", "--address", address(), "--num-cpus", "2", "--block"});
     bool joined = eventually([&] {
-      auto state = rt_->cluster_state();
+      auto state = rt_->cluster().state();
       if (!state.ok()) return false;
       for (const NodeInfo& info : state->nodes) {
-        if (info.node != rt_->node_id()) *id = info.node;
+        if (info.node != rt_->cluster().node_id()) *id = info.node;
       }
       return !id->is_none();
     });
@@ -165,7 +165,7 @@ TEST_F(ProgramsTest, ObjectsMoveBetweenNodes) {
   auto made = far.call(&Broker::make, kCount, 2.0F);
   EXPECT_EQ(get(near.call(&Broker::sum_ref, made)), 2.0 * kCount)
       << "read from another node by a third process";
-  auto view = rt_->get_view(made);
+  auto view = rt_->objects().view(made);
   ASSERT_TRUE(view.ok()) << view.status().to_string();
   EXPECT_EQ(std::accumulate(view->begin(), view->end(), 0.0), 2.0 * kCount);
   EXPECT_EQ(get(far.call(&Broker::sum, std::vector<float>(kCount, 3.0F))), 3.0 * kCount)

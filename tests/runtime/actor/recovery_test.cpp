@@ -18,7 +18,7 @@ class RecoveryTest : public ClusterTest {
   }
   /// A node that tasks for "far" run on.
   std::unique_ptr<Command> add_node() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     const std::size_t before = state.ok() ? state->nodes.size() : 0;
     auto node = std::make_unique<Command>(
         std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(),
@@ -27,7 +27,7 @@ class RecoveryTest : public ClusterTest {
     return node;
   }
   std::size_t nodes() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() ? state->nodes.size() : 0;
   }
   /// The far node dies with what it holds, and another takes its place.

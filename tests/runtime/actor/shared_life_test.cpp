@@ -238,8 +238,9 @@ TEST_F(SharedLifeTest, ThousandsComeBackTogether) {
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   const pid_t first = (*group)[0].pid();
   ASSERT_EQ(::kill(first, SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return rt_->gather(group->call(&Counter::add, 1), 60s).ok(); }));
-  auto pids = rt_->gather(group->call(&Counter::pid), 60s);
+  EXPECT_TRUE(
+      eventually([&] { return rt_->objects().gather(group->call(&Counter::add, 1), 60s).ok(); }));
+  auto pids = rt_->objects().gather(group->call(&Counter::pid), 60s);
   ASSERT_TRUE(pids.ok()) << pids.status().to_string();
   for (int pid : *pids) ASSERT_EQ(pid, pids->front());
   EXPECT_NE(pids->front(), first);

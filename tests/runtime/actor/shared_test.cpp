@@ -53,7 +53,7 @@ TEST_F(SharedTest, ADriverHasOneConnectionToAProcess) {
     return count;
   };
   const std::size_t before = sockets();
-  ASSERT_TRUE(rt_->gather(group.call(&Counter::add, 1)).ok());
+  ASSERT_TRUE(rt_->objects().gather(group.call(&Counter::add, 1)).ok());
   EXPECT_LE(sockets(), before + 1);
 }
 
@@ -154,11 +154,11 @@ TEST_F(SharedTest, ThousandsAreCreatedCalledAndKilled) {
   constexpr std::size_t kSize = 5000;
   auto group = shared_counters(kSize, 1);
   ASSERT_EQ(group.size(), kSize);
-  auto totals = rt_->gather(group.call(&Counter::add, 1), 60s);
+  auto totals = rt_->objects().gather(group.call(&Counter::add, 1), 60s);
   ASSERT_TRUE(totals.ok()) << totals.status().to_string();
   EXPECT_EQ(*totals, std::vector<int>(kSize, 2));
   ASSERT_TRUE(rt_->kill(group, 60s).ok());
-  auto state = rt_->cluster_state();
+  auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   for (const ActorState& actor : state->actors) EXPECT_EQ(actor.phase, ActorPhase::kDead);
 }

@@ -209,16 +209,17 @@ TEST_P(RestartTest, AKillInTheMiddleOfOneLeavesNoCallWaiting) {
 
 TEST_F(StateTest, ANodeThatIsStoppedHasItsActorsSave) {
   Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"});
-  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << node.output();
-  auto hog = counter(0, {.cpus = 4, .node = rt_->node_id()});
+  ASSERT_TRUE(eventually([&] { return rt_->cluster().state()->nodes.size() == 2; }))
+      << node.output();
+  auto hog = counter(0, {.cpus = 4, .node = rt_->cluster().node_id()});
   auto actor = tally({.max_restarts = -1, .cpus = 1});
-  ASSERT_NE(actor.node(), rt_->node_id());
+  ASSERT_NE(actor.node(), rt_->cluster().node_id());
   ASSERT_TRUE(rt_->kill(hog).ok());
   EXPECT_EQ(get(actor.call(&Tally::add, 42)), 42);
   node.signal(SIGTERM);
   EXPECT_EQ(node.wait().exit_code, 0);
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(-1) == 42; }));
-  EXPECT_EQ(actor.node(), rt_->node_id());
+  EXPECT_EQ(actor.node(), rt_->cluster().node_id());
 }
 
 }  // namespace

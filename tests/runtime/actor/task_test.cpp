@@ -31,7 +31,7 @@ TEST_F(TaskTest, FunctionsRunInOtherProcesses) {
 TEST_F(TaskTest, ManySmallTasksGiveTheirOwnResults) {
   std::vector<ObjectRef<int>> refs;
   for (int i = 0; i < 5000; ++i) refs.push_back(rt_->task(&twice, i));
-  auto values = rt_->gather(refs, 30s);
+  auto values = rt_->objects().gather(refs, 30s);
   ASSERT_TRUE(values.ok()) << values.status().to_string();
   for (int i = 0; i < 5000; ++i) ASSERT_EQ((*values)[static_cast<std::size_t>(i)], 2 * i);
 }
@@ -39,7 +39,7 @@ TEST_F(TaskTest, ManySmallTasksGiveTheirOwnResults) {
 TEST_F(TaskTest, LongTasksSpreadOverTheCpus) {
   std::vector<ObjectRef<int>> refs;
   for (int i = 0; i < 4; ++i) refs.push_back(rt_->task(&sleep_and_tell_pid, 700));
-  auto pids = rt_->gather(refs, 30s);
+  auto pids = rt_->objects().gather(refs, 30s);
   ASSERT_TRUE(pids.ok()) << pids.status().to_string();
   EXPECT_GE(std::set<int>(pids->begin(), pids->end()).size(), 2u);
 }

@@ -116,7 +116,7 @@ class Broker {
     return "private memory of " + std::to_string(::getpid());
   }
   Result<double> sum_ref(ObjectRef<std::vector<float>> ref) {
-    auto view = runtime_.get_view(ref);
+    auto view = runtime_.objects().view(ref);
     if (!view.ok()) return view.status();
     return sum_view(*view);
   }
@@ -136,9 +136,9 @@ class Broker {
   }
   Result<std::string> meet(const std::string& key, const std::string& value) {
     if (!value.empty()) {
-      if (Status status = runtime_.kv_put(key, value); !status.ok()) return status;
+      if (Status status = runtime_.kv().put(key, value); !status.ok()) return status;
     }
-    return runtime_.kv_get(key);
+    return runtime_.kv().get(key);
   }
 
  private:

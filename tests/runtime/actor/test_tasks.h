@@ -97,7 +97,7 @@ class Delegator {
   Result<int> twice_all(int count) {
     std::vector<ObjectRef<int>> refs;
     for (int i = 0; i < count; ++i) refs.push_back(runtime_.task(&twice, i));
-    auto values = runtime_.gather(refs);
+    auto values = runtime_.objects().gather(refs);
     if (!values.ok()) return values.status();
     int sum = 0;
     for (int value : *values) sum += value;

@@ -18,7 +18,7 @@ TEST_F(WaitingTest, AsCompletedYieldsResultsInTheOrderInWhichTheyCome) {
                                    fast.call(&Counter::sleep_ms, 1), ObjectRef<int>(),
                                    fast.call(&Counter::sleep_ms, 200)};
   std::vector<std::size_t> order;
-  for (const auto& [index, ref] : rt_->as_completed(refs, 20s)) {
+  for (const auto& [index, ref] : rt_->objects().as_completed(refs, 20s)) {
     order.push_back(index);
     EXPECT_EQ(ref, refs[index]);
     if (index == 2)
@@ -33,12 +33,12 @@ TEST_F(WaitingTest, AsCompletedEndsAtItsDeadlineAndMayBeAbandoned) {
   auto actor = counter();
   std::vector<ObjectRef<int>> refs{actor.call(&Counter::sleep_ms, 1),
                                    actor.call(&Counter::sleep_ms, 2000)};
-  auto completions = rt_->as_completed(refs, 300ms);
+  auto completions = rt_->objects().as_completed(refs, 300ms);
   EXPECT_EQ(completions.next()->index, 0u);
   EXPECT_FALSE(completions.next().has_value());
   EXPECT_EQ(completions.remaining(), 1u);
   for (int i = 0; i < 100; ++i) {
-    auto abandoned = rt_->as_completed(refs);
+    auto abandoned = rt_->objects().as_completed(refs);
     EXPECT_EQ(abandoned.next()->index, 0u);
   }
   EXPECT_EQ(get(refs[1]), 2000) << "settling does not touch those that were abandoned";
@@ -51,7 +51,8 @@ TEST_F(WaitingTest, AsCompletedTakesThousandsOneByOneInLinearTime) {
     for (std::size_t i = 0; i < count; ++i) refs.push_back(actor.call(&Counter::add, 1));
     auto start = std::chrono::steady_clock::now();
     std::set<std::size_t> seen;
-    for (const auto& [index, ref] : rt_->as_completed(std::move(refs), 60s)) seen.insert(index);
+    for (const auto& [index, ref] : rt_->objects().as_completed(std::move(refs), 60s))
+      seen.insert(index);
     EXPECT_EQ(seen.size(), count);
     return std::chrono::steady_clock::now() - start;
   };
@@ -67,7 +68,7 @@ TEST_F(WaitingTest, AsCompletedLetsGoOfWhatItHandsOut) {
   value.lease = lease;
   std::vector<ObjectRef<void>> refs;
   refs.emplace_back(ObjectState::ready(nullptr, std::move(value)));
-  auto completions = rt_->as_completed(std::move(refs));
+  auto completions = rt_->objects().as_completed(std::move(refs));
   EXPECT_EQ(lease.use_count(), 2);
   completions.next();
   EXPECT_EQ(lease.use_count(), 1);
@@ -77,34 +78,35 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
   auto slow = counter();
   auto fast = counter();
   auto name = broker("n");
-  auto all =
-      rt_->when_all(std::vector{slow.call(&Counter::sleep_ms, 200), fast.call(&Counter::add, 1)});
+  auto all = rt_->objects().when_all(
+      std::vector{slow.call(&Counter::sleep_ms, 200), fast.call(&Counter::add, 1)});
   EXPECT_FALSE(all.is_ready());
   EXPECT_TRUE(rt_->get(all, 10s).ok());
   auto late = slow.call(&Counter::sleep_ms, 3000);
-  auto mixed = rt_->when_all(late, name.call(&Broker::name), fast.call(&Counter::refuse, "full"));
+  auto mixed =
+      rt_->objects().when_all(late, name.call(&Broker::name), fast.call(&Counter::refuse, "full"));
   expect_failure(rt_->get(mixed, 10s), ErrorCode::kResourceExhausted, {"rank 2", "full"});
   EXPECT_FALSE(late.is_ready()) << "a failure ends the wait";
-  EXPECT_TRUE(rt_->get(rt_->when_all(std::vector<ObjectRef<int>>{})).ok());
-  expect_failure(rt_->get(rt_->when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument,
+  EXPECT_TRUE(rt_->get(rt_->objects().when_all(std::vector<ObjectRef<int>>{})).ok());
+  expect_failure(rt_->get(rt_->objects().when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument,
                  {"refers to nothing"});
 }
 
 TEST_F(WaitingTest, WhenAllNestsAsDeepAsOneLikes) {
   auto slow = counter();
-  ObjectRef<void> all = rt_->when_all(slow.call(&Counter::sleep_ms, 500));
-  for (int i = 0; i < 200'000; ++i) all = rt_->when_all(std::vector{all});
+  ObjectRef<void> all = rt_->objects().when_all(slow.call(&Counter::sleep_ms, 500));
+  for (int i = 0; i < 200'000; ++i) all = rt_->objects().when_all(std::vector{all});
   EXPECT_TRUE(rt_->get(all, 30s).ok());
-  ObjectRef<void> failed = rt_->when_all(slow.call(&Counter::refuse, "full"));
-  for (int i = 0; i < 1000; ++i) failed = rt_->when_all(std::vector{failed});
+  ObjectRef<void> failed = rt_->objects().when_all(slow.call(&Counter::refuse, "full"));
+  for (int i = 0; i < 1000; ++i) failed = rt_->objects().when_all(std::vector{failed});
   expect_failure(rt_->get(failed, 30s), ErrorCode::kResourceExhausted, {"full"});
 }
 
 TEST_F(WaitingTest, WhenAllAsAnArgumentHoldsACallBack) {
   auto slow = counter();
   auto actor = counter();
-  auto done =
-      rt_->when_all(std::vector{slow.call(&Counter::add, 1), slow.call(&Counter::sleep_ms, 200)});
+  auto done = rt_->objects().when_all(
+      std::vector{slow.call(&Counter::add, 1), slow.call(&Counter::sleep_ms, 200)});
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(get(actor.call(&Counter::add_after, done, 3)), 3);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);
@@ -116,24 +118,26 @@ TEST_F(WaitingTest, GatherReturnsAtTheFirstFailure) {
   auto late = slow.call(&Counter::sleep_ms, 3000);
   std::vector<ObjectRef<void>> refs{ObjectRef<void>(late.state()),
                                     fast.call(&Counter::refuse, "full")};
-  expect_failure(rt_->gather(refs, 20s), ErrorCode::kResourceExhausted, {"rank 1", "full"});
+  expect_failure(rt_->objects().gather(refs, 20s), ErrorCode::kResourceExhausted,
+                 {"rank 1", "full"});
   EXPECT_FALSE(late.is_ready());
-  expect_failure(rt_->gather(std::vector{late, ObjectRef<int>()}).status(),
+  expect_failure(rt_->objects().gather(std::vector{late, ObjectRef<int>()}).status(),
                  ErrorCode::kInvalidArgument, {"rank 1"});
-  expect_failure(rt_->gather(std::vector{fast.call(&Counter::add, 1), late}, 50ms).status(),
-                 ErrorCode::kDeadlineExceeded, {"rank 1"});
+  expect_failure(
+      rt_->objects().gather(std::vector{fast.call(&Counter::add, 1), late}, 50ms).status(),
+      ErrorCode::kDeadlineExceeded, {"rank 1"});
 }
 
 TEST_F(WaitingTest, GatherEachSaysWhatBecameOfEach) {
   auto group = rt_->spawn_group<Member>(3, {}, split(std::vector<int>{0, 1, 2}), "m");
   ASSERT_TRUE(group.ok()) << group.status().to_string();
-  auto results = rt_->gather_each(group->call(&Member::fail_on, 1), 20s);
+  auto results = rt_->objects().gather_each(group->call(&Member::fail_on, 1), 20s);
   ASSERT_EQ(results.size(), 3u);
   EXPECT_EQ(*results[0], 0);
   expect_failure(results[1].status(), ErrorCode::kInvalidArgument, {"not with me"});
   EXPECT_EQ(*results[2], 2);
   auto actor = counter();
-  auto statuses = rt_->gather_each(
+  auto statuses = rt_->objects().gather_each(
       std::vector{actor.call(&Counter::refuse, "a"), actor.call(&Counter::print, "b")}, 20s);
   EXPECT_EQ(statuses[0].code(), ErrorCode::kResourceExhausted);
   EXPECT_TRUE(statuses[1].ok());
@@ -149,12 +153,13 @@ TEST_F(WaitingTest, GroupsTakeDispatchAndCollectFunctions) {
   // Members multiply by 1, 2, 3.
   auto refs = group->call(&Member::times,
                           by_rank([](std::size_t rank) { return static_cast<int>(rank) * 100; }));
-  EXPECT_EQ(*rt_->collect(refs, sum, 20s), 0 + 200 + 600);
+  EXPECT_EQ(*rt_->objects().collect(refs, sum, 20s), 0 + 200 + 600);
   auto refuse = [](const std::vector<int>&) -> Result<std::string> {
     return not_found("nothing to merge");
   };
-  expect_failure(rt_->collect(refs, refuse).status(), ErrorCode::kNotFound, {"nothing to merge"});
-  expect_failure(rt_->collect(group->call(&Member::fail_on, 2), sum).status(),
+  expect_failure(rt_->objects().collect(refs, refuse).status(), ErrorCode::kNotFound,
+                 {"nothing to merge"});
+  expect_failure(rt_->objects().collect(group->call(&Member::fail_on, 2), sum).status(),
                  ErrorCode::kInvalidArgument, {"rank 1"});
   // An even split and its reverse.
   std::vector<int> batch(10);
@@ -162,7 +167,7 @@ TEST_F(WaitingTest, GroupsTakeDispatchAndCollectFunctions) {
   auto parts = split_evenly(batch, group->size());
   EXPECT_EQ(parts.parts[0].size(), 4u);
   EXPECT_EQ(parts.parts[2], (std::vector<int>{7, 8, 9}));
-  auto scaled = rt_->collect(group->call(&Member::scale, parts), concatenate<int>, 20s);
+  auto scaled = rt_->objects().collect(group->call(&Member::scale, parts), concatenate<int>, 20s);
   ASSERT_TRUE(scaled.ok()) << scaled.status().to_string();
   EXPECT_EQ(*scaled, (std::vector<int>{0, 1, 2, 3, 8, 10, 12, 21, 24, 27}));
 }
@@ -173,7 +178,7 @@ TEST_F(WaitingTest, AGroupStoresItsLargeArgumentsOnce) {
   // Five copies of 150 MB would not fit into the store.
   std::vector<float> values(37'500'000, 1.0F);
   auto refs = group->call(&Broker::where, values);
-  auto seen = rt_->gather(refs, 60s);
+  auto seen = rt_->objects().gather(refs, 60s);
   ASSERT_TRUE(seen.ok()) << seen.status().to_string();
   EXPECT_EQ(std::set<std::string>(seen->begin(), seen->end()).size(), 1u)
       << "all members read the same bytes of the store";
@@ -184,8 +189,9 @@ TEST_F(WaitingTest, AGroupHasOneDeadline) {
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   auto start = std::chrono::steady_clock::now();
   auto refs = group->call(CallOptions{.timeout = 200ms}, &Counter::sleep_ms, 2000);
-  expect_failure(rt_->gather(refs).status(), ErrorCode::kDeadlineExceeded, {"rank 0", "sleep_ms"});
-  for (const auto& result : rt_->gather_each(refs))
+  expect_failure(rt_->objects().gather(refs).status(), ErrorCode::kDeadlineExceeded,
+                 {"rank 0", "sleep_ms"});
+  for (const auto& result : rt_->objects().gather_each(refs))
     EXPECT_EQ(result.status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 1800ms);
 }

@@ -50,7 +50,7 @@ class ChaosTest : public testing::Test {
   void TearDown() override { rt_.reset(); }
 
   std::string address() {
-    const auto state = rt_->cluster_state();
+    const auto state = rt_->cluster().state();
     for (const NodeInfo& node : state.ok() ? state->nodes : std::vector<NodeInfo>()) {
       if (node.is_head) return node.address;
     }
@@ -171,7 +171,7 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
   auto actor = ledger();
   auto far = caller(1, 5'000);
   ASSERT_TRUE(eventually([&] { return recorded(1) > 100; })) << far->output();
-  const auto state = rt_->cluster_state();
+  const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   const pid_t node = state->nodes.at(0).pid;
   ::kill(node, SIGSTOP);
@@ -187,7 +187,7 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
 TEST_F(ChaosTest, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
   auto actor = ledger();
   ASSERT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1)).ok());
-  const auto state = rt_->cluster_state();
+  const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   ::kill(state->nodes.at(0).pid,
          SIGKILL);  // the head, and the only node: nobody is left to say what became of the actor
@@ -213,7 +213,7 @@ TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {
                 "--num-cpus", "2", "--block"});
   NodeId second;
   ASSERT_TRUE(eventually([&] {
-    const auto state = rt_->cluster_state();
+    const auto state = rt_->cluster().state();
     for (const NodeInfo& info : state.ok() ? state->nodes : std::vector<NodeInfo>()) {
       if (!info.is_head) second = info.node;
     }
@@ -292,7 +292,7 @@ TEST_F(ChaosTest, AnActorEndsThoughACallerDoesNotRead) {
 }
 
 TEST_F(ChaosTest, CyclesLeaveNothingBehind) {
-  const auto state = rt_->cluster_state();
+  const auto state = rt_->cluster().state();
   ASSERT_TRUE(state.ok());
   const pid_t node = state->nodes.at(0).pid;
   auto actor = ledger();

@@ -23,7 +23,7 @@ class SilentLinkTest : public testing::Test {
     rt_ = make_driver(root_, {"--num-cpus", "4", "--bind", link_->near()});
     const Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
-    const std::string head = rt_->cluster_state()->nodes.at(0).address;
+    const std::string head = rt_->cluster().state()->nodes.at(0).address;
     far_ = std::make_unique<Command>(std::vector<std::string>{
         "ip", "netns", "exec", link_->name_of_far_side(), STARLING_BIN_DIR "/starling", "start",
         "--address", head, "--num-cpus", "4", "--block"});
@@ -47,7 +47,7 @@ class SilentLinkTest : public testing::Test {
     far_.reset();
   }
   std::vector<NodeInfo> nodes() const {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() ? state->nodes : std::vector<NodeInfo>();
   }
 

@@ -111,25 +111,25 @@ class ControlCaller {
 
   void add(const std::string& key) {
     record(ControlOp::kAdd, key, 0, [&](ControlCall& call) {
-      auto sum = rt_.kv_add(key, 1);
+      auto sum = rt_.kv().add(key, 1);
       call.value = sum.value_or(0);
       return sum.status();
     });
   }
   void put(const std::string& key, std::int64_t value) {
     record(ControlOp::kPut, key, value,
-           [&](ControlCall&) { return rt_.kv_put(key, std::to_string(value)); });
+           [&](ControlCall&) { return rt_.kv().put(key, std::to_string(value)); });
   }
   void read(const std::string& key) {
     record(ControlOp::kRead, key, 0, [&](ControlCall& call) {
-      auto text = rt_.kv_try_get(key);
+      auto text = rt_.kv().try_get(key);
       call.value = text.ok() ? std::stoll(*text) : 0;
       return text.status();
     });
   }
   void erase(const std::string& key) {
     record(ControlOp::kDelete, key, 0, [&](ControlCall& call) {
-      auto was_there = rt_.kv_delete(key);
+      auto was_there = rt_.kv().erase(key);
       call.value = was_there.value_or(false);
       return was_there.status();
     });
@@ -139,24 +139,25 @@ class ControlCaller {
     record(ControlOp::kPublish, name + "@" + std::to_string(version), version, [&](ControlCall&) {
       auto object = rt_.put(std::vector<float>(version % 2 == 0 ? 10 : 50'000, 1.0F));
       if (!object.ok()) return object.status();
-      return rt_.publish(name, static_cast<std::uint64_t>(version), *object);
+      return rt_.published().publish(name, static_cast<std::uint64_t>(version), *object);
     });
   }
   void unpublish(const std::string& name, int version) {
-    record(ControlOp::kUnpublish, name + "@" + std::to_string(version), version,
-           [&](ControlCall&) { return rt_.unpublish(name, static_cast<std::uint64_t>(version)); });
+    record(ControlOp::kUnpublish, name + "@" + std::to_string(version), version, [&](ControlCall&) {
+      return rt_.published().unpublish(name, static_cast<std::uint64_t>(version));
+    });
   }
   GroupId create() {
     GroupSpec spec;
     spec.group = GroupId::random();
     spec.bundles = {{{"CPU", 0.01}}};
     record(ControlOp::kCreate, spec.group.hex(), 0,
-           [&](ControlCall&) { return rt_.create_placement_group(spec).status(); });
+           [&](ControlCall&) { return rt_.groups().create(spec).get().status(); });
     return spec.group;
   }
   void remove(GroupId group) {
     record(ControlOp::kRemove, group.hex(), 0,
-           [&](ControlCall&) { return rt_.remove_placement_group(group, 30s); });
+           [&](ControlCall&) { return rt_.get(rt_.groups().remove(group, 30s)); });
   }
 
   /// Something that all threads then want.

@@ -40,7 +40,7 @@ class ControlCallsTest : public NetworkTest {
         std::this_thread::sleep_for(std::chrono::milliseconds(500 + random() % 1000));
         // On a machine that is busy, one that is killed before it is up again and again would never
         // answer anybody.
-        if (!rt.kv_put("killer", "asks").ok()) continue;
+        if (!rt.kv().put("killer", "asks").ok()) continue;
         const pid_t head = cluster_->head();
         if (ends || head <= 0) continue;
         ::kill(head, SIGKILL);

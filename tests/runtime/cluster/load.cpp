@@ -109,8 +109,8 @@ class Load {
     for (std::int64_t round = 1; !over(); ++round) {
       work(round);
       next = std::max(next + pause, now_us() - pause);
-      while (!over() && now_us() < next)
-        ::usleep(static_cast<useconds_t>(std::min<std::int64_t>(next - now_us(), 20'000)));
+      for (std::int64_t left = next - now_us(); left > 0 && !over(); left = next - now_us())
+        ::usleep(static_cast<useconds_t>(std::min<std::int64_t>(left, 20'000)));
     }
   }
   bool over() const { return lost_ || terminated || now_us() >= end_; }
@@ -217,13 +217,13 @@ class Load {
         return "pair-" + std::to_string(options_.client) + "-" + std::to_string(at);
       };
       Event event = begin(Op::kPut, key(round), round, 6s);
-      const Status put = rt_.kv_put(key(round), std::to_string(round * 7), 6s);
+      const Status put = rt_.kv().put(key(round), std::to_string(round * 7), 6s);
       end(event, put);
       if (put.ok()) there.push_back(round);
       if (there.empty() || round % 3 != 0) return;
       const std::int64_t at = there[random() % there.size()];
       Event read = begin(Op::kGet, key(at), at, 6s);
-      auto got = rt_.kv_try_get(key(at), 6s);
+      auto got = rt_.kv().try_get(key(at), 6s);
       const bool right = !got.ok() || *got == std::to_string(at * 7);
       end(read, right ? got.status() : Status(ErrorCode::kInternal, "it is " + *got));
     });
@@ -233,7 +233,7 @@ class Load {
     repeat(options_.per_second, [this](std::int64_t) {
       const std::string key = "sum-" + std::to_string(options_.client);
       Event event = begin(Op::kSum, key, 0, 6s);
-      auto sum = rt_.kv_add(key, 1, 6s);
+      auto sum = rt_.kv().add(key, 1, 6s);
       if (sum.ok()) event.value = *sum;
       end(event, sum.status());
     });
@@ -247,7 +247,8 @@ class Load {
       Event event = begin(Op::kPublish, name, round, 6s);
       PublishOptions options;
       options.name_space = kNameSpace;
-      end(event, rt_.publish(name, static_cast<std::uint64_t>(round), *made, options, 6s));
+      end(event,
+          rt_.published().publish(name, static_cast<std::uint64_t>(round), *made, options, 6s));
     });
   }
 
@@ -283,7 +284,7 @@ class Load {
                 "",
                 GroupStrategy::kStrictSpread,
                 {{{"CPU", 0.25}}, {{"CPU", 0.25}}}};
-        if (!rt_.create_placement_group(spec, 30s).ok()) return;
+        if (!rt_.groups().create(spec, 30s).get().ok()) return;
         for (std::uint32_t bundle = 0; bundle < spec.bundles.size(); ++bundle) {
           ActorOptions options;
           options.create_timeout = 30s;
@@ -295,7 +296,7 @@ class Load {
         }
       }
       Event event = begin(Op::kGang, key, round, 6s);
-      auto state = rt_.cluster_state(6s);
+      auto state = rt_.cluster().state(6s);
       const std::string torn = state.ok() ? what_is_torn(*state, spec.group, members) : "";
       end(event, torn.empty() ? state.status() : Status(ErrorCode::kInternal, torn));
     });
@@ -426,7 +427,7 @@ int run_verify(int argc, char** argv) {
     for (const std::string& name : published) {
       PublishedQuery query;
       query.name_space = kNameSpace;
-      auto latest = driver.latest<std::vector<std::int64_t>>(name, query, 20s);
+      auto latest = driver.published().latest<std::vector<std::int64_t>>(name, query, 20s);
       if (latest.status().code() == ErrorCode::kNotFound) continue;
       if (!latest.ok()) return latest.status();
       auto value = driver.get(latest->ref, 20s);

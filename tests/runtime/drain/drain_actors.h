@@ -37,7 +37,7 @@ class Keeper {
   std::int64_t total() const { return state_.total; }
   std::vector<std::string> drains() const { return state_.drains; }
   int pid() const { return ::getpid(); }
-  std::string node() const { return runtime_.node_id().hex(); }
+  std::string node() const { return runtime_.cluster().node_id().hex(); }
   /// Large enough for the store.
   std::vector<float> make(std::uint64_t count, float value) const {
     return std::vector<float>(count, value);
@@ -55,7 +55,7 @@ class Keeper {
   /// Ends when it learns that its node leaves; says why that is.
   std::string work_until_drained() {
     for (int i = 0; i < 3000; ++i) {
-      if (auto notice = runtime_.drain_notice()) return notice->reason;
+      if (auto notice = runtime_.cluster().drain_notice()) return notice->reason;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return "";

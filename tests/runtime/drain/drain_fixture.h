@@ -66,7 +66,7 @@ class DrainTest : public testing::Test {
   }
 
   std::vector<NodeInfo> nodes() {
-    auto list = rt_->nodes(20s);
+    auto list = rt_->cluster().nodes(20s);
     EXPECT_TRUE(list.ok()) << list.status().to_string();
     return list.value_or(std::vector<NodeInfo>());
   }
@@ -128,7 +128,7 @@ class DrainTest : public testing::Test {
   }
   template <class T>
   ActorState state_of(const ActorHandle<T>& actor) {
-    auto cluster = rt_->cluster_state(20s);
+    auto cluster = rt_->cluster().state(20s);
     EXPECT_TRUE(cluster.ok()) << cluster.status().to_string();
     for (const ActorState& state : cluster.ok() ? cluster->actors : std::vector<ActorState>()) {
       if (state.actor == actor.id()) return state;

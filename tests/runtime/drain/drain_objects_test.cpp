@@ -30,7 +30,7 @@ TEST_F(DrainTest, ObjectsThatNobodyHasReadGoWithTheirReferences) {
   auto maker = make<Keeper>(far(1));
   auto numbers = get(maker.call(&Keeper::put, kLarge, 4.5f));
   ActorOptions near;
-  near.node = rt_->node_id();
+  near.node = rt_->cluster().node_id();
   auto reader = make<Keeper>(near);
   auto& held = numbers;
   ASSERT_TRUE(rt_->get(reader.call(&Keeper::hold, held), 20s).ok());
@@ -65,12 +65,12 @@ TEST_F(DrainTest, PublishedObjectsHaveACopyElsewhereBeforeTheNodeLeaves) {
   TestNode leaving = add_node();
   auto maker = make<Keeper>(far(1));
   auto numbers = get(maker.call(&Keeper::put, 400'000, 7.5f));
-  ASSERT_TRUE(rt_->publish("weights", 1, numbers).ok());
+  ASSERT_TRUE(rt_->published().publish("weights", 1, numbers).ok());
   numbers = {};
   const TestNode other = add_node();
   ASSERT_EQ(drain(leaving).exit_code, 0);
   EXPECT_TRUE(has_left(leaving));
-  auto weights = rt_->latest<std::vector<float>>("weights");
+  auto weights = rt_->published().latest<std::vector<float>>("weights");
   ASSERT_TRUE(weights.ok()) << weights.status().to_string();
   EXPECT_EQ(get(weights->ref), std::vector<float>(400'000, 7.5f));
 }
@@ -98,10 +98,10 @@ TEST_F(DrainTest, WhatIsTakenOverEndsWithItsLastReference) {
   TestNode leaving = add_node(1);
   auto maker = make<Keeper>(far(1));
   const auto kept = [&] {
-    auto list = rt_->refs(10s);
+    auto list = rt_->objects().list(10s);
     std::uint64_t bytes = 0;
     for (const StoreInfo& store : list.ok() ? list->stores : std::vector<StoreInfo>()) {
-      if (store.node == rt_->node_id()) bytes = store.published_bytes;
+      if (store.node == rt_->cluster().node_id()) bytes = store.published_bytes;
     }
     return bytes;
   };

@@ -110,7 +110,7 @@ TEST_F(DrainTest, AGangMovesAsAWholeWithItsStates) {
   TestNode leaving = add_node(1), staying = add_node(1);
   GroupSpec group{
       GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"far", 1.0}}, {{"far", 1.0}}}};
-  ASSERT_TRUE(rt_->create_placement_group(group, 20s).ok());
+  ASSERT_TRUE(rt_->groups().create(group, 20s).get().ok());
   std::vector<ActorHandle<Keeper>> gang;
   for (std::uint32_t bundle = 0; bundle < 2; ++bundle) {
     ActorOptions options = far(1);
@@ -151,7 +151,7 @@ TEST_F(DrainTest, NothingNewIsPlacedThere) {
   EXPECT_NE(refused.status().message().find("is being drained"), std::string::npos)
       << refused.status().message();
   GroupSpec group{GroupId::random(), "", GroupStrategy::kPack, {{{"far", 1.0}}}};
-  EXPECT_NE(rt_->create_placement_group(group, 500ms).status().message().find("is being drained"),
+  EXPECT_NE(rt_->groups().create(group, 500ms).get().status().message().find("is being drained"),
             std::string::npos);
   // One that waits for a place when the drain begins, and one that comes later, go to the next
   // node.
@@ -336,7 +336,7 @@ class Told {
 
 TEST_F(DrainTest, WatchersHearOfJoiningDrainingLeavingAndLossInOrder) {
   Told told;
-  Watch watch = rt_->watch_nodes([&](const NodeEvent& event) { told.add(event); });
+  Watch watch = rt_->cluster().watch_nodes([&](const NodeEvent& event) { told.add(event); });
   TestNode leaving = add_node(4, {"--label", "kind=spot"});
   auto holder = make<Mortal>(far());
   ASSERT_EQ(drain(leaving, "3s").exit_code, 0);
@@ -360,7 +360,7 @@ TEST_F(DrainTest, WatchersHearOfJoiningDrainingLeavingAndLossInOrder) {
 
 TEST_F(DrainTest, WatchersMissNothingOverARestartOfTheHead) {
   Told told;
-  Watch watch = rt_->watch_nodes([&](const NodeEvent& event) { told.add(event); });
+  Watch watch = rt_->cluster().watch_nodes([&](const NodeEvent& event) { told.add(event); });
   TestNode first = add_node();
   TestNode second = add_node();
   ASSERT_TRUE(eventually(

@@ -54,7 +54,7 @@ class ManyTest : public testing::Test {
     register_cells(*rt_);
     Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     ASSERT_TRUE(state.ok());
     node_ = state->nodes.at(0).pid;
   }
@@ -64,7 +64,7 @@ class ManyTest : public testing::Test {
     auto group = rt_->spawn_group<Cell>(size, {.isolation = Isolation::kShared}, 1);
     EXPECT_TRUE(group.ok()) << group.status().to_string();
     if (!group.ok()) return {};
-    auto values = rt_->gather(group->call(&Cell::add, 1), 120s);
+    auto values = rt_->objects().gather(group->call(&Cell::add, 1), 120s);
     EXPECT_TRUE(values.ok()) << values.status().to_string();
     if (values.ok()) {
       EXPECT_EQ(*values, std::vector<int>(size, 2));
@@ -94,7 +94,7 @@ TEST_F(ManyTest, AHundredThousandTakeAFewKiBEach) {
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   const double created = seconds_since(start);
   start = Clock::now();
-  ASSERT_TRUE(rt_->gather(group->call(&Cell::add, 1), 120s).ok());
+  ASSERT_TRUE(rt_->objects().gather(group->call(&Cell::add, 1), 120s).ok());
   const double called = seconds_since(start);
 
   const double worker_kib = (private_kib(worker) - worker_before) / kSize;

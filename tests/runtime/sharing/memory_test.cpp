@@ -70,7 +70,7 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   NodeId second;
   ASSERT_TRUE(eventually([&] {
     for (const NodeInfo& node : nodes()) {
-      if (node.node != rt_->node_id()) second = node.node;
+      if (node.node != rt_->cluster().node_id()) second = node.node;
     }
     return !second.is_none();
   })) << nodes_.back()->output();

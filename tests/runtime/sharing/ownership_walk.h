@@ -35,8 +35,9 @@ class OwnershipWalk : public SharingTest {
     EXPECT_TRUE(eventually([&] {
       const ObjectList list = refs();
       return std::all_of(list.stores.begin(), list.stores.end(), [&](const StoreInfo& store) {
-        return store.leased_bytes <=
-               (store.node == rt_->node_id() ? 2 * (4u << 20) : 0u);  // the driver's own slabs
+        return store.leased_bytes <= (store.node == rt_->cluster().node_id()
+                                          ? 2 * (4u << 20)
+                                          : 0u);  // the driver's own slabs
       });
     })) << describe(refs());
   }
@@ -64,7 +65,8 @@ class OwnershipWalk : public SharingTest {
     return kCounts[any(4)];
   }
   void spawn() {
-    Member added{"keeper " + std::to_string(++names_), any(2) == 0 ? rt_->node_id() : second_, {}};
+    Member added{
+        "keeper " + std::to_string(++names_), any(2) == 0 ? rt_->cluster().node_id() : second_, {}};
     added.handle = keeper(added.node, {.name = added.name});
     actors_.push_back(std::move(added));
   }
@@ -235,7 +237,7 @@ class OwnershipWalk : public SharingTest {
   void read_everything() {
     for (auto& reader : actors_) check_all(get(reader.handle.call(&Keeper::read_all)));
     for (const Known& known : mine_) {
-      auto view = rt_->get_view(known.ref, 30s);
+      auto view = rt_->objects().view(known.ref, 30s);
       if (view.ok())
         EXPECT_TRUE(is_from(known.seed, *view)) << known.seed;
       else

@@ -21,14 +21,14 @@ class RefsTest : public SharingTest {
 
 TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   NodeId second = add_node();
-  auto near = keeper(rt_->node_id()), far = keeper(second);
+  auto near = keeper(rt_->cluster().node_id()), far = keeper(second);
   auto ref = rt_->put(numbers(1, kLarge));
   ASSERT_TRUE(ref.ok());
   Parcel parcel;
   parcel.list.push_back({1, *ref});
   get(near.call(&Keeper::keep, parcel));
   get(near.call(&Keeper::hand_on, far));
-  ASSERT_TRUE(rt_->publish("w", 3, *ref).ok());
+  ASSERT_TRUE(rt_->published().publish("w", 3, *ref).ok());
   parcel = {};
   ASSERT_TRUE(eventually([&] {
     const ObjectList list = refs();
@@ -37,7 +37,7 @@ TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   })) << describe(refs());
   const ObjectList list = refs();
   const ObjectInfo& object = *find(list);
-  EXPECT_EQ(object.node, rt_->node_id());
+  EXPECT_EQ(object.node, rt_->cluster().node_id());
   EXPECT_EQ(object.place, ObjectPlace::kMemory);
   EXPECT_EQ(object.owner, "driver");
   EXPECT_EQ(object.owner_pid, ::getpid());
@@ -72,7 +72,7 @@ TEST_F(RefsTest, SaysWhoKeepsAnObject) {
 
 TEST_F(RefsTest, AnOwnerThatIsStoppedIsNamedAndNotGone) {
   NodeId second = add_node();
-  auto maker = keeper(second), near = keeper(second), far = keeper(rt_->node_id());
+  auto maker = keeper(second), near = keeper(second), far = keeper(rt_->cluster().node_id());
   Parcel parcel;
   parcel.list.push_back(get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLarge})));
   get(near.call(&Keeper::keep, parcel));
@@ -148,7 +148,7 @@ TEST_F(RefsTest, ALostObjectSaysWhoseItWasAndHowThatEnded) {
   get(reader.call(&Keeper::keep, parcel));
   const std::string pid = std::to_string(maker.pid());
   crash(maker);
-  auto view = rt_->get_view(parcel.list[0].ref, 20s);
+  auto view = rt_->objects().view(parcel.list[0].ref, 20s);
   expect_failure(
       view.status(), ErrorCode::kObjectLost,
       {"object ", "on node " + second.short_hex(), "its owner, worker", "pid " + pid, "SIGKILL"});
@@ -164,7 +164,7 @@ TEST_F(RefsTest, ALostNodeIsNamed) {
   ASSERT_TRUE(ref.is_valid() && rt_->wait(std::vector{ref}, 1, 20s).ready.size() == 1);
   nodes_[0]->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return nodes().size() == 1; }));
-  expect_failure(rt_->get_view(ref, 20s).status(), ErrorCode::kObjectLost,
+  expect_failure(rt_->objects().view(ref, 20s).status(), ErrorCode::kObjectLost,
                  {"object ", "node " + second.short_hex(), "has left the cluster"});
 }
 

@@ -101,7 +101,7 @@ class Keeper {
         all.insert(all.end(), inside->begin(), inside->end());
     }
     for (const Known& known : all) {
-      auto view = runtime_.get_view(known.ref, std::chrono::seconds(30));
+      auto view = runtime_.objects().view(known.ref, std::chrono::seconds(30));
       if (!view.ok())
         failures.push_back(std::to_string(known.seed) + ": " + view.status().to_string());
       else if (!is_from(known.seed, *view))
@@ -110,7 +110,7 @@ class Keeper {
     return failures;
   }
   Result<std::uint64_t> first_of(ObjectRef<Numbers> ref) {
-    auto view = runtime_.get_view(ref, std::chrono::seconds(30));
+    auto view = runtime_.objects().view(ref, std::chrono::seconds(30));
     if (!view.ok()) return view.status();
     return (*view)[0];
   }
@@ -123,27 +123,27 @@ class Keeper {
   Status publish(const std::string& name, std::uint64_t version, std::uint64_t count) {
     auto ref = runtime_.put(numbers(version, count));
     if (!ref.ok()) return ref.status();
-    return runtime_.publish(name, version, *ref);
+    return runtime_.published().publish(name, version, *ref);
   }
   Result<std::uint64_t> latest(const std::string& name) {
-    auto found = runtime_.latest<Numbers>(name);
+    auto found = runtime_.published().latest<Numbers>(name);
     if (!found.ok()) return found.status();
-    auto view = runtime_.get_view(found->ref, std::chrono::seconds(30));
+    auto view = runtime_.objects().view(found->ref, std::chrono::seconds(30));
     if (!view.ok()) return view.status();
     return is_from(found->version, *view) ? Result<std::uint64_t>(found->version)
                                           : internal_error("wrong value");
   }
   /// A reference to the latest version, which read_all() reads.
   Status hold_latest(const std::string& name) {
-    auto found = runtime_.latest<Numbers>(name);
+    auto found = runtime_.published().latest<Numbers>(name);
     if (!found.ok()) return found.status();
     kept_.push_back({found->version, found->ref});
     return {};
   }
   Result<std::uint64_t> view_and_hold(const std::string& name) {
-    auto found = runtime_.latest<Numbers>(name);
+    auto found = runtime_.published().latest<Numbers>(name);
     if (!found.ok()) return found.status();
-    auto view = runtime_.get_view(found->ref, std::chrono::seconds(30));
+    auto view = runtime_.objects().view(found->ref, std::chrono::seconds(30));
     if (!view.ok()) return view.status();
     views_.push_back(*view);
     return found->version;
@@ -195,9 +195,9 @@ class Sender {
   explicit Sender(Runtime& runtime) : runtime_(runtime) {}
   Result<std::vector<std::uint64_t>> send(ActorHandle<Waiter> to, std::uint64_t count) {
     ActorGroup<Waiter> group({to});
-    return runtime_.gather(std::vector{group.call(&Waiter::count, numbers(1, count))[0],
-                                       to.call(&Waiter::count, numbers(1, 1))},
-                           std::chrono::seconds(30));
+    return runtime_.objects().gather(std::vector{group.call(&Waiter::count, numbers(1, count))[0],
+                                                 to.call(&Waiter::count, numbers(1, 1))},
+                                     std::chrono::seconds(30));
   }
 
  private:

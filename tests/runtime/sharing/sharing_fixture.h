@@ -41,7 +41,7 @@ class SharingTest : public testing::Test {
   }
 
   std::vector<NodeInfo> nodes() {
-    auto state = rt_->cluster_state();
+    auto state = rt_->cluster().state();
     return state.ok() ? std::move(state->nodes) : std::vector<NodeInfo>();
   }
   std::string address() {
@@ -100,7 +100,7 @@ class SharingTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.to_string();
   }
   ObjectList refs() {
-    auto list = rt_->refs(20s);
+    auto list = rt_->objects().list(20s);
     EXPECT_TRUE(list.ok()) << list.status().to_string();
     return list.value_or(ObjectList());
   }

@@ -23,7 +23,8 @@ inline int run_publisher(int argc, char** argv) {
     for (std::uint64_t version : {1, 2, 3}) {
       auto ref = driver.put(numbers(version, 1 << 19));
       if (!ref.ok()) return ref.status();
-      if (Status status = driver.publish("weights", version, *ref); !status.ok()) return status;
+      if (Status status = driver.published().publish("weights", version, *ref); !status.ok())
+        return status;
     }
     return {};
   });

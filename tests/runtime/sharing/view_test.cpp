@@ -43,7 +43,7 @@ TEST_F(ViewTest, AStructOfSpansIsReadInPlaceWithEverySpanAligned) {
     for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int64_t>(i);
     auto ref = rt_->put(Batch{7, "a title", ids, {}, mask});
     ASSERT_TRUE(ref.ok()) << ref.status().to_string();
-    auto view = rt_->view(*ref, 20s);
+    auto view = rt_->objects().view(*ref, 20s);
     ASSERT_TRUE(view.ok()) << view.status().to_string();
     const Batch& batch = **view;
     EXPECT_EQ(batch.step, 7);
@@ -66,7 +66,7 @@ TEST_F(ViewTest, AStructOfSpansIsReadInPlaceWithEverySpanAligned) {
 TEST_F(ViewTest, AVectorIsASpan) {
   for (std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{500'000}}) {
     auto ref = rt_->put(std::vector<float>(count, 2.0F));
-    auto view = rt_->view(*ref, 20s);
+    auto view = rt_->objects().view(*ref, 20s);
     ASSERT_TRUE(view.ok()) << view.status().to_string();
     const std::span<const float> values = **view;
     ASSERT_EQ(values.size(), count);
@@ -75,13 +75,13 @@ TEST_F(ViewTest, AVectorIsASpan) {
       EXPECT_EQ(values[count - 1], 2.0F);
     }
   }
-  EXPECT_EQ(rt_->view(ObjectRef<std::vector<float>>()).status().code(),
+  EXPECT_EQ(rt_->objects().view(ObjectRef<std::vector<float>>()).status().code(),
             ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ViewTest, AnActorTakesSpansAsParametersFromItsNodeAndAnother) {
   NodeId second = add_node();
-  for (NodeId node : {rt_->node_id(), second}) {
+  for (NodeId node : {rt_->cluster().node_id(), second}) {
     auto reader = keeper(node);
     const std::vector<std::int64_t> ids(200'000, 3);
     const std::vector<float> mask(200'000, 0.5F);
@@ -95,7 +95,7 @@ TEST_F(ViewTest, AnActorTakesSpansAsParametersFromItsNodeAndAnother) {
 
 TEST_F(ViewTest, ASealedObjectCannotBeWritten) {
   auto ref = rt_->put(std::vector<float>(100'000, 1.0F));
-  auto view = rt_->view(*ref, 20s);
+  auto view = rt_->objects().view(*ref, 20s);
   ASSERT_TRUE(view.ok());
   auto* first = const_cast<volatile float*>((**view).data());
   const pid_t child = ::fork();
@@ -116,7 +116,7 @@ TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileAnObjectIsFetched) {
   auto far = maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{1 << 19});
   ASSERT_EQ(rt_->wait(std::vector{far}, 1, 20s).ready.size(), 1u);
   ActorOptions options;
-  options.node = rt_->node_id();
+  options.node = rt_->cluster().node_id();
   options.max_concurrency = 4;
   auto waiter = rt_->spawn<Waiter>(options);
   ASSERT_TRUE(waiter.ok()) << waiter.status().to_string();
@@ -133,7 +133,7 @@ TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileItsArgumentsAreFetched) {
   constexpr std::uint64_t kCount = 1 << 16;
   NodeId second = add_node();
   ActorOptions here;
-  here.node = rt_->node_id();
+  here.node = rt_->cluster().node_id();
   here.max_concurrency = 4;
   auto waiter = rt_->spawn<Waiter>(here);
   ASSERT_TRUE(waiter.ok()) << waiter.status().to_string();

@@ -1,0 +1,61 @@
+#include "runtime/api/placement_groups.h"
+
+#include <memory>
+#include <utility>
+
+#include "runtime/actor/process.h"
+
+namespace runtime {
+
+PendingGroup PlacementGroupApi::create(GroupSpec spec, Until until) {
+  if (spec.group.is_none()) spec.group = GroupId::random();
+  auto state = std::make_shared<GroupState>();
+  Status status = connection_.require_started();
+  if (!status.ok())
+    return {spec.group, ObjectState::failed(connection_.process, std::move(status)), state};
+  auto placed = std::make_shared<ObjectState>(connection_.process);
+  PendingGroup pending(spec.group, placed, state);
+  connection_.process->node().create_placement_group(std::move(spec), bounded(until.at()),
+                                                     [placed, state](Result<GroupState> answer) {
+                                                       if (!answer.ok())
+                                                         return placed->fail(answer.status());
+                                                       *state = *std::move(answer);
+                                                       placed->fulfil({});
+                                                     });
+  return pending;
+}
+
+Result<GroupState> PlacementGroupApi::find(const std::string& name, const std::string& name_space,
+                                           Until until) {
+  return query({}, name, name_space, false, until);
+}
+
+Result<GroupState> PlacementGroupApi::wait(GroupId group, Until until) {
+  if (group.is_none()) return invalid_argument("wait for a placement group: the id is none");
+  return query(group, "", "", true, until);
+}
+
+ObjectRef<void> PlacementGroupApi::remove(GroupId group, Until until) {
+  if (Status status = connection_.require_started(); !status.ok())
+    return ObjectRef<void>(ObjectState::failed(connection_.process, std::move(status)));
+  auto removed = std::make_shared<ObjectState>(connection_.process);
+  connection_.process->node().remove_placement_group(group, bounded(until.at()),
+                                                     [removed](Status status) {
+                                                       if (status.ok())
+                                                         removed->fulfil({});
+                                                       else
+                                                         removed->fail(std::move(status));
+                                                     });
+  return ObjectRef<void>(removed);
+}
+
+Result<GroupState> PlacementGroupApi::query(GroupId group, const std::string& name,
+                                            const std::string& name_space, bool wait, Until until) {
+  if (Status status = connection_.require_started(); !status.ok()) return status;
+  return connection_.process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
+    connection_.process->node().query_placement_group(group, name, name_space, wait,
+                                                      bounded(until.at()), std::move(done));
+  });
+}
+
+}  // namespace runtime

@@ -1,0 +1,27 @@
+// Until: how long a blocking method of the runtime waits.
+#pragma once
+
+#include <chrono>
+
+#include "runtime/core/clock.h"
+
+namespace runtime {
+
+/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which
+/// for calls is bounded by their own deadline.
+class Until {
+ public:
+  Until() = default;
+  Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
+  template <class Rep, class Period>
+  Until(std::chrono::duration<Rep, Period>
+            from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
+      : at_(deadline_after(from_now)) {}
+
+  Deadline at() const { return at_; }
+
+ private:
+  Deadline at_ = Deadline::max();
+};
+
+}  // namespace runtime
