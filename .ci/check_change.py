@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Compiles the C++ files that a change touches with clang, and runs clang-tidy on them.
+
+    check_change.py BUILD_FOLDER [BASE]
+
+BASE is the commit before the change (default: the parent of the present one). Flags come from
+BUILD_FOLDER/compile_commands.json, by way of the batches that files are compiled in. Headers are
+checked by the source files next to them and by a few that include them. Prints the time; stops
+after CHECK_SECONDS (600) and says what it left out.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+INCLUDERS = 2  # of a header without a source file
+KEPT = ("-I", "-D", "-std", "-m")
+
+
+def lines_of(*command: str) -> list[str]:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def flags_by_file(build: pathlib.Path, root: pathlib.Path) -> dict[str, list[str]]:
+    """Of each source file, relative to the root: what matters to a front end."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        words, flags = shlex.split(entry["command"]), []
+        for word, following in zip(words, words[1:] + [""]):
+            if word in ("-isystem", "-idirafter"):
+                flags += [word, following]
+            elif word.startswith(KEPT):
+                flags.append(word)
+        file = pathlib.Path(entry["directory"], entry["file"])
+        sources = [file]
+        if "/Unity/unity_" in str(file):
+            sources = [pathlib.Path(name) for name in
+                       re.findall(r'^#include "(.*)"', file.read_text(), re.MULTILINE)]
+        for source in sources:
+            if source.is_relative_to(root):
+                found[str(source.relative_to(root))] = flags
+    return found
+
+
+def sources_for(changed: list[str], known: dict[str, list[str]], root: pathlib.Path) -> list[str]:
+    """The source files by which the changed ones are checked."""
+    wanted = []
+    for file in changed:
+        if file in known:
+            wanted.append(file)
+        elif file.endswith(".h"):
+            source = file[:-2] + ".cpp"
+            if source in known:
+                wanted.append(source)
+            else:
+                text = f'#include "{file}"'
+                wanted += [name for name in known if text in (root / name).read_text()][:INCLUDERS]
+    return list(dict.fromkeys(wanted))
+
+
+def check(file: str, flags: list[str]) -> str:
+    """What clang and clang-tidy say; empty: nothing."""
+    warnings = ["-Wall", "-Wextra", "-Wshadow-uncaptured-local", "-Wno-unused-parameter",
+                "-Wno-unused-lambda-capture", "-Wno-missing-field-initializers", "-Werror"]
+    said = ""
+    for command in (["clang++", "-fsyntax-only", *flags, *warnings, file],
+                    ["clang-tidy", "--quiet", file, "--", *flags]):
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode != 0:
+            said += run.stdout + run.stderr
+    return said
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1]).resolve()
+    base = sys.argv[2] if len(sys.argv) > 2 else "HEAD^"
+    root = pathlib.Path(lines_of("git", "rev-parse", "--show-toplevel")[0])
+    os.chdir(root)
+    if subprocess.run(["git", "rev-parse", "-q", "--verify", base], capture_output=True).returncode:
+        print(f"check_change: there is no {base}; nothing to compare with")
+        return 0
+    changed = [file for file in lines_of("git", "diff", "--name-only", "--diff-filter=d", base)
+               if file.endswith((".h", ".cpp"))]
+    known = flags_by_file(build, root)
+    files = sources_for(changed, known, root)
+    end = time.monotonic() + float(os.environ.get("CHECK_SECONDS", "600"))
+    begun = time.monotonic()
+    left, bad = [], 0
+
+    def one(file: str) -> tuple[str, str | None]:
+        return file, (check(file, known[file]) if time.monotonic() < end else None)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file, said in pool.map(one, files):
+            if said is None:
+                left.append(file)
+            elif said:
+                bad += 1
+                print(f"== {file}\n{said}", flush=True)
+    print(f"check_change: {len(files) - len(left)} files against {base} by clang and clang-tidy in "
+          f"{time.monotonic() - begun:.0f} s, {bad} with faults")
+    if left:
+        print(f"check_change: no time for {len(left)} more: {' '.join(left)}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
