@@ -120,89 +120,90 @@ double time_per_call(double seconds, int batch, Step&& step) {
   return rounds[2];
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+struct Options {
   bool json = false;
   double seconds = 1.0;
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--json")
-      json = true;
+      options.json = true;
     else if (argument == "--seconds" && i + 1 < argc)
-      seconds = std::atof(argv[++i]);
+      options.seconds = std::atof(argv[++i]);
     else
       fail("usage: bench_object [--json] [--seconds S]");
   }
-  char folder[] = "/tmp/starling-bench-XXXXXX";
-  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
-  const std::string path = std::string(folder) + "/s";
-  int ready[2], located[2];
-  if (::pipe(ready) != 0 || ::pipe(located) != 0) fail("pipe");
-  pid_t node = ::fork();
-  if (node == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    serve(path, ready[1]);
-    ::_exit(0);
-  }
-  char byte;
-  if (::read(ready[0], &byte, 1) != 1) fail("the node did not start");
-  pid_t holder = ::fork();
-  if (holder == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    hold_object(path, located[1]);
-    ::_exit(0);
-  }
-  ObjectLocation far;
+  return options;
+}
+
+/// Runs `body` in a child that ends with this process.
+template <class Body>
+pid_t fork_child(Body&& body) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  body();
+  ::_exit(0);
+}
+
+/// Where the holder's object is, as the holder says.
+ObjectLocation read_location(int in) {
+  ObjectLocation location;
   std::uint64_t numbers[3];
-  if (::read(located[0], far.id.bytes.data(), 16) != 16 ||
-      ::read(located[0], far.node.bytes.data(), 16) != 16 ||
-      ::read(located[0], numbers, sizeof numbers) != sizeof numbers) {
+  if (::read(in, location.id.bytes.data(), 16) != 16 ||
+      ::read(in, location.node.bytes.data(), 16) != 16 ||
+      ::read(in, numbers, sizeof numbers) != sizeof numbers) {
     fail("the holder did not start");
   }
-  far.extent = numbers[0];
-  far.offset = numbers[1];
-  far.size = numbers[2];
+  location.extent = numbers[0];
+  location.offset = numbers[1];
+  location.size = numbers[2];
+  return location;
+}
 
-  double put_small, put_large, copy, view_ms, grown;
-  {
-    Process process(path);
-    std::vector<std::byte> data(kLargeBytes, std::byte{3}), target(kLargeBytes, std::byte{1});
-    copy = time_per_call(seconds, 1, [&] { std::memcpy(target.data(), data.data(), kLargeBytes); });
-    put_large =
-        time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
-    std::uint64_t value = 0;
-    put_small = time_per_call(seconds, 1000, [&] {
-      ++value;
-      process.objects.free(must(process.objects.put(std::as_bytes(std::span(&value, 1)))));
-    });
-  }
-  {
-    Process process(path);
-    must(process.objects.put({}));  // opens the segment
-    double before = private_mib();
-    auto start = Clock::now();
-    BytesView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
-    view_ms = seconds_since(start) * 1e3;
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < view.size(); i += 64)
-      sum += static_cast<std::uint64_t>(view.bytes()[i]);
-    if (sum != kViewBytes / 64 * 7) fail("the object's bytes are wrong");
-    grown = private_mib() - before;
-  }
-  ::kill(holder, SIGKILL);
-  ::kill(node, SIGKILL);
-  ::waitpid(holder, nullptr, 0);
-  ::waitpid(node, nullptr, 0);
-  ::unlink(path.c_str());
-  ::rmdir(folder);
+struct Figures {
+  double put_small = 0, put_large = 0, copy = 0;  // seconds each
+  double view_ms = 0, grown = 0;
+};
 
+void measure_puts(const std::string& path, double seconds, Figures& figures) {
+  Process process(path);
+  std::vector<std::byte> data(kLargeBytes, std::byte{3}), target(kLargeBytes, std::byte{1});
+  figures.copy =
+      time_per_call(seconds, 1, [&] { std::memcpy(target.data(), data.data(), kLargeBytes); });
+  figures.put_large =
+      time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
+  std::uint64_t value = 0;
+  figures.put_small = time_per_call(seconds, 1000, [&] {
+    ++value;
+    process.objects.free(must(process.objects.put(std::as_bytes(std::span(&value, 1)))));
+  });
+}
+
+void measure_view(const std::string& path, const ObjectLocation& far, Figures& figures) {
+  Process process(path);
+  must(process.objects.put({}));  // opens the segment
+  double before = private_mib();
+  auto start = Clock::now();
+  BytesView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
+  figures.view_ms = seconds_since(start) * 1e3;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < view.size(); i += 64)
+    sum += static_cast<std::uint64_t>(view.bytes()[i]);
+  if (sum != kViewBytes / 64 * 7) fail("the object's bytes are wrong");
+  figures.grown = private_mib() - before;
+}
+
+void print(const Figures& measured, bool json) {
   const std::pair<const char*, double> figures[] = {
-      {"put_small_per_s", 1 / put_small},
-      {"put_100mb_gbps", kLargeBytes / put_large / 1e9},
-      {"memcpy_gbps", kLargeBytes / copy / 1e9},
-      {"get_view_256mib_ms", view_ms},
-      {"get_rss_growth_mib", grown},
+      {"put_small_per_s", 1 / measured.put_small},
+      {"put_100mb_gbps", kLargeBytes / measured.put_large / 1e9},
+      {"memcpy_gbps", kLargeBytes / measured.copy / 1e9},
+      {"get_view_256mib_ms", measured.view_ms},
+      {"get_rss_growth_mib", measured.grown},
   };
   const char* separator = json ? "{" : "";
   for (const auto& [name, value] : figures) {
@@ -210,4 +211,30 @@ int main(int argc, char** argv) {
     if (json) separator = ", ";
   }
   if (json) std::printf("}\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = read_options(argc, argv);
+  char folder[] = "/tmp/starling-bench-XXXXXX";
+  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
+  const std::string path = std::string(folder) + "/s";
+  int ready[2], located[2];
+  if (::pipe(ready) != 0 || ::pipe(located) != 0) fail("pipe");
+  const pid_t node = fork_child([&] { serve(path, ready[1]); });
+  char byte;
+  if (::read(ready[0], &byte, 1) != 1) fail("the node did not start");
+  const pid_t holder = fork_child([&] { hold_object(path, located[1]); });
+  const ObjectLocation far = read_location(located[0]);
+  Figures figures;
+  measure_puts(path, options.seconds, figures);
+  measure_view(path, far, figures);
+  ::kill(holder, SIGKILL);
+  ::kill(node, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  ::waitpid(node, nullptr, 0);
+  ::unlink(path.c_str());
+  ::rmdir(folder);
+  print(figures, options.json);
 }

@@ -222,13 +222,19 @@ class Report {
   bool json_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+struct Options {
   fs::path folder = fs::temp_directory_path() / "bench_trainer";
   std::string model, suites = "grpo,sft,toy";
   bool json = false, make = false;
   std::size_t steps = 6;
+
+  bool wants(const std::string& suite) const {
+    return ("," + suites + ",").find("," + suite + ",") != std::string::npos;
+  }
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
   std::vector<char*> rest{argv[0]};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -237,81 +243,96 @@ int main(int argc, char** argv) {
                           : (bench::fail(argument + " needs a value"), std::string());
     };
     if (argument == "--model")
-      model = value();
+      options.model = value();
     else if (argument == "--folder")
-      folder = value();
+      options.folder = value();
     else if (argument == "--suite")
-      suites = value();
+      options.suites = value();
     else
       rest.push_back(argv[i]);
   }
   bench::read_options(static_cast<int>(rest.size()), rest.data(),
                       {{"--model FOLDER, --folder FOLDER, --suite LIST", std::monostate{}},
-                       {"--steps", &steps},
-                       {"--make", &make},
-                       {"--json", &json}});
-  folder = fs::absolute(folder);
-  fs::create_directories(folder);
-  write_sums(folder / "sums.jsonl");
-  write_texts(folder / "texts.jsonl");
-  write_toy(folder);
-  if (make) return 0;
+                       {"--steps", &options.steps},
+                       {"--make", &options.make},
+                       {"--json", &options.json}});
+  options.folder = fs::absolute(options.folder);
+  return options;
+}
 
-  const auto wanted = [&](const std::string& suite) {
-    return ("," + suites + ",").find("," + suite + ",") != std::string::npos;
-  };
-  if (model.empty() && (wanted("grpo") || wanted("sft")))
+/// The arguments of a suite's run.
+std::vector<std::string> arguments_of(const std::string& suite, const Options& options) {
+  const fs::path& folder = options.folder;
+  const std::string model = options.model.empty() ? "" : fs::absolute(options.model).string();
+  std::vector<std::string> arguments = {
+      suite == "sft" ? "sft" : "train",
+      "trainer.total_training_steps=" + std::to_string(options.steps),
+      "trainer.save_freq=0",
+      "trainer.test_freq=-1",
+      "trainer.nnodes=1",
+      "trainer.n_gpus_per_node=1",
+      "trainer.logger=[file]",
+      "trainer.default_local_dir=" + (folder / suite).string()};
+  std::vector<std::string> more;
+  if (suite == "grpo")
+    more = {"data.train_files=" + (folder / "sums.jsonl").string(),
+            "reward.rule=number",
+            "actor_rollout_ref.model.path=" + model,
+            "data.train_batch_size=4",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+            "actor_rollout_ref.rollout.n=4",
+            "data.max_prompt_length=64",
+            "data.max_response_length=32",
+            "actor_rollout_ref.actor.optim.lr=1e-6"};
+  else if (suite == "sft")
+    more = {"data.train_files=" + (folder / "texts.jsonl").string(),
+            "model.path=" + model,
+            "data.train_batch_size=8",
+            "data.max_length=" + std::to_string(kSftTokens),
+            "data.truncation=right",
+            "optim.lr=1e-5"};
+  else
+    more = {"data.train_files=" + (folder / "toy.jsonl").string(),
+            "actor_rollout_ref.model.path=" + (folder / "toy_model").string(),
+            "data.train_batch_size=16",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=16",
+            "actor_rollout_ref.rollout.n=4",
+            "actor_rollout_ref.rollout.ignore_eos=true",
+            "data.max_prompt_length=32",
+            "data.max_response_length=16",
+            "actor_rollout_ref.actor.optim.lr=1e-3"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = read_options(argc, argv);
+  fs::create_directories(options.folder);
+  write_sums(options.folder / "sums.jsonl");
+  write_texts(options.folder / "texts.jsonl");
+  write_toy(options.folder);
+  if (options.make) return 0;
+  if (options.model.empty() && (options.wants("grpo") || options.wants("sft")))
     bench::fail("--model names the model of the suites grpo and sft; --suite toy needs none");
-  const auto common = [&](const std::string& suite, std::vector<std::string> more) {
-    std::vector<std::string> arguments = {suite == "sft" ? "sft" : "train",
-                                          "trainer.total_training_steps=" + std::to_string(steps),
-                                          "trainer.save_freq=0",
-                                          "trainer.test_freq=-1",
-                                          "trainer.nnodes=1",
-                                          "trainer.n_gpus_per_node=1",
-                                          "trainer.logger=[file]",
-                                          "trainer.default_local_dir=" + (folder / suite).string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  };
-  Report report(json);
+  Report report(options.json);
   report.values = {{"machine", bench::machine()},
                    {"commit", bench::commit()},
                    {"load_average_before", bench::proc_value("/proc/loadavg", "").substr(0, 4)},
-                   {"steps", steps}};
-  const auto measure = [&](const std::string& suite, const std::vector<std::string>& arguments,
-                           const char* unit, double count) {
-    report.add(suite, arguments, run(arguments, folder / suite), unit, count);
+                   {"steps", options.steps}};
+  struct Suite {
+    const char* name;
+    const char* unit;
+    double count;  // of units a step; 0: as the run says
   };
-  if (wanted("grpo")) {
-    measure("grpo",
-            common("grpo",
-                   {"data.train_files=" + (folder / "sums.jsonl").string(), "reward.rule=number",
-                    "actor_rollout_ref.model.path=" + fs::absolute(model).string(),
-                    "data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-                    "actor_rollout_ref.rollout.n=4", "data.max_prompt_length=64",
-                    "data.max_response_length=32", "actor_rollout_ref.actor.optim.lr=1e-6"}),
-            "samples", 16);
+  for (const Suite& suite :
+       {Suite{"grpo", "samples", 16}, {"sft", "tokens", 0}, {"toy", "samples", 64}}) {
+    if (!options.wants(suite.name)) continue;
+    const std::vector<std::string> arguments = arguments_of(suite.name, options);
+    report.add(suite.name, arguments, run(arguments, options.folder / suite.name), suite.unit,
+               suite.count);
   }
-  if (wanted("sft")) {
-    measure("sft",
-            common("sft", {"data.train_files=" + (folder / "texts.jsonl").string(),
-                           "model.path=" + fs::absolute(model).string(), "data.train_batch_size=8",
-                           "data.max_length=" + std::to_string(kSftTokens), "data.truncation=right",
-                           "optim.lr=1e-5"}),
-            "tokens", 0);
-  }
-  if (wanted("toy")) {
-    measure(
-        "toy",
-        common("toy", {"data.train_files=" + (folder / "toy.jsonl").string(),
-                       "actor_rollout_ref.model.path=" + (folder / "toy_model").string(),
-                       "data.train_batch_size=16", "actor_rollout_ref.actor.ppo_mini_batch_size=16",
-                       "actor_rollout_ref.rollout.n=4", "actor_rollout_ref.rollout.ignore_eos=true",
-                       "data.max_prompt_length=32", "data.max_response_length=16",
-                       "actor_rollout_ref.actor.optim.lr=1e-3"}),
-        "samples", 64);
-  }
-  if (json) std::printf("%s\n", report.values.dump(2).c_str());
+  if (options.json) std::printf("%s\n", report.values.dump(2).c_str());
   return 0;
 }

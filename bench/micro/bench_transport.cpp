@@ -210,7 +210,7 @@ double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t pa
 }
 
 /// Seconds each.
-struct TcpFigures {
+struct ChannelFigures {
   double round_trip = 0, pipelined = 0, payload = 0;
 };
 
@@ -220,95 +220,92 @@ std::shared_ptr<Channel> connect_to(EventLoop& loop, const Endpoint& endpoint) {
   return *channel;
 }
 
-}  // namespace
+constexpr std::size_t kPayloadBytes = 1 << 20;
 
-int main(int argc, char** argv) {
+ChannelFigures measure(const std::shared_ptr<Channel>& channel, double seconds) {
+  const ChannelFigures figures{channel_round_trip(channel, seconds),
+                               channel_pipelined(channel, 0, 1000, seconds),
+                               channel_pipelined(channel, kPayloadBytes, 16, seconds)};
+  channel->close(cancelled("done"));
+  return figures;
+}
+
+struct Options {
   bool json = false;
   double seconds = 1.0;
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--json")
-      json = true;
+      options.json = true;
     else if (argument == "--seconds" && i + 1 < argc)
-      seconds = std::atof(argv[++i]);
+      options.seconds = std::atof(argv[++i]);
     else
       fail("usage: bench_transport [--json] [--seconds S]");
   }
-  char folder[] = "/tmp/starling-bench-XXXXXX";
-  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
-  std::string path = std::string(folder) + "/s";
-  int pair[2], ready[2], raw_port = 0;
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe(ready) != 0)
-    fail("socketpair");
-  int raw_tcp = tcp_listener(&raw_port);
+  return options;
+}
 
-  pid_t parent = ::getpid();
-  pid_t raw_peer = ::fork();  // before any thread starts
-  if (raw_peer == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::close(pair[0]);
-    raw_echo(pair[1]);
-    int tcp = ::accept(raw_tcp, nullptr, nullptr);
-    int on = 1;
-    ::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    raw_echo(tcp);
-    ::_exit(0);
+/// Round trips over sockets alone, in seconds.
+struct RawFigures {
+  double uds = 0, tcp = 0;
+};
+
+/// A process that sends back what comes over a socket pair, and then over TCP.
+class RawPeer {
+ public:
+  /// Before any thread starts.
+  RawPeer() {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair_) != 0) fail("socketpair");
+    const int listener = tcp_listener(&port_);
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::close(pair_[0]);
+      raw_echo(pair_[1]);
+      int tcp = ::accept(listener, nullptr, nullptr);
+      int on = 1;
+      ::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      raw_echo(tcp);
+      ::_exit(0);
+    }
+    ::close(pair_[1]);
   }
-  pid_t channel_peer = ::fork();
-  if (channel_peer == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
-    ::close(pair[0]);
-    ::close(pair[1]);
-    serve_channel(path, ready[1]);
-    ::_exit(0);
+
+  /// Once.
+  RawFigures measure(double seconds) {
+    RawFigures figures;
+    figures.uds = raw_round_trip(pair_[0], seconds);
+    ::close(pair_[0]);
+    int tcp = tcp_connect(port_);
+    figures.tcp = raw_round_trip(tcp, seconds);
+    ::close(tcp);
+    ::waitpid(process_, nullptr, 0);
+    return figures;
   }
-  ::close(pair[1]);
 
-  Ports ports{};
-  if (::read(ready[0], &ports, sizeof ports) != sizeof ports) fail("the peer did not start");
-  double uds_raw = raw_round_trip(pair[0], seconds);
-  ::close(pair[0]);
-  int tcp = tcp_connect(raw_port);
-  double tcp_raw = raw_round_trip(tcp, seconds);
-  ::close(tcp);
+  int socket() const { return pair_[0]; }
 
-  double uds_sync, uds_async, uds_payload;
-  TcpFigures sealed, plain;
-  constexpr std::size_t kPayloadBytes = 1 << 20;
-  {
-    EventLoop loop;
-    auto unix_channel = connect_to(loop, *Endpoint::unix_socket(path));
-    uds_sync = channel_round_trip(unix_channel, seconds);
-    uds_async = channel_pipelined(unix_channel, 0, 1000, seconds);
-    uds_payload = channel_pipelined(unix_channel, kPayloadBytes, 16, seconds);
-    unix_channel->close(cancelled("done"));
-    const auto measure = [&](std::uint16_t port) {
-      auto channel = connect_to(loop, Endpoint::tcp("127.0.0.1", port));
-      const TcpFigures figures{channel_round_trip(channel, seconds),
-                               channel_pipelined(channel, 0, 1000, seconds),
-                               channel_pipelined(channel, kPayloadBytes, 16, seconds)};
-      channel->close(cancelled("done"));
-      return figures;
-    };
-    plain = measure(ports.plain);
-    sealed = measure(ports.sealed);
-  }
-  ::kill(channel_peer, SIGKILL);
-  ::waitpid(raw_peer, nullptr, 0);
-  ::waitpid(channel_peer, nullptr, 0);
-  ::unlink(path.c_str());
-  ::rmdir(folder);
+ private:
+  int pair_[2];
+  int port_ = 0;
+  pid_t process_ = 0;
+};
 
+void print(const RawFigures& raw, const ChannelFigures& uds, const ChannelFigures& sealed,
+           const ChannelFigures& plain, bool json) {
   const std::pair<const char*, double> figures[] = {
-      {"uds_round_trip_us", uds_raw * 1e6},
-      {"channel_uds_round_trip_us", uds_sync * 1e6},
-      {"channel_uds_over_raw", uds_sync / uds_raw},
-      {"channel_uds_pipelined_per_s", 1 / uds_async},
-      {"channel_uds_payload_gbps", static_cast<double>(kPayloadBytes) / uds_payload / 1e9},
-      {"tcp_round_trip_us", tcp_raw * 1e6},
+      {"uds_round_trip_us", raw.uds * 1e6},
+      {"channel_uds_round_trip_us", uds.round_trip * 1e6},
+      {"channel_uds_over_raw", uds.round_trip / raw.uds},
+      {"channel_uds_pipelined_per_s", 1 / uds.pipelined},
+      {"channel_uds_payload_gbps", static_cast<double>(kPayloadBytes) / uds.payload / 1e9},
+      {"tcp_round_trip_us", raw.tcp * 1e6},
       {"channel_tcp_round_trip_us", sealed.round_trip * 1e6},
-      {"channel_tcp_over_raw", sealed.round_trip / tcp_raw},
+      {"channel_tcp_over_raw", sealed.round_trip / raw.tcp},
       {"channel_tcp_pipelined_per_s", 1 / sealed.pipelined},
       {"channel_tcp_payload_gbps", static_cast<double>(kPayloadBytes) / sealed.payload / 1e9},
       {"plain_tcp_round_trip_us", plain.round_trip * 1e6},
@@ -324,4 +321,41 @@ int main(int argc, char** argv) {
     if (json) separator = ", ";
   }
   if (json) std::printf("}\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = read_options(argc, argv);
+  char folder[] = "/tmp/starling-bench-XXXXXX";
+  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
+  const std::string path = std::string(folder) + "/s";
+  int ready[2];
+  if (::pipe(ready) != 0) fail("pipe");
+  RawPeer raw_peer;
+  const pid_t parent = ::getpid();
+  const pid_t channel_peer = ::fork();
+  if (channel_peer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    ::close(raw_peer.socket());
+    serve_channel(path, ready[1]);
+    ::_exit(0);
+  }
+  Ports ports{};
+  if (::read(ready[0], &ports, sizeof ports) != sizeof ports) fail("the peer did not start");
+  const RawFigures raw = raw_peer.measure(options.seconds);
+  EventLoop loop;
+  const ChannelFigures uds =
+      measure(connect_to(loop, *Endpoint::unix_socket(path)), options.seconds);
+  const auto over_tcp = [&](std::uint16_t port) {
+    return measure(connect_to(loop, Endpoint::tcp("127.0.0.1", port)), options.seconds);
+  };
+  const ChannelFigures plain = over_tcp(ports.plain);
+  const ChannelFigures sealed = over_tcp(ports.sealed);
+  ::kill(channel_peer, SIGKILL);
+  ::waitpid(channel_peer, nullptr, 0);
+  ::unlink(path.c_str());
+  ::rmdir(folder);
+  print(raw, uds, sealed, plain, options.json);
 }

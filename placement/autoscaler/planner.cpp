@@ -240,11 +240,40 @@ TypeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
   return offer;
 }
 
-void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
+struct NodePlanner::Additions {
   PackInput input;
+  std::vector<std::string> ids;  // of the pool; empty: not ours
+  std::vector<NewNode> wanted;
+
+  void count(TypeOffer& offer, Capacity capacity) {
+    --offer.room;
+    --input.room;
+    ++(capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
+  }
+};
+
+void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
+  Additions planned = additions(demand, now);
+  keep_type_minima(planned);
+  place_demand(demand, planned);
+  keep_cluster_minimum(planned);
+  if (planned.wanted.empty()) return;
+  if (last_up_ + config_.up_cooldown > now) {
+    holding_back_.push_back(std::to_string(planned.wanted.size()) +
+                            " additions wait for the end of the cool-down, in " +
+                            seconds(between(now, last_up_ + config_.up_cooldown)));
+    return;
+  }
+  for (const NewNode& node : planned.wanted)
+    add(config_.types[node.offer].name, node.capacity, node.reason, now);
+  last_up_ = last_change_ = now;
+}
+
+NodePlanner::Additions NodePlanner::additions(const runtime::Demand& demand, Time now) const {
+  Additions planned;
+  PackInput& input = planned.input;
   input.nodes_max = config_.max_nodes;
   input.room = config_.max_nodes > total() ? config_.max_nodes - total() : 0;
-  std::vector<std::string> ids;  // of the pool; empty: not ours
   for (const runtime::NodeUse& use : demand.nodes) {
     auto ours = nodes_.find(label_of(use, kAutoscalerIdLabel));
     if (use.is_leaving() || (ours != nodes_.end() && ours->second.phase != NodePhase::kJoined))
@@ -252,70 +281,65 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
     auto available = Resources::from_map(use.info.available);
     if (!available.ok()) continue;
     input.pool.push_back({*available, use.info.labels});
-    ids.push_back(ours == nodes_.end() ? "" : ours->first);
+    planned.ids.push_back(ours == nodes_.end() ? "" : ours->first);
   }
   for (const auto& [id, node] : nodes_) {
     const NodeType* type = config_.type(node.type);
     if (!is_coming(node) || !type) continue;
     input.pool.push_back({offer_of(*type, now).type.resources, type->labels_of(id, node.capacity)});
-    ids.push_back(id);
+    planned.ids.push_back(id);
   }
   for (const NodeType& type : config_.types) input.offers.push_back(offer_of(type, now));
+  return planned;
+}
 
-  std::vector<NewNode> wanted;
-  // What has to be there in any case can take what waits, too.
-  const auto take = [&](std::size_t index, const std::string& reason) {
-    TypeOffer& offer = input.offers[index];
-    const Capacity capacity = offer.next_capacity();
-    const std::string& closed =
-        capacity == Capacity::kSpot ? offer.spot_closed : offer.on_demand_closed;
-    if (offer.room == 0 || input.room == 0) return false;
-    if (!closed.empty()) return holding_back_.push_back(reason + ": " + closed), false;
-    wanted.push_back({index, capacity, reason});
-    input.pool.push_back({offer.type.resources, offer.type.labels_of("", capacity)});
-    --offer.room;
-    --input.room;
-    ++(capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
-    return true;
-  };
+bool NodePlanner::take(Additions& planned, std::size_t index, const std::string& reason) {
+  TypeOffer& offer = planned.input.offers[index];
+  const Capacity capacity = offer.next_capacity();
+  const std::string& closed =
+      capacity == Capacity::kSpot ? offer.spot_closed : offer.on_demand_closed;
+  if (offer.room == 0 || planned.input.room == 0) return false;
+  if (!closed.empty()) return holding_back_.push_back(reason + ": " + closed), false;
+  planned.wanted.push_back({index, capacity, reason});
+  planned.input.pool.push_back({offer.type.resources, offer.type.labels_of("", capacity)});
+  planned.count(offer, capacity);
+  return true;
+}
+
+// Before what waits is placed: what has to be there in any case can take it, too.
+void NodePlanner::keep_type_minima(Additions& planned) {
   for (std::size_t i = 0; i < config_.types.size(); ++i) {
     const NodeType& type = config_.types[i];
+    const TypeOffer& offer = planned.input.offers[i];
     const std::string reason =
         "for min_nodes of '" + type.name + "', " + std::to_string(type.min_nodes);
-    while (input.offers[i].spot + input.offers[i].on_demand < type.min_nodes && take(i, reason)) {
+    while (offer.spot + offer.on_demand < type.min_nodes && take(planned, i, reason)) {
     }
   }
-  const std::size_t there = ids.size();
-  PackResult packed = pack(demand, input);
+}
+
+void NodePlanner::place_demand(const runtime::Demand& demand, Additions& planned) {
+  PackResult packed = pack(demand, planned.input);
   demand_ = std::move(packed.demand);
   needed_.clear();
-  for (std::size_t n = 0; n < there; ++n) {
-    if (packed.used[n] && !ids[n].empty()) needed_.insert(ids[n]);
+  for (std::size_t n = 0; n < planned.ids.size(); ++n) {
+    if (packed.used[n] && !planned.ids[n].empty()) needed_.insert(planned.ids[n]);
   }
   for (NewNode& node : packed.add) {
-    TypeOffer& offer = input.offers[node.offer];
-    --offer.room;
-    --input.room;
-    ++(node.capacity == Capacity::kSpot ? offer.spot : offer.on_demand);
-    wanted.push_back(std::move(node));
+    planned.count(planned.input.offers[node.offer], node.capacity);
+    planned.wanted.push_back(std::move(node));
   }
+}
+
+void NodePlanner::keep_cluster_minimum(Additions& planned) {
   const auto staying = static_cast<std::size_t>(std::count_if(
       nodes_.begin(), nodes_.end(), [](const auto& entry) { return !is_going(entry.second); }));
   const std::string reason = "for min_nodes, " + std::to_string(config_.min_nodes);
   for (std::size_t i = 0; i < config_.types.size(); ++i) {
-    while (others_ + staying + wanted.size() < config_.min_nodes && take(i, reason)) {
+    while (others_ + staying + planned.wanted.size() < config_.min_nodes &&
+           take(planned, i, reason)) {
     }
   }
-  if (wanted.empty()) return;
-  if (last_up_ + config_.up_cooldown > now) {
-    holding_back_.push_back(std::to_string(wanted.size()) +
-                            " additions wait for the end of the cool-down, in " +
-                            seconds(between(now, last_up_ + config_.up_cooldown)));
-    return;
-  }
-  for (const NewNode& node : wanted)
-    add(config_.types[node.offer].name, node.capacity, node.reason, now);
-  last_up_ = last_change_ = now;
 }
 
 void NodePlanner::add(const std::string& type, Capacity capacity, const std::string& reason,

@@ -108,6 +108,15 @@ class NodePlanner {
   void plan_removals(Time now);
   PlanActions pending_actions(Time now);
 
+  struct Additions;
+  /// The nodes that there are or will be, and what can be added.
+  Additions additions(const runtime::Demand& demand, Time now) const;
+  /// Adds a node of the type at `index`, where there is room and no reason against it.
+  bool take(Additions& additions, std::size_t index, const std::string& reason);
+  void keep_type_minima(Additions& additions);
+  void place_demand(const runtime::Demand& demand, Additions& additions);
+  void keep_cluster_minimum(Additions& additions);
+
   TypeOffer offer_of(const NodeType& type, Time now) const;
   std::size_t count_of(const std::string& type) const;
   std::size_t total() const { return others_ + nodes_.size(); }

@@ -78,7 +78,16 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
                                     const Request& like) {
   for (const char* name : kCounts) count(name, 0);
   Run run{source, prompts, like, {}, {}, {}, 0};
-  const auto n = static_cast<std::size_t>(like.n);
+  begin(run);
+  while (run.open > 0) {
+    if (const Status status = advance(run); !status.ok()) return status;
+  }
+  return batch_of(run);
+}
+
+void AgentLoop::begin(Run& run) {
+  const PromptBatch& prompts = run.prompts;
+  const auto n = static_cast<std::size_t>(run.like.n);
   run.conversations.resize(static_cast<std::size_t>(prompts.ids.rows()) * n);
   run.open = run.conversations.size();
   for (std::size_t i = 0; i < run.conversations.size(); ++i) {
@@ -100,36 +109,41 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
     conversation.active_tools = selected_tools(host_->schemas(), context);
     conversation.one_turn = part("agent_name", nullptr) == "single_turn_agent";
     if (conversation.sample != 0) continue;
-    Request request = like;
+    Request request = run.like;
     const auto ids = prompts.ids.row(conversation.prompt);
     request.prompt_ids.assign(ids.begin(), ids.end());
     request.sampling.seed = prompts.seeds[prompt];
-    run.requests[source.submit(std::move(request))] = i;
+    run.requests[run.source.submit(std::move(request))] = i;
   }
-  while (run.open > 0) {
-    if (!source.idle()) {
-      if (const Status stepped = source.step(); !stepped.ok()) return stepped;
-    }
-    for (const Completion& turn : source.take_finished()) {
-      const auto asked = run.requests.find(turn.request);
-      if (asked == run.requests.end()) continue;  // of a run that failed
-      // The first request of a prompt has all its samples, the others one.
-      Conversation& conversation =
-          run.conversations[asked->second + static_cast<std::size_t>(turn.sample)];
-      if (const Status taken = take_turn(run, conversation, turn); !taken.ok()) return taken;
-    }
-    if (host_->open() > 0) {
-      if (const Status worked = host_->work(std::chrono::milliseconds(source.idle() ? 1000 : 0));
-          !worked.ok())
-        return worked.with_context("tools");
-    }
-    for (const ToolAnswer& answer : host_->take()) {
-      if (const Status taken = take_answer(run, answer); !taken.ok()) return taken;
-    }
-  }
+}
 
+Status AgentLoop::advance(Run& run) {
+  TurnSource& source = run.source;
+  if (!source.idle()) {
+    if (const Status stepped = source.step(); !stepped.ok()) return stepped;
+  }
+  for (const Completion& turn : source.take_finished()) {
+    const auto asked = run.requests.find(turn.request);
+    if (asked == run.requests.end()) continue;  // of a run that failed
+    // The first request of a prompt has all its samples, the others one.
+    Conversation& conversation =
+        run.conversations[asked->second + static_cast<std::size_t>(turn.sample)];
+    if (const Status taken = take_turn(run, conversation, turn); !taken.ok()) return taken;
+  }
+  if (host_->open() > 0) {
+    if (const Status worked = host_->work(std::chrono::milliseconds(source.idle() ? 1000 : 0));
+        !worked.ok())
+      return worked.with_context("tools");
+  }
+  for (const ToolAnswer& answer : host_->take()) {
+    if (const Status taken = take_answer(run, answer); !taken.ok()) return taken;
+  }
+  return {};
+}
+
+RolloutBatch AgentLoop::batch_of(const Run& run) {
   RolloutBatch batch;
-  batch.prompts = prompts.ids;
+  batch.prompts = run.prompts.ids;
   for (const Conversation& conversation : run.conversations) {
     batch.prompt_of.push_back(conversation.prompt);
     batch.responses.append(conversation.ids);

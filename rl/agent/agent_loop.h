@@ -40,6 +40,11 @@ class AgentLoop : public Conversations {
 
   AgentLoop(const AgentOptions& options, TurnText text, std::unique_ptr<ToolHost> host)
       : options_(options), text_(std::move(text)), host_(std::move(host)) {}
+  /// Asks for the first turn of every sample.
+  void begin(Run& run);
+  /// One step of the engine, and what tools have answered by then.
+  runtime::Status advance(Run& run);
+  static RolloutBatch batch_of(const Run& run);
   runtime::Status take_turn(Run& run, Conversation& conversation, const Completion& turn);
   runtime::Status ask(Run& run, Conversation& conversation, const AssistantTurn& turn);
   runtime::Status take_answer(Run& run, const ToolAnswer& answer);

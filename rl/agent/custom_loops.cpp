@@ -134,10 +134,32 @@ Result<SamplingParams> asked_sampling(const SamplingParams& like, const ordered_
   return asked;
 }
 
+namespace {
+
+// What a sample's note says of its loop.
+ordered_json note_of(const LoopOutcome& outcome) {
+  ordered_json note = outcome.extra;
+  note["num_turns"] = std::max<std::int64_t>(outcome.turns, 2);
+  if (outcome.reward_score) note["agent_score"] = *outcome.reward_score;
+  if (outcome.failure != ScoreFailure::kNone) note["agent_failure"] = outcome.why;
+  return note;
+}
+
+}  // namespace
+
 struct CustomLoops::Loop {
   int attempt = 0;
   std::vector<DrawnTurn> turns;  // of that attempt
   std::optional<LoopOutcome> outcome;
+};
+
+struct CustomLoops::Run {
+  TurnSource& source;
+  const PromptBatch& prompts;
+  const Request& like;
+  std::vector<Loop> loops;
+  std::size_t open = 0;                 // loops without an outcome
+  std::map<RequestId, LoopCall> asked;  // turns that are generated
 };
 
 Result<std::unique_ptr<CustomLoops>> CustomLoops::create(const AgentOptions& options,
@@ -191,89 +213,62 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
                                       const Request& like) {
   Result<std::vector<LoopTask>> begun = tasks(prompts, like);
   if (!begun.ok()) return begun.status();
-  std::vector<Loop> loops(begun->size());
-  std::size_t open = loops.size();
+  Run run{source, prompts, like, std::vector<Loop>(begun->size()), begun->size(), {}};
   host_->begin(std::move(*begun));
-  std::map<RequestId, LoopCall> asked;
-  while (open > 0 || !asked.empty()) {
+  while (run.open > 0 || !run.asked.empty()) {
     if (!source.idle()) {
       if (const Status stepped = source.step(); !stepped.ok()) return stepped;
     }
-    for (Completion& completion : source.take_finished()) {
-      const auto found = asked.find(completion.request);
-      if (found == asked.end()) continue;  // of a run that failed
-      const LoopCall call = std::move(asked.extract(found).mapped());
-      if (completion.finish_reason == FinishReason::kError) {
-        host_->answer(call, completion.status);
-        continue;
-      }
-      const bool stopped = completion.finish_reason == FinishReason::kStop;
-      host_->answer(call, ordered_json{{"ids", completion.ids},
-                                       {"logprobs", completion.logprobs},
-                                       {"stop_reason", stopped ? "completed" : "length"}});
-      Loop& loop = loops[call.run];
-      if (loop.attempt != call.attempt) continue;
-      loop.turns.push_back({call.prompt_ids, std::move(completion.ids),
-                            std::move(completion.logprobs), stopped, completion.length_max});
-    }
+    for (Completion& completion : source.take_finished()) take_turn(run, std::move(completion));
     Result<LoopEvents> events =
-        host_->take(std::chrono::milliseconds(source.idle() && open > 0 ? 1000 : 0));
+        host_->take(std::chrono::milliseconds(source.idle() && run.open > 0 ? 1000 : 0));
     if (!events.ok()) return events.status().with_context("agent loops");
-    for (LoopCall& call : events->calls) {
-      Loop& loop = loops[call.run];
-      if (std::exchange(loop.attempt, call.attempt) != call.attempt) loop.turns.clear();
-      Result<Request> wanted = request(call, prompts, like);
-      if (!wanted.ok()) {
-        host_->answer(call, wanted.status());
-        continue;
-      }
-      const RequestId id = source.submit(std::move(*wanted));
-      asked.emplace(id, std::move(call));
-    }
+    for (LoopCall& call : events->calls) submit(run, std::move(call));
     for (LoopOutcome& outcome : events->outcomes) {
-      Loop& loop = loops[outcome.run];
+      Loop& loop = run.loops[outcome.run];
       loop.outcome = std::move(outcome);
-      --open;
+      --run.open;
     }
   }
+  return batch_of(run);
+}
 
+void CustomLoops::take_turn(Run& run, Completion completion) {
+  const auto found = run.asked.find(completion.request);
+  if (found == run.asked.end()) return;  // of a run that failed
+  const LoopCall call = std::move(run.asked.extract(found).mapped());
+  if (completion.finish_reason == FinishReason::kError)
+    return host_->answer(call, completion.status);
+  const bool stopped = completion.finish_reason == FinishReason::kStop;
+  host_->answer(call, ordered_json{{"ids", completion.ids},
+                                   {"logprobs", completion.logprobs},
+                                   {"stop_reason", stopped ? "completed" : "length"}});
+  Loop& loop = run.loops[call.run];
+  if (loop.attempt != call.attempt) return;
+  loop.turns.push_back({call.prompt_ids, std::move(completion.ids), std::move(completion.logprobs),
+                        stopped, completion.length_max});
+}
+
+void CustomLoops::submit(Run& run, LoopCall call) {
+  Loop& loop = run.loops[call.run];
+  if (std::exchange(loop.attempt, call.attempt) != call.attempt) loop.turns.clear();
+  Result<Request> wanted = request(call, run.prompts, run.like);
+  if (!wanted.ok()) return host_->answer(call, wanted.status());
+  const RequestId id = run.source.submit(std::move(*wanted));
+  run.asked.emplace(id, std::move(call));
+}
+
+RolloutBatch CustomLoops::batch_of(Run& run) {
   RolloutBatch batch;
-  const auto n = static_cast<std::size_t>(like.n);
-  for (std::int64_t prompt = 0; prompt < prompts.ids.rows(); ++prompt) {
-    const auto own = prompts.ids.row(prompt);
-    std::vector<std::int32_t>
-        shared;  // by all of a prompt's samples: those of the first that has not failed
+  const auto n = static_cast<std::size_t>(run.like.n);
+  for (std::int64_t prompt = 0; prompt < run.prompts.ids.rows(); ++prompt) {
+    const auto own = run.prompts.ids.row(prompt);
+    // By all of a prompt's samples: those of the first that has not failed.
+    std::vector<std::int32_t> shared;
     const std::size_t first = static_cast<std::size_t>(prompt) * n;
     for (std::size_t i = first; i < first + n; ++i) {
-      Loop& loop = loops[i];
-      LoopOutcome& outcome = *loop.outcome;
-      LoopSample sample;
-      if (outcome.failure == ScoreFailure::kNone) {
-        Result<LoopSample> made = sample_of(outcome, loop.turns, like.sampling.max_new_tokens);
-        if (made.ok() && !shared.empty() && shared != outcome.prompt_ids)
-          made = invalid_argument(
-              "its prompt_ids are not those of the row's other samples, which are compared with "
-              "each other");
-        if (made.ok()) {
-          sample = std::move(*made);
-          shared = outcome.prompt_ids;
-        } else {
-          outcome.failure = ScoreFailure::kInvalid;
-          outcome.why = "agent loop: " + made.status().message();
-        }
-      }
-      ordered_json note = outcome.extra;
-      note["num_turns"] = std::max<std::int64_t>(outcome.turns, 2);
-      if (outcome.reward_score) note["agent_score"] = *outcome.reward_score;
-      if (outcome.failure != ScoreFailure::kNone) {
-        note["agent_failure"] = outcome.why;
-        sample = {
-            .ids = {own.back()},
-            .mask = {1},
-            .logprobs = {0.0F},
-            .stopped = false,
-            .length_max = like.sampling.max_new_tokens};  // left out before anything is learned
-      }
+      const LoopSample sample = settle(run.loops[i], run.like, own.back(), shared);
+      const ordered_json note = note_of(*run.loops[i].outcome);
       batch.prompt_of.push_back(static_cast<std::int32_t>(prompt));
       batch.responses.append(sample.ids);
       batch.response_mask.insert(batch.response_mask.end(), sample.mask.begin(), sample.mask.end());
@@ -287,6 +282,29 @@ Result<RolloutBatch> CustomLoops::run(TurnSource& source, const PromptBatch& pro
     batch.prompts.append(shared);
   }
   return batch;
+}
+
+LoopSample CustomLoops::settle(Loop& loop, const Request& like, std::int32_t stand_in,
+                               std::vector<std::int32_t>& shared) {
+  LoopOutcome& outcome = *loop.outcome;
+  if (outcome.failure == ScoreFailure::kNone) {
+    Result<LoopSample> made = sample_of(outcome, loop.turns, like.sampling.max_new_tokens);
+    if (made.ok() && !shared.empty() && shared != outcome.prompt_ids)
+      made = invalid_argument(
+          "its prompt_ids are not those of the row's other samples, which are compared with each "
+          "other");
+    if (made.ok()) {
+      shared = outcome.prompt_ids;
+      return std::move(*made);
+    }
+    outcome.failure = ScoreFailure::kInvalid;
+    outcome.why = "agent loop: " + made.status().message();
+  }
+  return {.ids = {stand_in},
+          .mask = {1},
+          .logprobs = {0.0F},
+          .stopped = false,
+          .length_max = like.sampling.max_new_tokens};  // left out before anything is learned
 }
 
 }  // namespace rl

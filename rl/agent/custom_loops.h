@@ -67,6 +67,7 @@ class CustomLoops : public Conversations {
 
  private:
   struct Loop;
+  struct Run;
 
   CustomLoops(const AgentOptions& options, std::unique_ptr<LoopHost> host)
       : default_loop_(options.default_loop), host_(std::move(host)) {}
@@ -74,6 +75,13 @@ class CustomLoops : public Conversations {
                                                const Request& like) const;
   runtime::Result<Request> request(const LoopCall& call, const PromptBatch& prompts,
                                    const Request& like) const;
+  void take_turn(Run& run, Completion completion);
+  void submit(Run& run, LoopCall call);
+  static RolloutBatch batch_of(Run& run);
+  /// The sample of a loop that has ended, or one of the token `stand_in` where it failed. `shared`
+  /// are the ids of the prompt that all samples of a row have.
+  static LoopSample settle(Loop& loop, const Request& like, std::int32_t stand_in,
+                           std::vector<std::int32_t>& shared);
 
   std::string default_loop_;
   std::unique_ptr<LoopHost> host_;

@@ -8,11 +8,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "rl/agent/loop_program.h"
+#include "rl/agent/python_programs.h"
 #include "rl/agent/tool_call.h"
-#include "rl/agent/tool_program.h"
 #include "rl/config/yaml.h"
-#include "rl/reward/python_worker.h"
+#include "rl/reward/python_programs.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
@@ -203,9 +202,9 @@ void LoopHost::wake() {
 
 Status LoopHost::start_process() {
   const char* interpreter = runtime::environment_variable("STARLING_PYTHON");
-  Result<std::unique_ptr<WorkerProcess>> worker =
-      WorkerProcess::start({interpreter != nullptr && *interpreter != 0 ? interpreter : "python3",
-                            "-c", std::string(kPythonServer) + kToolModules + kLoopProgram});
+  Result<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::start(
+      {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c",
+       std::string(kPythonServer) + kToolModules + kLoopOwner + kLoopModules + kLoopProgram});
   if (!worker.ok()) return worker.status();
   auto process = std::make_unique<Process>();
   process->worker = std::move(*worker);
@@ -358,22 +357,7 @@ void LoopHost::look(Process& process) {
 }
 
 void LoopHost::handle(Process& process, const ordered_json& message) {
-  if (!process.ready) {
-    if (message.contains("fatal")) {
-      failure_ = runtime::invalid_argument(text_at(message, "fatal"));
-      return end_process(process, failure_.message(), /*of_a_loop=*/false);
-    }
-    process.ready = true;
-    failed_starts_ = 0;
-    if (names_.empty()) {
-      for (const ordered_json& name : message.value("loops", ordered_json::array())) {
-        if (name.is_string()) names_.insert(name.get<std::string>());
-      }
-      any_ = message.value("any", false);
-    }
-    happened_.notify_all();
-    return;
-  }
+  if (!process.ready) return handle_first(process, message);
   if (const auto ask = whole(message, "ask"); ask && text_at(message, "kind") != "generate") {
     ordered_json answer = answer_about_text(message);
     answer["answer"] = *ask;
@@ -389,34 +373,53 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
     return std::nullopt;
   }();
   if (!about) return;
-  Run& run = *runs_[*about];
-  if (message.contains("ask")) {
-    auto prompt = ids_at(message, "prompt_ids");
-    const auto params = message.find("sampling_params");
-    LoopCall call{.run = *about,
-                  .attempt = run.attempt,
-                  .process = process.number,
-                  .number = *whole(message, "ask"),
-                  .call = whole(message, "call").value_or(0),
-                  .prompt_ids = {},
-                  .sampling_params = {}};
-    const bool readable = prompt && params != message.end() && params->is_object();
-    if (!readable || ++run.calls > kCallsMax) {
-      const std::string why = readable
-                                  ? "a loop may ask for " + std::to_string(kCallsMax) + " turns"
-                                  : "generate: prompt_ids is no list of token ids";
-      return process.worker->send_line(line_of({{"answer", call.number}, {"error", why}}));
-    }
-    call.prompt_ids = std::move(*prompt);
-    call.sampling_params = *params;
-    run.asked.insert(call.number);
-    events_.calls.push_back(std::move(call));
-    return;
+  if (message.contains("ask")) return ask_for_turn(process, *about, message);
+  end_run(*about, outcome_of(*runs_[*about], message));
+}
+
+void LoopHost::handle_first(Process& process, const ordered_json& message) {
+  if (message.contains("fatal")) {
+    failure_ = runtime::invalid_argument(text_at(message, "fatal"));
+    return end_process(process, failure_.message(), /*of_a_loop=*/false);
   }
+  process.ready = true;
+  failed_starts_ = 0;
+  if (names_.empty()) {
+    for (const ordered_json& name : message.value("loops", ordered_json::array())) {
+      if (name.is_string()) names_.insert(name.get<std::string>());
+    }
+    any_ = message.value("any", false);
+  }
+  happened_.notify_all();
+}
+
+void LoopHost::ask_for_turn(Process& process, std::size_t number, const ordered_json& message) {
+  Run& run = *runs_[number];
+  auto prompt = ids_at(message, "prompt_ids");
+  const auto params = message.find("sampling_params");
+  LoopCall call{.run = number,
+                .attempt = run.attempt,
+                .process = process.number,
+                .number = *whole(message, "ask"),
+                .call = whole(message, "call").value_or(0),
+                .prompt_ids = {},
+                .sampling_params = {}};
+  const bool readable = prompt && params != message.end() && params->is_object();
+  if (!readable || ++run.calls > kCallsMax) {
+    const std::string why = readable ? "a loop may ask for " + std::to_string(kCallsMax) + " turns"
+                                     : "generate: prompt_ids is no list of token ids";
+    return process.worker->send_line(line_of({{"answer", call.number}, {"error", why}}));
+  }
+  call.prompt_ids = std::move(*prompt);
+  call.sampling_params = *params;
+  run.asked.insert(call.number);
+  events_.calls.push_back(std::move(call));
+}
+
+LoopOutcome LoopHost::outcome_of(const Run& run, const ordered_json& message) {
+  if (message.contains("done")) return read_outcome(message);
   LoopOutcome outcome;
-  if (message.contains("done")) {
-    outcome = read_outcome(message);
-  } else if (message.contains("failed")) {
+  if (message.contains("failed")) {
     outcome.failure = ScoreFailure::kError;
     outcome.why = text_at(message, "why");
     if (++failures_told_ <= kLoopToldMax)
@@ -427,7 +430,7 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
     outcome.why = "it neither ended nor asked for a turn within " +
                   std::to_string(options_.timeout.count()) + " ms";
   }
-  end_run(*about, std::move(outcome));
+  return outcome;
 }
 
 ordered_json LoopHost::answer_about_text(const ordered_json& message) const {

@@ -111,6 +111,9 @@ class LoopHost {
   void assign();
   void look(Process& process);
   void handle(Process& process, const nlohmann::ordered_json& message);
+  void handle_first(Process& process, const nlohmann::ordered_json& message);
+  void ask_for_turn(Process& process, std::size_t number, const nlohmann::ordered_json& message);
+  LoopOutcome outcome_of(const Run& run, const nlohmann::ordered_json& message);
   nlohmann::ordered_json answer_about_text(const nlohmann::ordered_json& message) const;
   void end_run(std::size_t run, LoopOutcome outcome);
   void end_process(Process& process, const std::string& why, bool of_a_loop);

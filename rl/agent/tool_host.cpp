@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "rl/agent/tool_program.h"
+#include "rl/agent/python_programs.h"
 #include "rl/config/yaml.h"
-#include "rl/reward/python_worker.h"
+#include "rl/reward/python_programs.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"

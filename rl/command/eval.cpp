@@ -224,39 +224,42 @@ std::string number(double value) {
   return text;
 }
 
-int eval(EvalOptions options) {
-  const Result<Config> config = load_config(options);
-  if (!config.ok()) return fail(config.status());
-  const Result<Dataset> data = load_data(*config);
-  if (!data.ok()) return fail(data.status());
-  auto reward = RewardFunction::from_config(*config, 1, /*start=*/true);
-  if (!reward.ok()) return fail(reward.status());
-  for (const DataRow& row : data->rows()) {
-    const Status usable = (*reward)->check_row({.data_source = row.data_source,
-                                                .response = {},
-                                                .ground_truth = row.ground_truth,
-                                                .extra_info = {},
-                                                .where = row.where});
-    if (!usable.ok()) return fail(usable.with_context(row.where));
+Status check_rows(const Dataset& data, const RewardFunction& reward) {
+  for (const DataRow& row : data.rows()) {
+    const Status usable = reward.check_row({.data_source = row.data_source,
+                                            .response = {},
+                                            .ground_truth = row.ground_truth,
+                                            .extra_info = {},
+                                            .where = row.where});
+    if (!usable.ok()) return usable.with_context(row.where);
   }
-  const Result<std::int64_t> response_max = config->get_int("data.max_response_length");
-  if (!response_max.ok()) return fail(response_max.status());
+  return {};
+}
+
+// What the options leave to the configuration.
+Status complete_sampling(const Config& config, EvalOptions& options) {
+  const Result<std::int64_t> response_max = config.get_int("data.max_response_length");
+  if (!response_max.ok()) return response_max.status();
   options.sampling.max_new_tokens = options.max_tokens.value_or(*response_max);
   options.sampling.temperature = options.temperature.value_or(options.n == 1 ? 0.0F : 1.0F);
-  if (const Status valid = options.sampling.validate(); !valid.ok()) return fail(valid);
-  const std::string name = options.model.source.model;
+  return options.sampling.validate();
+}
+
+// The prompts of the data with the model's answers, which have no scores yet.
+Result<std::vector<EvaluatedPrompt>> answered_prompts(const Config& config, const Dataset& data,
+                                                      EvalOptions& options) {
   const auto path = find_evaluated_model(options.model);
-  if (!path.ok()) return fail(path.status());
+  if (!path.ok()) return path.status();
   const auto tokenizer = Tokenizer::load(*path);
-  if (!tokenizer.ok()) return fail(tokenizer.status());
-  const auto builder = prompt_builder(*config, *tokenizer);
-  if (!builder.ok()) return fail(builder.status());
-  auto prompts = make_prompts(*data, *builder, options.n);
-  if (!prompts.ok()) return fail(prompts.status());
-  const auto requests = make_eval_requests(*data, *builder, options.sampling, options.n);
-  if (!requests.ok()) return fail(requests.status());
+  if (!tokenizer.ok()) return tokenizer.status();
+  const auto builder = prompt_builder(config, *tokenizer);
+  if (!builder.ok()) return builder.status();
+  auto prompts = make_prompts(data, *builder, options.n);
+  if (!prompts.ok()) return prompts;
+  const auto requests = make_eval_requests(data, *builder, options.sampling, options.n);
+  if (!requests.ok()) return requests.status();
   auto model = LocalModel::load(*path, options.model, *tokenizer);
-  if (!model.ok()) return fail(model.status());
+  if (!model.ok()) return model.status();
   model->run(
       *requests, "answering", [&](std::size_t i) { return (*prompts)[i].where; },
       [&](const Completion& completion) {
@@ -268,25 +271,25 @@ int eval(EvalOptions options) {
         answer.tokens = static_cast<std::int64_t>(completion.ids.size());
         answer.error.clear();
       });
-  if (const Status scored = score(*data, **reward, options.right_from, *prompts); !scored.ok())
-    return fail(scored);
-  const std::vector<EvaluationSummary> summaries = summarize(*prompts);
-  std::int64_t errors = 0;
-  for (const EvaluatedPrompt& prompt : *prompts)
-    errors += std::count_if(prompt.answers.begin(), prompt.answers.end(),
-                            [](const EvaluatedAnswer& answer) { return !answer.error.empty(); });
+  return prompts;
+}
+
+// The page and what is printed; `name`: the model as it was given.
+Status show(const EvalOptions& options, const std::string& name,
+            const std::vector<EvaluatedPrompt>& prompts) {
+  const std::vector<EvaluationSummary> summaries = summarize(prompts);
   if (!options.out.empty()) {
     const EvaluationPageOptions page{
         .title = name,
-        .facts = {{"prompts", std::to_string(prompts->size())},
+        .facts = {{"prompts", std::to_string(prompts.size())},
                   {"answers each", std::to_string(options.n)},
                   {"temperature", number(options.sampling.temperature)},
                   {"tokens at most", std::to_string(options.sampling.max_new_tokens)},
                   {"seed", std::to_string(options.sampling.seed)}}};
     if (const Status written =
-            write_file_atomically(options.out, evaluation_html(summaries, *prompts, page));
+            write_file_atomically(options.out, evaluation_html(summaries, prompts, page));
         !written.ok())
-      return fail(written);
+      return written;
   }
   if (options.json) {
     std::cout << nlohmann::ordered_json{{"model", name},
@@ -301,6 +304,28 @@ int eval(EvalOptions options) {
     std::cout << runtime::terminal_text(STDOUT_FILENO, summary_text(summaries));
     if (!options.out.empty()) std::cout << "\n" << options.out << "\n";
   }
+  return {};
+}
+
+int eval(EvalOptions options) {
+  const Result<Config> config = load_config(options);
+  if (!config.ok()) return fail(config.status());
+  const Result<Dataset> data = load_data(*config);
+  if (!data.ok()) return fail(data.status());
+  auto reward = RewardFunction::from_config(*config, 1, /*start=*/true);
+  if (!reward.ok()) return fail(reward.status());
+  if (const Status usable = check_rows(*data, **reward); !usable.ok()) return fail(usable);
+  if (const Status valid = complete_sampling(*config, options); !valid.ok()) return fail(valid);
+  const std::string name = options.model.source.model;
+  auto prompts = answered_prompts(*config, *data, options);
+  if (!prompts.ok()) return fail(prompts.status());
+  if (const Status scored = score(*data, **reward, options.right_from, *prompts); !scored.ok())
+    return fail(scored);
+  if (const Status shown = show(options, name, *prompts); !shown.ok()) return fail(shown);
+  std::int64_t errors = 0;
+  for (const EvaluatedPrompt& prompt : *prompts)
+    errors += std::count_if(prompt.answers.begin(), prompt.answers.end(),
+                            [](const EvaluatedAnswer& answer) { return !answer.error.empty(); });
   if (errors > 0)
     return fail(Status(runtime::ErrorCode::kTaskFailed,
                        std::to_string(errors) + " answers have no score; they count as wrong"));

@@ -30,17 +30,22 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts,
                    std::span<const KeyAlias> aliases)
     : command_(command), aliases_(aliases) {
   std::map<std::string_view, std::size_t> places;
+  const auto add = [&](const KeyInfo& row) {
+    const auto [place, is_new] = places.emplace(row.key, rows_.size());
+    if (is_new)
+      rows_.push_back(row);
+    else
+      rows_[place->second] = row;
+  };
   for (const Part& part : parts) {
-    for (const KeyInfo& row : part.rows) {
-      const auto [place, is_new] = places.emplace(row.key, rows_.size());
-      if (is_new) {
-        rows_.push_back(row);
-      } else {
-        rows_[place->second] = row;
-      }
+    for (const UsedKey& used : part.used) {
+      add({used.key, used.default_text, used.kind, KeySupport::kSupported, used.allowed,
+           used.note});
+      descriptions_[used.key] = used.what;
     }
-    for (const KeyDescription& description : part.descriptions)
-      descriptions_[description.key] = description.text;
+    for (const UnusedKey& unused : part.unused)
+      add({unused.key, unused.default_text, unused.kind, unused.support, unused.allowed,
+           unused.why});
   }
   for (const KeyInfo& row : rows_) {
     by_key_.emplace(row.key, &row);

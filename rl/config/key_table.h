@@ -13,10 +13,24 @@
 
 namespace rl {
 
-/// One sentence about a key that is used: what it does.
-struct KeyDescription {
+/// A row of a table of keys that are used; see keys.inc.
+struct UsedKey {
   std::string_view key;
-  std::string_view text;
+  std::string_view default_text;
+  KeyKind kind;
+  std::string_view allowed;
+  std::string_view what;  // one sentence: what it does
+  std::string_view note = {};
+};
+
+/// A row of a table of keys that are known and not used; see unused_keys.inc.
+struct UnusedKey {
+  std::string_view key;
+  std::string_view default_text;
+  KeyKind kind;
+  KeySupport support;
+  std::string_view allowed;
+  std::string_view why;
 };
 
 /// Made once a command, and never changed. Thread-safe.
@@ -25,8 +39,8 @@ class KeyTable {
   /// Rows that several commands share and rows of one alone; of a key that is there twice the later
   /// row counts.
   struct Part {
-    std::span<const KeyInfo> rows;
-    std::span<const KeyDescription> descriptions;
+    std::span<const UsedKey> used;
+    std::span<const UnusedKey> unused = {};
   };
 
   KeyTable(std::string_view command, std::initializer_list<Part> parts,

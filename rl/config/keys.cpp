@@ -1,6 +1,5 @@
 #include "rl/config/keys.h"
 
-#include "rl/config/descriptions.h"
 #include "rl/config/key_notes.h"
 #include "rl/config/key_table.h"
 
@@ -15,8 +14,12 @@ constexpr std::string_view kSft =
     "a key of verl's SFT trainer: `starling sft` takes it; `train` takes data.*, "
     "actor_rollout_ref.*, algorithm.*, trainer.*";
 
-constexpr KeyInfo kKeys[] = {
+constexpr UsedKey kKeys[] = {
 #include "rl/config/keys.inc"
+};
+
+constexpr UnusedKey kUnusedKeys[] = {
+#include "rl/config/unused_keys.inc"
 };
 
 // Sections end in '.'; the longest match wins.
@@ -79,14 +82,10 @@ constexpr KeyAlias kAliases[] = {
     {"reward_model.n_gpus_per_node", "reward.reward_model.n_gpus_per_node"},
 };
 
-constexpr KeyDescription kDescriptions[] = {
-#include "rl/config/descriptions.inc"
-};
-
 }  // namespace
 
 const KeyTable& train_keys() {
-  static const KeyTable table("train", {{kKeys, kDescriptions}}, kAliases);
+  static const KeyTable table("train", {{kKeys, kUnusedKeys}}, kAliases);
   return table;
 }
 
@@ -94,6 +93,5 @@ std::span<const KeyInfo> known_keys() { return train_keys().rows(); }
 std::span<const KeyAlias> key_aliases() { return kAliases; }
 const KeyInfo* find_key(std::string_view key) { return train_keys().find(key); }
 std::string canonical_key(std::string_view key) { return train_keys().canonical(key); }
-std::string_view description_of(std::string_view key) { return train_keys().description(key); }
 
 }  // namespace rl

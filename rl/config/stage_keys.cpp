@@ -11,40 +11,32 @@ using enum KeyKind;
 using enum KeySupport;
 using namespace key_notes;
 
-constexpr KeyInfo kShared[] = {
+constexpr UsedKey kShared[] = {
 #include "rl/config/stage_keys.inc"
 };
 
-constexpr KeyDescription kSharedDescriptions[] = {
-#include "rl/config/stage_descriptions.inc"
+constexpr UnusedKey kSharedUnused[] = {
+#include "rl/config/unused_stage_keys.inc"
 };
 
-constexpr KeyInfo kSftKeys[] = {
+constexpr UsedKey kSftKeys[] = {
 #include "rl/config/sft_keys.inc"
 };
 
-constexpr KeyDescription kSftDescriptions[] = {
-#include "rl/config/sft_descriptions.inc"
-};
-
-constexpr KeyInfo kPreference[] = {
+constexpr UsedKey kPreference[] = {
 #include "rl/config/preference_keys.inc"
 };
 
-constexpr KeyInfo kDpo[] = {
+constexpr UsedKey kDpo[] = {
 #include "rl/config/dpo_keys.inc"
 };
 
-constexpr KeyInfo kKto[] = {
+constexpr UsedKey kKto[] = {
 #include "rl/config/kto_keys.inc"
 };
 
-constexpr KeyInfo kRm[] = {
+constexpr UsedKey kRm[] = {
 #include "rl/config/rm_keys.inc"
-};
-
-constexpr KeyDescription kPreferenceDescriptions[] = {
-#include "rl/config/preference_descriptions.inc"
 };
 
 // Sections end in '.'; the longest match wins.
@@ -73,29 +65,25 @@ constexpr std::span<const KeyAlias> kSharedAliases = std::span(kStageAliases).su
 }  // namespace
 
 const KeyTable& sft_keys() {
-  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSftKeys, kSftDescriptions}},
-                              kStageAliases);
+  static const KeyTable table("sft", {{kShared, kSharedUnused}, {kSftKeys}}, kStageAliases);
   return table;
 }
 
 const KeyTable& dpo_keys() {
-  static const KeyTable table(
-      "dpo", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kDpo, {}}},
-      kSharedAliases);
+  static const KeyTable table("dpo", {{kShared, kSharedUnused}, {kPreference}, {kDpo}},
+                              kSharedAliases);
   return table;
 }
 
 const KeyTable& kto_keys() {
-  static const KeyTable table(
-      "kto", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kKto, {}}},
-      kSharedAliases);
+  static const KeyTable table("kto", {{kShared, kSharedUnused}, {kPreference}, {kKto}},
+                              kSharedAliases);
   return table;
 }
 
 const KeyTable& rm_keys() {
-  static const KeyTable table(
-      "rm", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kRm, {}}},
-      kSharedAliases);
+  static const KeyTable table("rm", {{kShared, kSharedUnused}, {kPreference}, {kRm}},
+                              kSharedAliases);
   return table;
 }
 

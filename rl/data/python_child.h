@@ -15,11 +15,6 @@
 
 namespace rl {
 
-/// What the programs have in common. `told`, a file to write answers to; plain(value), what JSON
-/// has a form for; config_of(tree), a configuration as classes expect it; load_class(path, name),
-/// of a file or of pkg://a.b; reasons(error), what is told of an exception.
-extern const char* const kPythonPrelude;
-
 /// A resource; one thread. Waited for when it is destroyed: a program ends with its input, or when
 /// nobody reads what it writes.
 class PythonChild {

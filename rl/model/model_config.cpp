@@ -8,6 +8,7 @@
 #include "rl/model/family.h"
 #include "rl/model/head.h"
 #include "rl/model/json_fields.h"
+#include "rl/model/model_config_gguf.h"
 #include "rl/weights/gguf.h"
 #include "runtime/core/check.h"
 #include "runtime/core/json.h"
@@ -127,7 +128,7 @@ Result<ModelConfig> ModelConfig::load(const std::filesystem::path& model) {
   if (model.extension() == ".gguf") {
     auto file = GgufFile::open(model);
     if (!file.ok()) return file.status();
-    return from_gguf(**file);
+    return model_config_from_gguf(**file);
   }
   const bool is_folder = std::filesystem::is_directory(model, ignored);
   if (!is_folder && !std::filesystem::exists(model, ignored)) {

@@ -19,8 +19,6 @@
 
 namespace rl {
 
-class GgufFile;
-
 /// The config.json that a config was read from, and the generation_config.json beside it: what they
 /// say that we have no need for is kept when the model is saved.
 struct OriginalConfig {
@@ -134,9 +132,6 @@ struct ModelConfig {
 
   /// From a parsed config.json. `where` begins every error message. Errors as load().
   static runtime::Result<ModelConfig> from_json(const nlohmann::json& json, std::string_view where);
-
-  /// From GGUF metadata (`general.architecture`, `llama.*`, `tokenizer.ggml.*`). Errors as load().
-  static runtime::Result<ModelConfig> from_gguf(const GgufFile& file);
 
   /// As a Hugging Face config.json that transformers 4 and 5 read: the one that this was read from,
   /// with fp32 as its dtype and the ids above. Heads beside an output layer are not written, as TRL

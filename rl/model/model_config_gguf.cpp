@@ -1,5 +1,5 @@
-// GGUF metadata as a config: the keys are translated to those of config.json and read by the same
-// code.
+#include "rl/model/model_config_gguf.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,7 +8,6 @@
 #include "rl/model/gguf_keys.h"
 #include "rl/model/gguf_rope.h"
 #include "rl/model/json_fields.h"
-#include "rl/model/model_config.h"
 #include "rl/weights/gguf.h"
 
 namespace rl {
@@ -99,7 +98,7 @@ Status read_token_ids(const GgufFile& file, json& out) {
 
 }  // namespace
 
-Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
+Result<ModelConfig> model_config_from_gguf(const GgufFile& file) {
   Result<std::string_view> architecture = file.string("general.architecture");
   if (!architecture.ok()) return architecture.status();
   const Family* family = find_gguf_family(*architecture);
@@ -134,7 +133,7 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
           file, prefix, object["max_position_embeddings"].get<std::int64_t>(), object);
       !status.ok())
     return status;
-  Result<ModelConfig> config = from_json(object, file.name());
+  Result<ModelConfig> config = ModelConfig::from_json(object, file.name());
   if (!config.ok()) return config;
 
   // Needs the head size, hence the second reading.
@@ -148,7 +147,7 @@ Result<ModelConfig> ModelConfig::from_gguf(const GgufFile& file) {
   if (Status status = read_gguf_rope_divisors(file, config->head_dim, config->rope.theta, object);
       !status.ok())
     return status;
-  return from_json(object, file.name());
+  return ModelConfig::from_json(object, file.name());
 }
 
 }  // namespace rl

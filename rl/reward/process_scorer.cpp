@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "rl/reward/python_worker.h"
+#include "rl/reward/python_programs.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"

@@ -65,7 +65,7 @@ void add_metric(RewardReport& report, const std::string& name, double value) {
 }
 
 /// What a part says of each request: of all at once, and where that fails of each by itself.
-std::vector<ExplainedScore::Part> explained_by(const RewardFunction::Part& part,
+std::vector<ExplainedScore::Part> explained_by(const WeightedScorer& part,
                                                std::span<const ScoreRequest> requests) {
   std::vector<ExplainedScore::Part> explained;
   Result<ScoredBatch> batch = part.scorer->score(requests);
@@ -84,6 +84,11 @@ std::vector<ExplainedScore::Part> explained_by(const RewardFunction::Part& part,
       explained.push_back(std::move(explained_by(part, {&request, 1}).front()));
   }
   return explained;
+}
+
+nlohmann::ordered_json tree_at(const Config& config, const char* key) {
+  const nlohmann::ordered_json* found = config.find(key);
+  return found == nullptr ? nlohmann::ordered_json() : *found;
 }
 
 }  // namespace
@@ -115,57 +120,169 @@ std::vector<std::vector<std::map<std::string, double>>> extras_of(
   return extras;
 }
 
+Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(
+    const Config& config, std::int64_t workers, bool start, const RewardModelLoader& load_model) {
+  const Result<LengthPenalty> penalty = LengthPenalty::from_config(config);
+  if (!penalty.ok()) return penalty.status();
+  const Result<ScorerFactory> factory =
+      ScorerFactory::from_config(config, std::max<std::int64_t>(1, workers), start, load_model);
+  if (!factory.ok()) return factory.status();
+  ConfigReader read(config);
+  const auto rule = read.find_string("reward.rule"), url = read.find_string("reward.http.url"),
+             library = read.find_string("reward.shared_library.path");
+  const auto file = read.find_string("reward.custom_reward_function.path");
+  const std::string function = read.get_string("reward.custom_reward_function.name");
+  const bool uses_model = read.get_bool("reward.reward_model.enable");
+  const auto model = read.find_string("reward.reward_model.model_path");
+  const std::string on_failure = read.get_string("reward.on_failure");
+  if (!read.status().ok()) return read.status();
+  const nlohmann::ordered_json entries = tree_at(config, "reward.mixture");
+  std::vector<std::string> given;
+  if (rule) given.push_back("reward.rule");
+  if (file) given.push_back("reward.custom_reward_function.path");
+  if (url) given.push_back("reward.http.url");
+  if (library) given.push_back("reward.shared_library.path");
+  if (!entries.is_null()) given.push_back("reward.mixture");
+  if (uses_model) given.push_back("reward.reward_model.enable");
+  if (uses_model && !model)
+    return runtime::invalid_argument(
+        "reward.reward_model.enable=true needs reward.reward_model.model_path: the folder, or the "
+        "name on the hub, of a classifier with a number for a whole conversation");
+  if (uses_model && file) {
+    return runtime::unimplemented(
+        "reward.custom_reward_function.path beside reward.reward_model.enable=true is verl's "
+        "generative reward model, which the function asks over HTTP: that server is not "
+        "started here. To add a classifier's score to the function's, use reward.mixture=[{model: "
+        "FOLDER}, {function: FILE.py}] and reward.reward_model.enable=false");
+  }
+  if (given.size() > 1)
+    return runtime::invalid_argument(
+        given[0] + " and " + given[1] +
+        " both say how to score: set one of them, or mix them by reward.mixture");
+  std::vector<WeightedScorer> parts;
+  if (!entries.is_null()) {
+    Result<std::vector<WeightedScorer>> mixed = factory->mixture(entries);
+    if (!mixed.ok()) return mixed.status();
+    parts = std::move(*mixed);
+  } else {
+    ScorerResult scorer =
+        uses_model ? factory->model(*model)
+        : file     ? factory->python(*file, function,
+                                     tree_at(config, "reward.custom_reward_function.reward_kwargs"))
+        : url      ? factory->http(*url)
+        : library  ? factory->library(*library)
+                   : factory->rule(rule.value_or(""), tree_at(config, "reward.rule_kwargs"),
+                                   "reward.rule");
+    if (!scorer.ok())
+      return uses_model ? scorer.status().with_context("reward.reward_model.model_path")
+                        : scorer.status();
+    const char* const name = uses_model ? "model"
+                             : file     ? "function"
+                             : url      ? "http"
+                             : library  ? "library"
+                                        : "rule";
+    parts.push_back({.name = name, .weight = 1.0, .scorer = std::move(*scorer)});
+  }
+  return std::make_unique<RewardFunction>(std::move(parts), *penalty, on_failure == "error");
+}
+
+// The report of one call as it is filled, and which requests the scorers are asked about.
+class RewardFunction::Scoring {
+ public:
+  explicit Scoring(std::span<const ScoreRequest> requests) : requests_(requests) {
+    report.scores.resize(requests.size());
+    report.left_out.resize(requests.size());
+    count(report, {});
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].known) {
+        report.scores[i] = requests[i].known->value;
+        if (!requests[i].known->ok()) leave_out(i, *requests[i].known);
+        continue;
+      }
+      index_.push_back(i);
+      asked_.push_back(requests[i]);
+    }
+  }
+
+  std::span<const ScoreRequest> asked() const { return asked_; }
+
+  /// The part's score of the k-th request that was asked about. `alone`: there is no other part.
+  void add(std::size_t k, const WeightedScorer& part, const Score& score, bool alone) {
+    const std::size_t i = index_[k];
+    if (!score.ok()) return leave_out(i, score);
+    report.scores[i] += part.weight * score.value;
+    if (!alone) add_number(i, part.name, score.value);
+    for (const auto& [name, value] : score.extra)
+      add_number(i, alone ? name : part.name + "/" + name, value);
+  }
+
+  /// The report with the number of samples without a score. kTaskFailed: see RewardFunction::score.
+  Result<RewardReport> finish(bool failure_is_error) && {
+    const auto failed = static_cast<std::size_t>(
+        std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
+    report.counts[std::string("reward/") + kFailedMetric] = static_cast<double>(failed);
+    if (failed == 0) return std::move(report);
+    if (failed == requests_.size() && failed >= kManySamples)
+      return runtime::task_failed("reward: none of " + std::to_string(failed) +
+                                  " samples has a score; the first: " + first_failure_);
+    if (failure_is_error)
+      return runtime::task_failed("reward: no score for a sample: " + first_failure_ +
+                                  "; reward.on_failure=exclude leaves such samples out");
+    LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}",
+        failed, requests_.size(), first_failure_);
+    return std::move(report);
+  }
+
+  RewardReport report;
+
+ private:
+  void leave_out(std::size_t i, const Score& score) {
+    if (first_failure_.empty()) first_failure_ = describe(requests_[i], score);
+    report.left_out[i] = 1;
+  }
+
+  void add_number(std::size_t i, const std::string& name, double value) {
+    add_metric(report, name, value);
+    add_extra(report, name, i, value);
+  }
+
+  std::span<const ScoreRequest> requests_;
+  std::vector<ScoreRequest> asked_;
+  std::vector<std::size_t> index_;  // of those that are asked about
+  std::string first_failure_;
+};
+
 Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> requests,
                                            std::span<const std::int64_t> response_tokens) {
   if (requests.size() != response_tokens.size())
     return runtime::invalid_argument("reward: " + std::to_string(response_tokens.size()) +
                                      " lengths for " + std::to_string(requests.size()) +
                                      " samples");
-  RewardReport report;
-  report.scores.resize(requests.size());
-  report.left_out.resize(requests.size());
-  std::string first_failure;
-  count(report, {});
-  const auto leave_out = [&](std::size_t i, const Score& score) {
-    if (first_failure.empty()) first_failure = describe(requests[i], score);
-    report.left_out[i] = 1;
-  };
-  std::vector<ScoreRequest> asked;
-  std::vector<std::size_t> index;  // of those that are asked for
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].known) {
-      report.scores[i] = requests[i].known->value;
-      if (!requests[i].known->ok()) leave_out(i, *requests[i].known);
-      continue;
-    }
-    index.push_back(i);
-    asked.push_back(requests[i]);
-  }
-  for (const Part& part : parts_) {
+  Scoring scoring(requests);
+  if (const Status status = ask(scoring); !status.ok()) return status;
+  add_penalties(scoring, requests, response_tokens);
+  return std::move(scoring).finish(failure_is_error_);
+}
+
+Status RewardFunction::ask(Scoring& scoring) {
+  const std::span<const ScoreRequest> asked = scoring.asked();
+  for (const WeightedScorer& part : parts_) {
     if (asked.empty()) break;
     const Result<ScoredBatch> batch = part.scorer->score(asked);
     if (!batch.ok()) return batch.status();
     if (batch->scores.size() != asked.size())
       return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) +
                                      " scores for " + std::to_string(asked.size()) + " samples");
-    count(report, batch->counts);
-    for (std::size_t k = 0; k < asked.size(); ++k) {
-      const std::size_t i = index[k];
-      const Score& score = batch->scores[k];
-      if (!score.ok()) {
-        leave_out(i, score);
-        continue;
-      }
-      report.scores[i] += part.weight * score.value;
-      const auto add = [&](const std::string& name, double value) {
-        add_metric(report, name, value);
-        add_extra(report, name, i, value);
-      };
-      if (parts_.size() > 1) add(part.name, score.value);
-      for (const auto& [name, value] : score.extra)
-        add(parts_.size() > 1 ? part.name + "/" + name : name, value);
-    }
+    count(scoring.report, batch->counts);
+    for (std::size_t k = 0; k < asked.size(); ++k)
+      scoring.add(k, part, batch->scores[k], /*alone=*/parts_.size() == 1);
   }
+  return {};
+}
+
+void RewardFunction::add_penalties(Scoring& scoring, std::span<const ScoreRequest> requests,
+                                   std::span<const std::int64_t> response_tokens) const {
+  RewardReport& report = scoring.report;
   if (penalty_.enabled) report.unpenalized = report.scores;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (report.left_out[i] != 0) {
@@ -179,19 +296,6 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
     add_metric(report, "overlong_reward", penalty);
     add_metric(report, "overlong", penalty < 0 ? 1.0 : 0.0);
   }
-  const auto failed = static_cast<std::size_t>(
-      std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
-  report.counts[std::string("reward/") + kFailedMetric] = static_cast<double>(failed);
-  if (failed == 0) return report;
-  if (failed == requests.size() && failed >= kManySamples)
-    return runtime::task_failed("reward: none of " + std::to_string(failed) +
-                                " samples has a score; the first: " + first_failure);
-  if (failure_is_error_)
-    return runtime::task_failed("reward: no score for a sample: " + first_failure +
-                                "; reward.on_failure=exclude leaves such samples out");
-  LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}",
-      failed, requests.size(), first_failure);
-  return report;
 }
 
 std::optional<double> ExplainedScore::value() const {
@@ -212,7 +316,7 @@ std::string ExplainedScore::failure() const {
 std::vector<ExplainedScore> RewardFunction::explain(std::span<const ScoreRequest> requests) {
   std::vector<ExplainedScore> explained(requests.size());
   if (requests.empty()) return explained;
-  for (const Part& part : parts_) {
+  for (const WeightedScorer& part : parts_) {
     std::vector<ExplainedScore::Part> of_part = explained_by(part, requests);
     for (std::size_t i = 0; i < requests.size(); ++i)
       explained[i].parts.push_back(std::move(of_part[i]));
@@ -221,16 +325,17 @@ std::vector<ExplainedScore> RewardFunction::explain(std::span<const ScoreRequest
 }
 
 bool RewardFunction::prepares() const {
-  return std::any_of(parts_.begin(), parts_.end(),
-                     [](const Part& part) { return part.scorer && part.scorer->prepares(); });
+  return std::any_of(parts_.begin(), parts_.end(), [](const WeightedScorer& part) {
+    return part.scorer && part.scorer->prepares();
+  });
 }
 
 void RewardFunction::prepare(std::span<const ScoreRequest> requests) {
-  for (const Part& part : parts_) part.scorer->prepare(requests);
+  for (const WeightedScorer& part : parts_) part.scorer->prepare(requests);
 }
 
 Status RewardFunction::check_row(const ScoreRequest& row) const {
-  for (const Part& part : parts_) {
+  for (const WeightedScorer& part : parts_) {
     const Status status = part.scorer ? part.scorer->check_row(row) : Status();
     if (!status.ok()) return status;
   }

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "rl/config/config.h"
 #include "rl/reward/length_penalty.h"
 #include "rl/reward/scorer.h"
+#include "rl/reward/scorer_factory.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -61,11 +60,6 @@ struct ExplainedScore {
   std::string failure() const;
 };
 
-/// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the
-/// weights are not read, and only check_row() may be called.
-using RewardModelLoader = std::function<runtime::Result<std::unique_ptr<Scorer>>(
-    const std::filesystem::path& model, bool start)>;
-
 /// A resource; one call at a time.
 class RewardFunction {
  public:
@@ -77,13 +71,7 @@ class RewardFunction {
       const Config& config, std::int64_t workers, bool start,
       const RewardModelLoader& load_model = {});
 
-  struct Part {
-    std::string name;
-    double weight = 1.0;
-    std::unique_ptr<Scorer> scorer;  // null where it was not started
-  };
-
-  RewardFunction(std::vector<Part> parts, LengthPenalty penalty, bool failure_is_error)
+  RewardFunction(std::vector<WeightedScorer> parts, LengthPenalty penalty, bool failure_is_error)
       : parts_(std::move(parts)), penalty_(penalty), failure_is_error_(failure_is_error) {}
 
   /// `response_tokens` are the requests' lengths. A request whose score is known keeps it as it is:
@@ -103,7 +91,14 @@ class RewardFunction {
   runtime::Status check_row(const ScoreRequest& row) const;
 
  private:
-  std::vector<Part> parts_;
+  class Scoring;
+
+  /// Asks each part, and adds what it says.
+  runtime::Status ask(Scoring& scoring);
+  void add_penalties(Scoring& scoring, std::span<const ScoreRequest> requests,
+                     std::span<const std::int64_t> response_tokens) const;
+
+  std::vector<WeightedScorer> parts_;
   LengthPenalty penalty_;
   bool failure_is_error_;
 };

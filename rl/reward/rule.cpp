@@ -125,7 +125,7 @@ RuleVerdict search_qa_rule(std::string_view response, std::string_view ground_tr
   return verdict(false, answer, all);
 }
 
-Result<RuleVerdict> regex_rule(const Pattern& pattern, std::string_view response,
+Result<RuleVerdict> regex_rule(const UserPattern& pattern, std::string_view response,
                                std::string_view ground_truth) {
   const auto found = pattern.find_last(response);
   if (!found.ok()) return found.status();
@@ -172,8 +172,8 @@ Result<Rule> Rule::create(const std::string& name, const ordered_json& options) 
       if (!value.is_string())
         return invalid_argument(at + "pattern must be a string, got " + value.dump());
       const std::string pattern = value.get<std::string>();
-      Result<Pattern> compiled =
-          Pattern::compile(name == "format" ? "\\A(?:" + pattern + ")\\z" : pattern);
+      Result<UserPattern> compiled =
+          UserPattern::compile(name == "format" ? "\\A(?:" + pattern + ")\\z" : pattern);
       if (!compiled.ok()) return compiled.status().with_context("reward rule '" + name + "'");
       rule.pattern_ = std::move(*compiled);
     } else {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rl/reward/compared.h"
-#include "rl/reward/pattern.h"
+#include "rl/reward/user_pattern.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -63,7 +63,7 @@ class Rule {
   std::string name_;
   double tolerance_ = 1e-9;
   bool flexible_ = false;
-  std::optional<Pattern> pattern_;
+  std::optional<UserPattern> pattern_;
 };
 
 /// Rule::create(rule) and its score, in one.

@@ -9,6 +9,7 @@
 
 #include "rl/data/json_text.h"
 #include "rl/hub/http.h"
+#include "rl/reward/python_programs.h"
 #include "runtime/core/json.h"
 #include "runtime/core/thread.h"
 
@@ -21,22 +22,6 @@ using runtime::Status;
 namespace {
 
 constexpr std::size_t kCasesMax = 10;  // that verl's continuous score counts
-
-// Calls one function with arguments from stdin, a JSON value a line, and prints what it gives: text
-// as it is, the rest as JSON. The names that answers to such tasks use without importing them.
-constexpr std::string_view kCallFunction = R"(
-import json as _json, sys as _sys
-_lines = _sys.stdin.read().strip()
-_arguments = [_json.loads(_line) for _line in _lines.split("\n")] if _lines else []
-_function = globals().get(_NAME) or getattr(Solution(), _NAME)
-_given = _function(*_arguments)
-print(_given if isinstance(_given, (str, int, float)) and not isinstance(_given, bool) else _json.dumps(_given))
-)";
-constexpr std::string_view kImports =
-    "from typing import *\nfrom collections import *\nfrom itertools import *\nfrom functools "
-    "import *\nfrom heapq import *\nfrom bisect import *\nfrom math import *\n"
-    "import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, "
-    "operator, random, re, statistics, string, sys\n";
 
 enum class Verdict { kPassed, kFailed, kNotCompiled, kUnknown };
 
@@ -100,8 +85,7 @@ std::string request_body(const SandboxOptions& options, const std::string& progr
                          const TestCases& cases, const TestCases::Case& test) {
   std::string code = program + "\n\n" + test.code_after;
   if (!cases.function.empty())
-    code = std::string(kImports) + code + "\n_NAME = " + json(cases.function).dump() +
-           std::string(kCallFunction);
+    code = kAnswerImports + code + "\n_NAME = " + json(cases.function).dump() + kCallFunction;
   const auto seconds =
       std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(options.timeout).count());
   const json body{{"code", code},

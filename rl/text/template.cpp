@@ -1,8 +1,8 @@
 #include "rl/text/template.h"
 
-#include "rl/text/template_evaluator.h"
 #include "rl/text/template_failure.h"
 #include "rl/text/template_parser.h"
+#include "rl/text/template_renderer.h"
 
 namespace rl {
 
@@ -23,8 +23,8 @@ runtime::Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
 runtime::Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables,
                                                   const TemplateLimits& limits) const {
   try {
-    TemplateEvaluator evaluator(variables, limits);
-    return evaluator.run(parsed_->block);
+    TemplateRenderer renderer(variables, limits);
+    return renderer.run(parsed_->block);
   } catch (const TemplateFailure& failure) {
     return failure.status;
   }

@@ -1,5 +1,4 @@
-// What built-ins read from the arguments of a call.
-#include "rl/text/template_evaluator.h"
+#include "rl/text/template_arguments.h"
 
 #include <algorithm>
 

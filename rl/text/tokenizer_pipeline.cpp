@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/text/tokenizer_aligned_encoder.h"
 #include "rl/text/tokenizer_clean_up.h"
 #include "rl/text/tokenizer_text.h"
 
@@ -79,25 +80,40 @@ Result<Encoding> TokenizerPipeline::encode_with(std::string_view text,
 
 Status TokenizerPipeline::encode_plain(std::string_view text,
                                        std::vector<std::int32_t>& ids) const {
-  auto scratch = take_scratch();
-  scratch->segments.clear();
-  added_tokens.split_original(text, scratch->segments);
-  Status status;
-  for (const Segment& segment : scratch->segments) {
+  ScratchPool::Lease lease = scratch_.take(*model);
+  EncodeScratch& scratch = *lease;
+  scratch.segments.clear();
+  added_tokens.split_original(text, scratch.segments);
+  for (const Segment& segment : scratch.segments) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
       continue;
     }
-    status = encode_text(segment.text, segment.text.data() == text.data(), *scratch, ids);
-    if (!status.ok()) break;
+    Status status = encode_text(segment.text, segment.text.data() == text.data(), scratch, ids);
+    if (!status.ok()) return status;
   }
-  give_back(std::move(scratch));
-  return status;
+  return {};
+}
+
+Status TokenizerPipeline::encode_aligned(std::string_view text, OffsetUnit unit,
+                                         std::vector<std::int32_t>& ids,
+                                         std::vector<TokenOffsets>& offsets) const {
+  ScratchPool::Lease lease = scratch_.take(*model);
+  AlignedEncoder encoder(added_tokens, normalizer.get(), pre_tokenizer.get(), *model, *lease);
+  if (Status status = encoder.encode(text); !status.ok()) return status;
+  if (unit == OffsetUnit::kCharacters || post_processor.trim_offsets) {
+    offsets_to_characters(text, encoder.offsets);
+    if (post_processor.trim_offsets) encoder.trim_offsets(post_processor.add_prefix_space);
+    if (unit == OffsetUnit::kBytes) offsets_to_bytes(text, encoder.offsets);
+  }
+  ids = std::move(encoder.ids);
+  offsets = std::move(encoder.offsets);
+  return {};
 }
 
 // Text between added tokens: normalized, searched for the added tokens that stand in normalized
 // text, split, encoded.
-Status TokenizerPipeline::encode_text(std::string_view text, bool at_start, Scratch& scratch,
+Status TokenizerPipeline::encode_text(std::string_view text, bool at_start, EncodeScratch& scratch,
                                       std::vector<std::int32_t>& ids) const {
   if (normalizer != nullptr) {
     scratch.normalized.assign(text);
@@ -148,8 +164,7 @@ std::string TokenizerPipeline::decode_as_is(std::span<const std::int32_t> ids,
 }
 
 std::string_view TokenizerPipeline::token(std::int32_t id) const {
-  if (const AddedToken* added = added_tokens.find(id)) return added->shown;
-  return model->vocabulary().token(id);
+  return shown_token(added_tokens, *model, id);
 }
 
 std::optional<std::int32_t> TokenizerPipeline::find(std::string_view token) const {
@@ -166,25 +181,6 @@ std::int32_t TokenizerPipeline::size() const {
   std::int32_t size = model->vocabulary().size();
   for (const AddedToken& token : added_tokens.tokens()) size = std::max(size, token.id + 1);
   return size;
-}
-
-std::unique_ptr<TokenizerPipeline::Scratch> TokenizerPipeline::take_scratch() const {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      auto scratch = std::move(idle_.back());
-      idle_.pop_back();
-      return scratch;
-    }
-  }
-  auto scratch = std::make_unique<Scratch>();
-  scratch->model = model->make_scratch();
-  return scratch;
-}
-
-void TokenizerPipeline::give_back(std::unique_ptr<Scratch> scratch) const {
-  std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(scratch));
 }
 
 }  // namespace rl

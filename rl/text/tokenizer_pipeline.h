@@ -19,6 +19,7 @@
 #include "rl/text/tokenizer_normalizer.h"
 #include "rl/text/tokenizer_post_processor.h"
 #include "rl/text/tokenizer_pre_tokenizer.h"
+#include "rl/text/tokenizer_scratch.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -26,7 +27,7 @@ namespace rl {
 /// Longest text that encode takes; offsets have 32 bits.
 inline constexpr std::size_t kTextBytesMax = 512 << 20;
 
-/// Immutable once loaded, but for the pool of scratch memory, which has a lock of its own.
+/// Immutable once loaded, but for the pool of scratch memory, which has its own lock.
 struct TokenizerPipeline {
   std::unique_ptr<Normalizer> normalizer;       // may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null
@@ -60,47 +61,15 @@ struct TokenizerPipeline {
   std::int32_t size() const;
 
  private:
-  /// What one encode call works with. Kept from call to call, since the caches inside make up for
-  /// much of the speed.
-  struct Scratch {
-    RegexScratch regex;
-    PieceList pieces;
-    std::vector<Segment> segments;
-    std::vector<Segment> inner_segments;
-    std::string normalized;
-    std::unique_ptr<ModelScratch> model;
-  };
-
-  /// Tokens with where they are from. What an added token matched may have white space around it,
-  /// which its content has not.
-  struct AlignedTokens {
-    std::vector<std::int32_t>& ids;
-    std::vector<TokenOffsets>& offsets;
-    std::vector<std::pair<std::size_t, std::string>> matched =
-        {};  // index of ids, and the text there; by index
-
-    void add_matched(std::int32_t id, TokenOffsets at, std::string_view text) {
-      matched.emplace_back(ids.size(), text);
-      ids.push_back(id);
-      offsets.push_back(at);
-    }
-  };
-
   runtime::Status check_text(std::string_view text) const;
   runtime::Status encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
   runtime::Status encode_aligned(std::string_view text, OffsetUnit unit,
                                  std::vector<std::int32_t>& ids,
                                  std::vector<TokenOffsets>& offsets) const;
-  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch,
-                                      AlignedTokens& tokens) const;
-  runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch,
+  runtime::Status encode_text(std::string_view text, bool at_start, EncodeScratch& scratch,
                               std::vector<std::int32_t>& ids) const;
-  std::unique_ptr<Scratch> take_scratch() const;
-  void give_back(std::unique_ptr<Scratch> scratch) const;
 
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Scratch>>
-      idle_;  // at most as many as there were calls at once
+  mutable ScratchPool scratch_;
 };
 
 }  // namespace rl

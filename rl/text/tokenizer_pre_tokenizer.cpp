@@ -254,8 +254,8 @@ class ByteLevel final : public PreTokenizer {
 
 class Metaspace final : public PreTokenizer {
  public:
-  enum class Prepend { kAlways, kFirst, kNever };
-  Metaspace(std::string replacement, Prepend prepend, bool split)
+  enum class PrependScheme { kAlways, kFirst, kNever };
+  Metaspace(std::string replacement, PrependScheme prepend, bool split)
       : replacement_(std::move(replacement)),
         pattern_(Pattern::literal(replacement_)),
         prepend_(prepend),
@@ -264,7 +264,8 @@ class Metaspace final : public PreTokenizer {
   Status apply(PieceList& list, RegexScratch& scratch) const override {
     rewrite_pieces(list, [&](const Piece& piece, bool first, PieceWriter& out) {
       const std::string_view text = list.text.substr(0, piece.end);
-      const bool prepend = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && first);
+      const bool prepend =
+          prepend_ == PrependScheme::kAlways || (prepend_ == PrependScheme::kFirst && first);
       if (prepend && text[piece.begin] != ' ' &&
           !text.substr(piece.begin).starts_with(replacement_))
         out.add(replacement_, piece.begin);
@@ -282,7 +283,7 @@ class Metaspace final : public PreTokenizer {
  private:
   std::string replacement_;
   Pattern pattern_;
-  Prepend prepend_;
+  PrependScheme prepend_;
   bool split_;
 };
 
@@ -427,13 +428,13 @@ PreTokenizerResult metaspace_pre_tokenizer(const json& component) {
   if (replacement->empty() || utf8_length(replacement->front()) != replacement->size()) {
     return runtime::invalid_argument("replacement is not one character");
   }
-  using Prepend = Metaspace::Prepend;
+  using PrependScheme = Metaspace::PrependScheme;
   if (*scheme == "always")
-    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kAlways, *split);
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), PrependScheme::kAlways, *split);
   if (*scheme == "first")
-    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kFirst, *split);
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), PrependScheme::kFirst, *split);
   if (*scheme == "never")
-    return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kNever, *split);
+    return pre_tokenizer_of<Metaspace>(std::string(*replacement), PrependScheme::kNever, *split);
   return runtime::unimplemented("prepend_scheme " + std::string(*scheme) + " is not supported");
 }
 

@@ -247,32 +247,15 @@ class Machine {
     std::uint8_t byte;
     if (!read(byte)) return truncated();
     switch (static_cast<Op>(byte)) {
-      case Op::kProto: {
-        std::uint8_t version;
-        if (!read(version)) return truncated();
-        return version >= 2 && version <= 5 ? Status()
-                                            : refused("pickle protocol " + std::to_string(version));
-      }
-      case Op::kFrame: {
-        std::uint64_t bytes;
-        return read(bytes) ? Status() : truncated();
-      }
+      case Op::kProto: return check_protocol();
+      case Op::kFrame: return skip<std::uint64_t>();
       case Op::kStop: stopped_ = true; return {};
       case Op::kMark: push(Kind::kMark); return {};
-      case Op::kPop: {
-        if (stack_.empty()) return misuse();
-        stack_.pop_back();
-        return {};
-      }
+      case Op::kPop: return drop();
       case Op::kNone: push(Kind::kNone); return {};
       case Op::kNewTrue: push(Kind::kOther); return {};
       case Op::kNewFalse: push(Kind::kOther); return {};
-      case Op::kBinFloat: {
-        double ignored;
-        if (!read(ignored)) return truncated();
-        push(Kind::kOther);
-        return {};
-      }
+      case Op::kBinFloat: push(Kind::kOther); return skip<double>();
       case Op::kBinInt: return push_integer<std::int32_t>();
       case Op::kBinInt1: return push_integer<std::uint8_t>();
       case Op::kBinInt2: return push_integer<std::uint16_t>();
@@ -291,27 +274,14 @@ class Machine {
       case Op::kEmptyDict: new_dict(); return {};
       case Op::kSetItem:
         return set_items(stack_.size() < 2 ? 0 : stack_.size() - 2, /*marked=*/false);
-      case Op::kSetItems: {
-        const auto mark = last_mark();
-        return mark ? set_items(*mark + 1, /*marked=*/true) : misuse();
-      }
+      case Op::kSetItems: return set_marked_items();
       case Op::kBinPut: return put<std::uint8_t>();
       case Op::kLongBinPut: return put<std::uint32_t>();
       case Op::kMemoize: return remember(static_cast<std::uint32_t>(memo_.size()));
       case Op::kBinGet: return get<std::uint8_t>();
       case Op::kLongBinGet: return get<std::uint32_t>();
-      case Op::kGlobal: {
-        std::string_view module, member;
-        if (!read_line(module) || !read_line(member)) return truncated();
-        return push_global(module, member);
-      }
-      case Op::kStackGlobal: {
-        Value module, member;
-        if (!pop(member) || !pop(module) || module.kind != Kind::kText ||
-            member.kind != Kind::kText)
-          return misuse();
-        return push_global(text_of(module), text_of(member));
-      }
+      case Op::kGlobal: return read_global();
+      case Op::kStackGlobal: return take_global();
       case Op::kBinPersId: return load_storage();
       case Op::kReduce: return reduce();
       case Op::kBuild: return build();
@@ -319,6 +289,43 @@ class Machine {
     constexpr char kDigits[] = "0123456789abcdef";
     return refused(std::string("the pickle instruction 0x") + kDigits[byte / 16] +
                    kDigits[byte % 16] + " at byte " + std::to_string(at_ - 1));
+  }
+
+  Status check_protocol() {
+    std::uint8_t version;
+    if (!read(version)) return truncated();
+    return version >= 2 && version <= 5 ? Status()
+                                        : refused("pickle protocol " + std::to_string(version));
+  }
+
+  template <class T>
+  Status skip() {
+    T ignored;
+    return read(ignored) ? Status() : truncated();
+  }
+
+  Status drop() {
+    if (stack_.empty()) return misuse();
+    stack_.pop_back();
+    return {};
+  }
+
+  Status set_marked_items() {
+    const auto mark = last_mark();
+    return mark ? set_items(*mark + 1, /*marked=*/true) : misuse();
+  }
+
+  Status read_global() {
+    std::string_view module, member;
+    if (!read_line(module) || !read_line(member)) return truncated();
+    return push_global(module, member);
+  }
+
+  Status take_global() {
+    Value module, member;
+    if (!pop(member) || !pop(module) || module.kind != Kind::kText || member.kind != Kind::kText)
+      return misuse();
+    return push_global(text_of(module), text_of(member));
   }
 
   template <class T>

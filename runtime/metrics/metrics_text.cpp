@@ -30,8 +30,8 @@ struct Entry {
   std::vector<Value> values;
 };
 
-const std::vector<Entry>& node_entries() {
-  static const std::vector<Entry> entries = {
+std::vector<Entry> worker_entries() {
+  return {
       {"starling_actors",
        MetricType::Gauge,
        "Actors on this node",
@@ -68,6 +68,11 @@ const std::vector<Entry>& node_entries() {
        "CPU time of the worker processes that run now",
        nullptr,
        {{"worker_cpu_seconds", ""}}},
+  };
+}
+
+std::vector<Entry> store_entries() {
+  return {
       {"starling_object_store_capacity_bytes",
        MetricType::Gauge,
        "Shared memory for objects",
@@ -112,6 +117,11 @@ const std::vector<Entry>& node_entries() {
        "Bytes of objects between nodes",
        "direction",
        {{"store_sent_bytes", "sent"}, {"store_fetched_bytes", "fetched"}}},
+  };
+}
+
+std::vector<Entry> connection_entries() {
+  return {
       {"starling_connections",
        MetricType::Gauge,
        "Connections at this node's port and socket",
@@ -140,6 +150,11 @@ const std::vector<Entry>& node_entries() {
        "Connections with the head after the first",
        nullptr,
        {{"head_reconnects", ""}}},
+  };
+}
+
+std::vector<Entry> machine_entries() {
+  return {
       {"starling_memory_guard_stops_total",
        MetricType::Counter,
        "Workers stopped since the node ran short of memory",
@@ -186,6 +201,16 @@ const std::vector<Entry>& node_entries() {
        nullptr,
        {{"draining", ""}}},
   };
+}
+
+// In the order in which they are printed.
+const std::vector<Entry>& node_entries() {
+  static const std::vector<Entry> entries = [] {
+    std::vector<Entry> all = worker_entries();
+    for (const auto& part : {store_entries(), connection_entries(), machine_entries()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
   return entries;
 }
 

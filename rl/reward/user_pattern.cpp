@@ -1,4 +1,4 @@
-#include "rl/reward/pattern.h"
+#include "rl/reward/user_pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -22,7 +22,7 @@ struct ContextDeleter {
 
 }  // namespace
 
-struct Pattern::Impl {
+struct UserPattern::Impl {
   explicit Impl(pcre2_code* compiled) : code(compiled) {
     pcre2_pattern_info(code, PCRE2_INFO_CAPTURECOUNT, &groups);
   }
@@ -34,7 +34,7 @@ struct Pattern::Impl {
   std::uint32_t groups = 0;
 };
 
-Result<Pattern> Pattern::compile(const std::string& pattern) {
+Result<UserPattern> UserPattern::compile(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE at = 0;
   pcre2_code* code =
@@ -47,12 +47,12 @@ Result<Pattern> Pattern::compile(const std::string& pattern) {
                                      std::to_string(at) + ": " +
                                      reinterpret_cast<const char*>(message));
   }
-  return Pattern(std::make_shared<const Impl>(code));
+  return UserPattern(std::make_shared<const Impl>(code));
 }
 
-bool Pattern::has_group() const { return impl_->groups > 0; }
+bool UserPattern::has_group() const { return impl_->groups > 0; }
 
-Result<std::optional<std::string>> Pattern::find_last(std::string_view text) const {
+Result<std::optional<std::string>> UserPattern::find_last(std::string_view text) const {
   const std::unique_ptr<pcre2_match_data, MatchDeleter> data(
       pcre2_match_data_create_from_pattern(impl_->code, nullptr));
   const std::unique_ptr<pcre2_match_context, ContextDeleter> context(

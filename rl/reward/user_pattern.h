@@ -12,11 +12,11 @@
 namespace rl {
 
 /// A compiled pattern; immutable, shared by any number of threads.
-class Pattern {
+class UserPattern {
  public:
   /// "." matches line ends too, and text is UTF-8 where it is valid. kInvalidArgument: malformed,
   /// with the position.
-  static runtime::Result<Pattern> compile(const std::string& pattern);
+  static runtime::Result<UserPattern> compile(const std::string& pattern);
 
   /// What the last match in `text` captured: its first group if the pattern has one, else all of
   /// it; nullopt when nothing matches. kResourceExhausted: the pattern backtracks without end on
@@ -27,7 +27,7 @@ class Pattern {
 
  private:
   struct Impl;
-  explicit Pattern(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  explicit UserPattern(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
