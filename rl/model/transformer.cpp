@@ -24,6 +24,9 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kForward = "model forward";
+constexpr const char* kNoLogits =
+    "logits of a classifier: it has no output layer over the vocabulary";
+constexpr const char* kNoTargets = "packed batch: no targets";
 
 Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model,
                                    const LoadOptions& how, const TransformerOptions& options) {
@@ -193,6 +196,9 @@ Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions&
     return runtime::invalid_argument("this model has no head called " + name + " (" +
                                      (known.empty() ? "it has none" : "it has " + known) + ")");
   }
+  if (options.states && config_.task != ModelTask::kCausalLm)
+    return runtime::invalid_argument(kNoLogits);
+  if (options.states && batch.targets.empty()) return runtime::invalid_argument(kNoTargets);
   if (!options.logprobs) return {};
   if (config_.task != ModelTask::kCausalLm)
     return runtime::invalid_argument(
@@ -202,7 +208,7 @@ Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions&
     return runtime::invalid_argument("temperature " + std::to_string(temperature) +
                                      " must be above 0");
   CHECK(options.logprobs->logit_rows_max > 0);
-  if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
+  if (batch.targets.empty()) return runtime::invalid_argument(kNoTargets);
   return {};
 }
 
@@ -213,17 +219,19 @@ std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
   return std::nullopt;
 }
 
-TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::Rows& rows,
-                                       const PackedBatch& batch,
-                                       const LogprobOptions& options) const {
+at::Tensor Transformer::predicting_states(const at::Tensor& hidden, const forward::Rows& rows,
+                                          const PackedBatch& batch) const {
   std::vector<std::int64_t> predicting;
+  for (const std::int64_t target : batch.targets) predicting.push_back(rows.row(target - 1));
+  return graph_->last_norm(ops::select_rows(hidden, predicting));
+}
+
+TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
+                                       const LogprobOptions& options) const {
   std::vector<std::int32_t> targets;
-  for (const std::int64_t target : batch.targets) {
-    predicting.push_back(rows.row(target - 1));
+  for (const std::int64_t target : batch.targets)
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
-  }
-  const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
-  ops::LmHeadOutputs out = graph_->logprobs(normed, targets,
+  ops::LmHeadOutputs out = graph_->logprobs(states_NH, targets,
                                             {.temperature = options.temperature,
                                              .with_entropy = options.with_entropy,
                                              .with_squares = options.with_squares,
@@ -238,12 +246,14 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     const forward::RowsPtr rows = rows_of(batch);
     const at::Tensor hidden = hidden_states(rows);
     Outputs out;
+    if (options.logprobs || options.states) out.states_NH = predicting_states(hidden, *rows, batch);
     if (options.logprobs) {
-      const TokenLogprobs there = logprobs_of(hidden, *rows, batch, *options.logprobs);
+      const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs);
       const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
       out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
                       on_host(there.squares_N)};
     }
+    if (!options.states) out.states_NH = at::Tensor();
     if (options.heads.empty()) return out;
     at::Tensor read = of_tokens(hidden, *rows);
     if (options.last_tokens_only) {
@@ -272,11 +282,13 @@ Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string
   return std::move(out->heads.front());
 }
 
+Result<at::Tensor> Transformer::state_logits(const at::Tensor& states) const {
+  return guarded<at::Tensor>("logits", [&] { return graph_->trained_logits(states); });
+}
+
 Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
   if (Status status = check_outputs(batch, {}); !status.ok()) return status;
-  if (config_.task != ModelTask::kCausalLm)
-    return runtime::invalid_argument(
-        "logits of a classifier: it has no output layer over the vocabulary");
+  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument(kNoLogits);
   return guarded<at::Tensor>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
     return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));

@@ -57,22 +57,4 @@ class ReferenceWorker {
   Offload offload_;
 };
 
-/// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared
-/// by both roles.
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
-                                                      const RolloutBatch& batch, float temperature,
-                                                      const MicroBatchLimits& limits);
-
-/// The same of samples [first, last).
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
-                                                      const RolloutBatch& batch, float temperature,
-                                                      const MicroBatchLimits& limits,
-                                                      std::int64_t first, std::int64_t last);
-
-/// Samples [first, last) with their prompts, packed for a forward pass over the responses.
-PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
-
-/// Prompt and response tokens of each sample: what micro-batches are planned by.
-std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch);
-
 }  // namespace rl
