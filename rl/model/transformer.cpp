@@ -176,12 +176,15 @@ forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
   return std::make_shared<const forward::Rows>(batch, rope_, batch.share_beginnings && !drops);
 }
 
-at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows) const {
+at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const {
   return graph_->hidden_states(
-      rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q,
-                         const at::Tensor& k, const at::Tensor& v) {
-        return ops::attention(*pool_, rows, shape, q, k, v);
-      });
+      rows,
+      [pass = PassContext{*pool_, how}, rows](std::int64_t, const forward::AttentionShape& shape,
+                                              const at::Tensor& q, const at::Tensor& k,
+                                              const at::Tensor& v) {
+        return ops::attention(pass, rows, shape, q, k, v);
+      },
+      how);
 }
 
 Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions& options) const {
@@ -220,14 +223,15 @@ std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
 }
 
 at::Tensor Transformer::predicting_states(const at::Tensor& hidden, const forward::Rows& rows,
-                                          const PackedBatch& batch) const {
+                                          const PackedBatch& batch, const PassOptions& how) const {
   std::vector<std::int64_t> predicting;
   for (const std::int64_t target : batch.targets) predicting.push_back(rows.row(target - 1));
-  return graph_->last_norm(ops::select_rows(hidden, predicting));
+  return graph_->last_norm(ops::select_rows(hidden, predicting), how);
 }
 
 TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
-                                       const LogprobOptions& options) const {
+                                       const LogprobOptions& options,
+                                       const PassOptions& how) const {
   std::vector<std::int32_t> targets;
   for (const std::int64_t target : batch.targets)
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
@@ -236,19 +240,22 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const Packed
                                              .with_entropy = options.with_entropy,
                                              .with_squares = options.with_squares,
                                              .rows_max = options.logit_rows_max,
-                                             .kept_bytes_max = options.kept_bytes_max});
+                                             .kept_bytes_max = options.kept_bytes_max},
+                                            how);
   return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
-Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
+Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options,
+                                     const PassOptions& how) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
   return guarded<Outputs>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
-    const at::Tensor hidden = hidden_states(rows);
+    const at::Tensor hidden = hidden_states(rows, how);
     Outputs out;
-    if (options.logprobs || options.states) out.states_NH = predicting_states(hidden, *rows, batch);
+    if (options.logprobs || options.states)
+      out.states_NH = predicting_states(hidden, *rows, batch, how);
     if (options.logprobs) {
-      const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs);
+      const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs, how);
       const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
       out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
                       on_host(there.squares_N)};
@@ -262,36 +269,39 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
         last.push_back(rows->row(batch.cu_seqlens[i] - 1));
       read = ops::select_rows(hidden, last);
     }
-    const at::Tensor normed = graph_->last_norm(read);
+    const at::Tensor normed = graph_->last_norm(read, how);
     for (const std::string& name : options.heads)
-      out.heads.push_back(graph_->head(*find_head(name), normed).to(at::kCPU));
+      out.heads.push_back(graph_->head(*find_head(name), normed, how).to(at::kCPU));
     return out;
   });
 }
 
 Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch,
-                                                  const LogprobOptions& options) const {
-  Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}});
+                                                  const LogprobOptions& options,
+                                                  const PassOptions& how) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}}, how);
   if (!out.ok()) return out.status();
   return std::move(out->logprobs);
 }
 
-Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string& name) const {
-  Result<Outputs> out = outputs(batch, {.logprobs = std::nullopt, .heads = {name}});
+Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string& name,
+                                     const PassOptions& how) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = std::nullopt, .heads = {name}}, how);
   if (!out.ok()) return out.status();
   return std::move(out->heads.front());
 }
 
-Result<at::Tensor> Transformer::state_logits(const at::Tensor& states) const {
-  return guarded<at::Tensor>("logits", [&] { return graph_->trained_logits(states); });
+Result<at::Tensor> Transformer::state_logits(const at::Tensor& states,
+                                             const PassOptions& how) const {
+  return guarded<at::Tensor>("logits", [&] { return graph_->trained_logits(states, how); });
 }
 
-Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
+Result<at::Tensor> Transformer::logits(const PackedBatch& batch, const PassOptions& how) const {
   if (Status status = check_outputs(batch, {}); !status.ok()) return status;
   if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument(kNoLogits);
   return guarded<at::Tensor>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
-    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));
+    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows, how), *rows), how), how);
   });
 }
 

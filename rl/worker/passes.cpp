@@ -2,9 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "rl/model/bf16_products.h"
 #include "rl/model/guarded.h"
-#include "rl/model/recompute_layers.h"
 
 namespace rl {
 namespace {
@@ -37,12 +35,10 @@ Status Passes::score(std::span<const MicroBatch> micro_batches, const PassInput&
 
 Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& input,
                    const Take& take) const {
-  const RecomputeLayers recompute(options_.recompute_layers);
-  const Bf16Products bf16(options_.bf16);
   for (const MicroBatch& rows : micro_batches) {
     const PackedBatch packed = rows.idle() ? PackedBatch() : input.pack(rows);
     if (is_idle(packed, input.wanted)) continue;
-    const Result<Outputs> outputs = model_.outputs(packed, input.wanted);
+    const Result<Outputs> outputs = model_.outputs(packed, input.wanted, options_);
     if (!outputs.ok()) return outputs.status();
     if (const Status taken = take(*outputs, rows, packed); !taken.ok()) return taken;
   }

@@ -29,8 +29,8 @@ struct PreferenceWorkerOptions {
   PreferenceObjective objective;
   LearnerOptions learner;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see RecomputeLayers
-  bool bf16 = false;                      // see Bf16Products
+  bool recompute_layers = false;          // see PassOptions
+  bool bf16 = false;                      // see PassOptions
   std::uint64_t seed = 0;                 // of a reward model's first head
 };
 

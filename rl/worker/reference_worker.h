@@ -24,7 +24,7 @@ struct ReferenceOptions {
   float temperature = 1.0F;  // that of the rollout
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
-  bool bf16 = false;                                 // see Bf16Products
+  bool bf16 = false;                                 // see PassOptions
   bool offload = false;  // of a model on a device: its weights leave it between calls
 };
 

@@ -116,12 +116,14 @@ Result<at::Tensor> SftWorker::distilled_loss(const at::Tensor& states_NH, const 
       at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong))
           .to(states_NH.device());
   const at::Tensor states = states_NH.detach().requires_grad_(scale > 0);
+  const PassOptions how = pass_options();
   std::vector<at::Tensor> chunks;  // sums of cross entropy and KL
   for (std::int64_t first = 0; first < count; first += kLogitRows) {
     const std::int64_t rows = std::min(kLogitRows, count - first);
-    const Result<at::Tensor> own = learner_.model().state_logits(states.narrow(0, first, rows));
+    const Result<at::Tensor> own =
+        learner_.model().state_logits(states.narrow(0, first, rows), how);
     if (!own.ok()) return own;
-    const Result<at::Tensor> given = teacher_->state_logits(teacher->narrow(0, first, rows));
+    const Result<at::Tensor> given = teacher_->state_logits(teacher->narrow(0, first, rows), how);
     if (!given.ok()) return given;
     // Of one family, vocabularies may be padded to different sizes: what lies behind is no token.
     const std::int64_t vocabulary = std::min(own->size(1), given->size(1));

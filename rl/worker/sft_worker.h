@@ -39,8 +39,8 @@ struct SftWorkerOptions {
   std::string device = {};  // see find_device()
   LearnerOptions learner;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see RecomputeLayers
-  bool bf16 = false;                      // see Bf16Products
+  bool recompute_layers = false;          // see PassOptions
+  bool bf16 = false;                      // see PassOptions
   std::optional<TeacherOptions> teacher;  // nothing: the data alone
 };
 
