@@ -52,8 +52,12 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   for (const Estimated& part : *estimated) all.add(part.summary);
   std::vector<std::vector<std::int64_t>> lengths;
   for (const Generated& part : *generated) lengths.push_back(part.summary.response_tokens);
+  auto parts = plan_mini_batches(prompts->shards, 4, lengths);
+  const auto limits = roles.policy.fetch(&PolicyActor::micro_batch_limits);  // as the critic's
+  if (!limits.ok()) return limits.status();
+  add_micro_batches(parts, sample_tokens(select(*generated, &Generated::summary)), *limits);
   std::vector<UpdatePlan> plans;
-  for (const auto& mini_batches : plan_mini_batches(prompts->shards, 4, lengths)) {
+  for (const auto& mini_batches : parts) {
     plans.push_back({.advantages = {},
                      .mini_batches = mini_batches,
                      .learning_rate = 1e-3,

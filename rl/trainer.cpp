@@ -17,6 +17,22 @@ using runtime::Result;
 using runtime::split;
 using runtime::Status;
 
+namespace {
+
+// A role's mini-batches, cut by what the passes of its workers may take.
+template <class T>
+Result<std::vector<std::vector<MiniBatch>>> cut_for(const WorkerGroup<T>& workers,
+                                                    std::vector<std::vector<MiniBatch>> plan,
+                                                    std::span<const RolloutSummary> summaries) {
+  if (workers.empty()) return plan;
+  const auto limits = workers.fetch(&T::micro_batch_limits);
+  if (!limits.ok()) return limits.status();
+  add_micro_batches(plan, sample_tokens(summaries), *limits);
+  return plan;
+}
+
+}  // namespace
+
 Result<Metrics> Trainer::take_step() {
   updating_ = false;
   StepTimer timer;
@@ -44,12 +60,18 @@ Result<Metrics> Trainer::take_step() {
   const auto mini_batches =
       plan_mini_batches(samples->shards, samples->samples_of, learned_tokens, credit->use);
   const auto advantages = cut_like(credit->advantages, samples->scores);
+  const auto policy_batches = cut_for(policy_, mini_batches, samples->summaries);
+  if (!policy_batches.ok()) return policy_batches.status();
+  const auto critic_batches = cut_for(critic_, mini_batches, samples->summaries);
+  if (!critic_batches.ok()) return critic_batches.status();
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
   for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
-    plans.push_back({advantages[worker], mini_batches[worker], rate, credit->scaling, policy_waits,
-                     credit->use[worker]});
-    critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false, credit->use[worker]});
+    plans.push_back({advantages[worker], (*policy_batches)[worker], rate, credit->scaling,
+                     policy_waits, credit->use[worker]});
+    if (critic_.empty()) continue;
+    critic_plans.push_back(
+        {{}, (*critic_batches)[worker], critic_rate, {}, false, credit->use[worker]});
   }
   updating_ = true;
   Metrics metrics = credit->metrics;

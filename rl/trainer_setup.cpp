@@ -382,16 +382,23 @@ Status Trainer::open_logs() {
 Status Trainer::warm_start() {
   const LrScheduleOptions schedule = options_.warm_start.schedule();
   LossAlarms alarms(options_.warm_start.alarms);
+  const auto limits = policy_.fetch(&PolicyActor::micro_batch_limits);
+  if (!limits.ok()) return limits.status();
   for (std::int64_t step = 0; step < options_.warm_start.steps && alarmed_.ok(); ++step) {
     StepTimer timer;
     const Result<std::vector<DemonstrationBatch>> batches =
         demonstration_feed_->next_demonstrations();
     if (!batches.ok()) return batches.status();
     std::int64_t tokens = 0;
-    for (const DemonstrationBatch& batch : *batches)
+    std::vector<std::vector<std::int64_t>> lengths;
+    for (const DemonstrationBatch& batch : *batches) {
       tokens += static_cast<std::int64_t>(batch.responses.values.size());
-    const auto reports = policy_.fetch(&PolicyActor::supervise, split(*batches), tokens,
-                                       learning_rate(schedule, step));
+      lengths.push_back(row_lengths(batch));
+    }
+    std::vector<SupervisedPlan> plans;
+    for (auto& micro_batches : plan_rounds(lengths, *limits))
+      plans.push_back({tokens, learning_rate(schedule, step), std::move(micro_batches)});
+    const auto reports = policy_.fetch(&PolicyActor::supervise, split(*batches), split(plans));
     if (!reports.ok()) return reports.status();
     timer.lap("sft");
     Metrics metrics = sum_metrics(*reports);

@@ -11,7 +11,6 @@
 #include <memory>
 #include <utility>
 
-#include "rl/model/bf16_products.h"
 #include "rl/model/parallel.h"
 #include "runtime/core/check.h"
 
@@ -22,10 +21,7 @@ namespace {
 class FunctionNode : public torch::autograd::Node {
  public:
   FunctionNode(const char* name, torch::autograd::edge_list edges, Backward backward)
-      : Node(std::move(edges)),
-        name_(name),
-        bf16_(Bf16Products::in_use()),
-        backward_(std::move(backward)) {}
+      : Node(std::move(edges)), name_(name), backward_(std::move(backward)) {}
 
   std::string name() const override { return name_; }
 
@@ -34,13 +30,11 @@ class FunctionNode : public torch::autograd::Node {
  private:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
     TORCH_CHECK(backward_, "backward ran twice through one forward pass");
-    const Bf16Products as_forward(bf16_);
     const SingleThreaded alone;  // what is worth sharing runs on the kernels' threads
     return backward_(grads);
   }
 
   const char* name_;
-  bool bf16_;  // as the forward pass multiplied
   Backward backward_;
 };
 

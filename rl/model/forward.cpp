@@ -22,8 +22,6 @@
 #include <map>
 
 #include "rl/kernel/kernel.h"
-#include "rl/model/bf16_products.h"
-#include "rl/model/by_aten.h"
 #include "rl/model/parallel.h"
 #include "rl/model/quantized_weights.h"
 #include "rl/model/rope_on_device.h"
@@ -48,16 +46,16 @@ at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device de
 
 // On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are
 // the same on any number of threads.
-std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& x,
+std::vector<at::Tensor> linear_bf16(const PassContext& pass, const at::Tensor& x,
                                     std::span<const Linear> layers) {
   constexpr std::int64_t kRowsLeast = 64;
-  const at::Tensor factor = as_factor(x);
+  const at::Tensor factor = pass.as_factor(x);
   const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
   std::vector<at::Tensor> outputs;
   for (const Linear& layer : layers) {
-    const at::Tensor weight = as_factor(layer.weight).t();
+    const at::Tensor weight = pass.as_factor(layer.weight).t();
     at::Tensor y = like(x, {x.size(0), weight.size(1)});
-    for_blocks(pool, blocks, x.device(), [&](const Block& block) {
+    for_blocks(pass.pool, blocks, x.device(), [&](const Block& block) {
       at::Tensor rows = y.narrow(0, block.first, block.count);
       rows.copy_(at::mm(factor.narrow(0, block.first, block.count), weight));
       if (layer.bias.defined()) rows.add_(layer.bias);
@@ -190,81 +188,84 @@ std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
   return {cos_, sin_};
 }
 
-at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table,
+at::Tensor embedding(const PassContext& pass, const at::Tensor& table,
                      std::span<const std::int32_t> ids) {
   const profile::Span span("gather rows");
-  if (!by_kernels(table))
+  if (!pass.by_kernels(table))
     return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
   at::Tensor y = like(table, {static_cast<std::int64_t>(ids.size()), table.size(1)});
-  kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0),
-                      y.mutable_data_ptr<float>());
+  kernel::gather_rows(pass.pool, table.const_data_ptr<float>(), table.size(1), ids.data(),
+                      y.size(0), y.mutable_data_ptr<float>());
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
                                std::span<const Linear> layers) {
   const profile::Span span("linear");
   std::vector<at::Tensor> outputs;
-  if (Bf16Products::in_use()) return linear_bf16(pool, x, layers);
-  if (!by_kernels(x)) {
+  if (pass.options.bf16) return linear_bf16(pass, x, layers);
+  if (!pass.by_kernels(x)) {
     for (const Linear& layer : layers)
       outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t())
                                              : at::mm(x, layer.weight.t()));
     return outputs;
   }
+  const auto quantized = [&](const at::Tensor& weight, std::int64_t in) {
+    return pass.options.quantized == nullptr
+               ? kernel::Int8Weight{}
+               : pass.options.quantized->find(weight.const_data_ptr<float>(), weight.size(0), in);
+  };
   std::vector<kernel::LinearOutput> products;
   for (const Linear& layer : layers) {
     outputs.push_back(like(x, {x.size(0), layer.weight.size(0)}));
     products.push_back({.weight = layer.weight.const_data_ptr<float>(),
-                        .int8 = QuantizedWeights::in_use(layer.weight.const_data_ptr<float>(),
-                                                         layer.weight.size(0), x.size(1)),
+                        .int8 = quantized(layer.weight, x.size(1)),
                         .bias = layer.bias.defined() ? layer.bias.const_data_ptr<float>() : nullptr,
                         .out = layer.weight.size(0),
                         .y = outputs.back().mutable_data_ptr<float>()});
   }
   if (x.size(0) > 0)
-    kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
+    kernel::linear(pass.pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
   return outputs;
 }
 
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) {
-  return linear(pool, x, std::span(&layer, 1)).front();
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer) {
+  return linear(pass, x, std::span(&layer, 1)).front();
 }
 
-Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
-                float eps) {
+Normed rms_norm(const PassContext& pass, const at::Tensor& x, const at::Tensor& weight, float eps) {
   const profile::Span span("norm");
-  if (!by_kernels(x)) {
+  if (!pass.by_kernels(x)) {
     const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
     return {x * inverse.unsqueeze(1) * weight, inverse};
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0)})};
-  kernel::rms_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
+  kernel::rms_norm(pass.pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
                    weight.const_data_ptr<float>(), eps, out.y.mutable_data_ptr<float>(),
                    out.moments.mutable_data_ptr<float>());
   return out;
 }
 
-Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
+Normed layer_norm(const PassContext& pass, const at::Tensor& x, const at::Tensor& weight,
                   const at::Tensor& bias, float eps) {
   const profile::Span span("norm");
-  if (!by_kernels(x)) {
+  if (!pass.by_kernels(x)) {
     const at::Tensor mean = x.mean(1);
     const at::Tensor inverse = at::rsqrt((x - mean.unsqueeze(1)).square().mean(1) + eps);
     return {(x - mean.unsqueeze(1)) * inverse.unsqueeze(1) * weight + bias,
             at::stack({mean, inverse}, 1)};
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0), 2})};
-  kernel::layer_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
+  kernel::layer_norm(pass.pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
                      weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), eps,
                      out.y.mutable_data_ptr<float>(), out.moments.mutable_data_ptr<float>());
   return out;
 }
 
-at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate,
+at::Tensor activate(const PassContext& pass, Activation activation, const at::Tensor& gate,
                     const at::Tensor& up) {
   const profile::Span span("activate");
-  if (!by_kernels(gate)) {
+  if (!pass.by_kernels(gate)) {
     at::Tensor y;
     switch (activation) {
       case Activation::kSilu: y = at::silu(gate); break;
@@ -276,35 +277,35 @@ at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::T
     return up.defined() ? y.mul_(up) : y;
   }
   at::Tensor y = like(gate, gate.sizes());
-  kernel::activate(pool, activation, gate.const_data_ptr<float>(),
+  kernel::activate(pass.pool, activation, gate.const_data_ptr<float>(),
                    up.defined() ? up.const_data_ptr<float>() : nullptr, gate.numel(),
                    y.mutable_data_ptr<float>());
   return y;
 }
 
-void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap) {
+void softcap_(const PassContext& pass, const at::Tensor& x, float cap) {
   if (cap == 0.0F) return;
-  if (!by_kernels(x)) {
+  if (!pass.by_kernels(x)) {
     x.div_(cap).tanh_().mul_(cap);
     return;
   }
   float* values = x.mutable_data_ptr<float>();
-  kernel::softcap(pool, values, x.numel(), cap, values);
+  kernel::softcap(pass.pool, values, x.numel(), cap, values);
 }
 
-at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
+at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b) {
   const profile::Span span("add");
-  if (!by_kernels(a)) return a + b;
+  if (!pass.by_kernels(a)) return a + b;
   at::Tensor y = like(a, a.sizes());
-  kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(),
+  kernel::add(pass.pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(),
               y.mutable_data_ptr<float>());
   return y;
 }
 
-at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads,
+at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
                 bool backwards) {
   const profile::Span span("rope");
-  if (!by_kernels(x)) return rope_aten(rows, x, heads, backwards);
+  if (!pass.by_kernels(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;
   const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = rows.rope->half};
   std::vector<float> negated;
@@ -316,21 +317,21 @@ at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x,
     sin = negated.data();
   }
   at::Tensor y = like(x, x.sizes());
-  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.rope_rows.data(),
-               rows.rope->cos.data(), sin, y.mutable_data_ptr<float>());
+  kernel::rope(pass.pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1),
+               rows.rope_rows.data(), rows.rope->cos.data(), sin, y.mutable_data_ptr<float>());
   return y;
 }
 
-at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x) {
-  return rows.shared() ? embedding(pool, x, rows.row_of) : x;
+at::Tensor by_token(const PassContext& pass, const Rows& rows, const at::Tensor& x) {
+  return rows.shared() ? embedding(pass, x, rows.row_of) : x;
 }
 
-Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape,
+Attended attention(const PassContext& pass, const Rows& rows, const AttentionShape& shape,
                    const at::Tensor& q, const at::Tensor& k_of_rows, const at::Tensor& v_of_rows) {
   const profile::Span span("attention");
-  const at::Tensor k = by_token(pool, rows, k_of_rows);
-  const at::Tensor v = by_token(pool, rows, v_of_rows);
-  if (!by_kernels(q)) return attention_aten(rows, shape, q, k, v);
+  const at::Tensor k = by_token(pass, rows, k_of_rows);
+  const at::Tensor v = by_token(pass, rows, v_of_rows);
+  if (!pass.by_kernels(q)) return attention_aten(rows, shape, q, k, v);
   std::vector<kernel::AttentionSequence> sequences;
   for (const RowSequence& sequence : rows.sequences) {
     sequences.push_back({.keys = k.const_data_ptr<float>() + sequence.first_token * k.size(1),
@@ -341,18 +342,18 @@ Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionSh
                          .first_position = sequence.shared});
   }
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
-  kernel::attention(pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences,
+  kernel::attention(pass.pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences,
                     out.y.mutable_data_ptr<float>(), 0,
                     out.log_normalizer.mutable_data_ptr<float>());
   return out;
 }
 
-RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits,
+RowLogprobs row_logprobs(const PassContext& pass, const at::Tensor& logits,
                          std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy) {
   const profile::Span span("log-probs of logits");
   CHECK(static_cast<std::int64_t>(targets.size()) == logits.size(0));
-  if (!by_kernels(logits)) {
+  if (!pass.by_kernels(logits)) {
     const at::Tensor scaled = logits / temperature;
     RowLogprobs out;
     out.log_normalizer = at::logsumexp(scaled, 1);
@@ -369,7 +370,7 @@ RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits,
       .logprob = out.logprob.mutable_data_ptr<float>(),
       .log_normalizer = out.log_normalizer.mutable_data_ptr<float>(),
       .entropy = with_entropy ? out.entropy.mutable_data_ptr<float>() : nullptr};
-  kernel::log_softmax_gather(pool, logits.const_data_ptr<float>(), rows, logits.size(1), 0,
+  kernel::log_softmax_gather(pass.pool, logits.const_data_ptr<float>(), rows, logits.size(1), 0,
                              temperature, targets.data(), outputs);
   return out;
 }

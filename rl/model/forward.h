@@ -1,5 +1,5 @@
 // The forward computations of a transformer, without a graph: the batch-invariant kernels of
-// rl/kernel on the CPU, ATen elsewhere (and inside a ByAten, see by_aten.h). Shapes: T tokens
+// rl/kernel on the CPU, ATen elsewhere (and where PassOptions say so). Shapes: T tokens
 // (rows), I and O inputs and outputs of a layer, H heads, K key-value heads, D head dimension, V
 // vocabulary. Tensors are fp32, contiguous and on one device.
 #pragma once
@@ -14,8 +14,8 @@
 
 #include "rl/kernel/attention.h"
 #include "rl/kernel/elementwise.h"
-#include "rl/kernel/thread_pool.h"
 #include "rl/model/packed_batch.h"
+#include "rl/model/pass_options.h"
 #include "rl/model/rope.h"
 
 namespace rl::forward {
@@ -69,7 +69,7 @@ struct Rows {
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it
 
 /// Rows of the table [V, O] -> [T, O].
-at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table,
+at::Tensor embedding(const PassContext& pass, const at::Tensor& table,
                      std::span<const std::int32_t> ids);
 
 /// A weight [O, I], and a bias [O] or undefined.
@@ -78,11 +78,11 @@ struct Linear {
   at::Tensor bias;
 };
 
-/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each. Inside a
-/// QuantizedWeights::Use, of the 8-bit copies of the weights that have one.
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each. With
+/// PassOptions::quantized, of the 8-bit copies of the weights that have one.
+std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
                                std::span<const Linear> layers);
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer);
 
 struct Normed {
   at::Tensor y;  // [T, O]
@@ -91,28 +91,28 @@ struct Normed {
 };
 
 /// Root mean square norm; Zhang and Sennrich 2019, arXiv:1910.07467.
-Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps);
+Normed rms_norm(const PassContext& pass, const at::Tensor& x, const at::Tensor& weight, float eps);
 
 /// Ba, Kiros and Hinton 2016, arXiv:1607.06450.
-Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight,
+Normed layer_norm(const PassContext& pass, const at::Tensor& x, const at::Tensor& weight,
                   const at::Tensor& bias, float eps);
 
 using kernel::Activation;
 
 /// activation(gate) * up, all [T, O] (gated linear units, Shazeer 2020, arXiv:2002.05202); without
 /// `up` (undefined) the activation alone.
-at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate,
+at::Tensor activate(const PassContext& pass, Activation activation, const at::Tensor& gate,
                     const at::Tensor& up);
 
 /// cap * tanh(x / cap), in place; nothing for a cap of 0.
-void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap);
+void softcap_(const PassContext& pass, const at::Tensor& x, float cap);
 
 /// a + b of one shape.
-at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
+at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 
 /// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by
 /// its row's position; `backwards` the other way.
-at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads,
+at::Tensor rope(const PassContext& pass, const Rows& rows, const at::Tensor& x, std::int64_t heads,
                 bool backwards = false);
 
 struct AttentionShape {
@@ -143,10 +143,10 @@ struct Attended {
 };
 
 /// The rows of x [T, O] token by token of the batch: keys or values of sequences that share rows.
-at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x);
+at::Tensor by_token(const PassContext& pass, const Rows& rows, const at::Tensor& x);
 
 /// Causal attention within each sequence; q [T, H * D], k and v [T, K * D].
-Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape,
+Attended attention(const PassContext& pass, const Rows& rows, const AttentionShape& shape,
                    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 /// Per row of logits [T, V], in units of nats.
@@ -156,7 +156,7 @@ struct RowLogprobs {
   at::Tensor entropy;         // [T], undefined unless asked for
 };
 
-RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits,
+RowLogprobs row_logprobs(const PassContext& pass, const at::Tensor& logits,
                          std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy);
 

@@ -24,7 +24,6 @@
 #include "rl/model/lora.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
-#include "rl/model/recompute_layers.h"
 
 namespace rl {
 
@@ -184,13 +183,13 @@ class Binder {
 class Projector {
  public:
   /// Adapters' inputs are dropped in a pass that trains, and in none without one.
-  Projector(kernel::ThreadPool& pool, const std::optional<DropoutPass>& dropout)
-      : pool_(pool), dropout_(dropout) {}
+  Projector(const PassContext& pass, const std::optional<DropoutPass>& dropout)
+      : pass_(pass), dropout_(dropout) {}
 
   std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
-    std::vector<at::Tensor> y = ops::linear(pool_, x, layers.bases);
+    std::vector<at::Tensor> y = ops::linear(pass_, x, layers.bases);
     for (std::size_t i = 0; i < layers.besides.size(); ++i) {
-      if (layers.besides[i].exists()) y[i] = ops::add(pool_, y[i], beside(x, layers.besides[i]));
+      if (layers.besides[i].exists()) y[i] = ops::add(pass_, y[i], beside(x, layers.besides[i]));
     }
     return y;
   }
@@ -202,50 +201,51 @@ class Projector {
   std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm,
                                  const Projection& layers) const {
     if (!exists(norm)) return (*this)(x, layers);
-    return layers.adapted() ? (*this)(ops::norm(pool_, x, norm), layers)
-                            : ops::norm_linear(pool_, x, norm, layers.bases);
+    return layers.adapted() ? (*this)(ops::norm(pass_, x, norm), layers)
+                            : ops::norm_linear(pass_, x, norm, layers.bases);
   }
 
   // `in` is gate and up, or up alone.
   at::Tensor activated(kernel::Activation activation, const std::vector<at::Tensor>& in,
                        const Projection& down) const {
     const at::Tensor up = in.size() > 1 ? in[1] : at::Tensor();
-    return down.adapted() ? one(ops::activate(pool_, activation, in[0], up), down)
-                          : ops::activate_linear(pool_, activation, in[0], up, down.bases.front());
+    return down.adapted() ? one(ops::activate(pass_, activation, in[0], up), down)
+                          : ops::activate_linear(pass_, activation, in[0], up, down.bases.front());
   }
 
  private:
   at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
     const bool drops = dropout_ && layer.dropout > 0 && layer.a.weight.trained();
-    const at::Tensor in = drops ? dropped_out(pool_, x, layer.dropout, *dropout_, layer.module) : x;
-    return ops::linear(pool_, ops::linear(pool_, in, layer.a), layer.b) * layer.scale;
+    const at::Tensor in =
+        drops ? dropped_out(pass_.pool, x, layer.dropout, *dropout_, layer.module) : x;
+    return ops::linear(pass_, ops::linear(pass_, in, layer.a), layer.b) * layer.scale;
   }
 
-  kernel::ThreadPool& pool_;
+  const PassContext pass_;
   const std::optional<DropoutPass> dropout_;
 };
 
 // One pass over some rows.
-class Pass {
+class LayerPass {
  public:
-  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const Projector& project,
-       const forward::RowsPtr& rows, const Graph::Attend& attend)
-      : config_(config), pool_(pool), project_(project), rows_(rows), attend_(attend) {}
+  LayerPass(const ModelConfig& config, const PassContext& pass, const Projector& project,
+            const forward::RowsPtr& rows, const Graph::Attend& attend)
+      : config_(config), pass_(pass), project_(project), rows_(rows), attend_(attend) {}
 
   at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     if (config_.norm_place == NormPlace::kAfter) {
       const at::Tensor middle =
-          ops::norm(pool_, ops::add(pool_, x, attention(index, w, x)), w.attention_norm_after);
-      return ops::norm(pool_, ops::add(pool_, middle, feed_forward(w, middle)), w.mlp_norm_after);
+          ops::norm(pass_, ops::add(pass_, x, attention(index, w, x)), w.attention_norm_after);
+      return ops::norm(pass_, ops::add(pass_, middle, feed_forward(w, middle)), w.mlp_norm_after);
     }
     const at::Tensor middle =
-        ops::add(pool_, x, after(attention(index, w, x), w.attention_norm_after));
-    return ops::add(pool_, middle, after(feed_forward(w, middle), w.mlp_norm_after));
+        ops::add(pass_, x, after(attention(index, w, x), w.attention_norm_after));
+    return ops::add(pass_, middle, after(feed_forward(w, middle), w.mlp_norm_after));
   }
 
  private:
   at::Tensor after(at::Tensor y, const Norm& norm) const {
-    return exists(norm) ? ops::norm(pool_, y, norm) : y;
+    return exists(norm) ? ops::norm(pass_, y, norm) : y;
   }
 
   at::Tensor attention(std::int64_t index, const Layer& w, const at::Tensor& x) const {
@@ -272,7 +272,7 @@ class Pass {
 
   at::Tensor of_each_head(at::Tensor x, std::int64_t heads, const Norm& norm) const {
     if (!exists(norm)) return x;
-    return ops::norm(pool_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
+    return ops::norm(pass_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
   }
 
   // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it
@@ -288,7 +288,7 @@ class Pass {
                   2)
               .view({x.size(0), -1});
     }
-    return ops::rope(pool_, rows_, x, heads);
+    return ops::rope(pass_, rows_, x, heads);
   }
 
   // Queries, keys and values as of ordinary attention, with the rotary dimensions first and values
@@ -324,7 +324,7 @@ class Pass {
 
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
     if (w.experts)
-      return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
+      return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pass_, x, w.mlp_norm) : x);
     return project_.activated(config_.activation, project_.normed(x, w.mlp_norm, w.mlp.in),
                               w.mlp.down);
   }
@@ -354,11 +354,11 @@ class Pass {
   at::Tensor experts(const Experts& w, const at::Tensor& x) const {
     const MoeConfig& moe = *config_.moe;
     const std::int64_t rows = x.size(0);
-    const at::Tensor logits = ops::linear(pool_, x, w.router);
+    const at::Tensor logits = ops::linear(pass_, x, w.router);
     // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest,
     // so that a row's bits depend on how many there are.
     const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid
-                                  ? ops::activate(pool_, kernel::Activation::kSigmoid, logits, {})
+                                  ? ops::activate(pass_, kernel::Activation::kSigmoid, logits, {})
                                   : at::softmax(logits, 1);
     at::Tensor chosen;
     {
@@ -395,11 +395,11 @@ class Pass {
     const at::Tensor outputs =
         ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
     at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
-    return w.shared ? ops::add(pool_, y, of_expert(*w.shared, x)) : y;
+    return w.shared ? ops::add(pass_, y, of_expert(*w.shared, x)) : y;
   }
 
   const ModelConfig& config_;
-  kernel::ThreadPool& pool_;
+  const PassContext& pass_;
   const Projector& project_;
   const forward::RowsPtr& rows_;
   const Graph::Attend& attend_;
@@ -444,74 +444,80 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
 
 Graph::~Graph() = default;
 
-at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend) const {
+at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend,
+                                const PassOptions& options) const {
+  const PassContext pass{pool_, options};
   if (before_layer_) before_layer_(-1);
-  at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
+  at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
   if (weights_->passes != nullptr && c10::GradMode::is_enabled())
     weights_->dropout = weights_->passes->take();
-  const Projector project(pool_, weights_->dropout);
+  const Projector project(pass, weights_->dropout);
   if (exists(weights_->project_in)) x = project.one(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
     std::vector<std::int32_t> at = rows->positions;
     for (std::int32_t& position : at)
       position += static_cast<std::int32_t>(config_.position_offset);
-    x = ops::add(pool_, x, ops::embedding(pool_, weights_->positions, at, weights_->trained));
+    x = ops::add(pass, x, ops::embedding(pass, weights_->positions, at, weights_->trained));
   }
-  const bool recompute = RecomputeLayers::in_use() && autograd::needed({x});
-  const Pass pass(config_, pool_, project, rows, attend);
+  const bool recompute = options.recompute_layers && autograd::needed({x});
+  const LayerPass layers(config_, pass, project, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     if (before_layer_) before_layer_(static_cast<std::int64_t>(i));
-    x = recompute ? recomputed_layer(i, rows, attend, x)
-                  : pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+    x = recompute ? recomputed_layer(i, rows, attend, pass, x)
+                  : layers.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
   }
   return x;
 }
 
 at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows,
-                                   const Attend& attend, const at::Tensor& x) const {
+                                   const Attend& attend, const PassContext& pass,
+                                   const at::Tensor& x) const {
   // What was dropped is dropped again, also while the graph is left out.
-  const auto layer = [this, index, rows, attend,
+  const auto layer = [this, index, rows, attend, pass,
                       dropout = weights_->dropout](const at::Tensor& in) {
-    const Projector project(pool_, dropout);
-    return Pass(config_, pool_, project, rows, attend)
+    const Projector project(pass, dropout);
+    return LayerPass(config_, pass, project, rows, attend)
         .layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
   };
   return autograd::recomputed(x, layer);
 }
 
-at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
+at::Tensor Graph::last_norm(const at::Tensor& hidden, const PassOptions& options) const {
+  const PassContext pass{pool_, options};
   const at::Tensor x =
-      exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
+      exists(weights_->last_norm) ? ops::norm(pass, hidden, weights_->last_norm) : hidden;
   return exists(weights_->project_out)
-             ? Projector(pool_, weights_->dropout).one(x, weights_->project_out)
+             ? Projector(pass, weights_->dropout).one(x, weights_->project_out)
              : x;
 }
 
-at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {
+at::Tensor Graph::head(std::size_t index, const at::Tensor& normed,
+                       const PassOptions& options) const {
   const HeadConfig& config = config_.output_heads[index];
   return find_head_kind(config.kind)
-      ->compute(HeadInputs(config, normed, weights_->heads[index], pool_));
+      ->compute(HeadInputs(config, normed, weights_->heads[index], {pool_, options}));
 }
 
-at::Tensor Graph::trained_logits(const at::Tensor& normed) const {
-  const at::Tensor logits = ops::linear(pool_, normed, weights_->lm_head);
+at::Tensor Graph::trained_logits(const at::Tensor& normed, const PassOptions& options) const {
+  const at::Tensor logits = ops::linear({pool_, options}, normed, weights_->lm_head);
   if (config_.logit_softcap == 0.0) return logits;
   return at::tanh(logits / config_.logit_softcap) * config_.logit_softcap;
 }
 
-at::Tensor Graph::logits(const at::Tensor& normed) const {
+at::Tensor Graph::logits(const at::Tensor& normed, const PassOptions& options) const {
+  const PassContext pass{pool_, options};
   c10::AutoGradMode off(false);
-  at::Tensor logits = ops::linear(pool_, normed, weights_->lm_head);
-  forward::softcap_(pool_, logits, static_cast<float>(config_.logit_softcap));
+  at::Tensor logits = ops::linear(pass, normed, weights_->lm_head);
+  forward::softcap_(pass, logits, static_cast<float>(config_.logit_softcap));
   return logits;
 }
 
 ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
-                                   ops::LmHeadOptions options) const {
-  options.softcap = static_cast<float>(config_.logit_softcap);
-  return ops::lm_head_logprobs(pool_, normed, weights_->lm_head, targets, options);
+                                   ops::LmHeadOptions wanted, const PassOptions& options) const {
+  wanted.softcap = static_cast<float>(config_.logit_softcap);
+  return ops::lm_head_logprobs({pool_, options}, normed, weights_->lm_head, targets, wanted);
 }
 
 forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer) {

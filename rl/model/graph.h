@@ -43,9 +43,10 @@ class Graph {
         kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
   ~Graph();
 
-  /// What the last layer gives for each row, [T, hidden]. Inside a RecomputeLayers, backward calls
-  /// (a copy of) `attend` again.
-  at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend) const;
+  /// What the last layer gives for each row, [T, hidden]. With PassOptions::recompute_layers,
+  /// backward calls (a copy of) `attend` again.
+  at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
+                           const PassOptions& options) const;
 
   /// See Transformer::before_layer.
   void before_layer(std::function<void(std::int64_t layer)> call) {
@@ -53,29 +54,29 @@ class Graph {
   }
 
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
-  at::Tensor last_norm(const at::Tensor& hidden) const;
+  at::Tensor last_norm(const at::Tensor& hidden, const PassOptions& options) const;
 
   /// What the head at that place in ModelConfig::output_heads gives for rows of last_norm(), [N,
   /// outputs].
-  at::Tensor head(std::size_t index, const at::Tensor& normed) const;
+  at::Tensor head(std::size_t index, const at::Tensor& normed, const PassOptions& options) const;
 
   /// Logits of rows of last_norm(), [N, V], without a graph. For this and logprobs() there must be
   /// an output layer.
-  at::Tensor logits(const at::Tensor& normed) const;
+  at::Tensor logits(const at::Tensor& normed, const PassOptions& options) const;
 
   /// The same with a graph.
-  at::Tensor trained_logits(const at::Tensor& normed) const;
+  at::Tensor trained_logits(const at::Tensor& normed, const PassOptions& options) const;
 
-  /// What ops::lm_head_logprobs gives for rows of last_norm(). Of the options the soft cap is the
-  /// model's own.
+  /// What ops::lm_head_logprobs gives for rows of last_norm(). Of what is wanted the soft cap is
+  /// the model's own.
   ops::LmHeadOutputs logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets,
-                              ops::LmHeadOptions options) const;
+                              ops::LmHeadOptions wanted, const PassOptions& options) const;
 
  private:
   struct Weights;
 
   at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
-                              const at::Tensor& x) const;
+                              const PassContext& pass, const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;

@@ -31,7 +31,7 @@ HeadKind linear_kind() {
       .compute =
           [](const HeadInputs& inputs) {
             return ops::linear(
-                inputs.pool, inputs.hidden,
+                inputs.pass, inputs.hidden,
                 ops::Linear{inputs.weight(".weight"),
                             inputs.config.bias ? inputs.weight(".bias") : ops::Weight()});
           }};

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rl/kernel/thread_pool.h"
 #include "rl/model/model_config.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
@@ -35,14 +34,13 @@ HeadConfig value_head();
 class HeadInputs {
  public:
   HeadInputs(const HeadConfig& head, const at::Tensor& hidden_states,
-             std::vector<std::pair<std::string, ops::Weight>> weights,
-             kernel::ThreadPool& thread_pool)
-      : config(head), hidden(hidden_states), pool(thread_pool), weights_(std::move(weights)) {}
+             std::vector<std::pair<std::string, ops::Weight>> weights, const PassContext& context)
+      : config(head), hidden(hidden_states), pass(context), weights_(std::move(weights)) {}
 
   const HeadConfig& config;
   const at::Tensor&
-      hidden;  // [N, hidden_size] after the last norm, for the N tokens that are asked for
-  kernel::ThreadPool& pool;
+      hidden;        // [N, hidden_size] after the last norm, for the N tokens that are asked for
+  PassContext pass;  // for the operations of ops.h
 
   /// The parameter called NAME + `suffix`, for the operations of ops.h. A name that the kind did
   /// not declare is a bug.

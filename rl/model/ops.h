@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
 #include "rl/model/model_config.h"
+#include "rl/model/pass_options.h"
 
 namespace rl::ops {
 
@@ -41,37 +41,37 @@ struct Norm {
 
 /// Rows of `table`. The result requires a gradient when the table is trained or `track` says that
 /// something behind it is.
-at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table,
+at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track);
 
 /// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k
 /// and v; gate and up).
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
                                std::span<const Linear> layers);
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer);
 
 /// linear(norm(x)), keeping only x and a number or two a row.
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm,
+std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
                                     std::span<const Linear> layers);
 
-at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm);
+at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm);
 
 /// activation(gate) * up, keeping only those; `up` may be undefined.
-at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
-                    const at::Tensor& gate, const at::Tensor& up);
+at::Tensor activate(const PassContext& pass, forward::Activation activation, const at::Tensor& gate,
+                    const at::Tensor& up);
 
 /// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined.
-at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation,
+at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
                            const at::Tensor& gate, const at::Tensor& up, const Linear& down);
 
-at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
+at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b);
 
-at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x,
+at::Tensor rope(const PassContext& pass, const forward::RowsPtr& rows, const at::Tensor& x,
                 std::int64_t heads);
 
 /// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one
 /// sequence and key head, a thread.
-at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows,
+at::Tensor attention(const PassContext& pass, const forward::RowsPtr& rows,
                      const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v);
 
@@ -96,7 +96,7 @@ struct LmHeadOutputs {
 };
 
 /// Never holds more logits than the options say.
-LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
+LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, const Linear& layer,
                                std::span<const std::int32_t> targets, const LmHeadOptions& options);
 
 }  // namespace rl::ops

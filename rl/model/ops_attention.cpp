@@ -114,10 +114,10 @@ at::Tensor by_row(const forward::Rows& rows, const at::Tensor& of_tokens) {
       .index_add_(0, index, of_tokens);
 }
 
-std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forward::Rows& rows,
+std::vector<at::Tensor> attention_backward(const PassContext& pass, const forward::Rows& rows,
                                            const AttentionShape& shape, Tensors t) {
-  t.k = forward::by_token(pool, rows, t.k);
-  t.v = forward::by_token(pool, rows, t.v);
+  t.k = forward::by_token(pass, rows, t.k);
+  t.v = forward::by_token(pass, rows, t.v);
   t.dq = at::empty(t.q.sizes(), t.q.options());
   t.dk = at::empty(t.k.sizes(), t.k.options());
   t.dv = at::empty(t.v.sizes(), t.v.options());
@@ -128,38 +128,38 @@ std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forwa
       tasks.emplace_back([&shape, &t, strip] { backward_strip(shape, t, strip); });
     }
   }
-  run_tasks(pool, tasks, t.q.device());
+  run_tasks(pass.pool, tasks, t.q.device());
   return {t.dq, by_row(rows, t.dk), by_row(rows, t.dv)};
 }
 
 }  // namespace
 
-at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x,
+at::Tensor rope(const PassContext& pass, const forward::RowsPtr& rows, const at::Tensor& x,
                 std::int64_t heads) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::rope(pool, *rows, x, heads);
+    y = forward::rope(pass, *rows, x, heads);
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect("rope backward", y, {x}, [&pool, rows, heads](const auto& grads) {
+  autograd::connect("rope backward", y, {x}, [pass, rows, heads](const auto& grads) {
     return std::vector<at::Tensor>{
-        forward::rope(pool, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
+        forward::rope(pass, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
   });
   return y;
 }
 
-at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows,
+at::Tensor attention(const PassContext& pass, const forward::RowsPtr& rows,
                      const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v) {
   forward::Attended out;
   {
     c10::AutoGradMode off(false);
-    out = forward::attention(pool, *rows, shape, q, k, v);
+    out = forward::attention(pass, *rows, shape, q, k, v);
   }
   if (!autograd::needed({q, k, v})) return out.y;
   autograd::connect("attention backward", out.y, {q, k, v},
-                    [&pool, rows, shape,
+                    [pass, rows, shape,
                      kept = Tensors{q.detach(),
                                     k.detach(),
                                     v.detach(),
@@ -171,7 +171,7 @@ at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows,
                                     {}}](const auto& grads) {
                       Tensors tensors = kept;
                       tensors.dy = grads[0].contiguous();
-                      return attention_backward(pool, *rows, shape, std::move(tensors));
+                      return attention_backward(pass, *rows, shape, std::move(tensors));
                     });
   return out.y;
 }

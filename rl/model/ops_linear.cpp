@@ -18,7 +18,6 @@
 #include <functional>
 
 #include "rl/model/autograd.h"
-#include "rl/model/bf16_products.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
 
@@ -44,9 +43,10 @@ struct Factors {
   std::vector<at::Tensor> dys;
   std::vector<at::Tensor> weights;
 
-  Factors(std::span<const Linear> layers, const std::vector<at::Tensor>& grads) {
-    for (const at::Tensor& grad : grads) dys.push_back(as_factor(grad));
-    for (const Linear& layer : layers) weights.push_back(as_factor(layer.weight.value));
+  Factors(const PassContext& pass, std::span<const Linear> layers,
+          const std::vector<at::Tensor>& grads) {
+    for (const at::Tensor& grad : grads) dys.push_back(pass.as_factor(grad));
+    for (const Linear& layer : layers) weights.push_back(pass.as_factor(layer.weight.value));
   }
 };
 
@@ -69,10 +69,10 @@ at::Tensor input_gradient(const Factors& factors, const Block& block) {
 }
 
 // dW += dy^T x and db += sum of dy, for everything that is trained.
-void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows,
+void add_weight_gradients(const PassContext& pass, const at::Tensor& x_rows,
                           std::span<const Linear> layers, const std::vector<at::Tensor>& dys,
                           const Factors& factors) {
-  const at::Tensor x = as_factor(x_rows);
+  const at::Tensor x = pass.as_factor(x_rows);
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!dys[i].defined()) continue;
@@ -91,7 +91,7 @@ void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows,
       });
     }
   }
-  run_tasks(pool, tasks, x.device());
+  run_tasks(pass.pool, tasks, x.device());
 }
 
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
@@ -105,10 +105,10 @@ at::Tensor scale_of(const Norm& norm) {
   return norm.kind == NormKind::kRmsPlusOne ? norm.weight.value + 1 : norm.weight.value;
 }
 
-forward::Normed normed(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm) {
+forward::Normed normed(const PassContext& pass, const at::Tensor& x, const Norm& norm) {
   if (norm.kind == NormKind::kLayer)
-    return forward::layer_norm(pool, x, norm.weight.value, norm.bias.value, norm.eps);
-  return forward::rms_norm(pool, x, scale_of(norm), norm.eps);
+    return forward::layer_norm(pass, x, norm.weight.value, norm.bias.value, norm.eps);
+  return forward::rms_norm(pass, x, scale_of(norm), norm.eps);
 }
 
 // Some rows of x, brought to one size: n in y = n * weight (+ bias).
@@ -178,10 +178,10 @@ at::Tensor activated_rows(forward::Activation activation, const at::Tensor& x) {
 
 }  // namespace
 
-at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table,
+at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track) {
   const bool build = c10::GradMode::is_enabled() && (track || table.trained());
-  at::Tensor y = forward::embedding(pool, table.value, ids);
+  at::Tensor y = forward::embedding(pass, table.value, ids);
   if (!build) return y;
   const at::Tensor anchor = autograd::anchor();
   autograd::connect(
@@ -200,57 +200,57 @@ at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table,
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x,
+std::vector<at::Tensor> linear(const PassContext& pass, const at::Tensor& x,
                                std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pool, x, values(layers));
+    y = forward::linear(pass, x, values(layers));
   }
   if (!autograd::needed({x})) return y;
   autograd::connect(
       "linear backward", y, {x},
-      [&pool, x = x.detach(),
+      [pass, x = x.detach(),
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
-        const Factors factors(layers, dys);
+        const Factors factors(pass, layers, dys);
         at::Tensor dx = at::empty(x.sizes(), x.options());
         for_blocks(
-            pool, cut(x.size(0), kRowsLeast, x.device()), x.device(),
+            pass.pool, cut(x.size(0), kRowsLeast, x.device()), x.device(),
             [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(factors, block)); });
-        add_weight_gradients(pool, x, layers, dys, factors);
+        add_weight_gradients(pass, x, layers, dys, factors);
         return std::vector<at::Tensor>{dx};
       });
   return y;
 }
 
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) {
-  return linear(pool, x, std::span(&layer, 1)).front();
+at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& layer) {
+  return linear(pass, x, std::span(&layer, 1)).front();
 }
 
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm,
+std::vector<at::Tensor> norm_linear(const PassContext& pass, const at::Tensor& x, const Norm& norm,
                                     std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   forward::Normed inner;
   {
     c10::AutoGradMode off(false);
-    inner = normed(pool, x, norm);
-    y = forward::linear(pool, inner.y, values(layers));
+    inner = normed(pass, x, norm);
+    y = forward::linear(pass, inner.y, values(layers));
   }
   if (!autograd::needed({x})) return y;
   autograd::connect(
       "norm and linear backward", y, {x},
-      [&pool, x = x.detach(), moments = inner.moments, norm,
+      [pass, x = x.detach(), moments = inner.moments, norm,
        layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
-        const Factors factors(layers, dys);
+        const Factors factors(pass, layers, dys);
         const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
         at::Tensor dx = at::empty(x.sizes(), x.options());
         at::Tensor inner_y =
             at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
-        for_blocks(pool, blocks, x.device(), [&](const Block& block) {
+        for_blocks(pass.pool, blocks, x.device(), [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
           at::Tensor y_rows = rows_of(inner_y, block);
           at::mul_out(y_rows, n, scale);
@@ -260,28 +260,28 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
                              &block - blocks.data());
         });
         add_partial_sums(norm, sums);
-        add_weight_gradients(pool, inner_y, layers, dys, factors);
+        add_weight_gradients(pass, inner_y, layers, dys, factors);
         return std::vector<at::Tensor>{dx};
       });
   return y;
 }
 
-at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm) {
+at::Tensor norm(const PassContext& pass, const at::Tensor& x, const Norm& norm) {
   forward::Normed out;
   {
     c10::AutoGradMode off(false);
-    out = normed(pool, x, norm);
+    out = normed(pass, x, norm);
   }
   if (!autograd::needed({x})) return out.y;
   autograd::connect(
       "norm backward", out.y, {x},
-      [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
+      [pass, x = x.detach(), moments = out.moments, norm](const auto& grads) {
         const std::vector<at::Tensor> dys = contiguous(grads);
         const std::vector<Block> blocks = cut(x.size(0), kRowsLeast, x.device());
         at::Tensor dx = at::empty(x.sizes(), x.options());
         const at::Tensor scale = scale_of(norm);
         const NormSums sums = partial_sums(norm, blocks);
-        for_blocks(pool, blocks, x.device(), [&](const Block& block) {
+        for_blocks(pass.pool, blocks, x.device(), [&](const Block& block) {
           const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
           norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block),
                              rows_of(dx, block), sums, &block - blocks.data());
@@ -316,20 +316,20 @@ at::Tensor rows_if(const at::Tensor& t, const Block& block) {
 
 }  // namespace
 
-at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
-                    const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor activate(const PassContext& pass, forward::Activation activation, const at::Tensor& gate,
+                    const at::Tensor& up) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::activate(pool, activation, gate, up);
+    y = forward::activate(pass, activation, gate, up);
   }
   if (!autograd::needed({gate, up})) return y;
-  const auto backward = [&pool, activation, gate = gate.detach(),
+  const auto backward = [pass, activation, gate = gate.detach(),
                          up = up.defined() ? up.detach() : at::Tensor()](const auto& grads) {
     at::Tensor product = at::empty(gate.sizes(), gate.options());
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
-    for_blocks(pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
+    for_blocks(pass.pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
                [&](const Block& block) {
                  activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
                                         rows_of(grads[0], block).clone(), rows_of(d_gate, block),
@@ -344,30 +344,30 @@ at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation,
   return y;
 }
 
-at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation,
+at::Tensor activate_linear(const PassContext& pass, forward::Activation activation,
                            const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pool, forward::activate(pool, activation, gate, up),
+    y = forward::linear(pass, forward::activate(pass, activation, gate, up),
                         forward::Linear{down.weight.value, down.bias.value});
   }
   if (!autograd::needed({gate, up})) return y;
-  const auto backward = [&pool, activation, gate = gate.detach(),
+  const auto backward = [pass, activation, gate = gate.detach(),
                          up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
-    const Factors factors(std::span(&down, 1), dys);
+    const Factors factors(pass, std::span(&down, 1), dys);
     at::Tensor product =
         at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
-    for_blocks(pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
+    for_blocks(pass.pool, cut(gate.size(0), kRowsLeast, gate.device()), gate.device(),
                [&](const Block& block) {
                  activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block),
                                         input_gradient(factors, block), rows_of(d_gate, block),
                                         rows_if(d_up, block), rows_of(product, block));
                });
-    add_weight_gradients(pool, product, std::span(&down, 1), dys, factors);
+    add_weight_gradients(pass, product, std::span(&down, 1), dys, factors);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
   if (up.defined())
@@ -377,11 +377,11 @@ at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activat
   return y;
 }
 
-at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
+at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::add(pool, a, b);
+    y = forward::add(pass, a, b);
   }
   if (!autograd::needed({a, b})) return y;
   autograd::connect("add backward", y, {a, b}, [](const auto& grads) {

@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "rl/model/autograd.h"
-#include "rl/model/bf16_products.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
 
@@ -42,11 +41,11 @@ struct OutputGradients {
   at::Tensor d_entropy;
 };
 
-at::Tensor logits_of(kernel::ThreadPool& pool, const Head& head, std::int64_t first,
+at::Tensor logits_of(const PassContext& pass, const Head& head, std::int64_t first,
                      std::int64_t rows) {
-  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows),
+  const at::Tensor logits = forward::linear(pass, head.x.narrow(0, first, rows),
                                             forward::Linear{head.factor, head.layer.bias.value});
-  forward::softcap_(pool, logits, head.options.softcap);
+  forward::softcap_(pass, logits, head.options.softcap);
   return logits;
 }
 
@@ -70,10 +69,10 @@ void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out,
 
 // The sum of p^2 = exp(2 z) / exp(2 log_normalizer), whose numerators add up to the normalizer of
 // another softmax: that at half the temperature.
-at::Tensor sum_of_squares(kernel::ThreadPool& pool, const at::Tensor& logits,
+at::Tensor sum_of_squares(const PassContext& pass, const at::Tensor& logits,
                           std::span<const std::int32_t> targets, float temperature,
                           const at::Tensor& log_normalizer) {
-  return (forward::row_logprobs(pool, logits, targets, temperature / 2, /*with_entropy=*/false)
+  return (forward::row_logprobs(pass, logits, targets, temperature / 2, /*with_entropy=*/false)
               .log_normalizer -
           log_normalizer * 2)
       .exp_();
@@ -83,14 +82,15 @@ at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t coun
   return t.defined() ? t.narrow(0, first, count) : t;
 }
 
-void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk,
+void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chunk,
                     at::Tensor logits, const OutputGradients& grads, const at::Tensor& dx) {
   const at::Tensor targets =
       at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
                     at::TensorOptions().dtype(at::kInt))
           .to(logits.device(), at::kLong);
   for_blocks(
-      pool, cut(chunk.rows, kLogitRowsLeast, dx.device()), dx.device(), [&](const Block& block) {
+      pass.pool, cut(chunk.rows, kLogitRowsLeast, dx.device()), dx.device(),
+      [&](const Block& block) {
         const auto part = [&](const at::Tensor& t) {
           return logit_rows(t, block.first, block.count);
         };
@@ -111,11 +111,11 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
       });
   if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
   if (!head.layer.weight.trained()) return;
-  const at::Tensor x = as_factor(head.x.narrow(0, chunk.first, chunk.rows));
-  const at::Tensor d_logits = as_factor(logits);
+  const at::Tensor x = pass.as_factor(head.x.narrow(0, chunk.first, chunk.rows));
+  const at::Tensor d_logits = pass.as_factor(logits);
   const std::vector<Block> columns =
       cut(head.layer.weight.value.size(0), kLogitRowsLeast, dx.device());
-  for_blocks(pool, columns, dx.device(), [&](const Block& block) {
+  for_blocks(pass.pool, columns, dx.device(), [&](const Block& block) {
     at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
     const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
     if (x.scalar_type() == at::kFloat)
@@ -125,27 +125,27 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
   });
 }
 
-at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients& grads) {
+at::Tensor backward(const PassContext& pass, Head& head, const OutputGradients& grads) {
   at::Tensor dx = at::empty(head.x.sizes(), head.x.options());
   for (Chunk& chunk : head.chunks) {
     at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits)
-                                               : logits_of(pool, head, chunk.first, chunk.rows);
+                                               : logits_of(pass, head, chunk.first, chunk.rows);
     const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows),
                                logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
-    backward_chunk(pool, head, chunk, std::move(logits), part, dx);
+    backward_chunk(pass, head, chunk, std::move(logits), part, dx);
   }
   return dx;
 }
 
 }  // namespace
 
-LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
+LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, const Linear& layer,
                                std::span<const std::int32_t> targets,
                                const LmHeadOptions& options) {
   const bool build = autograd::needed({x});
   auto head = std::make_shared<Head>(Head{x.detach(),
                                           layer,
-                                          as_factor(layer.weight.value),
+                                          pass.as_factor(layer.weight.value),
                                           {targets.begin(), targets.end()},
                                           options,
                                           {}});
@@ -162,16 +162,16 @@ LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, co
       Chunk chunk;
       chunk.first = first;
       chunk.rows = std::min(options.rows_max, x.size(0) - first);
-      at::Tensor logits = logits_of(pool, *head, first, chunk.rows);
+      at::Tensor logits = logits_of(pass, *head, first, chunk.rows);
       const std::span<const std::int32_t> wanted =
           targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));
       chunk.out =
-          forward::row_logprobs(pool, logits, wanted, options.temperature, options.with_entropy);
+          forward::row_logprobs(pass, logits, wanted, options.temperature, options.with_entropy);
       outputs[0].narrow(0, first, chunk.rows).copy_(chunk.out.logprob);
       if (options.with_entropy) outputs[1].narrow(0, first, chunk.rows).copy_(chunk.out.entropy);
       if (options.with_squares)
         squares.narrow(0, first, chunk.rows)
-            .copy_(sum_of_squares(pool, logits, wanted, options.temperature,
+            .copy_(sum_of_squares(pass, logits, wanted, options.temperature,
                                   chunk.out.log_normalizer));
       if (build && first + chunk.rows <= kept_rows) chunk.logits = std::move(logits);
       if (build) head->chunks.push_back(std::move(chunk));
@@ -179,9 +179,9 @@ LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, co
   }
   if (build) {
     autograd::connect(
-        "log-probs backward", outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
+        "log-probs backward", outputs, {x}, [pass, head](const std::vector<at::Tensor>& grads) {
           return std::vector<at::Tensor>{
-              backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
+              backward(pass, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
         });
   }
   return {outputs[0], options.with_entropy ? outputs[1] : at::Tensor(), squares};

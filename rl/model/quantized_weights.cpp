@@ -12,8 +12,6 @@
 namespace rl {
 namespace {
 
-thread_local const QuantizedWeights* used = nullptr;
-
 // Matrices that are no layers to multiply with, or none to round.
 std::set<ParameterIndex> left_alone(const ModelPlan& plan) {
   std::set<ParameterIndex> indices{plan.positions};
@@ -86,15 +84,6 @@ kernel::Int8Weight QuantizedWeights::find(const float* weight, std::int64_t rows
   if (in != layer.in || element % in != 0 || row + rows > layer.out) return {};
   return kernel::Int8Weight{values_.get() + layer.values, scales_.get() + layer.scales}.from(row,
                                                                                              in);
-}
-
-QuantizedWeights::Use::Use(const QuantizedWeights* weights) : before_(used) { used = weights; }
-
-QuantizedWeights::Use::~Use() { used = before_; }
-
-kernel::Int8Weight QuantizedWeights::in_use(const float* weight, std::int64_t rows,
-                                            std::int64_t in) {
-  return used == nullptr ? kernel::Int8Weight{} : used->find(weight, rows, in);
 }
 
 }  // namespace rl

@@ -38,23 +38,6 @@ class QuantizedWeights {
     return values_bytes_ + scales_count_ * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// While it lives, forward::linear() on this thread takes a layer's copy where there is one. They
-  /// nest: the last one counts. For passes without gradients: backward reads the weights
-  /// themselves.
-  class Use {
-   public:
-    explicit Use(const QuantizedWeights* weights);  // null: the weights themselves
-    ~Use();
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-
-   private:
-    const QuantizedWeights* before_;
-  };
-
-  /// What find() gives in the innermost Use of this thread; none outside of any.
-  static kernel::Int8Weight in_use(const float* weight, std::int64_t rows, std::int64_t in);
-
  private:
   struct Layer {
     const float* weight = nullptr;  // in the arena

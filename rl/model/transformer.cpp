@@ -24,6 +24,9 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kForward = "model forward";
+constexpr const char* kNoLogits =
+    "logits of a classifier: it has no output layer over the vocabulary";
+constexpr const char* kNoTargets = "packed batch: no targets";
 
 Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model,
                                    const LoadOptions& how, const TransformerOptions& options) {
@@ -173,12 +176,15 @@ forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
   return std::make_shared<const forward::Rows>(batch, rope_, batch.share_beginnings && !drops);
 }
 
-at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows) const {
+at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const {
   return graph_->hidden_states(
-      rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q,
-                         const at::Tensor& k, const at::Tensor& v) {
-        return ops::attention(*pool_, rows, shape, q, k, v);
-      });
+      rows,
+      [pass = PassContext{*pool_, how}, rows](std::int64_t, const forward::AttentionShape& shape,
+                                              const at::Tensor& q, const at::Tensor& k,
+                                              const at::Tensor& v) {
+        return ops::attention(pass, rows, shape, q, k, v);
+      },
+      how);
 }
 
 Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions& options) const {
@@ -193,6 +199,9 @@ Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions&
     return runtime::invalid_argument("this model has no head called " + name + " (" +
                                      (known.empty() ? "it has none" : "it has " + known) + ")");
   }
+  if (options.states && config_.task != ModelTask::kCausalLm)
+    return runtime::invalid_argument(kNoLogits);
+  if (options.states && batch.targets.empty()) return runtime::invalid_argument(kNoTargets);
   if (!options.logprobs) return {};
   if (config_.task != ModelTask::kCausalLm)
     return runtime::invalid_argument(
@@ -202,7 +211,7 @@ Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions&
     return runtime::invalid_argument("temperature " + std::to_string(temperature) +
                                      " must be above 0");
   CHECK(options.logprobs->logit_rows_max > 0);
-  if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
+  if (batch.targets.empty()) return runtime::invalid_argument(kNoTargets);
   return {};
 }
 
@@ -213,37 +222,45 @@ std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
   return std::nullopt;
 }
 
-TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::Rows& rows,
-                                       const PackedBatch& batch,
-                                       const LogprobOptions& options) const {
+at::Tensor Transformer::predicting_states(const at::Tensor& hidden, const forward::Rows& rows,
+                                          const PackedBatch& batch, const PassOptions& how) const {
   std::vector<std::int64_t> predicting;
+  for (const std::int64_t target : batch.targets) predicting.push_back(rows.row(target - 1));
+  return graph_->last_norm(ops::select_rows(hidden, predicting), how);
+}
+
+TokenLogprobs Transformer::logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
+                                       const LogprobOptions& options,
+                                       const PassOptions& how) const {
   std::vector<std::int32_t> targets;
-  for (const std::int64_t target : batch.targets) {
-    predicting.push_back(rows.row(target - 1));
+  for (const std::int64_t target : batch.targets)
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
-  }
-  const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
-  ops::LmHeadOutputs out = graph_->logprobs(normed, targets,
+  ops::LmHeadOutputs out = graph_->logprobs(states_NH, targets,
                                             {.temperature = options.temperature,
                                              .with_entropy = options.with_entropy,
                                              .with_squares = options.with_squares,
                                              .rows_max = options.logit_rows_max,
-                                             .kept_bytes_max = options.kept_bytes_max});
+                                             .kept_bytes_max = options.kept_bytes_max},
+                                            how);
   return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
-Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
+Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options,
+                                     const PassOptions& how) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
   return guarded<Outputs>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
-    const at::Tensor hidden = hidden_states(rows);
+    const at::Tensor hidden = hidden_states(rows, how);
     Outputs out;
+    if (options.logprobs || options.states)
+      out.states_NH = predicting_states(hidden, *rows, batch, how);
     if (options.logprobs) {
-      const TokenLogprobs there = logprobs_of(hidden, *rows, batch, *options.logprobs);
+      const TokenLogprobs there = logprobs_of(out.states_NH, batch, *options.logprobs, how);
       const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
       out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N),
                       on_host(there.squares_N)};
     }
+    if (!options.states) out.states_NH = at::Tensor();
     if (options.heads.empty()) return out;
     at::Tensor read = of_tokens(hidden, *rows);
     if (options.last_tokens_only) {
@@ -252,34 +269,39 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
         last.push_back(rows->row(batch.cu_seqlens[i] - 1));
       read = ops::select_rows(hidden, last);
     }
-    const at::Tensor normed = graph_->last_norm(read);
+    const at::Tensor normed = graph_->last_norm(read, how);
     for (const std::string& name : options.heads)
-      out.heads.push_back(graph_->head(*find_head(name), normed).to(at::kCPU));
+      out.heads.push_back(graph_->head(*find_head(name), normed, how).to(at::kCPU));
     return out;
   });
 }
 
 Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch,
-                                                  const LogprobOptions& options) const {
-  Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}});
+                                                  const LogprobOptions& options,
+                                                  const PassOptions& how) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}}, how);
   if (!out.ok()) return out.status();
   return std::move(out->logprobs);
 }
 
-Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string& name) const {
-  Result<Outputs> out = outputs(batch, {.logprobs = std::nullopt, .heads = {name}});
+Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string& name,
+                                     const PassOptions& how) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = std::nullopt, .heads = {name}}, how);
   if (!out.ok()) return out.status();
   return std::move(out->heads.front());
 }
 
-Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
+Result<at::Tensor> Transformer::state_logits(const at::Tensor& states,
+                                             const PassOptions& how) const {
+  return guarded<at::Tensor>("logits", [&] { return graph_->trained_logits(states, how); });
+}
+
+Result<at::Tensor> Transformer::logits(const PackedBatch& batch, const PassOptions& how) const {
   if (Status status = check_outputs(batch, {}); !status.ok()) return status;
-  if (config_.task != ModelTask::kCausalLm)
-    return runtime::invalid_argument(
-        "logits of a classifier: it has no output layer over the vocabulary");
+  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument(kNoLogits);
   return guarded<at::Tensor>(kForward, [&] {
     const forward::RowsPtr rows = rows_of(batch);
-    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));
+    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows, how), *rows), how), how);
   });
 }
 

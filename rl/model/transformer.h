@@ -20,6 +20,7 @@
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/parameters.h"
+#include "rl/model/pass_options.h"
 #include "rl/model/rope.h"
 #include "runtime/core/result.h"
 
@@ -52,13 +53,16 @@ struct OutputOptions {
   std::vector<std::string> heads = {};          // by name, each once
   bool last_tokens_only =
       false;  // heads are read at the last token of each sequence rather than at every token
+  bool states = false;  // the last hidden states that PackedBatch::targets are predicted from
 };
 
-/// On the host, where losses are computed, wherever the model is.
+/// On the host, where losses are computed, wherever the model is; states apart.
 struct Outputs {
   TokenLogprobs logprobs;  // undefined unless asked for
   std::vector<at::Tensor>
       heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph
+  at::Tensor states_NH = {};  // on the model's device, with the graph; small beside the logits, so
+                              // that state_logits() can make these for some rows at a time
 };
 
 struct TransformerOptions {
@@ -157,29 +161,40 @@ class Transformer {
   /// PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of
   /// memory.
   runtime::Result<TokenLogprobs> token_logprobs(const PackedBatch& batch,
-                                                const LogprobOptions& options = {}) const;
+                                                const LogprobOptions& options = {},
+                                                const PassOptions& how = {}) const;
 
   /// Several things of one pass. Errors as token_logprobs(); also kInvalidArgument for a head that
   /// the model does not have, or log-probabilities of a classifier.
-  runtime::Result<Outputs> outputs(const PackedBatch& batch, const OutputOptions& options) const;
+  runtime::Result<Outputs> outputs(const PackedBatch& batch, const OutputOptions& options,
+                                   const PassOptions& how = {}) const;
 
   /// What a head gives for every token, [T, outputs]. Errors as outputs().
-  runtime::Result<at::Tensor> head(const PackedBatch& batch, const std::string& name) const;
+  runtime::Result<at::Tensor> head(const PackedBatch& batch, const std::string& name,
+                                   const PassOptions& how = {}) const;
+
+  /// Logits of rows of Outputs::states_NH, fp32 [rows, V], not divided by a temperature; they carry
+  /// the graph where the states do or the output layer is trained. kResourceExhausted: out of
+  /// memory.
+  runtime::Result<at::Tensor> state_logits(const at::Tensor& states,
+                                           const PassOptions& how = {}) const;
 
   /// Logits before temperature, fp32 [T, V]: for tests and debugging, since it keeps all of them.
   /// Errors as token_logprobs().
-  runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
+  runtime::Result<at::Tensor> logits(const PackedBatch& batch, const PassOptions& how = {}) const;
 
  private:
   void rebuild();
   runtime::Status check_adapter(const std::string& name) const;
   forward::RowsPtr rows_of(const PackedBatch& batch) const;
-  at::Tensor hidden_states(
-      const forward::RowsPtr& rows) const;  // [rows, hidden] before the last norm
+  // [rows, hidden] before the last norm
+  at::Tensor hidden_states(const forward::RowsPtr& rows, const PassOptions& how) const;
   std::optional<std::size_t> find_head(std::string_view name) const;
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
-  TokenLogprobs logprobs_of(const at::Tensor& hidden, const forward::Rows& rows,
-                            const PackedBatch& batch, const LogprobOptions& options) const;
+  at::Tensor predicting_states(const at::Tensor& hidden, const forward::Rows& rows,
+                               const PackedBatch& batch, const PassOptions& how) const;
+  TokenLogprobs logprobs_of(const at::Tensor& states_NH, const PackedBatch& batch,
+                            const LogprobOptions& options, const PassOptions& how) const;
 
   ModelConfig config_;
   Parameters parameters_;

@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "rl/kernel/attention.h"
-#include "rl/model/by_aten.h"
 #include "rl/model/graph.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
-#include "rl/model/quantized_weights.h"
 #include "rl/model/transformer.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
@@ -22,18 +20,15 @@ namespace rl {
 
 namespace {
 
-// How a pass computes while it lives.
-class PassMode {
+// Without a graph; what the kernels share of their work runs on their own threads.
+class Generating {
  public:
-  PassMode(bool deterministic, const QuantizedWeights* quantized)
-      : by_aten_(!deterministic), weights_(quantized) {
-    if (deterministic) alone_.emplace();  // what is worth sharing runs on the kernels' threads
+  explicit Generating(bool deterministic) {
+    if (deterministic) alone_.emplace();
   }
 
  private:
   c10::AutoGradMode off_{false};
-  forward::ByAten by_aten_;
-  QuantizedWeights::Use weights_;
   std::optional<SingleThreaded> alone_;
 };
 
@@ -43,12 +38,12 @@ Decoder::Decoder(const Transformer& model, KvCache& cache, const QuantizedWeight
                  bool deterministic)
     : model_(model),
       cache_(cache),
-      quantized_(quantized),
-      deterministic_(deterministic && cache.device().is_cpu()) {}
+      deterministic_(deterministic && cache.device().is_cpu()),
+      options_{.by_aten = !deterministic_, .quantized = quantized} {}
 
 void Decoder::forward(std::span<const StepSequence> sequences) {
   const profile::Span span("engine forward");
-  const PassMode mode(deterministic_, quantized_);
+  const Generating mode(deterministic_);
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int64_t> lengths;
@@ -65,11 +60,13 @@ void Decoder::forward(std::span<const StepSequence> sequences) {
   std::optional<PagedAttention> paged;
   if (!deterministic_) paged.emplace(cache_, sequences);
   hidden_ = model_.graph().hidden_states(
-      rows, [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q,
-                const at::Tensor& k, const at::Tensor& v) {
+      rows,
+      [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q,
+          const at::Tensor& k, const at::Tensor& v) {
         return paged ? paged->attend(layer, shape, q, k, v)
                      : attend(layer, shape, sequences, q, k, v);
-      });
+      },
+      options_);
 }
 
 at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& shape,
@@ -119,9 +116,10 @@ void Decoder::store(std::int64_t layer, std::span<const StepSequence> sequences,
 }
 
 at::Tensor Decoder::logits(std::span<const std::int64_t> rows) {
-  const PassMode mode(deterministic_, quantized_);
+  const Generating mode(deterministic_);
   for (const std::int64_t row : rows) CHECK(row >= 0 && row < hidden_.size(0));
-  return model_.graph().logits(model_.graph().last_norm(ops::select_rows(hidden_, rows)));
+  const Graph& graph = model_.graph();
+  return graph.logits(graph.last_norm(ops::select_rows(hidden_, rows), options_), options_);
 }
 
 }  // namespace rl

@@ -8,13 +8,13 @@
 #include <span>
 
 #include "rl/model/forward.h"
+#include "rl/model/pass_options.h"
 #include "rl/rollout/kv_cache.h"
 #include "rl/rollout/paged_attention.h"
 #include "rl/rollout/step_sequence.h"
 
 namespace rl {
 
-class QuantizedWeights;
 class Transformer;
 
 /// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits
@@ -37,6 +37,7 @@ class Decoder {
   at::Tensor logits(std::span<const std::int64_t> rows);
 
   bool deterministic() const { return deterministic_; }
+  const PassOptions& pass_options() const { return options_; }
 
  private:
   at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape,
@@ -47,8 +48,8 @@ class Decoder {
 
   const Transformer& model_;
   KvCache& cache_;
-  const QuantizedWeights* quantized_;
   bool deterministic_;
+  PassOptions options_;
   at::Tensor hidden_;  // [rows of the step, hidden]
 };
 

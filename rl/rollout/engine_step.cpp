@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "rl/model/by_aten.h"
 #include "rl/model/forward.h"
 #include "rl/model/transformer.h"
 #include "rl/profile/recorder.h"
@@ -86,9 +85,9 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
       targets.push_back(sequence.tokens[static_cast<std::size_t>(position + 1)]);
     }
     const at::Tensor logits = decoder_.logits(rows);
-    const forward::ByAten by_aten(!decoder_.deterministic());
-    const at::Tensor scored =
-        forward::row_logprobs(pool_, logits, targets, 1.0F, /*with_entropy=*/false).logprob.cpu();
+    const at::Tensor scored = forward::row_logprobs({pool_, decoder_.pass_options()}, logits,
+                                                    targets, 1.0F, /*with_entropy=*/false)
+                                  .logprob.cpu();
     scores.insert(scores.end(), scored.const_data_ptr<float>(),
                   scored.const_data_ptr<float>() + scored.numel());
     if (top == 0) continue;

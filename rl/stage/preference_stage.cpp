@@ -32,8 +32,8 @@ Status PreferenceStage::open(const StageSetup& setup) {
     return runtime::unimplemented(
         "starling rm trains all weights: an adapter would leave the reward's head as it began; set "
         "model.lora_rank=0");
-  const PreferenceForm form =
-      objective->is_pairs() ? PreferenceForm::kPairs : PreferenceForm::kSingles;
+  pairs_ = objective->is_pairs();
+  const PreferenceForm form = pairs_ ? PreferenceForm::kPairs : PreferenceForm::kSingles;
   if (form == PreferenceForm::kSingles && setup.options.batch_rows < 2) {
     return runtime::invalid_argument(
         "data.train_batch_size: starling kto estimates the divergence from responses to other "
@@ -109,9 +109,15 @@ Status PreferenceStage::draw() {
   return step.status();
 }
 
+std::vector<PreferencePasses> PreferenceStage::passes_of(const PreferenceStep& step) const {
+  return plan_preferences(step.batches, pairs_,
+                          std::vector(step.batches.size(), setup_.options.micro_batch));
+}
+
 Result<Metrics> PreferenceStage::step(double learning_rate) {
-  const auto reports = workers_.fetch(&PreferenceActor::update, split(drawn_.batches),
-                                      PreferenceTotals{drawn_.rows, drawn_.wanted}, learning_rate);
+  const auto reports =
+      workers_.fetch(&PreferenceActor::update, split(drawn_.batches), split(passes_of(drawn_)),
+                     PreferenceTotals{drawn_.rows, drawn_.wanted}, learning_rate);
   if (!reports.ok()) return reports.status();
   Metrics metrics = below("train/", *reports);
   metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
@@ -129,8 +135,8 @@ Result<Metrics> PreferenceStage::validate() {
   }
   std::vector<Metrics> parts;
   for (const PreferenceStep& step : *steps) {
-    const auto reports =
-        workers_.fetch(&PreferenceActor::evaluate, split(step.batches), totals, step.rows);
+    const auto reports = workers_.fetch(&PreferenceActor::evaluate, split(step.batches),
+                                        split(passes_of(step)), totals, step.rows);
     if (!reports.ok()) return reports.status();
     parts.insert(parts.end(), reports->begin(), reports->end());
   }

@@ -37,7 +37,10 @@ class PreferenceStage : public Stage {
   runtime::Status load(const std::filesystem::path& folder) override;
 
  private:
+  std::vector<PreferencePasses> passes_of(const PreferenceStep& step) const;
+
   StageSetup setup_;
+  bool pairs_ = true;                // or single responses
   std::filesystem::path reference_;  // empty where none is loaded
   std::unique_ptr<PreferenceFeed> feed_;
   std::unique_ptr<PreferenceFeed> validation_feed_;  // null without validation data

@@ -10,10 +10,21 @@
 #include "rl/train/toy_model.h"
 
 namespace rl {
+namespace {
 
 using runtime::Result;
 using runtime::split;
 using runtime::Status;
+
+// The passes over each worker's rows.
+std::vector<std::vector<MicroBatch>> passes_of(const SupervisedStep& step,
+                                               const MicroBatchLimits& limits) {
+  std::vector<std::vector<std::int64_t>> lengths;
+  for (const SupervisedBatch& batch : step.batches) lengths.push_back(sequence_lengths(batch));
+  return plan_rounds(lengths, std::vector(lengths.size(), limits));
+}
+
+}  // namespace
 
 Status SftStage::open(const StageSetup& setup) {
   setup_ = setup;
@@ -85,8 +96,10 @@ Status SftStage::draw() {
 }
 
 Result<Metrics> SftStage::step(double learning_rate) {
-  const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches),
-                                      drawn_.learned_tokens, learning_rate);
+  std::vector<SupervisedPlan> plans;
+  for (auto& micro_batches : passes_of(drawn_, setup_.options.micro_batch))
+    plans.push_back({drawn_.learned_tokens, learning_rate, std::move(micro_batches)});
+  const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches), split(plans));
   if (!reports.ok()) return reports.status();
   Metrics metrics = sum_metrics(*reports);
   metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
@@ -100,7 +113,8 @@ Result<Metrics> SftStage::validate() {
   if (!steps.ok()) return steps.status();
   SupervisedSums sums;
   for (const SupervisedStep& step : *steps) {
-    const auto parts = workers_.fetch(&SftActor::evaluate, split(step.batches));
+    const auto parts = workers_.fetch(&SftActor::evaluate, split(step.batches),
+                                      split(passes_of(step, setup_.options.micro_batch)));
     if (!parts.ok()) return parts.status();
     for (const SupervisedSums& part : *parts) {
       sums.loss += part.loss;

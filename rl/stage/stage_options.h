@@ -42,8 +42,8 @@ struct StageOptions {
   MicroBatchLimits micro_batch;
   LearnerOptions learner;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see RecomputeLayers
-  bool bf16 = false;                      // see Bf16Products
+  bool recompute_layers = false;          // see PassOptions
+  bool bf16 = false;                      // see PassOptions
 
   RunLength length;
   SaveTimes save;

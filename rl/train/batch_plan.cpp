@@ -1,6 +1,7 @@
 #include "rl/train/batch_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/check.h"
 
@@ -78,23 +79,75 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(
   return plan;
 }
 
-std::vector<std::int64_t> plan_micro_batches(std::span<const std::int64_t> lengths,
-                                             const MicroBatchLimits& limits) {
-  std::vector<std::int64_t> begins{0};
+std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths,
+                                           const MicroBatchLimits& limits) {
+  std::vector<MicroBatch> micro_batches;
   std::int64_t tokens = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const auto samples = static_cast<std::int64_t>(i) - begins.back();
-    const bool full =
-        (limits.samples_max > 0 && samples >= limits.samples_max) ||
-        (limits.tokens_max > 0 && samples > 0 && tokens + lengths[i] > limits.tokens_max);
-    if (full) {
-      begins.push_back(static_cast<std::int64_t>(i));
+  for (const std::int64_t length : lengths) {
+    const std::int64_t rows =
+        micro_batches.empty() ? 0 : micro_batches.back().last - micro_batches.back().first;
+    const bool full = (limits.samples_max > 0 && rows >= limits.samples_max) ||
+                      (limits.tokens_max > 0 && rows > 0 && tokens + length > limits.tokens_max);
+    if (micro_batches.empty() || full) {
+      const std::int64_t begin = micro_batches.empty() ? 0 : micro_batches.back().last;
+      micro_batches.push_back({begin, begin});
       tokens = 0;
     }
-    tokens += lengths[i];
+    ++micro_batches.back().last;
+    tokens += length;
   }
-  if (!lengths.empty()) begins.push_back(static_cast<std::int64_t>(lengths.size()));
-  return begins;
+  return micro_batches;
+}
+
+std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std::int64_t>> lengths,
+                                                 std::span<const MicroBatchLimits> limits) {
+  CHECK(lengths.size() == limits.size());
+  std::vector<std::vector<MicroBatch>> rounds;
+  std::size_t count = 0;
+  for (std::size_t w = 0; w < lengths.size(); ++w) {
+    rounds.push_back(plan_micro_batches(lengths[w], limits[w]));
+    count = std::max(count, rounds.back().size());
+  }
+  for (std::size_t w = 0; w < lengths.size(); ++w) {
+    const auto end = static_cast<std::int64_t>(lengths[w].size());
+    rounds[w].resize(count, MicroBatch{end, end});
+  }
+  return rounds;
+}
+
+void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
+                       std::span<const std::vector<std::int64_t>> tokens,
+                       std::span<const MicroBatchLimits> limits) {
+  CHECK(plan.size() == tokens.size());
+  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::vector<std::vector<std::int64_t>> lengths;
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const MiniBatch& mine = plan[w][k];
+      lengths.emplace_back(tokens[w].begin() + mine.first_sample,
+                           tokens[w].begin() + mine.last_sample);
+    }
+    std::vector<std::vector<MicroBatch>> rounds = plan_rounds(lengths, limits);
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const std::int64_t begin = plan[w][k].first_sample;
+      for (MicroBatch& rows : rounds[w]) rows = {begin + rows.first, begin + rows.last};
+      plan[w][k].micro_batches = std::move(rounds[w]);
+    }
+  }
+}
+
+runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
+                                                     std::span<const MicroBatch> planned) {
+  if (planned.empty()) return std::vector{rows};
+  std::int64_t next = rows.first;
+  bool follow = true;
+  for (const MicroBatch& part : planned) {
+    follow = follow && part.first == next && part.last >= part.first;
+    next = part.last;
+  }
+  if (!follow || next != rows.last)
+    return runtime::invalid_argument("update: micro-batches of other rows than there are");
+  return std::vector<MicroBatch>(planned.begin(), planned.end());
 }
 
 }  // namespace rl

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/core/result.h"
+
 namespace rl {
 
 /// The prompts of one worker, as indices into the step's batch; mini-batch k holds
@@ -24,6 +26,17 @@ struct PromptShard {
 std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts,
                                        std::int64_t workers);
 
+/// Rows of a worker that one pass computes.
+struct MicroBatch {
+  std::int64_t first = 0;
+  std::int64_t last = 0;  // one past the end
+
+  bool idle() const { return first == last; }
+
+  auto fields() { return std::tie(first, last); }
+  bool operator==(const MicroBatch&) const = default;
+};
+
 /// One optimizer step as one worker sees it: its samples, and how much there is on all workers
 /// together. Sums over the worker's tokens divided by these totals add up, over the workers, to the
 /// loss of the whole mini-batch.
@@ -33,9 +46,12 @@ struct MiniBatch {
   std::int64_t tokens_total = 0;
   std::int64_t samples_total = 0;
   std::int64_t positive_tokens_total = 0;  // of responses that were right
+  std::vector<MicroBatch> micro_batches =
+      {};  // its passes, as many on every worker; none: one pass
 
   auto fields() {
-    return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total);
+    return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total,
+                    micro_batches);
   }
   bool operator==(const MiniBatch&) const = default;
 };
@@ -65,17 +81,45 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(
     std::span<const std::vector<std::int64_t>> response_tokens,
     std::span<const SampleUse> uses = {});
 
+/// One supervised optimizer step as one worker sees it.
+struct SupervisedPlan {
+  std::int64_t tokens_total = 0;  // to learn, of all workers
+  double learning_rate = 0.0;
+  std::vector<MicroBatch> micro_batches =
+      {};  // its passes, as many on every worker; none: one pass
+
+  auto fields() { return std::tie(tokens_total, learning_rate, micro_batches); }
+  bool operator==(const SupervisedPlan&) const = default;
+};
+
 /// Limits of one forward and backward pass; 0 is none.
 struct MicroBatchLimits {
   std::int64_t samples_max = 0;
   std::int64_t tokens_max = 0;
 
+  auto fields() { return std::tie(samples_max, tokens_max); }
   bool operator==(const MicroBatchLimits&) const = default;
 };
 
-/// Cuts samples 0 .. lengths.size() in order into runs within the limits; returns where each
-/// begins, and the end. A sample longer than tokens_max stands alone.
-std::vector<std::int64_t> plan_micro_batches(std::span<const std::int64_t> lengths,
-                                             const MicroBatchLimits& limits);
+/// Cuts rows 0 .. lengths.size() in order into runs within the limits. A row longer than tokens_max
+/// stands alone. No rows: no micro-batches.
+std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths,
+                                           const MicroBatchLimits& limits);
+
+/// The same for every worker w, of rows lengths[w] within limits[w]: as many micro-batches on each,
+/// idle ones behind its rows.
+std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std::int64_t>> lengths,
+                                                 std::span<const MicroBatchLimits> limits);
+
+/// Cuts each mini-batch of plan_mini_batches() so; `tokens[w]` are prompt and response tokens of
+/// worker w's samples.
+void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
+                       std::span<const std::vector<std::int64_t>> tokens,
+                       std::span<const MicroBatchLimits> limits);
+
+/// The passes over `rows` that a worker was given: `planned`, or one where there are none.
+/// kInvalidArgument: they are not all of these rows, in order.
+runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
+                                                     std::span<const MicroBatch> planned);
 
 }  // namespace rl

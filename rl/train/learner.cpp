@@ -73,7 +73,10 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
 
 Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
                  const LearnerOptions& options)
-    : model_(std::move(model)), communicator_(std::move(communicator)), options_(options) {
+    : model_(std::move(model)),
+      communicator_(std::move(communicator)),
+      ranks_(*communicator_),
+      options_(options) {
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {

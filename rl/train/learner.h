@@ -12,6 +12,7 @@
 #include "rl/model/offload.h"
 #include "rl/model/transformer.h"
 #include "rl/train/communicator.h"
+#include "rl/train/data_ranks.h"
 #include "rl/train/learner_snapshot.h"
 #include "rl/train/muon.h"
 #include "rl/train/optimizer.h"
@@ -66,7 +67,7 @@ class Learner {
 
   Transformer& model() { return *model_; }
   const Transformer& model() const { return *model_; }
-  Communicator& communicator() { return *communicator_; }
+  DataRanks& ranks() { return ranks_; }
 
   /// While it lives the model may be used: without it its weights, and without `with_gradients` its
   /// gradients, may have left their device (LearnerOptions::offload).
@@ -121,6 +122,7 @@ class Learner {
 
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
+  CommunicatorRanks ranks_;
   LearnerOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
   // Where the model is on another device, what the optimizer works on: the weights and the

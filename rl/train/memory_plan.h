@@ -39,7 +39,7 @@ struct MemoryOptions {
   std::int64_t sequences = 0;          // generated together by one worker
   std::int64_t positions = 0;          // of a sequence
   bool recompute_layers = false;       // in backward
-  bool bf16 = false;                   // see Bf16Products
+  bool bf16 = false;                   // see PassOptions
   std::int64_t sequences_max = 0;      // EngineOptions::sequences_max; 0: its default
   bool on_device = false;              // the engine's cache is bounded by the device alone
 };

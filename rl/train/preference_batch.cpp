@@ -12,6 +12,15 @@ void append_sequence(PackedBatch& packed, std::span<const std::int32_t> prompt,
   packed.append(sequence, static_cast<std::int64_t>(prompt.size()));
 }
 
+// Tokens of each row as pack_responses() packs it.
+std::vector<std::int64_t> lengths_with(const Ragged<std::int32_t>& prompts,
+                                       const Ragged<std::int32_t>& responses) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t row = 0; row < prompts.rows(); ++row)
+    lengths.push_back(prompts.row_size(row) + responses.row_size(row));
+  return lengths;
+}
+
 }  // namespace
 
 std::int64_t PreferenceBatch::wanted_count() const {
@@ -53,30 +62,39 @@ runtime::Status PreferenceBatch::validate() const {
 }
 
 PackedBatch pack_responses(const Ragged<std::int32_t>& prompts,
-                           const Ragged<std::int32_t>& responses, std::int64_t first,
-                           std::int64_t last) {
+                           const Ragged<std::int32_t>& responses, const MicroBatch& rows) {
   PackedBatch packed;
-  for (std::int64_t row = first; row < last; ++row)
+  for (std::int64_t row = rows.first; row < rows.last; ++row)
     append_sequence(packed, prompts.row(row), responses.row(row));
   return packed;
 }
 
-PackedBatch pack_both(const PreferenceBatch& batch, std::int64_t first, std::int64_t last) {
+PackedBatch pack_both(const PreferenceBatch& batch, const MicroBatch& rows) {
   PackedBatch packed;
-  for (std::int64_t row = first; row < last; ++row) {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
     append_sequence(packed, batch.prompts.row(row), batch.responses.row(row));
     append_sequence(packed, batch.prompts.row(row), batch.others.row(row));
   }
   return packed;
 }
 
-std::vector<std::int64_t> row_lengths(const PreferenceBatch& batch, bool both) {
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t row = 0; row < batch.rows(); ++row) {
-    const std::int64_t one = batch.prompts.row_size(row) + batch.responses.row_size(row);
-    lengths.push_back(both ? one + batch.prompts.row_size(row) + batch.others.row_size(row) : one);
+std::vector<PreferencePasses> plan_preferences(std::span<const PreferenceBatch> batches, bool pairs,
+                                               std::span<const MicroBatchLimits> limits) {
+  std::vector<std::vector<std::int64_t>> responses, others, rows;
+  for (const PreferenceBatch& batch : batches) {
+    responses.push_back(lengths_with(batch.prompts, batch.responses));
+    others.push_back(lengths_with(batch.prompts, batch.others));
+    rows.push_back(responses.back());
+    for (std::size_t row = 0; pairs && row < rows.back().size(); ++row)
+      rows.back()[row] += others.back()[row];
   }
-  return lengths;
+  const auto rounds = plan_rounds(rows, limits);
+  const auto response_rounds = plan_rounds(responses, limits);
+  const auto other_rounds = plan_rounds(others, limits);
+  std::vector<PreferencePasses> passes;
+  for (std::size_t w = 0; w < batches.size(); ++w)
+    passes.push_back({rounds[w], response_rounds[w], other_rounds[w]});
+  return passes;
 }
 
 }  // namespace rl

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <tuple>
 #include <vector>
 
 #include "rl/data/preference_builder.h"
 #include "rl/model/packed_batch.h"
+#include "rl/train/batch_plan.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/status.h"
 
@@ -39,17 +41,27 @@ struct PreferenceBatch {
   bool operator==(const PreferenceBatch&) const = default;
 };
 
-/// Rows [first, last) of prompts, each followed by its row of `responses`, whose tokens are the
+/// The passes over a worker's rows, as many on every worker; none: one pass over all of them.
+struct PreferencePasses {
+  std::vector<MicroBatch> rows;       // that are learned
+  std::vector<MicroBatch> responses;  // scored without learning
+  std::vector<MicroBatch> others;     // likewise
+
+  auto fields() { return std::tie(rows, responses, others); }
+  bool operator==(const PreferencePasses&) const = default;
+};
+
+/// Of every worker, within its limits; a pair counts as one row. `pairs`: what the batches have,
+/// which an empty one does not say.
+std::vector<PreferencePasses> plan_preferences(std::span<const PreferenceBatch> batches, bool pairs,
+                                               std::span<const MicroBatchLimits> limits);
+
+/// Those rows of prompts, each followed by its row of `responses`, whose tokens are the
 /// targets.
 PackedBatch pack_responses(const Ragged<std::int32_t>& prompts,
-                           const Ragged<std::int32_t>& responses, std::int64_t first,
-                           std::int64_t last);
+                           const Ragged<std::int32_t>& responses, const MicroBatch& rows);
 
 /// The same for both responses of each row: response, other, response, other.
-PackedBatch pack_both(const PreferenceBatch& batch, std::int64_t first, std::int64_t last);
-
-/// Tokens of each row as pack_responses() or pack_both() packs it: what micro-batches are planned
-/// by.
-std::vector<std::int64_t> row_lengths(const PreferenceBatch& batch, bool both);
+PackedBatch pack_both(const PreferenceBatch& batch, const MicroBatch& rows);
 
 }  // namespace rl

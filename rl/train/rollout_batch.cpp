@@ -113,6 +113,15 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
+std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries) {
+  std::vector<std::vector<std::int64_t>> tokens;
+  for (const RolloutSummary& summary : summaries) {
+    std::vector<std::int64_t>& mine = tokens.emplace_back(summary.prompt_tokens);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += summary.response_tokens[i];
+  }
+  return tokens;
+}
+
 std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summaries) {
   std::vector<std::int64_t> tokens;
   for (const RolloutSummary& summary : summaries) {
@@ -254,6 +263,13 @@ runtime::Status put_token_values(const RolloutBatch& batch, std::span<const floa
     to += tokens;
   }
   return {};
+}
+
+std::vector<std::int64_t> row_lengths(const DemonstrationBatch& batch) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t row = 0; row < batch.prompts.rows(); ++row)
+    lengths.push_back(batch.prompts.row_size(row) + batch.responses.row_size(row));
+  return lengths;
 }
 
 }  // namespace rl

@@ -155,6 +155,9 @@ struct RolloutSummary {
 
 RolloutSummary summarize(const RolloutBatch& batch);
 
+/// Prompt and response tokens of each sample, by worker.
+std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries);
+
 /// Prompt and response tokens of each worker's samples.
 std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summaries);
 
@@ -194,5 +197,8 @@ struct DemonstrationBatch {
   auto fields() { return std::tie(prompts, responses); }
   bool operator==(const DemonstrationBatch&) const = default;
 };
+
+/// Prompt and response tokens of each row.
+std::vector<std::int64_t> row_lengths(const DemonstrationBatch& batch);
 
 }  // namespace rl

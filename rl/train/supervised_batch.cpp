@@ -27,9 +27,9 @@ runtime::Status SupervisedBatch::validate() const {
   return {};
 }
 
-PackedBatch pack_supervised(const SupervisedBatch& batch, std::int64_t first, std::int64_t last) {
+PackedBatch pack_supervised(const SupervisedBatch& batch, const MicroBatch& rows) {
   PackedBatch packed;
-  for (std::int64_t row = first; row < last; ++row) {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const std::int64_t begin = packed.tokens();
     const auto ids = batch.ids.row(row);
     packed.append(ids, static_cast<std::int64_t>(ids.size()));  // no target yet

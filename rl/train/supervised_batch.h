@@ -7,6 +7,7 @@
 
 #include "rl/data/conversation_builder.h"
 #include "rl/model/packed_batch.h"
+#include "rl/train/batch_plan.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/status.h"
 
@@ -30,8 +31,8 @@ struct SupervisedBatch {
   bool operator==(const SupervisedBatch&) const = default;
 };
 
-/// Sequences [first, last) end to end; the targets are the tokens to learn.
-PackedBatch pack_supervised(const SupervisedBatch& batch, std::int64_t first, std::int64_t last);
+/// Those sequences end to end; the targets are the tokens to learn.
+PackedBatch pack_supervised(const SupervisedBatch& batch, const MicroBatch& rows);
 
 /// Of each sequence: what micro-batches are planned by.
 std::vector<std::int64_t> sequence_lengths(const SupervisedBatch& batch);

@@ -158,10 +158,10 @@ Result<Metrics> PolicyActor::update(const RolloutBatch& batch,
       worker_->update(batch, reference_logprobs, plan, estimates, teacher_logprobs));
 }
 
-Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
-                                       double learning_rate) {
+Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch,
+                                       const SupervisedPlan& plan) {
   const CallSpan span("supervise");
-  return worker_->supervise(batch, tokens_total, learning_rate);
+  return worker_->supervise(batch, plan);
 }
 
 Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
@@ -347,14 +347,15 @@ void register_training_actors(runtime::Runtime& runtime) {
       &PolicyActor::generate_greedy, &PolicyActor::generate_partially,
       &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather,
       &PolicyActor::collect, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
-      &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save,
-      &PolicyActor::load, &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot,
-      &PolicyActor::begin_profile, &PolicyActor::end_profile,
+      &PolicyActor::micro_batch_limits, &PolicyActor::check_weights, &PolicyActor::weights_checksum,
+      &PolicyActor::save, &PolicyActor::load, &PolicyActor::reset_optimizer,
+      &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<CriticActor>(
-      CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights,
-      &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot,
-      &CriticActor::begin_profile, &CriticActor::end_profile,
+      CriticActor::kName, &CriticActor::estimate, &CriticActor::update,
+      &CriticActor::micro_batch_limits, &CriticActor::check_weights, &CriticActor::save,
+      &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile,
+      &CriticActor::end_profile,
       runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<ReferenceActor>(
       ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some,

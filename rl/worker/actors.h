@@ -118,8 +118,8 @@ class PolicyActor {
                                   const std::vector<float>& reference_logprobs,
                                   const UpdatePlan& plan, const TokenEstimates& estimates,
                                   const std::vector<float>& teacher_logprobs);
-  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
-                                     double learning_rate);
+  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, const SupervisedPlan& plan);
+  MicroBatchLimits micro_batch_limits() { return worker_->micro_batch_limits(); }
   runtime::Status check_weights() { return worker_->check_weights(); }
   std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
   /// Paths travel as text.
@@ -162,6 +162,7 @@ class CriticActor {
                                       const EstimateTask& task);
   runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
                                   const UpdatePlan& plan);
+  MicroBatchLimits micro_batch_limits() { return worker_->micro_batch_limits(); }
   runtime::Status check_weights() { return worker_->check_weights(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);

@@ -1,6 +1,7 @@
 #include "rl/worker/covariant_tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -21,7 +22,7 @@ struct Tokens {
 };
 
 Result<Tokens> covariances_of(const RolloutBatch& batch, std::span<const float> advantages,
-                              const MiniBatch& mini_batch, Communicator& communicator) {
+                              const MiniBatch& mini_batch, DataRanks& ranks) {
   Tokens tokens{.first = static_cast<std::size_t>(batch.learned_before(mini_batch.first_sample)),
                 .covariances = {}};
   const auto last = static_cast<std::size_t>(batch.learned_before(mini_batch.last_sample));
@@ -31,7 +32,7 @@ Result<Tokens> covariances_of(const RolloutBatch& batch, std::span<const float> 
     sums[1] += advantages[i];
     sums[2] += batch.logprobs[i];
   }
-  if (const Status reduced = communicator.all_reduce_sum(sums); !reduced.ok()) return reduced;
+  if (const Status summed = ranks.sum(sums); !summed.ok()) return summed;
   const double count = std::max(1.0, sums[0]);
   for (std::size_t i = tokens.first; i < last; ++i) {
     tokens.covariances.push_back(static_cast<float>((advantages[i] - sums[1] / count) *
@@ -67,16 +68,15 @@ std::vector<double> draws(const RolloutBatch& batch, const MiniBatch& mini_batch
 }
 
 Status choose_clipped(const RolloutBatch& batch, const MiniBatch& mini_batch, const Tokens& tokens,
-                      const CovarianceOptions& options, Communicator& communicator,
+                      const CovarianceOptions& options, DataRanks& ranks,
                       std::vector<float>& chosen) {
   const auto candidate = [&](float covariance) {
     return covariance > options.clip_lower && covariance < options.clip_upper;
   };
-  std::vector<float> candidates{static_cast<float>(
+  std::array candidates{static_cast<double>(
       std::count_if(tokens.covariances.begin(), tokens.covariances.end(), candidate))};
-  if (const Status reduced = communicator.all_reduce_sum(candidates); !reduced.ok()) return reduced;
-  const double probability =
-      share(options.clip_ratio, mini_batch) / std::max(1.0, double{candidates[0]});
+  if (const Status summed = ranks.sum(candidates); !summed.ok()) return summed;
+  const double probability = share(options.clip_ratio, mini_batch) / std::max(1.0, candidates[0]);
   const std::vector<double> drawn = draws(batch, mini_batch);
   for (std::size_t i = 0; i < tokens.covariances.size(); ++i) {
     if (candidate(tokens.covariances[i]) && drawn[i] < probability) chosen[tokens.first + i] = 1.0F;
@@ -85,19 +85,17 @@ Status choose_clipped(const RolloutBatch& batch, const MiniBatch& mini_batch, co
 }
 
 Status choose_largest(const MiniBatch& mini_batch, const Tokens& tokens,
-                      const CovarianceOptions& options, Communicator& communicator,
+                      const CovarianceOptions& options, DataRanks& ranks,
                       std::vector<float>& chosen) {
-  // Every worker's largest side by side: its own in its place, zeros in the others', summed.
   const auto count = static_cast<std::size_t>(share(options.kl_ratio, mini_batch));
-  std::vector<float> largest(count * static_cast<std::size_t>(communicator.size()), 0.0F);
-  const auto mine = largest.begin() + static_cast<std::ptrdiff_t>(count) * communicator.rank();
-  std::fill_n(mine, count, std::numeric_limits<float>::lowest());
-  std::partial_sort_copy(tokens.covariances.begin(), tokens.covariances.end(), mine,
-                         mine + static_cast<std::ptrdiff_t>(count), std::greater<>());
-  if (const Status reduced = communicator.all_reduce_sum(largest); !reduced.ok()) return reduced;
-  std::nth_element(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(count) - 1,
-                   largest.end(), std::greater<>());
-  const float threshold = largest[count - 1];
+  std::vector<float> mine(count, std::numeric_limits<float>::lowest());
+  std::partial_sort_copy(tokens.covariances.begin(), tokens.covariances.end(), mine.begin(),
+                         mine.end(), std::greater<>());
+  Result<std::vector<float>> largest = ranks.gather(mine);
+  if (!largest.ok()) return largest.status();
+  std::nth_element(largest->begin(), largest->begin() + static_cast<std::ptrdiff_t>(count) - 1,
+                   largest->end(), std::greater<>());
+  const float threshold = (*largest)[count - 1];
   for (std::size_t i = 0; i < tokens.covariances.size(); ++i) {
     // Where nothing varies all are equal, and none is to be held.
     if (tokens.covariances[i] >= threshold && tokens.covariances[i] > 0.0F)
@@ -111,17 +109,15 @@ Status choose_largest(const MiniBatch& mini_batch, const Tokens& tokens,
 Result<std::vector<float>> covariant_tokens(CovarianceChoice choice, const RolloutBatch& batch,
                                             std::span<const float> advantages,
                                             std::span<const MiniBatch> mini_batches,
-                                            const CovarianceOptions& options,
-                                            Communicator& communicator) {
+                                            const CovarianceOptions& options, DataRanks& ranks) {
   CHECK(advantages.size() == batch.logprobs.size());
   std::vector<float> chosen(advantages.size(), 0.0F);
   for (const MiniBatch& mini_batch : mini_batches) {
-    const Result<Tokens> tokens = covariances_of(batch, advantages, mini_batch, communicator);
+    const Result<Tokens> tokens = covariances_of(batch, advantages, mini_batch, ranks);
     if (!tokens.ok()) return tokens.status();
-    const Status status =
-        choice == CovarianceChoice::kClip
-            ? choose_clipped(batch, mini_batch, *tokens, options, communicator, chosen)
-            : choose_largest(mini_batch, *tokens, options, communicator, chosen);
+    const Status status = choice == CovarianceChoice::kClip
+                              ? choose_clipped(batch, mini_batch, *tokens, options, ranks, chosen)
+                              : choose_largest(mini_batch, *tokens, options, ranks, chosen);
     if (!status.ok()) return status;
   }
   return chosen;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rl/train/batch_plan.h"
-#include "rl/train/communicator.h"
+#include "rl/train/data_ranks.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/result.h"
 
@@ -29,11 +29,8 @@ enum class CovarianceChoice { kClip, kKl };
 /// policy that drew it: so what is chosen depends on neither micro-batches nor workers. Of
 /// candidates for kClip a token is drawn by a hash of what was said up to it. At least one token a
 /// mini-batch counts for the shares. Collective. `advantages` are per token.
-runtime::Result<std::vector<float>> covariant_tokens(CovarianceChoice choice,
-                                                     const RolloutBatch& batch,
-                                                     std::span<const float> advantages,
-                                                     std::span<const MiniBatch> mini_batches,
-                                                     const CovarianceOptions& options,
-                                                     Communicator& communicator);
+runtime::Result<std::vector<float>> covariant_tokens(
+    CovarianceChoice choice, const RolloutBatch& batch, std::span<const float> advantages,
+    std::span<const MiniBatch> mini_batches, const CovarianceOptions& options, DataRanks& ranks);
 
 }  // namespace rl

@@ -4,14 +4,13 @@
 
 #include <utility>
 
-#include "rl/model/bf16_products.h"
 #include "rl/model/device.h"
 #include "rl/model/guarded.h"
 #include "rl/model/head.h"
-#include "rl/model/recompute_layers.h"
 #include "rl/train/flops.h"
 #include "rl/train/memory_plan.h"
-#include "rl/worker/reference_worker.h"
+#include "rl/worker/passes.h"
+#include "rl/worker/response_scores.h"
 
 namespace rl {
 
@@ -58,9 +57,9 @@ Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch,
                                               const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
-  const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> values =
-      response_values(learner_.model(), head_, batch, options_.scoring_batch);
+      response_values(Passes(learner_.model(), {.bf16 = options_.bf16}), head_, batch,
+                      scoring_passes(batch, options_.scoring_batch));
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
@@ -72,23 +71,20 @@ Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstim
   if (valid.ok()) valid = check_plan(batch, plan);
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
-  const UpdateLoop loop{.epochs = options_.epochs,
-                        .micro_batch = options_.micro_batch,
-                        .learning_rate = plan.learning_rate,
-                        .role = "critic",
-                        .peak_flops = peak_flops_};
-  return run_updates(learner_, batch, plan.mini_batches, loop,
-                     [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last,
-                         Metrics& metrics) -> Status {
-                       const RecomputeLayers recompute(options_.recompute_layers);
-                       const Bf16Products bf16(options_.bf16);
-                       const PackedBatch packed = pack_samples(batch, first, last);
-                       const Result<at::Tensor> head_T = learner_.model().head(packed, head_);
-                       if (!head_T.ok()) return head_T.status();
-                       return backward(value_loss(batch, first, last, packed, *head_T, estimates,
-                                                  repeats_of(plan.use, first, last), mini_batch,
-                                                  options_.objective, metrics));
-                     });
+  const UpdateLoop loop{
+      .epochs = options_.epochs,
+      .passes = {.bf16 = options_.bf16, .recompute_layers = options_.recompute_layers},
+      .learning_rate = plan.learning_rate,
+      .role = "critic",
+      .peak_flops = peak_flops_};
+  return run_updates(
+      learner_, batch, plan.mini_batches, loop,
+      {.wanted = {.heads = {head_}},
+       .loss = [&](const MiniBatch& mini_batch, const Outputs& outputs, const MicroBatch& samples,
+                   const PackedBatch& packed, Metrics& metrics) -> Result<at::Tensor> {
+         return value_loss(batch, samples, packed, outputs.heads.front(), estimates,
+                           repeats_of(plan.use, samples), mini_batch, options_.objective, metrics);
+       }});
 }
 
 }  // namespace rl

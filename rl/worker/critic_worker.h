@@ -39,6 +39,9 @@ class CriticWorker {
   runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
                                   const UpdatePlan& plan);
 
+  /// What one of its passes may take: what plans of update() are cut by.
+  const MicroBatchLimits& micro_batch_limits() const { return options_.micro_batch; }
+
   /// See Learner.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) {
     return learner_.save(folder);

@@ -69,7 +69,7 @@ std::vector<double> disco_scores(const RolloutBatch& batch, std::span<const floa
 Result<DiscoWeights> disco_weights(const RolloutBatch& batch, std::span<const float> labels,
                                    std::span<const float> now, std::span<const float> old,
                                    const MiniBatch& mini_batch, const DiscoOptions& options,
-                                   Communicator& communicator) {
+                                   DataRanks& ranks) {
   CHECK(static_cast<std::int64_t>(labels.size()) == batch.samples() &&
         now.size() == batch.logprobs.size() && old.size() == now.size());
   const std::vector<Question> questions =
@@ -81,7 +81,7 @@ Result<DiscoWeights> disco_weights(const RolloutBatch& batch, std::span<const fl
     const double log_ratio = double{now[i]} - double{old[i]};
     totals[1] += std::expm1(log_ratio) - log_ratio;
   }
-  if (const Status reduced = communicator.all_reduce_sum(totals); !reduced.ok()) return reduced;
+  if (const Status summed = ranks.sum(totals); !summed.ok()) return summed;
   DiscoWeights weights{.of_samples = std::vector<float>(labels.size(), 0.0F)};
   weights.mean_kl = totals[1] / std::max(1.0, static_cast<double>(mini_batch.tokens_total));
   weights.kl = std::max(0.0, options.beta * (weights.mean_kl - options.delta));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rl/train/batch_plan.h"
-#include "rl/train/communicator.h"
+#include "rl/train/data_ranks.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/result.h"
 
@@ -43,8 +43,7 @@ runtime::Result<DiscoWeights> disco_weights(const RolloutBatch& batch,
                                             std::span<const float> labels,
                                             std::span<const float> now, std::span<const float> old,
                                             const MiniBatch& mini_batch,
-                                            const DiscoOptions& options,
-                                            Communicator& communicator);
+                                            const DiscoOptions& options, DataRanks& ranks);
 
 /// A mean over each sample's tokens; without `old` (empty) or by ratio to it. Of samples [first,
 /// last).

@@ -72,8 +72,8 @@ struct CriticOptions {
   std::int64_t epochs = 1;  // passes over a step's samples
   MicroBatchLimits micro_batch;
   MicroBatchLimits scoring_batch;  // of passes without backward
-  bool recompute_layers = false;   // see RecomputeLayers
-  bool bf16 = false;               // see Bf16Products
+  bool recompute_layers = false;   // see PassOptions
+  bool bf16 = false;               // see PassOptions
   std::uint64_t seed = 0;          // of the head's first weights, where the model has none
 
   /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range,
@@ -108,8 +108,8 @@ struct PolicyOptions {
   std::int64_t epochs = 1;  // passes over a step's samples
   MicroBatchLimits micro_batch;
   MicroBatchLimits scoring_batch;  // of passes without backward
-  bool recompute_layers = false;   // see RecomputeLayers
-  bool bf16 = false;               // in training and scoring: see Bf16Products
+  bool recompute_layers = false;   // see PassOptions
+  bool bf16 = false;               // in training and scoring: see PassOptions
   bool samples_are_older =
       false;  // some may have been drawn by other weights than a step begins with
   std::int64_t positions_max = 0;     // tokens of prompt and response together

@@ -14,15 +14,13 @@
 #include "rl/agent/custom_loops.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
-#include "rl/model/bf16_products.h"
 #include "rl/model/device.h"
 #include "rl/model/guarded.h"
 #include "rl/model/head.h"
-#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/train/flops.h"
 #include "rl/train/memory_plan.h"
-#include "rl/worker/reference_worker.h"
+#include "rl/worker/response_scores.h"
 #include "rl/worker/variance_proxy.h"
 #include "runtime/core/log.h"
 
@@ -83,6 +81,16 @@ std::vector<float> sample_advantages(const RolloutBatch& batch, const UpdatePlan
                       plan.advantages[static_cast<std::size_t>(sample)]);
   }
   return advantages;
+}
+
+PackedBatch pack_demonstrations(const DemonstrationBatch& batch, const MicroBatch& rows) {
+  PackedBatch packed;
+  for (std::int64_t i = rows.first; i < rows.last; ++i) {
+    std::vector<std::int32_t> sequence(batch.prompts.row(i).begin(), batch.prompts.row(i).end());
+    sequence.insert(sequence.end(), batch.responses.row(i).begin(), batch.responses.row(i).end());
+    packed.append(sequence, batch.prompts.row_size(i));
+  }
+  return packed;
 }
 
 // How far the tokens' probabilities lie apart.
@@ -383,9 +391,9 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch,
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (needs_probabilities(options_.estimates.estimator)) {
     const Offload::Stay here = learner_.stay();
-    const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(
-        learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
+    const Result<Probabilities> probabilities =
+        response_probabilities(scoring(), batch, options_.training.temperature,
+                               scoring_passes(batch, options_.scoring_batch));
     if (!probabilities.ok()) return probabilities.status();
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *probabilities);
   }
@@ -394,9 +402,8 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch,
   if (!options_.critic)
     return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   const Offload::Stay here = learner_.stay();
-  const Bf16Products bf16(options_.bf16);
-  Result<std::vector<float>> values =
-      response_values(learner_.model(), value_head().name, batch, options_.scoring_batch);
+  Result<std::vector<float>> values = response_values(
+      scoring(), value_head().name, batch, scoring_passes(batch, options_.scoring_batch));
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
@@ -433,40 +440,48 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch,
                             : CovarianceChoice::kKl;
     Result<std::vector<float>> chosen =
         covariant_tokens(choice, batch, sample_advantages(batch, plan, estimates),
-                         plan.mini_batches, options_.objective.covariance, learner_.communicator());
+                         plan.mini_batches, options_.objective.covariance, learner_.ranks());
     if (!chosen.ok()) return chosen.status();
     update.chosen = std::move(*chosen);
   }
   Metrics variance;
   if (options_.probes_variance && !plan.critic_only) {
-    const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(
-        learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
+    const Result<Probabilities> probabilities =
+        response_probabilities(scoring(), batch, options_.training.temperature,
+                               scoring_passes(batch, options_.scoring_batch));
     if (!probabilities.ok()) return probabilities.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
     variance = variance_parts(batch, *probabilities, sample_advantages(batch, plan, estimates),
                               plan.use, samples_total);
   }
-  const bool weighs = options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only;
-  const UpdateLoop loop{.epochs = options_.epochs,
-                        .micro_batch = options_.micro_batch,
-                        .learning_rate = plan.learning_rate,
-                        .role = "actor",
-                        .peak_flops = peak_flops_};
-  Result<Metrics> metrics = run_updates(
-      learner_, batch, plan.mini_batches, loop,
-      [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
-        return accumulate(update, mini_batch, first, last, part);
-      },
-      weighs ? BeginMiniBatch([&](const MiniBatch& mini_batch, bool first) {
-        return weigh(update, mini_batch, first);
-      })
-             : BeginMiniBatch());
+  const UpdateLoop loop{
+      .epochs = options_.epochs,
+      .passes = {.bf16 = options_.bf16, .recompute_layers = options_.recompute_layers},
+      .learning_rate = plan.learning_rate,
+      .role = "actor",
+      .peak_flops = peak_flops_};
+  MiniBatchLoss learn{
+      .wanted = {},
+      .loss = [&](const MiniBatch& mini_batch, const Outputs& outputs, const MicroBatch& samples,
+                  const PackedBatch& packed, Metrics& part) {
+        return loss(update, mini_batch, outputs, samples, packed, part);
+      }};
+  if (!plan.critic_only) {
+    learn.wanted.logprobs =
+        LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
+  }
+  if (options_.critic) learn.wanted.heads = {value_head().name};
+  if (options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only) {
+    learn.begin = [&](const MiniBatch& mini_batch, bool first) {
+      return weigh(update, mini_batch, first);
+    };
+  }
+  Result<Metrics> metrics = run_updates(learner_, batch, plan.mini_batches, loop, learn);
   if (metrics.ok()) metrics->merge(variance);
   if (metrics.ok() && options_.bf16)
     (*metrics)["training/rollout_probs_diff_mean"] =
-        mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
+        mean_difference(batch.logprobs, update.own_logprobs) * learner_.ranks().share();
   return metrics;
 }
 
@@ -477,123 +492,108 @@ Status PolicyWorker::weigh(Update& update, const MiniBatch& mini_batch, bool fir
       update.own_logprobs.empty() ? update.batch.logprobs : update.own_logprobs;
   std::vector<float> now(old.begin(), old.end());
   if (!first || options_.samples_are_older) {
-    const Bf16Products bf16(options_.bf16);
     const Result<std::vector<float>> part =
-        response_logprobs(learner_.model(), update.batch, options_.training.temperature,
-                          options_.scoring_batch, mini_batch.first_sample, mini_batch.last_sample);
+        response_logprobs(scoring(), update.batch, options_.training.temperature,
+                          scoring_passes(update.batch, options_.scoring_batch,
+                                         mini_batch.first_sample, mini_batch.last_sample));
     if (!part.ok()) return part.status();
     std::copy(part->begin(), part->end(),
               now.begin() + update.batch.learned_before(mini_batch.first_sample));
   }
   Result<DiscoWeights> weights =
       disco_weights(update.batch, update.plan.advantages, now, old, mini_batch,
-                    options_.objective.disco, learner_.communicator());
+                    options_.objective.disco, learner_.ranks());
   if (!weights.ok()) return weights.status();
   update.disco = std::move(*weights);
   return {};
 }
 
-Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch,
-                                std::int64_t first, std::int64_t last, Metrics& metrics) {
-  const RecomputeLayers recompute(options_.recompute_layers);
-  const Bf16Products bf16(options_.bf16);
-  const PackedBatch packed = pack_samples(update.batch, first, last);
-  OutputOptions wanted;
-  if (!update.plan.critic_only)
-    wanted.logprobs =
-        LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
-  if (options_.critic) wanted.heads = {value_head().name};
-  const Result<Outputs> outputs = learner_.model().outputs(packed, wanted);
-  if (!outputs.ok()) return outputs.status();
+Result<at::Tensor> PolicyWorker::loss(const Update& update, const MiniBatch& mini_batch,
+                                      const Outputs& outputs, const MicroBatch& samples,
+                                      const PackedBatch& packed, Metrics& metrics) const {
   at::Tensor loss;
   if (!update.plan.critic_only) {
-    Result<at::Tensor> policy =
-        policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
-    if (!policy.ok()) return policy.status();
+    Result<at::Tensor> policy = policy_loss(update, mini_batch, samples, outputs.logprobs, metrics);
+    if (!policy.ok()) return policy;
     loss = std::move(*policy);
   }
   if (options_.critic) {
-    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(),
-                                        update.estimates, repeats_of(update.plan.use, first, last),
+    const at::Tensor value = value_loss(update.batch, samples, packed, outputs.heads.front(),
+                                        update.estimates, repeats_of(update.plan.use, samples),
                                         mini_batch, options_.critic->objective, metrics) *
                              options_.critic->loss_coefficient;
     loss = loss.defined() ? loss + value : value;
   }
-  return loss.defined() ? backward(loss) : Status();
+  return loss;
 }
 
 Result<at::Tensor> PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch,
-                                             std::int64_t first, std::int64_t last,
+                                             const MicroBatch& samples,
                                              const TokenLogprobs& outputs, Metrics& metrics) const {
   const RolloutBatch& batch = update.batch;
-  const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, samples);
   ObjectiveInputs inputs{
       .logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
       .entropy_BT = pad_rows(outputs.entropy_N, lengths),
       .old_logprobs_BT = padded_rows(
-          update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, first, last),
+          update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, samples),
       .reference_BT = {},
       .advantages_BT = {},
       .mask_BT = length_mask(lengths),
       .chosen_BT = {},
       .weights_B = {},
       .kl_weight = update.disco.kl,
-      .repeats_B = repeats_of(update.plan.use, first, last),
-      .positive_B = positive_of(update.plan.use, first, last)};
-  if (!update.disco.of_samples.empty()) {
-    inputs.weights_B = copy_to_tensor(
-        std::span(update.disco.of_samples)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
-  }
-  if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, first, last);
+      .repeats_B = repeats_of(update.plan.use, samples),
+      .positive_B = positive_of(update.plan.use, samples)};
+  const auto mine = [&](const std::vector<float>& of_samples) {
+    return copy_to_tensor(std::span(of_samples)
+                              .subspan(static_cast<std::size_t>(samples.first),
+                                       static_cast<std::size_t>(samples.last - samples.first)));
+  };
+  if (!update.disco.of_samples.empty()) inputs.weights_B = mine(update.disco.of_samples);
+  if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, samples);
   if (options_.objective.use_kl_loss)
-    inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
+    inputs.reference_BT = padded_rows(update.reference_logprobs, batch, samples);
   if (options_.objective.distillation)
-    inputs.teacher_BT = padded_rows(update.teacher_logprobs, batch, first, last);
+    inputs.teacher_BT = padded_rows(update.teacher_logprobs, batch, samples);
   if (update.estimates.empty()) {
-    const auto mine =
-        std::span(update.plan.advantages)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
-    inputs.advantages_BT = per_token(copy_to_tensor(mine), inputs.mask_BT);
+    inputs.advantages_BT = per_token(mine(update.plan.advantages), inputs.mask_BT);
   } else {
     const AdvantageScaling& scaling = update.plan.scaling;
     inputs.advantages_BT =
-        (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) *
-        scaling.scale * inputs.mask_BT;
+        (padded_rows(update.estimates.advantages, batch, samples) - scaling.mean) * scaling.scale *
+        inputs.mask_BT;
   }
   return policy_objective(options_.objective, inputs, mini_batch, metrics);
 }
 
-Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
-                                        double learning_rate) {
+Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch,
+                                        const SupervisedPlan& plan) {
   const bool consistent = batch.prompts.consistent() && batch.responses.consistent() &&
                           batch.prompts.rows() == batch.responses.rows();
-  if (!consistent || tokens_total < 1) return runtime::invalid_argument("supervise: sizes differ");
+  if (!consistent || plan.tokens_total < 1)
+    return runtime::invalid_argument("supervise: sizes differ");
+  const auto micro_batches = passes_over({0, batch.prompts.rows()}, plan.micro_batches);
+  if (!micro_batches.ok()) return micro_batches.status();
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t i = 0; i < batch.prompts.rows(); ++i)
-    lengths.push_back(batch.prompts.row_size(i) + batch.responses.row_size(i));
-  const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, options_.micro_batch);
-  double loss_sum = 0.0;
-  const Bf16Products bf16(options_.bf16);
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    PackedBatch packed;
-    for (std::int64_t i = cuts[k]; i < cuts[k + 1]; ++i) {
-      std::vector<std::int32_t> sequence(batch.prompts.row(i).begin(), batch.prompts.row(i).end());
-      sequence.insert(sequence.end(), batch.responses.row(i).begin(), batch.responses.row(i).end());
-      packed.append(sequence, batch.prompts.row_size(i));
-    }
-    const Result<TokenLogprobs> outputs = learner_.model().token_logprobs(packed);
-    if (!outputs.ok()) return outputs.status();
-    const at::Tensor loss = -outputs->logprobs_N.sum() / static_cast<double>(tokens_total);
-    const Status status = backward(loss);
-    if (!status.ok()) return status;
-    loss_sum += loss.item<double>();
-  }
-  const Result<OptimizerReport> report = learner_.apply(learning_rate);
+  const PassInput input{
+      .pack = [&](const MicroBatch& rows) { return pack_demonstrations(batch, rows); },
+      .wanted = {.logprobs = LogprobOptions()}};
+  const auto loss_of = [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&,
+                           Metrics& sums) -> Result<at::Tensor> {
+    const at::Tensor loss =
+        -outputs.logprobs.logprobs_N.sum() / static_cast<double>(plan.tokens_total);
+    sums["sft/loss"] += loss.item<double>();
+    return loss;
+  };
+  Metrics metrics{{"sft/loss", 0.0}};
+  const Passes passes(learner_.model(), {.bf16 = options_.bf16});
+  if (const Status learned = passes.learn(*micro_batches, input, loss_of, metrics); !learned.ok())
+    return learned;
+  const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();
-  return Metrics{{"sft/loss", loss_sum},
-                 {"sft/grad_norm", report->grad_norm / learner_.communicator().size()}};
+  metrics["sft/grad_norm"] = report->grad_norm * learner_.ranks().share();
+  return metrics;
 }
 
 Result<std::vector<std::filesystem::path>> PolicyWorker::save(const std::filesystem::path& folder) {
@@ -609,9 +609,8 @@ Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {
   const Status valid = batch.validate();
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
-  const Bf16Products bf16(options_.bf16);
-  return response_logprobs(learner_.model(), batch, options_.training.temperature,
-                           options_.scoring_batch);
+  return response_logprobs(scoring(), batch, options_.training.temperature,
+                           scoring_passes(batch, options_.scoring_batch));
 }
 
 }  // namespace rl

@@ -17,6 +17,7 @@
 #include "rl/train/learner.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"
 #include "rl/worker/update_loop.h"
@@ -91,10 +92,12 @@ class PolicyWorker {
                                   const TokenEstimates& estimates = {},
                                   std::span<const float> teacher_logprobs = {});
 
-  /// One supervised step on the responses of `batch`, mean over `tokens_total` response tokens of
-  /// all workers. Returns "sft/..." metrics, parts as in update().
-  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total,
-                                     double learning_rate);
+  /// One supervised step on the responses of `batch`: mean over the plan's response tokens of all
+  /// workers. Returns "sft/..." metrics, parts as in update().
+  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, const SupervisedPlan& plan);
+
+  /// What one of its passes may take: what plans of update() and supervise() are cut by.
+  const MicroBatchLimits& micro_batch_limits() const { return options_.micro_batch; }
 
   /// Log-probabilities of the learned tokens under the present weights, at the training
   /// temperature.
@@ -140,13 +143,14 @@ class PolicyWorker {
   struct Update;  // what one update() goes through
 
   runtime::Status weigh(Update& update, const MiniBatch& mini_batch, bool first);
-  // Forward and backward over samples [first, last) of a mini-batch; adds its part to `metrics`.
-  runtime::Status accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first,
-                             std::int64_t last, Metrics& metrics);
-  // The policy's part of the loss.
+  // The whole loss of some samples of a mini-batch, and the policy's part of it.
+  runtime::Result<at::Tensor> loss(const Update& update, const MiniBatch& mini_batch,
+                                   const Outputs& outputs, const MicroBatch& samples,
+                                   const PackedBatch& packed, Metrics& metrics) const;
   runtime::Result<at::Tensor> policy_loss(const Update& update, const MiniBatch& mini_batch,
-                                          std::int64_t first, std::int64_t last,
-                                          const TokenLogprobs& outputs, Metrics& metrics) const;
+                                          const MicroBatch& samples, const TokenLogprobs& outputs,
+                                          Metrics& metrics) const;
+  Passes scoring() const { return {learner_.model(), {.bf16 = options_.bf16}}; }
 
   PolicyOptions options_;
   Learner learner_;

@@ -25,7 +25,6 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
                                   .device = spec.device,
                                   .objective = *objective,
                                   .learner = stage->learner,
-                                  .micro_batch = stage->micro_batch,
                                   .adapter = stage->adapter,
                                   .recompute_layers = stage->recompute_layers,
                                   .bf16 = stage->bf16,
@@ -48,15 +47,17 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
 }
 
 Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch,
+                                        const PreferencePasses& passes,
                                         const PreferenceTotals& totals, double learning_rate) {
   const CallSpan span("update");
-  return with_peak_memory(worker_->update(batch, totals, learning_rate));
+  return with_peak_memory(worker_->update(batch, passes, totals, learning_rate));
 }
 
 Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch,
+                                          const PreferencePasses& passes,
                                           const PreferenceTotals& totals, std::int64_t batch_rows) {
   const CallSpan span("evaluate");
-  return worker_->evaluate(batch, totals, batch_rows);
+  return worker_->evaluate(batch, passes, totals, batch_rows);
 }
 
 Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) {

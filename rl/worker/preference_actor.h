@@ -25,10 +25,10 @@ class PreferenceActor {
 
   explicit PreferenceActor(std::unique_ptr<PreferenceWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                  double learning_rate);
-  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                    std::int64_t batch_rows);
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferencePasses& passes,
+                                  const PreferenceTotals& totals, double learning_rate);
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferencePasses& passes,
+                                    const PreferenceTotals& totals, std::int64_t batch_rows);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: see CriticActor.

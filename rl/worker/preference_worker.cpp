@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
@@ -12,12 +11,9 @@
 #include <array>
 #include <utility>
 
-#include "rl/model/bf16_products.h"
 #include "rl/model/guarded.h"
 #include "rl/model/head.h"
-#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
-#include "rl/worker/update_loop.h"
 
 namespace rl {
 namespace {
@@ -45,35 +41,29 @@ at::Tensor sequence_sums(const at::Tensor& logprobs_N, const PackedBatch& packed
   return at::stack(sums);
 }
 
-Result<at::Tensor> response_sums(const Transformer& model, const PackedBatch& packed) {
-  const Result<TokenLogprobs> outputs = model.token_logprobs(packed);
-  if (!outputs.ok()) return outputs.status();
-  return sequence_sums(outputs->logprobs_N, packed);
-}
-
 // Without a graph, of all rows.
-Result<at::Tensor> frozen_sums(const Transformer& model, const Ragged<std::int32_t>& prompts,
+Result<at::Tensor> frozen_sums(const Passes& passes, const Ragged<std::int32_t>& prompts,
                                const Ragged<std::int32_t>& responses,
-                               const MicroBatchLimits& limits) {
-  const at::NoGradGuard no_graph;
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t row = 0; row < prompts.rows(); ++row)
-    lengths.push_back(prompts.row_size(row) + responses.row_size(row));
-  const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, limits);
+                               std::span<const MicroBatch> planned) {
+  const auto micro_batches = passes_over({0, prompts.rows()}, planned);
+  if (!micro_batches.ok()) return micro_batches.status();
+  const PassInput input{
+      .pack = [&](const MicroBatch& rows) { return pack_responses(prompts, responses, rows); },
+      .wanted = {.logprobs = LogprobOptions()}};
   std::vector<at::Tensor> parts;
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    Result<at::Tensor> sums =
-        response_sums(model, pack_responses(prompts, responses, cuts[k], cuts[k + 1]));
-    if (!sums.ok()) return sums.status();
-    parts.push_back(std::move(*sums));
-  }
+  const Status scored = passes.score(
+      *micro_batches, input,
+      [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed) -> Status {
+        parts.push_back(sequence_sums(outputs.logprobs.logprobs_N, packed));
+        return {};
+      });
+  if (!scored.ok()) return scored;
   return parts.empty() ? at::empty({0}) : at::cat(parts);
 }
 
-at::Tensor token_counts(const Ragged<std::int32_t>& responses, std::int64_t first,
-                        std::int64_t last) {
+at::Tensor token_counts(const Ragged<std::int32_t>& responses, const MicroBatch& rows) {
   std::vector<float> counts;
-  for (std::int64_t row = first; row < last; ++row)
+  for (std::int64_t row = rows.first; row < rows.last; ++row)
     counts.push_back(static_cast<float>(responses.row_size(row)));
   return at::tensor(counts);
 }
@@ -131,8 +121,13 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
   });
 }
 
-Status PreferenceWorker::check(const PreferenceBatch& batch, const PreferenceTotals& totals) const {
+Status PreferenceWorker::check(const PreferenceBatch& batch, const PreferencePasses& passes,
+                               const PreferenceTotals& totals) const {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  for (const auto* part : {&passes.rows, &passes.responses, &passes.others}) {
+    if (const Status valid = passes_over({0, batch.rows()}, *part).status(); !valid.ok())
+      return valid;
+  }
   if (totals.rows < std::max<std::int64_t>(1, batch.rows()) || totals.wanted < batch.wanted_count())
     return runtime::invalid_argument("preferences: totals below the batch's own");
   if (batch.rows() > 0 && batch.is_pairs() != options_.objective.is_pairs())
@@ -141,7 +136,8 @@ Status PreferenceWorker::check(const PreferenceBatch& batch, const PreferenceTot
   return {};
 }
 
-Result<PreferenceWorker::Reference> PreferenceWorker::refer(const PreferenceBatch& batch) {
+Result<PreferenceWorker::Reference> PreferenceWorker::refer(const PreferenceBatch& batch,
+                                                            const PreferencePasses& passes) {
   if (!options_.objective.needs_reference()) return Reference{};
   Transformer& model = learner_.model();
   const std::string trained = model.used_adapter();
@@ -151,11 +147,11 @@ Result<PreferenceWorker::Reference> PreferenceWorker::refer(const PreferenceBatc
         !base.ok())
       return base;
   }
-  const Transformer& frozen = reference_ != nullptr ? *reference_ : model;
+  const Passes frozen(reference_ != nullptr ? *reference_ : model, pass_options());
   Result<at::Tensor> responses_P =
-      frozen_sums(frozen, batch.prompts, batch.responses, options_.micro_batch);
+      frozen_sums(frozen, batch.prompts, batch.responses, passes.responses);
   Result<at::Tensor> others_P =
-      responses_P.ok() ? frozen_sums(frozen, batch.prompts, batch.others, options_.micro_batch)
+      responses_P.ok() ? frozen_sums(frozen, batch.prompts, batch.others, passes.others)
                        : responses_P;
   if (reference_ == nullptr) {
     if (const Status back = model.use_adapter(trained); !back.ok()) return back;
@@ -167,108 +163,119 @@ Result<PreferenceWorker::Reference> PreferenceWorker::refer(const PreferenceBatc
 // How far the policy is from the reference, from responses to other prompts: sums of all workers,
 // of all their rows.
 Result<double> PreferenceWorker::divergence(const PreferenceBatch& batch,
+                                            const PreferencePasses& passes,
                                             const at::Tensor& reference_P, std::int64_t rows) {
-  const Result<at::Tensor> policy_P =
-      frozen_sums(learner_.model(), batch.prompts, batch.others, options_.micro_batch);
+  const Result<at::Tensor> policy_P = frozen_sums(Passes(learner_.model(), pass_options()),
+                                                  batch.prompts, batch.others, passes.others);
   if (!policy_P.ok()) return policy_P.status();
   std::array<double, 1> total{(*policy_P - reference_P).sum().item<double>()};
-  if (const Status reduced = learner_.communicator().all_reduce_sum(std::span<double>(total));
-      !reduced.ok())
-    return reduced;
+  if (const Status summed = learner_.ranks().sum(total); !summed.ok()) return summed;
   return std::max(0.0, total[0] / static_cast<double>(std::max<std::int64_t>(1, rows)));
 }
 
-Result<at::Tensor> PreferenceWorker::loss(const PreferenceBatch& batch, std::int64_t first,
-                                          std::int64_t last, const Reference& reference,
-                                          double divergence, const PreferenceTotals& totals,
-                                          Metrics& metrics) {
+PassInput PreferenceWorker::input(const PreferenceBatch& batch) const {
   const PreferenceObjective& objective = options_.objective;
-  if (objective.is_reward_model()) return reward_loss(batch, first, last, totals, metrics);
+  if (objective.is_reward_model()) {
+    return {.pack =
+                [&batch](const MicroBatch& rows) {
+                  PackedBatch packed = pack_both(batch, rows);
+                  packed.targets.clear();
+                  return packed;
+                },
+            .wanted = {.heads = {learner_.model().config().output_heads.front().name},
+                       .last_tokens_only = true}};
+  }
+  return {.pack =
+              [&batch, pairs = objective.is_pairs()](const MicroBatch& rows) {
+                return pairs ? pack_both(batch, rows)
+                             : pack_responses(batch.prompts, batch.responses, rows);
+              },
+          .wanted = {.logprobs = LogprobOptions()}};
+}
+
+Result<at::Tensor> PreferenceWorker::loss(const PreferenceBatch& batch, const MicroBatch& rows,
+                                          const Outputs& outputs, const PackedBatch& packed,
+                                          const Reference& reference, double divergence,
+                                          const PreferenceTotals& totals, Metrics& metrics) const {
+  const PreferenceObjective& objective = options_.objective;
+  if (objective.is_reward_model()) {
+    const at::Tensor scores_P2 = outputs.heads.front().view({-1, 2});
+    const std::vector<float> margins(batch.margins.begin() + rows.first,
+                                     batch.margins.begin() + rows.last);
+    return reward_objective(objective, scores_P2.select(1, 0), scores_P2.select(1, 1),
+                            at::tensor(margins), totals, metrics);
+  }
   const auto mine = [&](const at::Tensor& values_P) {
-    return values_P.defined() ? values_P.slice(0, first, last) : values_P;
+    return values_P.defined() ? values_P.slice(0, rows.first, rows.last) : values_P;
   };
+  const at::Tensor sums = sequence_sums(outputs.logprobs.logprobs_N, packed);
   if (!objective.is_pairs()) {
-    const Result<at::Tensor> policy_P = response_sums(
-        learner_.model(), pack_responses(batch.prompts, batch.responses, first, last));
-    if (!policy_P.ok()) return policy_P.status();
-    const std::vector<float> wanted(batch.wanted.begin() + first, batch.wanted.begin() + last);
+    const std::vector<float> wanted(batch.wanted.begin() + rows.first,
+                                    batch.wanted.begin() + rows.last);
     return single_objective(objective,
-                            {.policy_P = *policy_P,
+                            {.policy_P = sums,
                              .reference_P = mine(reference.responses_P),
                              .wanted_P = at::tensor(wanted),
                              .divergence = divergence},
                             totals, metrics);
   }
-  const Result<at::Tensor> both = response_sums(learner_.model(), pack_both(batch, first, last));
-  if (!both.ok()) return both.status();
-  const at::Tensor policy_P2 = both->view({-1, 2});
-  const PairInputs inputs{.policy = {policy_P2.select(1, 0), policy_P2.select(1, 1)},
-                          .reference = {mine(reference.responses_P), mine(reference.others_P)},
-                          .tokens = {token_counts(batch.responses, first, last),
-                                     token_counts(batch.others, first, last)}};
+  const at::Tensor policy_P2 = sums.view({-1, 2});
+  const PairInputs inputs{
+      .policy = {policy_P2.select(1, 0), policy_P2.select(1, 1)},
+      .reference = {mine(reference.responses_P), mine(reference.others_P)},
+      .tokens = {token_counts(batch.responses, rows), token_counts(batch.others, rows)}};
   return pair_objective(objective, inputs, totals, metrics);
 }
 
-Result<at::Tensor> PreferenceWorker::reward_loss(const PreferenceBatch& batch, std::int64_t first,
-                                                 std::int64_t last, const PreferenceTotals& totals,
-                                                 Metrics& metrics) {
-  PackedBatch packed = pack_both(batch, first, last);
-  packed.targets.clear();
-  const Result<Outputs> outputs = learner_.model().outputs(
-      packed, {.logprobs = {},
-               .heads = {learner_.model().config().output_heads.front().name},
-               .last_tokens_only = true});
-  if (!outputs.ok()) return outputs.status();
-  const at::Tensor scores_P2 = outputs->heads.front().view({-1, 2});
-  const std::vector<float> margins(batch.margins.begin() + first, batch.margins.begin() + last);
-  return reward_objective(options_.objective, scores_P2.select(1, 0), scores_P2.select(1, 1),
-                          at::tensor(margins), totals, metrics);
-}
-
-Result<Metrics> PreferenceWorker::pass(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                       std::int64_t batch_rows, bool learn) {
-  const RecomputeLayers recompute(options_.recompute_layers);
-  const Bf16Products bf16(options_.bf16);
-  const Result<Reference> reference = refer(batch);
+Result<Metrics> PreferenceWorker::run(const PreferenceBatch& batch, const PreferencePasses& planned,
+                                      const PreferenceTotals& totals, std::int64_t batch_rows,
+                                      bool learn) {
+  const Result<Reference> reference = refer(batch, planned);
   if (!reference.ok()) return reference.status();
   double kl = 0.0;
   if (!options_.objective.is_pairs()) {
-    const Result<double> estimate = divergence(batch, reference->others_P, batch_rows);
+    const Result<double> estimate = divergence(batch, planned, reference->others_P, batch_rows);
     if (!estimate.ok()) return estimate.status();
     kl = *estimate;
   }
+  const auto micro_batches = passes_over({0, batch.rows()}, planned.rows);
+  if (!micro_batches.ok()) return micro_batches.status();
   Metrics metrics;
-  const std::vector<std::int64_t> cuts =
-      plan_micro_batches(row_lengths(batch, options_.objective.is_pairs()), options_.micro_batch);
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    const Result<at::Tensor> part =
-        loss(batch, cuts[k], cuts[k + 1], *reference, kl, totals, metrics);
-    if (!part.ok()) return part.status();
-    if (!learn) continue;
-    if (const Status status = backward(*part); !status.ok()) return status;
-  }
+  const auto part = [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed,
+                        Metrics& sums) {
+    return loss(batch, rows, outputs, packed, *reference, kl, totals, sums);
+  };
+  const Passes passes(learner_.model(), pass_options());
+  const Status done = learn ? passes.learn(*micro_batches, input(batch), part, metrics)
+                            : passes.score(*micro_batches, input(batch),
+                                           [&](const Outputs& outputs, const MicroBatch& rows,
+                                               const PackedBatch& packed) {
+                                             return part(outputs, rows, packed, metrics).status();
+                                           });
+  if (!done.ok()) return done;
   return metrics;
 }
 
 Result<Metrics> PreferenceWorker::update(const PreferenceBatch& batch,
+                                         const PreferencePasses& passes,
                                          const PreferenceTotals& totals, double learning_rate) {
-  if (const Status valid = check(batch, totals); !valid.ok()) return valid;
-  Result<Metrics> metrics = pass(batch, totals, totals.rows, /*learn=*/true);
+  if (const Status valid = check(batch, passes, totals); !valid.ok()) return valid;
+  Result<Metrics> metrics = run(batch, passes, totals, totals.rows, /*learn=*/true);
   if (!metrics.ok()) return metrics;
   const Result<OptimizerReport> report = learner_.apply(learning_rate);
   if (!report.ok()) return report.status();
-  const double part = 1.0 / learner_.communicator().size();
+  const double part = learner_.ranks().share();
   (*metrics)["grad_norm"] = report->grad_norm * part;
   (*metrics)["skipped_updates"] = report->skipped ? part : 0.0;
   return metrics;
 }
 
 Result<Metrics> PreferenceWorker::evaluate(const PreferenceBatch& batch,
+                                           const PreferencePasses& passes,
                                            const PreferenceTotals& totals,
                                            std::int64_t batch_rows) {
-  if (const Status valid = check(batch, totals); !valid.ok()) return valid;
-  const at::NoGradGuard no_graph;
-  return pass(batch, totals, batch_rows, /*learn=*/false);
+  if (const Status valid = check(batch, passes, totals); !valid.ok()) return valid;
+  return run(batch, passes, totals, batch_rows, /*learn=*/false);
 }
 
 Result<std::vector<std::filesystem::path>> PreferenceWorker::save(

@@ -14,6 +14,7 @@
 #include "rl/train/learner.h"
 #include "rl/train/preference_batch.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/preference_objective.h"
 #include "runtime/core/result.h"
@@ -27,10 +28,9 @@ struct PreferenceWorkerOptions {
   std::string device = {};  // see find_device()
   PreferenceObjective objective;
   LearnerOptions learner;
-  MicroBatchLimits micro_batch;           // a pair counts as one row
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see RecomputeLayers
-  bool bf16 = false;                      // see Bf16Products
+  bool recompute_layers = false;          // see PassOptions
+  bool bf16 = false;                      // see PassOptions
   std::uint64_t seed = 0;                 // of a reward model's first head
 };
 
@@ -48,13 +48,13 @@ class PreferenceWorker {
   /// and skipped_updates as this worker's part: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit, pairs where single responses are learned or the other
   /// way round. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                  double learning_rate);
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferencePasses& passes,
+                                  const PreferenceTotals& totals, double learning_rate);
 
   /// The objective's metrics without a step. KTO's divergence is that of this batch over all
   /// workers, `batch_rows` in all.
-  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                    std::int64_t batch_rows);
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferencePasses& passes,
+                                    const PreferenceTotals& totals, std::int64_t batch_rows);
 
   /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not
   /// saved: it is read again from where it came from.
@@ -83,19 +83,23 @@ class PreferenceWorker {
         learner_(std::move(model), std::move(communicator), options.learner),
         reference_(std::move(reference)) {}
 
-  runtime::Status check(const PreferenceBatch& batch, const PreferenceTotals& totals) const;
-  runtime::Result<Reference> refer(const PreferenceBatch& batch);
-  runtime::Result<double> divergence(const PreferenceBatch& batch, const at::Tensor& reference_P,
-                                     std::int64_t rows);
-  runtime::Result<Metrics> pass(const PreferenceBatch& batch, const PreferenceTotals& totals,
-                                std::int64_t batch_rows, bool learn);
-  // The loss of rows [first, last).
-  runtime::Result<at::Tensor> loss(const PreferenceBatch& batch, std::int64_t first,
-                                   std::int64_t last, const Reference& reference, double divergence,
-                                   const PreferenceTotals& totals, Metrics& metrics);
-  runtime::Result<at::Tensor> reward_loss(const PreferenceBatch& batch, std::int64_t first,
-                                          std::int64_t last, const PreferenceTotals& totals,
-                                          Metrics& metrics);
+  runtime::Status check(const PreferenceBatch& batch, const PreferencePasses& passes,
+                        const PreferenceTotals& totals) const;
+  runtime::Result<Reference> refer(const PreferenceBatch& batch, const PreferencePasses& passes);
+  runtime::Result<double> divergence(const PreferenceBatch& batch, const PreferencePasses& passes,
+                                     const at::Tensor& reference_P, std::int64_t rows);
+  // Runs the passes over the rows, with backward where they are learned.
+  runtime::Result<Metrics> run(const PreferenceBatch& batch, const PreferencePasses& passes,
+                               const PreferenceTotals& totals, std::int64_t batch_rows, bool learn);
+  PassInput input(const PreferenceBatch& batch) const;
+  // The loss of some rows.
+  runtime::Result<at::Tensor> loss(const PreferenceBatch& batch, const MicroBatch& rows,
+                                   const Outputs& outputs, const PackedBatch& packed,
+                                   const Reference& reference, double divergence,
+                                   const PreferenceTotals& totals, Metrics& metrics) const;
+  PassOptions pass_options() const {
+    return {.bf16 = options_.bf16, .recompute_layers = options_.recompute_layers};
+  }
 
   PreferenceWorkerOptions options_;
   Learner learner_;

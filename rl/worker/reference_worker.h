@@ -24,7 +24,7 @@ struct ReferenceOptions {
   float temperature = 1.0F;  // that of the rollout
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
-  bool bf16 = false;                                 // see Bf16Products
+  bool bf16 = false;                                 // see PassOptions
   bool offload = false;  // of a model on a device: its weights leave it between calls
 };
 
@@ -56,23 +56,5 @@ class ReferenceWorker {
   std::unique_ptr<Transformer> model_;
   Offload offload_;
 };
-
-/// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared
-/// by both roles.
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
-                                                      const RolloutBatch& batch, float temperature,
-                                                      const MicroBatchLimits& limits);
-
-/// The same of samples [first, last).
-runtime::Result<std::vector<float>> response_logprobs(const Transformer& model,
-                                                      const RolloutBatch& batch, float temperature,
-                                                      const MicroBatchLimits& limits,
-                                                      std::int64_t first, std::int64_t last);
-
-/// Samples [first, last) with their prompts, packed for a forward pass over the responses.
-PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
-
-/// Prompt and response tokens of each sample: what micro-batches are planned by.
-std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch);
 
 }  // namespace rl

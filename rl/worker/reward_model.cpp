@@ -1,7 +1,6 @@
 #include "rl/worker/reward_model.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 
 #include "rl/model/model_config.h"
 #include "rl/train/batch_plan.h"
+#include "rl/worker/passes.h"
 #include "runtime/core/json.h"
 
 namespace rl {
@@ -155,28 +155,32 @@ Result<std::vector<double>> RewardModelScorer::score_ids(
     const std::vector<std::vector<std::int32_t>>& conversations) const {
   if (!model_)
     return runtime::internal_error("a reward model that was not started is asked for scores");
-  const at::NoGradGuard no_grad;
   const Offload::Stay here = offload_->stay();
   std::vector<std::int64_t> lengths;
   for (const std::vector<std::int32_t>& ids : conversations)
     lengths.push_back(static_cast<std::int64_t>(ids.size()));
-  const std::vector<std::int64_t> cuts =
-      plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens});
-  const OutputOptions options{.logprobs = std::nullopt,
-                              .heads = {model_->config().output_heads.front().name},
-                              .last_tokens_only = true};
+  const PassInput input{
+      .pack =
+          [&](const MicroBatch& rows) {
+            PackedBatch batch;
+            for (std::int64_t i = rows.first; i < rows.last; ++i)
+              batch.append(conversations[static_cast<std::size_t>(i)]);
+            return batch;
+          },
+      .wanted = {.heads = {model_->config().output_heads.front().name}, .last_tokens_only = true}};
   std::vector<double> scores;
-  for (std::size_t pass = 0; pass + 1 < cuts.size(); ++pass) {
-    PackedBatch batch;
-    for (std::int64_t i = cuts[pass]; i < cuts[pass + 1]; ++i)
-      batch.append(conversations[static_cast<std::size_t>(i)]);
-    const Result<Outputs> outputs = model_->outputs(batch, options);
-    if (!outputs.ok()) return outputs.status().with_context("reward model");
-    const at::Tensor labels_BL = outputs->heads.front().contiguous();
-    const std::int64_t labels = labels_BL.size(1);
-    for (std::int64_t row = 0; row < labels_BL.size(0); ++row)
-      scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
-  }
+  const Status scored =
+      Passes(*model_, {})
+          .score(
+              plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens}),
+              input, [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
+                const at::Tensor labels_BL = outputs.heads.front().contiguous();
+                const std::int64_t labels = labels_BL.size(1);
+                for (std::int64_t row = 0; row < labels_BL.size(0); ++row)
+                  scores.push_back(labels_BL.const_data_ptr<float>()[(row + 1) * labels - 1]);
+                return {};
+              });
+  if (!scored.ok()) return scored.with_context("reward model");
   return scores;
 }
 

@@ -23,7 +23,6 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
                            .threads = spec.threads,
                            .device = spec.device,
                            .learner = stage->learner,
-                           .micro_batch = stage->micro_batch,
                            .adapter = stage->adapter,
                            .recompute_layers = stage->recompute_layers,
                            .bf16 = stage->bf16,
@@ -39,15 +38,15 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
   return std::make_unique<SftActor>(std::move(*worker));
 }
 
-Result<Metrics> SftActor::update(const SupervisedBatch& batch, std::int64_t tokens_total,
-                                 double learning_rate) {
+Result<Metrics> SftActor::update(const SupervisedBatch& batch, const SupervisedPlan& plan) {
   const CallSpan span("update");
-  return with_peak_memory(worker_->update(batch, tokens_total, learning_rate));
+  return with_peak_memory(worker_->update(batch, plan));
 }
 
-Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch) {
+Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch,
+                                          const std::vector<MicroBatch>& micro_batches) {
   const CallSpan span("evaluate");
-  return worker_->evaluate(batch);
+  return worker_->evaluate(batch, micro_batches);
 }
 
 Result<std::vector<std::string>> SftActor::save(const std::string& folder) {

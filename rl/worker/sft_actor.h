@@ -25,9 +25,9 @@ class SftActor {
 
   explicit SftActor(std::unique_ptr<SftWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total,
-                                  double learning_rate);
-  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, const SupervisedPlan& plan);
+  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch,
+                                           const std::vector<MicroBatch>& micro_batches);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: see CriticActor.

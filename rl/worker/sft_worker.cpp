@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/stack.h>
@@ -11,13 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "rl/model/bf16_products.h"
 #include "rl/model/guarded.h"
-#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
-#include "rl/model/target_logits.h"
 #include "rl/model/transformer.h"
-#include "rl/worker/update_loop.h"
 
 namespace rl {
 
@@ -65,37 +60,71 @@ Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& opt
   return made;
 }
 
-Status SftWorker::pass(const PackedBatch& packed, double scale, SupervisedSums& sums) {
-  const Result<TokenLogprobs> outputs = learner_.model().token_logprobs(packed);
-  if (!outputs.ok()) return outputs.status();
-  const at::Tensor loss = -outputs->logprobs_N.sum();
+PassInput SftWorker::input(const SupervisedBatch& batch) const {
+  PassInput input{.pack = [&batch](const MicroBatch& rows) { return pack_supervised(batch, rows); },
+                  .wanted = {}};
+  if (!teacher_) {
+    input.wanted.logprobs = LogprobOptions();
+    return input;
+  }
+  // Texts to learn seldom begin alike, and what a row drops of an adapter must be its own.
+  input.pack = [pack = std::move(input.pack)](const MicroBatch& rows) {
+    PackedBatch packed = pack(rows);
+    packed.share_beginnings = false;
+    return packed;
+  };
+  input.wanted.states = true;
+  return input;
+}
+
+Result<at::Tensor> SftWorker::loss(const Outputs& outputs, const PackedBatch& packed, double scale,
+                                   SupervisedSums& sums) const {
+  if (teacher_) return distilled_loss(outputs.states_NH, packed, scale, sums);
+  const at::Tensor loss = -outputs.logprobs.logprobs_N.sum();
   sums.loss += loss.item<double>();
-  return scale > 0 ? backward(loss * scale) : Status();
+  return loss * scale;
+}
+
+Result<at::Tensor> SftWorker::teacher_states(const PackedBatch& packed) const {
+  at::Tensor states_NH;
+  const MicroBatch all{0, packed.sequences()};
+  const PassInput input{.pack = [&](const MicroBatch&) { return packed; },
+                        .wanted = {.states = true}};
+  const Status scored =
+      Passes(*teacher_, pass_options())
+          .score({&all, 1}, input,
+                 [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
+                   states_NH = outputs.states_NH;
+                   return {};
+                 });
+  if (!scored.ok()) return scored.with_context("teacher");
+  return states_NH;
 }
 
 // Logits of both models for some tokens at a time: of all of a pass they would be far larger than
 // the pass. What the chunks give back to the student's last hidden states is collected there, and
 // goes through its layers once.
-Status SftWorker::pass_with_teacher(const PackedBatch& packed, double scale, SupervisedSums& sums) {
-  const Result<at::Tensor> student = predicting_states(learner_.model(), packed);
-  if (!student.ok()) return student.status();
-  const Result<at::Tensor> teacher = predicting_states(*teacher_, packed);
-  if (!teacher.ok()) return teacher.status().with_context("teacher");
+Result<at::Tensor> SftWorker::distilled_loss(const at::Tensor& states_NH, const PackedBatch& packed,
+                                             double scale, SupervisedSums& sums) const {
+  const Result<at::Tensor> teacher = teacher_states(packed);
+  if (!teacher.ok()) return teacher;
   std::vector<std::int64_t> ids;
   for (const std::int64_t target : packed.targets)
     ids.push_back(packed.ids[static_cast<std::size_t>(target)]);
   const auto count = static_cast<std::int64_t>(ids.size());
   const at::Tensor targets_N1 =
       at::from_blob(ids.data(), {count, 1}, at::TensorOptions().dtype(at::kLong))
-          .to(student->device());
-  const at::Tensor states = student->detach().requires_grad_(scale > 0);
+          .to(states_NH.device());
+  const at::Tensor states = states_NH.detach().requires_grad_(scale > 0);
+  const PassOptions how = pass_options();
   std::vector<at::Tensor> chunks;  // sums of cross entropy and KL
   for (std::int64_t first = 0; first < count; first += kLogitRows) {
     const std::int64_t rows = std::min(kLogitRows, count - first);
-    const Result<at::Tensor> own = state_logits(learner_.model(), states.narrow(0, first, rows));
-    if (!own.ok()) return own.status();
-    const Result<at::Tensor> given = state_logits(*teacher_, teacher->narrow(0, first, rows));
-    if (!given.ok()) return given.status();
+    const Result<at::Tensor> own =
+        learner_.model().state_logits(states.narrow(0, first, rows), how);
+    if (!own.ok()) return own;
+    const Result<at::Tensor> given = teacher_->state_logits(teacher->narrow(0, first, rows), how);
+    if (!given.ok()) return given;
     // Of one family, vocabularies may be padded to different sizes: what lies behind is no token.
     const std::int64_t vocabulary = std::min(own->size(1), given->size(1));
     const at::Tensor cross_entropy_N =
@@ -114,49 +143,50 @@ Status SftWorker::pass_with_teacher(const PackedBatch& packed, double scale, Sup
     sums.loss += of_chunks[i][0].item<double>();
     sums.kl += of_chunks[i][1].item<double>();
   }
-  return scale > 0 ? backward((*student * states.grad()).sum()) : Status();
+  return scale > 0 ? (states_NH * states.grad()).sum() : at::Tensor();
 }
 
-Result<SupervisedSums> SftWorker::passes(const SupervisedBatch& batch, double scale) {
+Result<Metrics> SftWorker::update(const SupervisedBatch& batch, const SupervisedPlan& plan) {
+  if (plan.tokens_total < 1) return runtime::invalid_argument("update: no tokens to learn");
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
-  const std::vector<std::int64_t> cuts =
-      plan_micro_batches(sequence_lengths(batch), options_.micro_batch);
-  const RecomputeLayers recompute(options_.recompute_layers);
-  const Bf16Products bf16(options_.bf16);
-  SupervisedSums sums{.loss = 0.0, .kl = 0.0, .tokens = batch.learned_tokens()};
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    const PackedBatch packed = pack_supervised(batch, cuts[k], cuts[k + 1]);
-    if (packed.targets.empty()) continue;
-    const Status status =
-        teacher_ ? pass_with_teacher(packed, scale, sums) : pass(packed, scale, sums);
-    if (!status.ok()) return status;
-  }
-  return sums;
-}
-
-Result<Metrics> SftWorker::update(const SupervisedBatch& batch, std::int64_t tokens_total,
-                                  double learning_rate) {
-  if (tokens_total < 1) return runtime::invalid_argument("update: no tokens to learn");
-  const double scale = 1.0 / static_cast<double>(tokens_total);
-  const Result<SupervisedSums> sums = passes(batch, scale);
-  if (!sums.ok()) return sums.status();
-  const Result<OptimizerReport> report = learner_.apply(learning_rate);
+  const auto micro_batches = passes_over({0, batch.rows()}, plan.micro_batches);
+  if (!micro_batches.ok()) return micro_batches.status();
+  const double scale = 1.0 / static_cast<double>(plan.tokens_total);
+  SupervisedSums sums;
+  Metrics metrics;
+  const auto loss_of = [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed,
+                           Metrics&) { return loss(outputs, packed, scale, sums); };
+  const Passes passes(learner_.model(), pass_options());
+  const Status learned = passes.learn(*micro_batches, input(batch), loss_of, metrics);
+  if (!learned.ok()) return learned;
+  const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();
-  const double part = 1.0 / learner_.communicator().size();
-  Metrics metrics{{"train/loss", sums->loss * scale},
-                  {"train/grad_norm", report->grad_norm * part},
-                  {"train/skipped_updates", report->skipped ? part : 0.0}};
+  const double part = learner_.ranks().share();
+  metrics = {{"train/loss", sums.loss * scale},
+             {"train/grad_norm", report->grad_norm * part},
+             {"train/skipped_updates", report->skipped ? part : 0.0}};
   if (!teacher_) return metrics;
   const double weight = options_.teacher->loss.weight;
-  metrics["train/ce_loss"] = sums->loss * scale;
-  metrics["train/kl"] = sums->kl * scale;
-  metrics["train/loss"] = (1.0 - weight) * sums->loss * scale + weight * sums->kl * scale;
+  metrics["train/ce_loss"] = sums.loss * scale;
+  metrics["train/kl"] = sums.kl * scale;
+  metrics["train/loss"] = (1.0 - weight) * sums.loss * scale + weight * sums.kl * scale;
   return metrics;
 }
 
-Result<SupervisedSums> SftWorker::evaluate(const SupervisedBatch& batch) {
-  const at::NoGradGuard no_graph;
-  return passes(batch, 0.0);
+Result<SupervisedSums> SftWorker::evaluate(const SupervisedBatch& batch,
+                                           std::span<const MicroBatch> planned) {
+  if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  const auto micro_batches = passes_over({0, batch.rows()}, planned);
+  if (!micro_batches.ok()) return micro_batches.status();
+  SupervisedSums sums{.loss = 0.0, .kl = 0.0, .tokens = batch.learned_tokens()};
+  const Passes passes(learner_.model(), pass_options());
+  const Status scored =
+      passes.score(*micro_batches, input(batch),
+                   [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed) {
+                     return loss(outputs, packed, 0.0, sums).status();
+                   });
+  if (!scored.ok()) return scored;
+  return sums;
 }
 
 Result<std::vector<std::filesystem::path>> SftWorker::save(const std::filesystem::path& folder) {

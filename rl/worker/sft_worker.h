@@ -6,15 +6,18 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "rl/algo/distillation.h"
+#include "rl/train/batch_plan.h"
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
 #include "rl/train/supervised_batch.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 
@@ -35,10 +38,9 @@ struct SftWorkerOptions {
   int threads = 1;
   std::string device = {};  // see find_device()
   LearnerOptions learner;
-  MicroBatchLimits micro_batch;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see RecomputeLayers
-  bool bf16 = false;                      // see Bf16Products
+  bool recompute_layers = false;          // see PassOptions
+  bool bf16 = false;                      // see PassOptions
   std::optional<TeacherOptions> teacher;  // nothing: the data alone
 };
 
@@ -60,16 +62,16 @@ class SftWorker {
   static runtime::Result<std::unique_ptr<SftWorker>> create(
       const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator);
 
-  /// One optimizer step: the mean negative log-likelihood over the `tokens_total` tokens to learn
-  /// of all workers, in passes of the micro-batch's size. With a teacher the mean of
-  /// distillation_loss. Returns train/loss (with a teacher train/ce_loss and train/kl, too),
-  /// train/grad_norm and train/skipped_updates as this worker's part: summed over the workers they
-  /// are the whole. kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total,
-                                  double learning_rate);
+  /// One optimizer step: the mean negative log-likelihood over the plan's tokens to learn of all
+  /// workers. With a teacher the mean of distillation_loss. Returns train/loss (with a teacher
+  /// train/ce_loss and train/kl, too), train/grad_norm and train/skipped_updates as this worker's
+  /// part: summed over the workers they are the whole. kInvalidArgument: sizes that do not fit.
+  /// Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, const SupervisedPlan& plan);
 
-  /// Without a graph.
-  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
+  /// Without a graph, in those passes; none: one.
+  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch,
+                                           std::span<const MicroBatch> planned = {});
 
   /// What Learner::save writes, and the tokenizer beside the model or adapter.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
@@ -87,10 +89,16 @@ class SftWorker {
             std::unique_ptr<Communicator> communicator)
       : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
 
-  // Adds a pass's sums, and with a scale above 0 scale times the gradient of its loss.
-  runtime::Status pass(const PackedBatch& packed, double scale, SupervisedSums& sums);
-  runtime::Status pass_with_teacher(const PackedBatch& packed, double scale, SupervisedSums& sums);
-  runtime::Result<SupervisedSums> passes(const SupervisedBatch& batch, double scale);
+  PassInput input(const SupervisedBatch& batch) const;
+  // A pass's loss, times `scale` with a graph where that is above 0; adds the pass's sums.
+  runtime::Result<at::Tensor> loss(const Outputs& outputs, const PackedBatch& packed, double scale,
+                                   SupervisedSums& sums) const;
+  runtime::Result<at::Tensor> distilled_loss(const at::Tensor& states_NH, const PackedBatch& packed,
+                                             double scale, SupervisedSums& sums) const;
+  runtime::Result<at::Tensor> teacher_states(const PackedBatch& packed) const;
+  PassOptions pass_options() const {
+    return {.bf16 = options_.bf16, .recompute_layers = options_.recompute_layers};
+  }
 
   SftWorkerOptions options_;
   Learner learner_;

@@ -1,7 +1,6 @@
 #include "rl/worker/token_estimates.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include "rl/algo/masked.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/algo/token_baseline.h"
-#include "rl/worker/reference_worker.h"
 
 namespace rl {
 namespace {
@@ -33,16 +31,6 @@ std::vector<float> unpadded(const at::Tensor& rows_BT, std::span<const std::int6
     values.insert(values.end(), row, row + lengths[i]);
   }
   return values;
-}
-
-// The head's output at the token before each target.
-at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed) {
-  std::vector<std::int64_t> before;
-  before.reserve(packed.targets.size());
-  for (const std::int64_t target : packed.targets) before.push_back(target - 1);
-  return head_T.reshape({-1}).index_select(
-      0,
-      at::from_blob(before.data(), {static_cast<std::int64_t>(before.size())}, at::kLong).clone());
 }
 
 Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask_BT,
@@ -69,7 +57,7 @@ Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask
 // Values of learned tokens at their places in the response, zeros where something else stands.
 at::Tensor placed_rows(const at::Tensor& packed_N, const RolloutBatch& batch) {
   if (batch.response_mask.empty())
-    return pad_rows(packed_N, learned_lengths(batch, 0, batch.samples()));
+    return pad_rows(packed_N, learned_lengths(batch, {0, batch.samples()}));
   std::vector<float> values(batch.responses.values.size(), 0.0F);
   const float* next = packed_N.const_data_ptr<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -92,7 +80,7 @@ std::vector<float> unplaced(const at::Tensor& rows_BT, const at::Tensor& mask_BT
 Advantages by_token_baseline(const RolloutBatch& batch, std::span<const float> rewards,
                              const Probabilities& probabilities, bool by_turns,
                              at::Tensor& mask_BT) {
-  const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, {0, batch.samples()});
   const auto rows = [&](std::span<const float> values) {
     return by_turns ? pad_rows(borrowed(values), lengths) : placed_rows(borrowed(values), batch);
   };
@@ -195,59 +183,19 @@ Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   return objective;
 }
 
-std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first,
-                                          std::int64_t last) {
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, const MicroBatch& samples) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t sample = first; sample < last; ++sample)
+  for (std::int64_t sample = samples.first; sample < samples.last; ++sample)
     lengths.push_back(batch.learned_tokens(sample));
   return lengths;
 }
 
 at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch,
-                       std::int64_t first, std::int64_t last) {
-  const auto begin = static_cast<std::size_t>(batch.learned_before(first));
-  const auto end = static_cast<std::size_t>(batch.learned_before(last));
-  return pad_rows(borrowed(per_token.subspan(begin, end - begin)),
-                  learned_lengths(batch, first, last))
+                       const MicroBatch& samples) {
+  const auto begin = static_cast<std::size_t>(batch.learned_before(samples.first));
+  const auto end = static_cast<std::size_t>(batch.learned_before(samples.last));
+  return pad_rows(borrowed(per_token.subspan(begin, end - begin)), learned_lengths(batch, samples))
       .clone();
-}
-
-Result<std::vector<float>> response_values(const Transformer& model, const std::string& head,
-                                           const RolloutBatch& batch,
-                                           const MicroBatchLimits& limits) {
-  const at::NoGradGuard no_grad;
-  std::vector<float> values;
-  values.reserve(batch.logprobs.size());
-  const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    const PackedBatch packed = pack_samples(batch, cuts[i], cuts[i + 1]);
-    const Result<at::Tensor> head_T = model.head(packed, head);
-    if (!head_T.ok()) return head_T.status();
-    const at::Tensor part = at_targets(*head_T, packed).contiguous();
-    values.insert(values.end(), part.const_data_ptr<float>(),
-                  part.const_data_ptr<float>() + part.numel());
-  }
-  return values;
-}
-
-Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch,
-                                             float temperature, const MicroBatchLimits& limits) {
-  const at::NoGradGuard no_grad;
-  Probabilities probabilities;
-  const auto append = [](std::vector<float>& to, const at::Tensor& values) {
-    const at::Tensor part = values.contiguous();
-    to.insert(to.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
-  };
-  const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    const Result<TokenLogprobs> part =
-        model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]),
-                             {.temperature = temperature, .with_squares = true});
-    if (!part.ok()) return part.status();
-    append(probabilities.logprobs, part->logprobs_N);
-    append(probabilities.squares, part->squares_N);
-  }
-  return probabilities;
 }
 
 Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values,
@@ -276,7 +224,7 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
     for (std::size_t i = 0; i < tokens; ++i)
       rewards[i] -= static_cast<float>(task.kl_coefficient) * penalty.const_data_ptr<float>()[i];
   }
-  const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, {0, batch.samples()});
   for (std::size_t sample = 0, end = 0; sample < samples; ++sample) {
     end += static_cast<std::size_t>(lengths[sample]);
     rewards[end - 1] += static_cast<float>(task.scores[sample]);
@@ -318,17 +266,17 @@ Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimate
                                    " advantages for " + std::to_string(tokens) + " tokens");
 }
 
-at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last,
+at::Tensor value_loss(const RolloutBatch& batch, const MicroBatch& samples,
                       const PackedBatch& packed, const at::Tensor& head_T,
                       const TokenEstimates& estimates, const at::Tensor& repeats_B,
                       const MiniBatch& mini_batch, const ValueObjective& objective,
                       Metrics& metrics) {
-  const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, samples);
   const at::Tensor mask_BT = length_mask(lengths);
   const at::Tensor values_BT = pad_rows(at_targets(head_T, packed), lengths);
   const ValueLoss loss =
-      clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last),
-                         padded_rows(estimates.returns, batch, first, last), objective.clip);
+      clipped_value_loss(values_BT, padded_rows(estimates.values, batch, samples),
+                         padded_rows(estimates.returns, batch, samples), objective.clip);
   const at::Tensor total = aggregate(loss.loss_BT * repeats_B.unsqueeze(1), mask_BT,
                                      {.mode = objective.aggregation,
                                       .tokens = static_cast<double>(mini_batch.tokens_total),

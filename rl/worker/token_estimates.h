@@ -17,20 +17,14 @@
 #include "rl/algo/kl.h"
 #include "rl/algo/token_advantage.h"
 #include "rl/config/config.h"
-#include "rl/model/transformer.h"
+#include "rl/model/packed_batch.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/response_scores.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-/// What the policy of now says of each learned token; both empty where the estimator does not ask
-/// (needs_probabilities()).
-struct Probabilities {
-  std::vector<float> logprobs;
-  std::vector<float> squares;  // the sum of squared probabilities of all tokens in its place
-};
 
 /// Of each learned token of a RolloutBatch; or empty, where no critic is used. A value that travels
 /// between actors.
@@ -121,13 +115,6 @@ struct ValueObjective {
   static runtime::Result<ValueObjective> from_config(const Config& config);
 };
 
-/// The critic's prediction at the token before each learned one, without a graph, in micro-batches.
-/// `head` has one output.
-runtime::Result<std::vector<float>> response_values(const Transformer& model,
-                                                    const std::string& head,
-                                                    const RolloutBatch& batch,
-                                                    const MicroBatchLimits& limits);
-
 /// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a
 /// critic's, and empty without one; `reference_logprobs` belong to the learned tokens, and are
 /// empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
@@ -138,11 +125,6 @@ runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch,
                                                 const EstimateOptions& options,
                                                 const Probabilities& probabilities = {});
 
-/// What `model` says of the learned tokens, in micro-batches, without a graph.
-runtime::Result<Probabilities> response_probabilities(const Transformer& model,
-                                                      const RolloutBatch& batch, float temperature,
-                                                      const MicroBatchLimits& limits);
-
 EstimateSummary summarize(const TokenEstimates& estimates);
 
 /// kInvalidArgument: not of as many tokens as the batch has. Without a critic only the advantages
@@ -150,22 +132,20 @@ EstimateSummary summarize(const TokenEstimates& estimates);
 runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates,
                                 bool with_critic = true);
 
-/// Of samples [first, last) of a mini-batch: the value loss as its part of the step's, with graph.
-/// `head_T` is what the head gave for the tokens of `packed` = pack_samples(batch, first, last);
-/// `repeats_B` as in UpdatePlan. Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to
-/// `metrics`.
-at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last,
+/// Of samples of a mini-batch: the value loss as its part of the step's, with graph. `head_T` is
+/// what the head gave for the tokens of `packed` = pack_samples(batch, samples); `repeats_B` as in
+/// UpdatePlan. Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to `metrics`.
+at::Tensor value_loss(const RolloutBatch& batch, const MicroBatch& samples,
                       const PackedBatch& packed, const at::Tensor& head_T,
                       const TokenEstimates& estimates, const at::Tensor& repeats_B,
                       const MiniBatch& mini_batch, const ValueObjective& objective,
                       Metrics& metrics);
 
-/// Samples [first, last) of numbers per learned token, as rows padded with zeros.
+/// Those samples' part of numbers per learned token, as rows padded with zeros.
 at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch,
-                       std::int64_t first, std::int64_t last);
+                       const MicroBatch& samples);
 
-/// How many tokens of responses [first, last) are learned.
-std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first,
-                                          std::int64_t last);
+/// How many tokens of those responses are learned.
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, const MicroBatch& samples);
 
 }  // namespace rl

@@ -1,5 +1,5 @@
-// The loop that policy and critic share: epochs over a step's samples, an optimizer step a
-// mini-batch, a pass a micro-batch.
+// The loop that policy and critic share: epochs over a step's samples, an optimizer step per
+// mini-batch, a pass per micro-batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +15,7 @@
 #include "rl/train/learner.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/passes.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"
 
@@ -35,42 +36,44 @@ struct UpdatePlan {
   }
 };
 
-/// backward() with its failure (out of memory, above all) as kResourceExhausted.
-runtime::Status backward(const at::Tensor& loss);
-
-/// kInvalidArgument: a mini-batch outside the samples, a use that is not of them.
+/// kInvalidArgument: a mini-batch outside the samples, micro-batches that are not its samples, a
+/// use that is not of the samples.
 runtime::Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan);
 
-/// How often samples [first, last) count, [B] as floats.
-at::Tensor repeats_of(const SampleUse& use, std::int64_t first, std::int64_t last);
+/// How often each of those samples counts, [B] as floats.
+at::Tensor repeats_of(const SampleUse& use, const MicroBatch& samples);
 
-/// 1 for each of samples [first, last) that was right, else 0; [B] as floats.
-at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t last);
+/// 1 for each of those samples that was right, else 0; [B] as floats.
+at::Tensor positive_of(const SampleUse& use, const MicroBatch& samples);
 
 struct UpdateLoop {
   std::int64_t epochs = 1;
-  MicroBatchLimits micro_batch;
+  PassOptions passes;
   double learning_rate = 0.0;
   std::string role;         // of the metrics: "actor"
   double peak_flops = 0.0;  // what perf/mfu/<role> is a share of
 };
 
-/// Forward and backward over samples [first, last) of a mini-batch; adds its part to the metrics.
-using AccumulateSamples = std::function<runtime::Status(
-    const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics)>;
+/// How a role learns from a mini-batch.
+struct MiniBatchLoss {
+  OutputOptions wanted;  // of each pass
+  /// The loss of some of its samples; see Passes::Loss.
+  std::function<runtime::Result<at::Tensor>(const MiniBatch& mini_batch, const Outputs& outputs,
+                                            const MicroBatch& samples, const PackedBatch& packed,
+                                            Metrics& metrics)>
+      loss;
+  /// Called before its first pass, on all workers: for what a loss has to know of all of its
+  /// samples. `first` is true while the weights are those that the step began with. Or null.
+  std::function<runtime::Status(const MiniBatch& mini_batch, bool first)> begin = {};
+};
 
-/// Called before each mini-batch's first pass, on all workers: for what a loss has to know of all
-/// of its samples. `first` is true while the weights are those that the step began with.
-using BeginMiniBatch = std::function<runtime::Status(const MiniBatch& mini_batch, bool first)>;
-
-/// Runs it over all mini-batches and takes their optimizer steps. Returns what `accumulate` added,
-/// <role>/grad_norm and <role>/skipped_updates as this worker's part of the means over the steps:
-/// summed over the workers they are the whole (skipped updates are not divided). So is
+/// Runs the passes of all mini-batches and takes their optimizer steps. Returns what the losses
+/// added, <role>/grad_norm and <role>/skipped_updates as this worker's part of the means over the
+/// steps: summed over the workers they are the whole (skipped updates are not divided). So is
 /// perf/mfu/<role>, the share of the peak that training_flops() makes in the time that it all took.
-/// Errors: those of `accumulate` and of Learner::apply.
+/// Errors: those of Passes::learn, of `begin` and of Learner::apply.
 runtime::Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch,
                                      std::span<const MiniBatch> mini_batches,
-                                     const UpdateLoop& loop, const AccumulateSamples& accumulate,
-                                     const BeginMiniBatch& begin = {});
+                                     const UpdateLoop& loop, const MiniBatchLoss& learn);
 
 }  // namespace rl

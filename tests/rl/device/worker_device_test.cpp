@@ -247,7 +247,7 @@ TEST_F(WorkerDevice, AStudentLearnsFromATeacherThere) {
     auto worker = SftWorker::create(distilled, make_single_communicator());
     ASSERT_TRUE(worker.ok()) << worker.status().to_string();
     for (int step = 0; step < 2; ++step) {
-      const auto learned = (*worker)->update(batch, batch.learned_tokens(), 1e-2);
+      const auto learned = (*worker)->update(batch, {batch.learned_tokens(), 1e-2});
       ASSERT_TRUE(learned.ok()) << learned.status().to_string();
       metrics.push_back(*learned);
     }
@@ -266,6 +266,9 @@ TEST_F(WorkerDevice, PreferencesAreLearnedByAnAdapterThere) {
     batch.append_pair(
         {.prompt = prompt, .chosen = chosen, .rejected = rejected, .margin = 0, .wanted = true});
   }
+  const PreferencePasses single =
+      plan_preferences({&batch, 1}, /*pairs=*/true, std::vector{MicroBatchLimits{.samples_max = 1}})
+          .front();
   std::vector<Metrics> metrics;
   for (const char* device : {"", testing::kStandIn}) {
     PreferenceWorkerOptions with_adapter;
@@ -273,11 +276,11 @@ TEST_F(WorkerDevice, PreferencesAreLearnedByAnAdapterThere) {
     with_adapter.device = device;
     with_adapter.adapter = AdapterOptions{};
     with_adapter.adapter->lora.rank = 4;
-    with_adapter.micro_batch.samples_max = 1;
     auto worker = PreferenceWorker::create(with_adapter, make_single_communicator());
     ASSERT_TRUE(worker.ok()) << worker.status().to_string();
     for (int step = 0; step < 2; ++step) {
-      const auto learned = (*worker)->update(batch, {batch.rows(), batch.wanted_count()}, 1e-2);
+      const auto learned =
+          (*worker)->update(batch, single, {batch.rows(), batch.wanted_count()}, 1e-2);
       ASSERT_TRUE(learned.ok()) << learned.status().to_string();
       metrics.push_back(*learned);
     }

@@ -1,11 +1,10 @@
 // Training with products in bf16: near the fp32 numbers, the same bits on any number of threads,
-// and nothing of it outside.
-#include "rl/model/bf16_products.h"
-
+// and as they were computed in what backward computes again.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "rl/model/recompute_layers.h"
+#include <thread>
+
 #include "rl/model/transformer.h"
 
 namespace rl {
@@ -54,15 +53,16 @@ Passed pass(Transformer& transformer, bool bf16, bool recompute = false,
   Passed passed;
   at::Tensor loss;
   {
-    const RecomputeLayers layers(recompute);
-    const Bf16Products products(bf16);
     LogprobOptions options{.with_entropy = true};
     options.kept_bytes_max = kept_bytes;
-    const TokenLogprobs out = transformer.token_logprobs(samples(), options).value();
+    const TokenLogprobs out =
+        transformer
+            .token_logprobs(samples(), options, {.bf16 = bf16, .recompute_layers = recompute})
+            .value();
     passed.logprobs = out.logprobs_N.detach().clone();
     loss = (out.logprobs_N + out.entropy_N * 0.1).mean();
   }
-  loss.backward();  // outside: what was decided holds
+  loss.backward();
   passed.gradient = transformer.gradients().arena().clone();
   return passed;
 }
@@ -105,10 +105,16 @@ TEST(Bf16Products, HoldForWhatIsComputedAgain) {
 TEST(Bf16Products, WeightsAndGradientsStayFp32) {
   const auto transformer = model();
   EXPECT_EQ(pass(*transformer, true).gradient.scalar_type(), at::kFloat);
-  EXPECT_FALSE(Bf16Products::in_use());
-  const Bf16Products outer(true);
-  const Bf16Products inner(false);
-  EXPECT_TRUE(Bf16Products::in_use()) << "they nest";
+}
+
+// Backward may run on any thread: it has what it needs from its forward pass.
+TEST(Bf16Products, HoldWhereverBackwardRuns) {
+  const auto transformer = model();
+  const Passed here = pass(*transformer, true);
+  at::Tensor gradient;
+  std::thread elsewhere([&] { gradient = pass(*transformer, true).gradient; });
+  elsewhere.join();
+  EXPECT_TRUE(gradient.equal(here.gradient));
 }
 
 }  // namespace

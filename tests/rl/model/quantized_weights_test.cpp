@@ -40,8 +40,9 @@ PackedBatch batch_of(std::int32_t tokens) {
   return batch;
 }
 
-std::vector<float> logprobs(const Transformer& model, const PackedBatch& batch) {
-  auto scored = model.token_logprobs(batch);
+std::vector<float> logprobs(const Transformer& model, const PackedBatch& batch,
+                            const QuantizedWeights* quantized = nullptr) {
+  auto scored = model.token_logprobs(batch, {}, {.quantized = quantized});
   EXPECT_TRUE(scored.ok()) << scored.status().to_string();
   const float* values = scored->logprobs_N.const_data_ptr<float>();
   return {values, values + scored->logprobs_N.numel()};
@@ -114,23 +115,15 @@ TEST(QuantizedWeights, TakesAQuarterAndTheScales) {
             rows_of_72 * (80 + 8) + rows_of_130 * (144 + 12));
 }
 
-TEST(QuantizedWeights, AreReadInTheInnermostUseOfTheThread) {
+TEST(QuantizedWeights, AreReadByPassesThatAreGivenThem) {
   const ModelConfig config = small_config();
   const Transformer model(config, Parameters::random(config, 2));
   const auto weights = quantize(config, model.parameters(), model.pool());
   const PackedBatch batch = batch_of(40);
   const std::vector<float> plain = logprobs(model, batch);
-  {
-    const QuantizedWeights::Use use(weights.get());
-    const std::vector<float> rounded = logprobs(model, batch);
-    EXPECT_NE(rounded, plain);
-    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(rounded[i], plain[i], 0.1);
-    {
-      const QuantizedWeights::Use none(nullptr);
-      EXPECT_EQ(logprobs(model, batch), plain);
-    }
-    EXPECT_EQ(logprobs(model, batch), rounded);
-  }
+  const std::vector<float> rounded = logprobs(model, batch, weights.get());
+  EXPECT_NE(rounded, plain);
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(rounded[i], plain[i], 0.1);
   EXPECT_EQ(logprobs(model, batch), plain);
 }
 
@@ -161,8 +154,7 @@ TEST(QuantizedWeights, ComputeAsTheModelThatTheyStandFor) {
     const Transformer stood_for(*config, std::move(rounded));
     const PackedBatch batch = batch_of(30);
     const std::vector<float> expected = logprobs(stood_for, batch);
-    const QuantizedWeights::Use use(weights.get());
-    EXPECT_EQ(logprobs(model, batch), expected);
+    EXPECT_EQ(logprobs(model, batch, weights.get()), expected);
     ++checked;
   }
   EXPECT_GE(checked, 2);

@@ -1,6 +1,4 @@
 // Layers computed again in backward: nothing but memory tells.
-#include "rl/model/recompute_layers.h"
-
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
@@ -45,11 +43,13 @@ at::Tensor gradient_of(Transformer& transformer, bool recompute) {
   transformer.zero_gradients();
   at::Tensor loss;
   {
-    const RecomputeLayers layers(recompute);
-    const TokenLogprobs out = transformer.token_logprobs(samples(), {.with_entropy = true}).value();
+    const TokenLogprobs out =
+        transformer
+            .token_logprobs(samples(), {.with_entropy = true}, {.recompute_layers = recompute})
+            .value();
     loss = (out.logprobs_N * out.entropy_N).sum();
   }
-  loss.backward();  // outside: what was decided holds
+  loss.backward();
   return transformer.gradients().arena().clone();
 }
 
@@ -83,16 +83,6 @@ TEST(RecomputeLayers, DropWhatWasDropped) {
   const at::Tensor second = gradient_of(*kept, false);
   EXPECT_FALSE(second.equal(first));  // drawn anew
   EXPECT_TRUE(gradient_of(*recomputed, true).equal(second));
-}
-
-TEST(RecomputeLayers, Nest) {
-  EXPECT_FALSE(RecomputeLayers::in_use());
-  {
-    const RecomputeLayers outer(true);
-    const RecomputeLayers inner(false);
-    EXPECT_TRUE(RecomputeLayers::in_use());
-  }
-  EXPECT_FALSE(RecomputeLayers::in_use());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
-#include "rl/model/by_aten.h"
 #include "rl/model/forward.h"
 #include "rl/model/head.h"
 #include "rl/model/transformer.h"
@@ -172,9 +171,10 @@ TEST(SharedBeginnings, HeadsGiveEveryTokenItsValue) {
 TEST(SharedBeginnings, AreTheSameByAten) {
   const auto transformer = model(tiny(16));
   c10::AutoGradMode off(false);
-  const forward::ByAten by_aten(true);
-  const at::Tensor shared = transformer->token_logprobs(groups()).value().logprobs_N;
-  const at::Tensor alone = transformer->token_logprobs(apart(groups())).value().logprobs_N;
+  const auto scored = [&](const PackedBatch& batch) {
+    return transformer->token_logprobs(batch, {}, {.by_aten = true}).value().logprobs_N;
+  };
+  const at::Tensor shared = scored(groups()), alone = scored(apart(groups()));
   EXPECT_LE((shared - alone).abs().max().item<double>(), 1e-4);
 }
 

@@ -159,7 +159,7 @@ json teacher_step(const std::filesystem::path& model) {
     tokens.learned.push_back(i >= 3 ? 1 : 0);
   }
   batch.append(tokens);
-  return told((*worker)->update(batch, batch.learned_tokens(), 1e-3).status());
+  return told((*worker)->update(batch, {batch.learned_tokens(), 1e-3}).status());
 }
 
 json preference_step(const std::filesystem::path& model) {
@@ -174,7 +174,7 @@ json preference_step(const std::filesystem::path& model) {
   const std::vector<std::int32_t> prompt = {2, 5, 6, 3}, chosen = {7, 8, 1}, rejected = {9, 1};
   batch.append_pair(
       {.prompt = prompt, .chosen = chosen, .rejected = rejected, .margin = 0, .wanted = true});
-  return told((*worker)->update(batch, {batch.rows(), batch.wanted_count()}, 1e-3).status());
+  return told((*worker)->update(batch, {}, {batch.rows(), batch.wanted_count()}, 1e-3).status());
 }
 
 void compute_a_gradient() {

@@ -104,8 +104,8 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     auto weights = QuantizedWeights::create((*model)->config(), (*model)->parameters());
     ASSERT_TRUE(weights.ok()) << weights.status().to_string();
     (*weights)->refresh((*model)->pool());
-    const QuantizedWeights::Use use(weights->get());
-    EXPECT_EQ(int8, trainer_logprobs(**model, requests, completions));
+    EXPECT_EQ(int8, trainer_logprobs(**model, requests, completions, /*with_prompts=*/true,
+                                     {.quantized = weights->get()}));
     ++checked;
   }
   testing::count_fixtures(

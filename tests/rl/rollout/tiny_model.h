@@ -95,7 +95,7 @@ inline std::vector<std::int32_t> prompt_and_completion(std::span<const Request> 
 inline std::vector<float> trainer_logprobs(const Transformer& model,
                                            std::span<const Request> requests,
                                            std::span<const Completion> completions,
-                                           bool with_prompts = true) {
+                                           bool with_prompts = true, const PassOptions& how = {}) {
   PackedBatch batch;
   for (const Completion& completion : completions) {
     const std::vector<std::int32_t> ids = prompt_and_completion(requests, completion);
@@ -104,7 +104,7 @@ inline std::vector<float> trainer_logprobs(const Transformer& model,
                                      : static_cast<std::int64_t>(
                                            requests[completion.request].prompt_ids.size()));
   }
-  auto scored = model.token_logprobs(batch);
+  auto scored = model.token_logprobs(batch, {}, how);
   EXPECT_TRUE(scored.ok()) << scored.status().to_string();
   if (!scored.ok()) return {};
   const float* values = scored->logprobs_N.const_data_ptr<float>();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
+#include <span>
 
 namespace rl {
 namespace {
@@ -64,14 +66,90 @@ TEST(PlanMiniBatches, PromptsMayHaveLostSamples) {
   EXPECT_EQ(shorter[1][0], (MiniBatch{0, 1, 5, 1}));
 }
 
+using MicroBatches = std::vector<MicroBatch>;
+
 TEST(PlanMicroBatches, StaysWithinBothLimits) {
   const Indices lengths{3, 3, 3, 9, 1, 1, 1};
-  EXPECT_EQ(plan_micro_batches(lengths, {}), (Indices{0, 7}));
-  EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 3}), (Indices{0, 3, 6, 7}));
-  EXPECT_EQ(plan_micro_batches(lengths, {.tokens_max = 6}), (Indices{0, 2, 3, 4, 7}));
+  EXPECT_EQ(plan_micro_batches(lengths, {}), (MicroBatches{{0, 7}}));
+  EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 3}),
+            (MicroBatches{{0, 3}, {3, 6}, {6, 7}}));
+  EXPECT_EQ(plan_micro_batches(lengths, {.tokens_max = 6}),
+            (MicroBatches{{0, 2}, {2, 3}, {3, 4}, {4, 7}}));
   EXPECT_EQ(plan_micro_batches(lengths, {.samples_max = 2, .tokens_max = 6}),
-            (Indices{0, 2, 3, 4, 6, 7}));
-  EXPECT_EQ(plan_micro_batches({}, {.tokens_max = 6}), Indices{0});
+            (MicroBatches{{0, 2}, {2, 3}, {3, 4}, {4, 6}, {6, 7}}));
+  EXPECT_EQ(plan_micro_batches({}, {.tokens_max = 6}), MicroBatches{});
+}
+
+TEST(PlanRounds, EveryWorkerHasAsMany) {
+  const std::vector<Indices> lengths{{5, 5, 5}, {5}, {}};
+  const std::vector<MicroBatchLimits> limits{{.samples_max = 2}, {.samples_max = 1}, {}};
+  EXPECT_EQ(plan_rounds(lengths, limits),
+            (std::vector<MicroBatches>{{{0, 2}, {2, 3}}, {{0, 1}, {1, 1}}, {{0, 0}, {0, 0}}}));
+}
+
+// What a worker cut its own part of a mini-batch into, when it did so itself: where each pass
+// begins, and the end.
+Indices cut_by_the_worker(std::span<const std::int64_t> lengths, const MicroBatchLimits& limits) {
+  Indices begins{0};
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto samples = static_cast<std::int64_t>(i) - begins.back();
+    if ((limits.samples_max > 0 && samples >= limits.samples_max) ||
+        (limits.tokens_max > 0 && samples > 0 && tokens + lengths[i] > limits.tokens_max)) {
+      begins.push_back(static_cast<std::int64_t>(i));
+      tokens = 0;
+    }
+    tokens += lengths[i];
+  }
+  if (!lengths.empty()) begins.push_back(static_cast<std::int64_t>(lengths.size()));
+  return begins;
+}
+
+TEST(AddMicroBatches, AreThoseThatEachWorkerCutForItself) {
+  std::mt19937 random(7);
+  const auto draw = [&](int last) { return std::uniform_int_distribution<int>(0, last)(random); };
+  for (int round = 0; round < 200; ++round) {
+    const std::int64_t workers = 1 + draw(3);
+    const auto shards = shard_prompts(1 + draw(11), 1 + draw(5), workers);
+    std::vector<Indices> tokens;
+    std::vector<MicroBatchLimits> limits;
+    for (const PromptShard& shard : shards) {
+      tokens.emplace_back(shard.prompts.size() * 2);
+      for (std::int64_t& count : tokens.back()) count = 1 + draw(30);
+      limits.push_back({.samples_max = draw(3), .tokens_max = draw(1) * draw(60)});
+    }
+    auto plan = plan_mini_batches(shards, 2, tokens);
+    add_micro_batches(plan, tokens, limits);
+    for (std::size_t k = 0; k < plan.front().size(); ++k) {
+      for (std::size_t w = 0; w < plan.size(); ++w) {
+        const MiniBatch& mine = plan[w][k];
+        EXPECT_EQ(mine.micro_batches.size(), plan[0][k].micro_batches.size());
+        EXPECT_TRUE(passes_over({mine.first_sample, mine.last_sample}, mine.micro_batches).ok());
+        const Indices begins =
+            cut_by_the_worker(std::span(tokens[w]).subspan(
+                                  static_cast<std::size_t>(mine.first_sample),
+                                  static_cast<std::size_t>(mine.last_sample - mine.first_sample)),
+                              limits[w]);
+        for (std::size_t i = 0; i < mine.micro_batches.size(); ++i) {
+          const bool idle = i + 1 >= begins.size();
+          const MicroBatch expected =
+              idle ? MicroBatch{mine.last_sample, mine.last_sample}
+                   : MicroBatch{mine.first_sample + begins[i], mine.first_sample + begins[i + 1]};
+          EXPECT_EQ(mine.micro_batches[i], expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(PassesOver, AreAllRowsInOrder) {
+  EXPECT_EQ(*passes_over({2, 5}, {}), (MicroBatches{{2, 5}}));
+  const MicroBatches good{{2, 4}, {4, 5}, {5, 5}};
+  EXPECT_EQ(*passes_over({2, 5}, good), good);
+  for (const MicroBatches& wrong : {MicroBatches{{2, 4}}, MicroBatches{{2, 4}, {3, 5}},
+                                    MicroBatches{{0, 5}}, MicroBatches{{2, 6}, {6, 5}}}) {
+    EXPECT_EQ(passes_over({2, 5}, wrong).status().code(), runtime::ErrorCode::kInvalidArgument);
+  }
 }
 
 }  // namespace

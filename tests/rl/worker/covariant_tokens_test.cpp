@@ -25,9 +25,10 @@ const std::vector<MiniBatch> kWhole{{0, 2, 6, 2, 0}};
 
 TEST(CovariantTokens, KlCovTakesTheLargest) {
   const auto communicator = make_single_communicator();
+  CommunicatorRanks ranks(*communicator);
   const auto chosen = [&](double ratio) {
     return *covariant_tokens(CovarianceChoice::kKl, samples(), kAdvantages, kWhole,
-                             {.kl_ratio = ratio}, *communicator);
+                             {.kl_ratio = ratio}, ranks);
   };
   EXPECT_EQ(chosen(0.0002), (std::vector<float>{0, 0, 0, 0, 0, 1}));  // at least one
   EXPECT_EQ(chosen(0.5), (std::vector<float>{1, 1, 0, 0, 0, 1}));
@@ -35,23 +36,23 @@ TEST(CovariantTokens, KlCovTakesTheLargest) {
 
 TEST(CovariantTokens, ClipCovDrawsBetweenItsBounds) {
   const auto communicator = make_single_communicator();
+  CommunicatorRanks ranks(*communicator);
   const CovarianceOptions all{.clip_ratio = 1.0, .clip_lower = 0.5, .clip_upper = 2.5};
-  EXPECT_EQ(*covariant_tokens(CovarianceChoice::kClip, samples(), kAdvantages, kWhole, all,
-                              *communicator),
+  EXPECT_EQ(*covariant_tokens(CovarianceChoice::kClip, samples(), kAdvantages, kWhole, all, ranks),
             (std::vector<float>{1, 1, 0, 0, 0, 0}));
   const CovarianceOptions none{.clip_ratio = 1.0, .clip_lower = 10.0, .clip_upper = 20.0};
-  const std::vector<float> chosen = *covariant_tokens(CovarianceChoice::kClip, samples(),
-                                                      kAdvantages, kWhole, none, *communicator);
+  const std::vector<float> chosen =
+      *covariant_tokens(CovarianceChoice::kClip, samples(), kAdvantages, kWhole, none, ranks);
   EXPECT_EQ(std::accumulate(chosen.begin(), chosen.end(), 0.0F), 0.0F);
 }
 
 TEST(CovariantTokens, EachMiniBatchHasItsOwnMeans) {
   const auto communicator = make_single_communicator();
+  CommunicatorRanks ranks(*communicator);
   const std::vector<MiniBatch> halves{{0, 1, 3, 2, 0}, {1, 2, 3, 2, 0}};
   // One advantage in each: nothing varies, and nothing is chosen.
-  EXPECT_EQ(
-      *covariant_tokens(CovarianceChoice::kKl, samples(), kAdvantages, halves, {}, *communicator),
-      std::vector<float>(6, 0.0F));
+  EXPECT_EQ(*covariant_tokens(CovarianceChoice::kKl, samples(), kAdvantages, halves, {}, ranks),
+            std::vector<float>(6, 0.0F));
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ const MiniBatch kWhole{.first_sample = 0, .last_sample = 6, .tokens_total = 7, .
 TEST(DiscoWeights, WrongResponsesShareByTheirScores) {
   const RolloutBatch batch = samples();
   const auto communicator = make_single_communicator();
-  const DiscoWeights weights = *disco_weights(batch, kLabels, batch.logprobs, batch.logprobs,
-                                              kWhole, {.tau = 0.5}, *communicator);
+  CommunicatorRanks ranks(*communicator);
+  const DiscoWeights weights =
+      *disco_weights(batch, kLabels, batch.logprobs, batch.logprobs, kWhole, {.tau = 0.5}, ranks);
   const double likely = std::exp(-3.0) / (std::exp(-3.0) + std::exp(-4.0));
   const std::vector<double> expected{-0.5, (1 - likely) / 2, likely / 2, 0, 0,
                                      0};  // two prompts, of which one has nothing to say
@@ -47,12 +48,13 @@ TEST(DiscoWeights, WrongResponsesShareByTheirScores) {
 TEST(DiscoWeights, AreTheGradientOfTheObjective) {
   const RolloutBatch batch = samples();
   const auto communicator = make_single_communicator();
+  CommunicatorRanks ranks(*communicator);
   const double tau = 0.7;
   const auto loss = [&](std::vector<float> s) {
     return -(s[0] - tau * std::log((std::exp(s[1] / tau) + std::exp(s[2] / tau)) / 2)) / 2;
   };
-  const DiscoWeights weights = *disco_weights(batch, kLabels, batch.logprobs, batch.logprobs,
-                                              kWhole, {.tau = tau}, *communicator);
+  const DiscoWeights weights =
+      *disco_weights(batch, kLabels, batch.logprobs, batch.logprobs, kWhole, {.tau = tau}, ranks);
   for (std::size_t i = 0; i < 3; ++i) {
     std::vector<float> up = batch.logprobs, down = batch.logprobs;
     up[i] += 0.01F;
@@ -64,15 +66,16 @@ TEST(DiscoWeights, AreTheGradientOfTheObjective) {
 TEST(DiscoWeights, TheKlHasAPriceAboveDelta) {
   const RolloutBatch batch = samples();
   const auto communicator = make_single_communicator();
+  CommunicatorRanks ranks(*communicator);
   std::vector<float> now = batch.logprobs;
   now[3] += 0.5F;
   const double kl = (std::exp(0.5) - 1 - 0.5) / 7;
   const DiscoWeights above = *disco_weights(batch, kLabels, now, batch.logprobs, kWhole,
-                                            {.delta = 0.01, .beta = 10}, *communicator);
+                                            {.delta = 0.01, .beta = 10}, ranks);
   EXPECT_NEAR(above.mean_kl, kl, 1e-7);
   EXPECT_NEAR(above.kl, 10 * (kl - 0.01), 1e-5);
   EXPECT_EQ((disco_weights(batch, kLabels, now, batch.logprobs, kWhole, {.delta = 0.1, .beta = 10},
-                           *communicator))
+                           ranks))
                 ->kl,
             0.0);
 }

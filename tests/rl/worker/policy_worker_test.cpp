@@ -105,6 +105,7 @@ class PolicyWorkerTest : public ::testing::Test {
     };
     std::vector<std::vector<float>> advantages(static_cast<std::size_t>(ranks));
     std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(ranks));
+    std::vector<RolloutSummary> summaries(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {
       auto group = make_gloo_communicator(
           rendezvous, {.rank = static_cast<int>(rank), .size = ranks, .host = "127.0.0.1"});
@@ -120,9 +121,12 @@ class PolicyWorkerTest : public ::testing::Test {
       std::vector<std::int64_t> groups(batches[rank].prompt_of.begin(),
                                        batches[rank].prompt_of.end());
       advantages[rank] = grpo_advantages(values, groups);
-      lengths[rank] = summarize(batches[rank]).response_tokens;
+      summaries[rank] = summarize(batches[rank]);
+      lengths[rank] = summaries[rank].response_tokens;
     });
-    const auto plan = plan_mini_batches(shards, kSamples, lengths);
+    auto plan = plan_mini_batches(shards, kSamples, lengths);
+    add_micro_batches(plan, sample_tokens(summaries),
+                      std::vector(lengths.size(), workers.front()->micro_batch_limits()));
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {
@@ -616,7 +620,7 @@ TEST_F(PolicyWorkerTest, SupervisedStepsLearnTheDemonstrations) {
   double first = 0;
   double last = 0;
   for (int i = 0; i < 30; ++i) {
-    const auto metrics = worker->supervise(batch, 12, 1e-2);
+    const auto metrics = worker->supervise(batch, {12, 1e-2});
     ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
     if (i == 0) first = metrics->at("sft/loss");
     last = metrics->at("sft/loss");

@@ -101,9 +101,11 @@ class PreferenceWorkerTest : public ::testing::Test {
     return {batch.rows(), batch.wanted_count()};
   }
 
-  static Metrics step(PreferenceWorker& worker, double rate) {
+  static Metrics step(PreferenceWorker& worker, double rate, const MicroBatchLimits& limits = {}) {
     const PreferenceBatch batch = batch_of(objective_);
-    const auto metrics = worker.update(batch, totals_of(batch), rate);
+    const auto passes =
+        plan_preferences({&batch, 1}, objective_.is_pairs(), std::vector{limits}).front();
+    const auto metrics = worker.update(batch, passes, totals_of(batch), rate);
     EXPECT_TRUE(metrics.ok()) << metrics.status().to_string();
     return metrics.ok() ? *metrics : Metrics{};
   }
@@ -241,10 +243,8 @@ TEST_F(PreferenceWorkerTest, TheGradientIsTheSameHoweverItIsCutUp) {
     const auto before = make(how);
     const auto whole = make(how);
     const Metrics metrics = step(*whole, 1.0);
-    PreferenceWorkerOptions cut = how;
-    cut.micro_batch.samples_max = 1;
-    const auto parts = make(cut);
-    step(*parts, 1.0);
+    const auto parts = make(how);
+    step(*parts, 1.0, {.samples_max = 1});
 
     std::vector<std::unique_ptr<PreferenceWorker>> workers(2);
     std::vector<Metrics> reports(2);
@@ -260,7 +260,7 @@ TEST_F(PreferenceWorkerTest, TheGradientIsTheSameHoweverItIsCutUp) {
                                          : (rank == 0 ? singles(0, 3) : singles(3));
         auto& worker = workers[static_cast<std::size_t>(rank)];
         worker = make(how, std::move(*group));
-        const auto report = worker->update(mine, totals_of(batch_of(objective_)), 1.0);
+        const auto report = worker->update(mine, {}, totals_of(batch_of(objective_)), 1.0);
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         reports[static_cast<std::size_t>(rank)] = *report;
         EXPECT_TRUE(worker->check_weights().ok());
@@ -325,7 +325,7 @@ TEST_F(PreferenceWorkerTest, TellsChosenFromRejected) {
     const auto worker = make(options(objective_));
     for (int i = 0; i < 40; ++i) step(*worker, 3e-3);
     const PreferenceBatch batch = batch_of(objective_);
-    const auto learned = worker->evaluate(batch, totals_of(batch), batch.rows());
+    const auto learned = worker->evaluate(batch, {}, totals_of(batch), batch.rows());
     ASSERT_TRUE(learned.ok()) << learned.status().to_string();
     const bool is_reward_model = loss == PreferenceLossKind::kBradleyTerry;
     EXPECT_EQ(learned->at(is_reward_model ? "accuracy" : "rewards/accuracies"), 1.0)
@@ -381,13 +381,13 @@ TEST_F(PreferenceWorkerTest, LossesDifferWhereTheyShould) {
 
 TEST_F(PreferenceWorkerTest, RefusesWhatDoesNotFit) {
   const auto worker = make(options(objective(PreferenceLossKind::kSigmoid)));
-  EXPECT_EQ(worker->update(singles(), {8, 4}, 1e-3).status().code(),
+  EXPECT_EQ(worker->update(singles(), {}, {8, 4}, 1e-3).status().code(),
             runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(worker->update(pairs(), {3, 0}, 1e-3).status().code(),
+  EXPECT_EQ(worker->update(pairs(), {}, {3, 0}, 1e-3).status().code(),
             runtime::ErrorCode::kInvalidArgument);
   PreferenceBatch damaged = pairs();
   damaged.margins.pop_back();
-  EXPECT_EQ(worker->update(damaged, {4, 0}, 1e-3).status().code(),
+  EXPECT_EQ(worker->update(damaged, {}, {4, 0}, 1e-3).status().code(),
             runtime::ErrorCode::kInvalidArgument);
   PreferenceWorkerOptions adapter = options(objective(PreferenceLossKind::kBradleyTerry));
   adapter.adapter = AdapterOptions{};

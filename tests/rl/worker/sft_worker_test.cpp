@@ -66,9 +66,25 @@ class SftWorkerTest : public ::testing::Test {
     std::vector<float> moved;  // by which the weights are others than before
     Metrics metrics;
   };
-  static StepResult step(std::int64_t rows, int ranks, const SftWorkerOptions& options) {
+  // The rows of each rank.
+  static std::vector<SupervisedBatch> parts(std::int64_t rows, int ranks) {
+    std::vector<SupervisedBatch> parts;
+    for (int rank = 0; rank < ranks; ++rank)
+      parts.push_back(batch(rows * rank / ranks, rows * (rank + 1) / ranks));
+    return parts;
+  }
+  static std::vector<std::vector<MicroBatch>> cut(const std::vector<SupervisedBatch>& batches,
+                                                  const MicroBatchLimits& limits) {
+    std::vector<std::vector<std::int64_t>> lengths;
+    for (const SupervisedBatch& batch : batches) lengths.push_back(sequence_lengths(batch));
+    return plan_rounds(lengths, std::vector(lengths.size(), limits));
+  }
+  static StepResult step(std::int64_t rows, int ranks, const SftWorkerOptions& options,
+                         const MicroBatchLimits& limits = {}) {
     const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
     const std::int64_t total = batch(0, rows).learned_tokens();
+    const std::vector<SupervisedBatch> batches = parts(rows, ranks);
+    const auto micro_batches = cut(batches, limits);
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
     std::vector<std::thread> threads;
@@ -80,8 +96,8 @@ class SftWorkerTest : public ::testing::Test {
               rendezvous, {.rank = rank, .size = ranks, .host = "127.0.0.1"}));
         const auto worker = make(options, std::move(group));
         const at::Tensor before = worker->learner().model().parameters().arena().clone();
-        const auto report =
-            worker->update(batch(rows * rank / ranks, rows * (rank + 1) / ranks), total, 1e-2);
+        const auto at = static_cast<std::size_t>(rank);
+        const auto report = worker->update(batches[at], {total, 1e-2, micro_batches[at]});
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         metrics[static_cast<std::size_t>(rank)] = *report;
         if (rank != 0) return;
@@ -119,9 +135,7 @@ TEST_F(SftWorkerTest, TheGradientDependsOnNeitherMicroBatchesNorWorkers) {
                                       {1, {.tokens_max = 20}},
                                       {2, {}},
                                       {3, {.samples_max = 2}}}) {
-    SftWorkerOptions cut = options();
-    cut.micro_batch = limits;
-    const StepResult other = step(7, ranks, cut);
+    const StepResult other = step(7, ranks, options(), limits);
     EXPECT_LE(distance(whole.gradient, other.gradient), 1e-6)
         << ranks << " workers, " << limits.samples_max << " rows, " << limits.tokens_max
         << " tokens";
@@ -162,7 +176,7 @@ TEST_F(SftWorkerTest, PackedRowsDoNotSeeEachOther) {
   ASSERT_TRUE(together.ok());
   EXPECT_NEAR(together->loss, apart, 1e-4);
   EXPECT_EQ(together->tokens, 5 * 4);
-  const PackedBatch packed = pack_supervised(batch(0, 5), 0, 5);
+  const PackedBatch packed = pack_supervised(batch(0, 5), {0, 5});
   EXPECT_EQ(packed.tokens(), 6 + 9 + 12 + 15 + 6);
   EXPECT_EQ(packed.targets.size(), 20u);
 }
@@ -195,12 +209,12 @@ TEST_F(SftWorkerTest, ARowWithNothingToLearnChangesNothing) {
                    .learned = {idle.learned.values.begin(), idle.learned.values.end()}});
   const auto worker = make(options());
   EXPECT_EQ(worker->evaluate(extended)->tokens, 8);
-  SftWorkerOptions single = options();
-  single.micro_batch.samples_max = 1;  // one pass has no target at all
-  const auto learned = make(single)->update(extended, 8, 1e-2);
+  // One pass has no target at all.
+  const auto single = cut({extended}, {.samples_max = 1}).front();
+  const auto learned = make(options())->update(extended, {8, 1e-2, single});
   ASSERT_TRUE(learned.ok()) << learned.status().to_string();
   EXPECT_NEAR(learned->at("train/loss"),
-              make(single)->update(batch(0, 2), 8, 1e-2)->at("train/loss"), 1e-6);
+              make(options())->update(batch(0, 2), {8, 1e-2})->at("train/loss"), 1e-6);
 }
 
 // Distillation: with weight 0 it is the step without a teacher, and with the teacher's own weights
@@ -230,8 +244,8 @@ TEST_F(SftWorkerTest, TheDistilledGradientDependsOnNeitherMicroBatchesNorWorkers
     EXPECT_GT(whole.metrics.at("train/kl"), 0.01);
     EXPECT_NEAR(whole.metrics.at("train/loss"),
                 0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
-    distilled.micro_batch.samples_max = 2;
-    EXPECT_LE(distance(whole.gradient, step(7, 2, distilled).gradient), 1e-6) << top_k;
+    const StepResult cut_up = step(7, 2, distilled, {.samples_max = 2});
+    EXPECT_LE(distance(whole.gradient, cut_up.gradient), 1e-6) << top_k;
   }
 }
 
@@ -239,11 +253,11 @@ TEST_F(SftWorkerTest, BatchesThatCannotBeAreRefused) {
   const auto worker = make(options());
   SupervisedBatch wrong = batch(0, 1);
   wrong.learned.values[0] = 1;
-  EXPECT_EQ(worker->update(wrong, 4, 1e-2).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(wrong, {4, 1e-2}).status().code(), runtime::ErrorCode::kInvalidArgument);
   wrong = batch(0, 1);
   wrong.learned.values.pop_back();
   EXPECT_EQ(worker->evaluate(wrong).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(worker->update(batch(0, 1), 0, 1e-2).status().code(),
+  EXPECT_EQ(worker->update(batch(0, 1), {0, 1e-2}).status().code(),
             runtime::ErrorCode::kInvalidArgument);
 }
 

@@ -1,0 +1,49 @@
+// How a pass computes: values that go with it through graph and operations, and into what its
+// backward pass captures.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "rl/kernel/thread_pool.h"
+
+namespace rl {
+
+class QuantizedWeights;
+
+struct PassOptions {
+  /// Mixed precision: linear layers (the output layer too) multiply in bf16, and so does their
+  /// backward pass. Both factors are rounded to 8 bits of fraction, sums within a product are fp32,
+  /// the product is rounded again. Weights and their gradients, norms, attention, the softmax and
+  /// the loss stay fp32. Bits do not depend on the number of threads.
+  bool bf16 = false;
+
+  /// Activation checkpointing; Chen et al. 2016, arXiv:1604.06174. Backward keeps what enters each
+  /// layer, and computes the layer again when its gradient is due: the same values and gradients,
+  /// for one more forward pass and the memory of a single layer's activations. Where no graph is
+  /// built it changes nothing.
+  bool recompute_layers = false;
+
+  /// Computes by ATen on a CPU too, as on every other device: bits then depend on the batch and on
+  /// ATen's threads. For passes without gradients.
+  bool by_aten = false;
+
+  /// Linear layers take the 8-bit copy of a weight where there is one; null: the weights
+  /// themselves. For passes without gradients: backward reads the weights themselves.
+  const QuantizedWeights* quantized = nullptr;
+};
+
+/// What an operation computes with. A value; borrows the threads.
+struct PassContext {
+  kernel::ThreadPool& pool;
+  PassOptions options;
+
+  /// Whether the batch-invariant kernels of rl/kernel compute with what is where `t` is, or ATen.
+  bool by_kernels(const at::Tensor& t) const { return t.device().is_cpu() && !options.by_aten; }
+
+  /// `t` as a factor of a product: rounded to bf16, or as it is. An undefined tensor stays so.
+  at::Tensor as_factor(const at::Tensor& t) const {
+    return options.bf16 && t.defined() ? t.to(at::kBFloat16) : t;
+  }
+};
+
+}  // namespace rl

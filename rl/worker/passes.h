@@ -1,0 +1,61 @@
+// The passes of a model over a worker's micro-batches: one loop for all roles that learn or score.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "rl/model/packed_batch.h"
+#include "rl/model/pass_options.h"
+#include "rl/model/transformer.h"
+#include "rl/train/batch_plan.h"
+#include "rl/watch/metrics.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What the passes of a role read, and what each is asked for.
+struct PassInput {
+  std::function<PackedBatch(const MicroBatch& rows)> pack;
+  OutputOptions wanted;
+};
+
+/// Runs one pass per micro-batch. Ranks that train one model together must run the same number of
+/// passes in the same order: a rank has an idle micro-batch where only others have rows left.
+/// Borrows the model.
+class Passes {
+ public:
+  /// The loss of a micro-batch, with its graph, as its part of the mini-batch's; adds its metrics.
+  /// Undefined: nothing to learn.
+  using Loss = std::function<runtime::Result<at::Tensor>(
+      const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed, Metrics& metrics)>;
+  using Take = std::function<runtime::Status(const Outputs& outputs, const MicroBatch& rows,
+                                             const PackedBatch& packed)>;
+
+  Passes(const Transformer& model, const PassOptions& options) : model_(model), options_(options) {}
+
+  const Transformer& model() const { return model_; }
+
+  /// Forward and backward: adds to the model's gradients. Errors: those of Transformer::outputs and
+  /// of `loss`; kResourceExhausted: out of memory in the backward pass.
+  runtime::Status learn(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                        const Loss& loss, Metrics& metrics) const;
+
+  /// Forward without a graph. Errors: those of Transformer::outputs and of `take`.
+  runtime::Status score(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                        const Take& take) const;
+
+ private:
+  runtime::Status run(std::span<const MicroBatch> micro_batches, const PassInput& input,
+                      const Take& take) const;
+
+  const Transformer& model_;
+  PassOptions options_;
+};
+
+/// backward() with its failure (out of memory, above all) as kResourceExhausted.
+runtime::Status backward(const at::Tensor& loss);
+
+}  // namespace rl

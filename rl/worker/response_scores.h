@@ -1,0 +1,53 @@
+// What models say of the learned tokens of a RolloutBatch: the scoring that the roles share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rl/model/packed_batch.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/rollout_batch.h"
+#include "rl/worker/passes.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What the policy of now says of each learned token; both empty where the estimator does not ask
+/// (needs_probabilities()).
+struct Probabilities {
+  std::vector<float> logprobs;
+  std::vector<float> squares;  // the sum of squared probabilities of all tokens in its place
+};
+
+/// Prompt and response tokens of each sample: what micro-batches are planned by.
+std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch);
+
+/// Micro-batches over all samples, or over samples [first, last).
+std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits);
+std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits,
+                                       std::int64_t first, std::int64_t last);
+
+/// Samples with their prompts, packed for a pass over the responses.
+PackedBatch pack_samples(const RolloutBatch& batch, const MicroBatch& samples);
+
+/// Log-probabilities of the learned tokens of those samples, without a graph.
+runtime::Result<std::vector<float>> response_logprobs(const Passes& passes,
+                                                      const RolloutBatch& batch, float temperature,
+                                                      std::span<const MicroBatch> micro_batches);
+
+/// The same with the squares, of all samples.
+runtime::Result<Probabilities> response_probabilities(const Passes& passes,
+                                                      const RolloutBatch& batch, float temperature,
+                                                      std::span<const MicroBatch> micro_batches);
+
+/// The critic's prediction at the token before each learned one, without a graph. `head` has one
+/// output.
+runtime::Result<std::vector<float>> response_values(const Passes& passes, const std::string& head,
+                                                    const RolloutBatch& batch,
+                                                    std::span<const MicroBatch> micro_batches);
+
+/// The head's output at the token before each target.
+at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed);
+
+}  // namespace rl
