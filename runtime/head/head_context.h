@@ -9,6 +9,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/head/cluster_tables.h"
 #include "runtime/head/head_links.h"
+#include "runtime/head/scheduler.h"
 #include "runtime/transport/keyring.h"
 
 namespace runtime {
@@ -54,6 +55,7 @@ struct HeadCall {
 /// a command is applied once it is recorded.
 struct HeadContext {
   ClusterTables& tables;
+  Scheduler& scheduler;
   HeadLinks& links;
   const std::function<Deadline()>& now;
   const HeadOptions& options;

@@ -22,6 +22,12 @@ inline std::chrono::milliseconds time_left(Deadline now, Deadline deadline) {
                   std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
 }
 
+/// As time_left(), but nothing is left at the deadline.
+inline std::chrono::milliseconds until(Deadline now, Deadline deadline) {
+  return std::max(std::chrono::milliseconds(0),
+                  std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+}
+
 inline std::string describe(const ActorSpec& spec) {
   return "actor " + spec.class_name + " " + spec.actor.short_hex();
 }

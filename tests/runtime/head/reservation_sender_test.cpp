@@ -33,7 +33,8 @@ class ReservationSenderTest : public testing::Test {
   Deadline time_ = Deadline() + 1h;
   const std::function<Deadline()> now_ = [this] { return time_; };
   const HeadOptions options_;
-  const HeadContext context_{tables_, links_, now_, options_};
+  CpuScheduler scheduler_;
+  const HeadContext context_{tables_, scheduler_, links_, now_, options_};
   std::vector<Heard> heard_;
   ReservationSender sender_{
       context_, [this](NodeId, const auto& asked, const auto& answer) {

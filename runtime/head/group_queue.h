@@ -1,0 +1,54 @@
+// GroupQueue: the placement groups that wait for a place, in order of arrival.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "runtime/head/head_context.h"
+
+namespace runtime {
+
+class GroupQueue {
+ public:
+  /// False when there is no room for the group now.
+  using Place = std::function<bool(GroupId)>;
+  /// Whether it has a place, and its nodes are being asked.
+  using IsUnderWay = std::function<bool(GroupId)>;
+
+  explicit GroupQueue(const HeadContext& context) : context_(context) {}
+
+  void add(GroupId group, Deadline deadline);
+  /// Ignores one that does not wait.
+  void remove(GroupId group);
+  /// Of one that waits.
+  void extend(GroupId group, Deadline deadline);
+  /// A look at all but those that are under way.
+  void place_all(const IsUnderWay& is_under_way, const Place& place);
+  std::vector<GroupId> late(Deadline now) const;
+  /// The earliest deadline.
+  Deadline earliest() const;
+
+  std::size_t size() const { return pending_.size(); }
+  std::vector<GroupId> groups() const;
+
+ private:
+  /// What decides whether a group finds a place, and the reason that it gets if not.
+  using Wish =
+      std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
+  struct Pending {
+    GroupId group;
+    Deadline deadline;
+    std::size_t shape = 0;  // equal for those with the same wish
+  };
+
+  const HeadContext& context_;
+  std::uint64_t arrivals_ = 0;
+  std::map<std::uint64_t, Pending> pending_;  // by arrival; until they are placed
+  std::map<GroupId, std::uint64_t> arrival_of_;
+  std::map<Wish, std::size_t> shapes_;
+};
+
+}  // namespace runtime
