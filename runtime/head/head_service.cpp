@@ -103,7 +103,8 @@ Status HeadService::recover() {
   });
   if (status.ok()) status = head_.end_restore();
   if (!status.ok()) return status;
-  for (const auto& [node, info] : head_.tables().nodes()) links_[node] = {nullptr, steady_now()};
+  for (const auto& [node, info] : head_.tables().nodes().all())
+    links_[node] = {nullptr, steady_now()};
   return {};
 }
 
