@@ -17,10 +17,10 @@ void ActorManager::begin(ActorId actor, Deadline deadline) {
 }
 
 bool ActorManager::place(ActorId actor, Deadline deadline) {
-  const ActorRecord* record = context_.tables.actor(actor);
+  const ActorRecord* record = context_.tables.actors().find(actor);
   if (!record || record->phase != ActorPhase::kPending) return true;  // it died waiting
   if (record->spec.bundle) {
-    const GroupState* group = context_.tables.group(record->spec.bundle->group);
+    const GroupState* group = context_.tables.groups().find(record->spec.bundle->group);
     if (group && !group->placed) {
       context_.commit(
           command::ActorWaits{actor, "its placement group waits: " + group->pending_reason});
@@ -29,8 +29,8 @@ bool ActorManager::place(ActorId actor, Deadline deadline) {
   }
   auto place = context_.scheduler.place_actor(record->spec);
   if (place.ok()) {
-    context_.commit(
-        command::ActorPlaced{actor, *std::move(place), context_.tables.next_incarnation()});
+    context_.commit(command::ActorPlaced{actor, *std::move(place),
+                                         context_.tables.actors().next_incarnation()});
     waiters_.changed(actor);
     start(actor, record->restarts > 0 ? context_.now() + record->spec.create_timeout : deadline);
     return true;
@@ -44,7 +44,7 @@ bool ActorManager::place(ActorId actor, Deadline deadline) {
 }
 
 void ActorManager::late(ActorId actor) {
-  const ActorRecord* record = context_.tables.actor(actor);
+  const ActorRecord* record = context_.tables.actors().find(actor);
   if (!record || record->phase != ActorPhase::kPending) return queue_.remove(actor);
   const Status why = resource_exhausted(record->pending_reason);
   die(actor, cause_of("not placed before its deadline: " + why.message()), why);
@@ -52,13 +52,13 @@ void ActorManager::late(ActorId actor) {
 
 void ActorManager::start(ActorId actor, Deadline deadline) {
   const ClusterTables& tables = context_.tables;
-  const ActorRecord& record = *tables.actor(actor);
-  const JobRecord* job = tables.job(record.job);
+  const ActorRecord& record = *tables.actors().find(actor);
+  const JobRecord* job = tables.jobs().find(record.job);
   // Pending actors die with their job, and those that outlive it keep it known.
   CHECK(job != nullptr);
   control::StartActor start{record.spec, record.incarnation, job->driver, "", record.gpus};
-  auto driver_node = tables.nodes().find(job->info.node);
-  if (driver_node != tables.nodes().end()) start.driver_node = driver_node->second.address;
+  if (const NodeInfo* driver_node = tables.nodes().find(job->info.node))
+    start.driver_node = driver_node->address;
   ControlRequest request{record.job, time_left(context_.now(), deadline), std::move(start)};
   context_.links.request(
       record.node, std::move(request),
@@ -69,7 +69,7 @@ void ActorManager::start(ActorId actor, Deadline deadline) {
 
 void ActorManager::on_started(ActorId actor, std::uint64_t incarnation,
                               Result<ControlAnswer> started) {
-  const ActorRecord* record = context_.tables.actor(actor);
+  const ActorRecord* record = context_.tables.actors().find(actor);
   if (!record || record->phase != ActorPhase::kStarting || record->incarnation != incarnation)
     return;
   if (!started.ok()) return on_start_failed(*record, started.status());
@@ -118,7 +118,7 @@ void ActorManager::on_alive(const ActorRecord& record, ActorAddress address) {
 
 void ActorManager::serve(const HeadCall&, control::ActorExited& body, ControlAnswerer answer) {
   answer(ControlAnswer{});
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record || !is_started(record->phase) || record->incarnation != body.incarnation) return;
   incarnation_ended(body.actor, body.cause);
   queue_.place_all();
@@ -130,7 +130,7 @@ void ActorManager::serve(const HeadCall& call, control::ActorsExited& body,
   {
     DeathNotices::Together together(notices_);
     for (const auto& [actor, incarnation] : body.actors) {
-      const ActorRecord* record = context_.tables.actor(actor);
+      const ActorRecord* record = context_.tables.actors().find(actor);
       if (!record || !is_started(record->phase) || record->incarnation != incarnation) continue;
       if (record->node == call.from) incarnation_ended(actor, body.cause);
     }
@@ -139,7 +139,7 @@ void ActorManager::serve(const HeadCall& call, control::ActorsExited& body,
 }
 
 void ActorManager::serve(const HeadCall&, control::ParkActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record || !is_started(record->phase))
     return answer(not_found("no actor runs under the id " + body.actor.hex()));
   context_.commit(command::ActorParked{body.actor});
@@ -167,7 +167,7 @@ void ActorManager::stop_torn(const ActorRecord& record, const std::string& text,
 }
 
 void ActorManager::end(ActorId actor, const std::string& reason) {
-  const ActorRecord* record = context_.tables.actor(actor);
+  const ActorRecord* record = context_.tables.actors().find(actor);
   if (!record || record->phase == ActorPhase::kDead) return;
   if (record->phase == ActorPhase::kPending)
     return die(actor, cause_of(reason), cancelled(describe(record->spec) + ": " + reason));
@@ -176,12 +176,12 @@ void ActorManager::end(ActorId actor, const std::string& reason) {
 }
 
 void ActorManager::end_owned(ActorId owner) {
-  for (ActorId actor : context_.tables.owned_by(owner))
+  for (ActorId actor : context_.tables.actors().owned_by(owner))
     end(actor, "its owner, actor " + owner.short_hex() + ", ended");
 }
 
 void ActorManager::incarnation_ended(ActorId actor, const DeathCause& cause) {
-  const ActorRecord& record = *context_.tables.actor(actor);
+  const ActorRecord& record = *context_.tables.actors().find(actor);
   if (may_restart(context_.tables, record)) return restart(actor, cause);
   ActorState state = record.state();
   state.phase = ActorPhase::kDead;
@@ -191,7 +191,7 @@ void ActorManager::incarnation_ended(ActorId actor, const DeathCause& cause) {
 
 void ActorManager::restart(ActorId actor, const DeathCause& cause) {
   const Deadline now = context_.now();
-  const ActorRecord& record = *context_.tables.actor(actor);
+  const ActorRecord& record = *context_.tables.actors().find(actor);
   const bool moves = record.moving;
   const std::chrono::milliseconds delay = pace_.next_delay(actor, moves);
   context_.commit(command::ActorRestarts{actor, cause});
@@ -210,7 +210,7 @@ void ActorManager::restart(ActorId actor, const DeathCause& cause) {
 }
 
 void ActorManager::die(ActorId actor, const DeathCause& cause, const Status& why) {
-  const ActorRecord& record = *context_.tables.actor(actor);
+  const ActorRecord& record = *context_.tables.actors().find(actor);
   const bool was_pending = record.phase == ActorPhase::kPending;
   context_.commit(command::ActorDead{actor, cause});
   dead_.note_death();
@@ -229,7 +229,7 @@ void ActorManager::die(ActorId actor, const DeathCause& cause, const Status& why
 // -- Nodes, and a restart of the head
 
 void ActorManager::restored() {
-  for (const auto& [id, record] : context_.tables.actors()) {
+  for (const auto& [id, record] : context_.tables.actors().all()) {
     if (record.phase == ActorPhase::kPending) {
       // A creator that waits for one that never ran asks again, with its own deadline.
       queue_.add(id, record.restarts > 0 ? Deadline::max()
@@ -246,13 +246,13 @@ void ActorManager::node_returned(const control::RegisterNode& body) {
   const std::set<control::ActorInstance> running(body.actors.begin(), body.actors.end());
   std::set<control::ActorInstance> expected;
   std::vector<ActorId> stopping, torn, unanswered, missing;
-  for (const ActorId& id : tables.started_on(node)) {
-    const ActorRecord& record = *tables.actor(id);
+  for (const ActorId& id : tables.actors().started_on(node)) {
+    const ActorRecord& record = *tables.actors().find(id);
     expected.insert({id, record.incarnation});
     // Whether the node was ever asked, an earlier head has taken with it. The node knows an
     // incarnation that it has, or had.
     const GroupState* group =
-        record.spec.bundle ? tables.group(record.spec.bundle->group) : nullptr;
+        record.spec.bundle ? tables.groups().find(record.spec.bundle->group) : nullptr;
     if (group && !group->placed)
       torn.push_back(id);
     else if (record.ending)
@@ -270,12 +270,13 @@ void ActorManager::node_returned(const control::RegisterNode& body) {
                            [](Result<ControlAnswer>) {});
   }
   for (ActorId actor : stopping)
-    stop(*tables.actor(actor), std::chrono::seconds(1), "killed on request", true);
-  for (ActorId actor : torn) stop_torn(*tables.actor(actor), "it had lost a node", kEndGrace);
+    stop(*tables.actors().find(actor), std::chrono::seconds(1), "killed on request", true);
+  for (ActorId actor : torn)
+    stop_torn(*tables.actors().find(actor), "it had lost a node", kEndGrace);
   for (ActorId actor : unanswered)
-    start(actor, context_.now() + tables.actor(actor)->spec.create_timeout);
+    start(actor, context_.now() + tables.actors().find(actor)->spec.create_timeout);
   for (ActorId actor : missing) {
-    const ActorRecord* record = tables.actor(actor);
+    const ActorRecord* record = tables.actors().find(actor);
     if (!record || record->node != node || record->phase != ActorPhase::kAlive)
       continue;  // its owner's end has ended it
     DeathCause cause = cause_of("it was gone when its node came back to the head");
@@ -287,12 +288,12 @@ void ActorManager::node_returned(const control::RegisterNode& body) {
 void ActorManager::node_lost(NodeId node, const std::string& text, const std::set<GroupId>& torn) {
   const ClusterTables& tables = context_.tables;
   std::vector<std::pair<ActorId, std::int32_t>> lost;  // and their processes
-  for (const ActorId& actor : tables.started_on(node))
-    lost.emplace_back(actor, tables.actor(actor)->address.pid);
+  for (const ActorId& actor : tables.actors().started_on(node))
+    lost.emplace_back(actor, tables.actors().find(actor)->address.pid);
   DeathNotices::Together together(notices_);
   for (const auto& [actor, pid] : lost) {
     // The end of one may have ended another, which it owned.
-    const ActorRecord* record = tables.actor(actor);
+    const ActorRecord* record = tables.actors().find(actor);
     if (!record || !is_started(record->phase) || record->node != node) continue;
     DeathCause cause = cause_of(text);
     cause.pid = pid;

@@ -62,7 +62,7 @@ Result<ActorPage> actor_page(const ClusterTables& tables, const control::ListAct
     filters.push_back(*std::move(filter));
   }
   ActorPage page;
-  const auto& actors = tables.actors();
+  const auto& actors = tables.actors().all();
   for (auto at = actors.upper_bound(asked.after); at != actors.end(); ++at) {
     const ActorRecord& record = at->second;
     if (!std::all_of(filters.begin(), filters.end(),

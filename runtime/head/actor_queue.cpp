@@ -13,7 +13,7 @@ constexpr auto kRefreshTogether = std::chrono::milliseconds(50);
 }  // namespace
 
 void ActorQueue::add(ActorId actor, Deadline deadline, Deadline not_before) {
-  ActorShape shape = shape_of(context_.tables.actor(actor)->spec);
+  ActorShape shape = shape_of(context_.tables.actors().find(actor)->spec);
   const std::size_t number = shapes_.try_emplace(std::move(shape), shapes_.size()).first->second;
   pending_.push_back({actor, deadline, not_before, number});
 }
@@ -89,7 +89,7 @@ void ActorQueue::refresh_reasons() {
   for (const Pending& pending : pending_) {
     auto like = without_room_.find(pending.shape);
     const ActorRecord* other =
-        like == without_room_.end() ? nullptr : context_.tables.actor(like->second);
+        like == without_room_.end() ? nullptr : context_.tables.actors().find(like->second);
     if (other && other->phase == ActorPhase::kPending && pending.actor != like->second)
       context_.commit(command::ActorWaits{pending.actor, other->pending_reason});
   }

@@ -26,7 +26,7 @@ Status ActorRequests::complete(const HeadCall& call, ActorSpec& spec) const {
   spec.outlives_job = spec.detached;
   if (spec.detached) {
     spec.owner = {};
-    const JobRecord* job = context_.tables.job(call.job);
+    const JobRecord* job = context_.tables.jobs().find(call.job);
     if (named_none && job && job->driver.name_space.empty()) {
       return invalid_argument(describe(spec) +
                               " is to be detached: give it or its driver a namespace, so that "
@@ -35,7 +35,7 @@ Status ActorRequests::complete(const HeadCall& call, ActorSpec& spec) const {
     }
   }
   if (spec.owner.is_none()) return {};
-  const ActorRecord* owner = context_.tables.actor(spec.owner);
+  const ActorRecord* owner = context_.tables.actors().find(spec.owner);
   if (!owner || !is_started(owner->phase) || owner->incarnation != spec.owner_incarnation ||
       owner->ending) {
     return cancelled(describe(spec) + " is not created: its owner, actor " +
@@ -49,7 +49,7 @@ Status ActorRequests::check_new(const HeadCall& call, const ActorSpec& spec) con
   const ClusterTables& tables = context_.tables;
   if (spec.actor.is_none()) return invalid_argument("an actor needs an id");
   if (spec.class_name.empty()) return invalid_argument("an actor needs a class");
-  if (!tables.job_runs(call.job) && !(spec.outlives_job && !spec.owner.is_none())) {
+  if (!tables.jobs().runs(call.job) && !(spec.outlives_job && !spec.owner.is_none())) {
     return invalid_argument(describe(spec) + ": job " + call.job.short_hex() +
                             " is not running; register a driver first");
   }
@@ -58,14 +58,14 @@ Status ActorRequests::check_new(const HeadCall& call, const ActorSpec& spec) con
         describe(spec) + " is to be detached: give it a name, so that others can find and end it");
   }
   const GroupState* group =
-      spec.detached && spec.bundle ? tables.group(spec.bundle->group) : nullptr;
+      spec.detached && spec.bundle ? tables.groups().find(spec.bundle->group) : nullptr;
   if (spec.detached && spec.bundle && !(group && group->spec.detached)) {
     return invalid_argument(describe(spec) +
                             " is to be detached: it cannot stand on a placement group that ends "
                             "with its job (GroupSpec::detached)");
   }
   if (!spec.name.empty()) {
-    if (const ActorRecord* other = tables.actor_named(spec.name_space, spec.name)) {
+    if (const ActorRecord* other = tables.actors().named(spec.name_space, spec.name)) {
       return invalid_argument("the actor name '" + spec.name + "' is taken by " +
                               describe(other->spec) + " of job " + other->job.short_hex() +
                               " in namespace '" + spec.name_space + "'");
@@ -81,7 +81,7 @@ Status ActorRequests::check_new(const HeadCall& call, const ActorSpec& spec) con
 void ActorRequests::serve(const HeadCall& call, control::CreateActor& body,
                           ControlAnswerer answer) {
   const ActorId id = body.spec.actor;
-  const ActorRecord* known = context_.tables.actor(id);
+  const ActorRecord* known = context_.tables.actors().find(id);
   // The same request again (its first answer was lost): join the first.
   if (known && known->job == call.job) {
     queue_.extend(id, call.deadline);
@@ -93,7 +93,7 @@ void ActorRequests::serve(const HeadCall& call, control::CreateActor& body,
     if (body.spec.name.empty())
       return answer(
           invalid_argument(describe(body.spec) + ": get_if_exists needs a name to look for"));
-    const ActorRecord* other = context_.tables.actor_named(body.spec.name_space, body.spec.name);
+    const ActorRecord* other = context_.tables.actors().named(body.spec.name_space, body.spec.name);
     if (other && other->spec.class_name == body.spec.class_name)
       return waiters_.add_for_address(other->spec.actor, call.deadline, std::move(answer));
   }
@@ -109,8 +109,8 @@ void ActorRequests::serve(const HeadCall& call, control::ResolveActor& body,
                           ControlAnswerer answer) {
   const ClusterTables& tables = context_.tables;
   const std::string space = context_.name_space(call, body.name_space);
-  const ActorRecord* record =
-      body.actor.is_none() ? tables.actor_named(space, body.name) : tables.actor(body.actor);
+  const ActorRecord* record = body.actor.is_none() ? tables.actors().named(space, body.name)
+                                                   : tables.actors().find(body.actor);
   if (!record) {
     std::string what = body.actor.is_none()
                            ? "actor is named '" + body.name + "' in namespace '" + space + "'"
@@ -121,7 +121,7 @@ void ActorRequests::serve(const HeadCall& call, control::ResolveActor& body,
 }
 
 void ActorRequests::serve(const HeadCall& call, control::QueryActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record) return answer(no_such_actor(body.actor));
   const bool other = body.incarnation != 0 && body.incarnation != record->incarnation;
   if (other || record->phase == ActorPhase::kDead || record->state().is_restarting())
@@ -130,7 +130,7 @@ void ActorRequests::serve(const HeadCall& call, control::QueryActor& body, Contr
   waiters_.add_for_end(
       body.actor, until,
       [this, actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {
-        const ActorRecord* current = ended ? ended : context_.tables.actor(actor);
+        const ActorRecord* current = ended ? ended : context_.tables.actors().find(actor);
         if (current)
           answer(ControlAnswer{current->state()});
         else
@@ -139,14 +139,14 @@ void ActorRequests::serve(const HeadCall& call, control::QueryActor& body, Contr
 }
 
 void ActorRequests::serve(const HeadCall& call, control::WatchActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record) return answer(no_such_actor(body.actor));
   if (record->version != body.version) return answer(ControlAnswer{record->state()});
   waiters_.add_for_change(body.actor, call.deadline, std::move(answer));
 }
 
 void ActorRequests::serve(const HeadCall&, control::SaveState& body, ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record || !is_started(record->phase) || record->incarnation != body.incarnation) {
     return answer(cancelled("actor " + body.actor.short_hex() +
                             " has been replaced: its state is no longer saved"));
@@ -175,7 +175,7 @@ void ActorRequests::answer_at_end(ActorId actor, Deadline deadline, ControlAnswe
 }
 
 void ActorRequests::serve(const HeadCall& call, control::KillActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record) return answer(no_such_actor(body.actor));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
   if (call.has_begun && call.about != record->incarnation) return answer(ControlAnswer{});
@@ -194,7 +194,7 @@ void ActorRequests::serve(const HeadCall& call, control::KillActor& body, Contro
 
 void ActorRequests::serve(const HeadCall& call, control::TerminateActor& body,
                           ControlAnswerer answer) {
-  const ActorRecord* record = context_.tables.actor(body.actor);
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
   if (!record) return answer(no_such_actor(body.actor));
   if (call.has_begun && call.about != record->incarnation) return answer(ControlAnswer{});
   if (record->phase == ActorPhase::kDead && body.restart && !call.has_begun)

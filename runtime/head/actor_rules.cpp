@@ -3,7 +3,7 @@
 namespace runtime {
 
 bool may_restart(const ClusterTables& tables, const ActorRecord& record) {
-  if (record.ending || !(tables.job_runs(record.job) || record.spec.outlives_job)) return false;
+  if (record.ending || !(tables.jobs().runs(record.job) || record.spec.outlives_job)) return false;
   if (record.phase == ActorPhase::kStarting && record.restarts == 0)
     return false;  // its creator gets the error instead
   if (record.moving) return record.spec.max_restarts != 0;
@@ -13,7 +13,7 @@ bool may_restart(const ClusterTables& tables, const ActorRecord& record) {
 
 bool may_move(const ClusterTables& tables, const ActorRecord& record) {
   if (record.ending || record.spec.max_restarts == 0) return false;
-  return tables.job_runs(record.job) || record.spec.outlives_job;
+  return tables.jobs().runs(record.job) || record.spec.outlives_job;
 }
 
 ActorShape shape_of(const ActorSpec& spec) {

@@ -7,7 +7,7 @@
 namespace runtime {
 
 void ActorWaiters::add_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer) {
-  const ActorRecord& record = *context_.tables.actor(actor);
+  const ActorRecord& record = *context_.tables.actors().find(actor);
   switch (record.phase) {
     case ActorPhase::kAlive: return answer(ControlAnswer{record.address});
     case ActorPhase::kDead: return answer(death_status(record.state()));
@@ -37,12 +37,12 @@ void ActorWaiters::incarnation_ended(const ActorRecord& record) {
 
 void ActorWaiters::changed(ActorId actor) {
   for (ControlAnswerer& answer : for_change_.take(actor))
-    answer(ControlAnswer{context_.tables.actor(actor)->state()});
+    answer(ControlAnswer{context_.tables.actors().find(actor)->state()});
 }
 
 void ActorWaiters::tick(Deadline now) {
   for (auto& [actor, answer] : for_address_.expire(now)) {
-    const ActorRecord* record = context_.tables.actor(actor);
+    const ActorRecord* record = context_.tables.actors().find(actor);
     const std::string phase = record ? std::string(to_string(record->phase)) : "gone";
     answer(deadline_exceeded(
         "actor " + actor.short_hex() + " is still " + phase +

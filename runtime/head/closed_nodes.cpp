@@ -35,7 +35,8 @@ Deadline ClosedNodes::next_tick() const {
 
 void ClosedNodes::close_all() {
   for_good_ = true;
-  for (const auto& [node, info] : context_.tables.nodes()) context_.scheduler.set_open(node, false);
+  for (const auto& [node, info] : context_.tables.nodes().all())
+    context_.scheduler.set_open(node, false);
 }
 
 }  // namespace runtime

@@ -11,7 +11,7 @@ constexpr auto kForgetTogether = std::chrono::milliseconds(250);
 
 void DeadActors::tick(Deadline now) {
   const HeadOptions& options = context_.options;
-  const std::size_t dead = context_.tables.dead_actors();
+  const std::size_t dead = context_.tables.actors().dead();
   const Deadline before = now - options.dead_kept_for;
   std::size_t count = 0;
   while (dead - count > options.dead_kept) {
@@ -25,7 +25,7 @@ void DeadActors::tick(Deadline now) {
 }
 
 Deadline DeadActors::next_tick() const {
-  if (context_.tables.dead_actors() <= context_.options.dead_kept || deaths_.empty())
+  if (context_.tables.actors().dead() <= context_.options.dead_kept || deaths_.empty())
     return Deadline::max();
   return deaths_.front() + context_.options.dead_kept_for + kForgetTogether;
 }

@@ -11,7 +11,7 @@ DeathNotices::Together::~Together() {
   notices_.innermost_ = outer_;
   for (auto& [job, actors] : dead_) {
     const ControlEvent event = control::ActorsDied{job, std::move(actors)};
-    for (const auto& [node, info] : notices_.context_.tables.nodes())
+    for (const auto& [node, info] : notices_.context_.tables.nodes().all())
       notices_.context_.links.event(node, event);
   }
 }

@@ -58,15 +58,15 @@ Demand DemandReporter::demand() const {
 void DemandReporter::add_pending_groups(Draft& draft) const {
   const ClusterTables& tables = context_.tables;
   for (GroupId id : sources_.pending_groups()) {
-    const GroupState* group = tables.group(id);
+    const GroupState* group = tables.groups().find(id);
     if (!group || sources_.is_under_way(id)) continue;
     if (const JobRecord* job = job_in(tables, *group)) {
       draft.shapes.add(job->info, group->spec);
       continue;
     }
     draft.shapes.add(group->spec);
-    for (ActorId member : tables.members(id)) {
-      const ActorRecord& record = *tables.actor(member);
+    for (ActorId member : tables.actors().members(id)) {
+      const ActorRecord& record = *tables.actors().find(member);
       if (is_started(record.phase)) draft.give_back(record.node, record.spec.resources);
     }
   }
@@ -75,10 +75,10 @@ void DemandReporter::add_pending_groups(Draft& draft) const {
 void DemandReporter::add_pending_actors(Draft& draft) const {
   const ClusterTables& tables = context_.tables;
   for (ActorId actor : sources_.pending_actors()) {
-    const ActorRecord* record = tables.actor(actor);
+    const ActorRecord* record = tables.actors().find(actor);
     if (!record) continue;
     const GroupState* group =
-        record->spec.bundle ? tables.group(record->spec.bundle->group) : nullptr;
+        record->spec.bundle ? tables.groups().find(record->spec.bundle->group) : nullptr;
     if (group && !group->placed) continue;  // it is the group that waits
     draft.add(record->spec);
   }
@@ -88,15 +88,15 @@ void DemandReporter::add_unmovable(Draft& draft) const {
   const ClusterTables& tables = context_.tables;
   for (const auto& [node, use] : draft.uses) {
     if (!use.is_leaving()) continue;
-    for (const ActorId& actor : tables.started_on(node)) {
-      const ActorRecord& record = *tables.actor(actor);
+    for (const ActorId& actor : tables.actors().started_on(node)) {
+      const ActorRecord& record = *tables.actors().find(actor);
       if (record.phase == ActorPhase::kAlive && !record.moving && !record.spec.bundle &&
           may_move(tables, record))
         draft.add(record.spec);
     }
   }
   for (GroupId id : sources_.stranded_groups()) {
-    const GroupState& group = *tables.group(id);
+    const GroupState& group = *tables.groups().find(id);
     draft.shapes.add(group.spec);
     for (std::size_t b = 0; b < group.nodes.size(); ++b)
       draft.give_back(group.nodes[b], group.spec.bundles[b]);
@@ -107,7 +107,7 @@ void DemandReporter::add_unmovable(Draft& draft) const {
 
 std::map<NodeId, NodeUse> DemandReporter::node_uses() const {
   std::map<NodeId, NodeUse> uses;
-  for (const auto& [id, info] : context_.tables.nodes()) uses[id].info = sources_.shown(info);
+  for (const auto& [id, info] : context_.tables.nodes().all()) uses[id].info = sources_.shown(info);
   count_work(uses);
   count_bundles(uses);
   count_copies(uses);
@@ -115,7 +115,7 @@ std::map<NodeId, NodeUse> DemandReporter::node_uses() const {
 }
 
 void DemandReporter::count_work(std::map<NodeId, NodeUse>& uses) const {
-  for (const auto& [id, record] : context_.tables.actors()) {
+  for (const auto& [id, record] : context_.tables.actors().all()) {
     NodeUse* use = use_of(uses, record.node);
     if (!use) continue;
     use->last_placed = std::max(use->last_placed, record.incarnation);
@@ -124,7 +124,7 @@ void DemandReporter::count_work(std::map<NodeId, NodeUse>& uses) const {
   for (const WorkMover::KeptPlace& kept : sources_.kept_places()) {
     if (NodeUse* use = use_of(uses, kept.to)) ++use->actors;
   }
-  for (const auto& [id, record] : context_.tables.jobs()) {
+  for (const auto& [id, record] : context_.tables.jobs().all()) {
     NodeUse* use = use_of(uses, record.info.node);
     if (use && record.info.running) ++use->jobs;
   }
@@ -136,7 +136,7 @@ void DemandReporter::count_bundles(std::map<NodeId, NodeUse>& uses) const {
       if (NodeUse* use = use_of(uses, node)) ++use->bundles;
     }
   };
-  for (const auto& [id, group] : context_.tables.groups()) {
+  for (const auto& [id, group] : context_.tables.groups().all()) {
     if (group.placed) add(group.nodes);
   }
   for (const std::vector<NodeId>& places : sources_.places_under_way()) add(places);

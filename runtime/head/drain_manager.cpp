@@ -43,18 +43,18 @@ DrainManager::DrainManager(const HeadContext& context, ActorControl& actors, Gro
       rounds_(context, [this](NodeId node) { advance(node); }) {}
 
 void DrainManager::serve(const HeadCall& call, control::DrainNode& body, ControlAnswerer answer) {
-  auto node = context_.tables.nodes().find(body.node);
-  if (node == context_.tables.nodes().end()) {
-    const NodeDeparture* departure = context_.tables.departure(body.node);
+  const NodeInfo* node = context_.tables.nodes().find(body.node);
+  if (!node) {
+    const NodeDeparture* departure = context_.tables.nodes().departure(body.node);
     return answer(not_found(departure ? departure->why : "no node has the id " + body.node.hex()));
   }
-  const std::string name = "node " + body.node.short_hex() + " (" + node->second.address + ")";
-  if (node->second.is_head) {
+  const std::string name = "node " + body.node.short_hex() + " (" + node->address + ")";
+  if (node->is_head) {
     return answer(invalid_argument(name +
                                    " hosts the head, without which there is no cluster: it cannot "
                                    "be drained. Drain the others, or end the cluster with "
                                    "`starling stop --address " +
-                                   node->second.address + "`"));
+                                   node->address + "`"));
   }
   if (body.time.count() <= 0)
     return answer(
@@ -69,7 +69,7 @@ void DrainManager::serve(const HeadCall& call, control::DrainNode& body, Control
     return answer(ControlAnswer{});
   begin(body.node, tidy(std::move(body.reason)), body.time);
   LOG(info, "{} is drained ({}), asked by node {}: it leaves within {} ms", name,
-      node->second.drain->reason, call.from.short_hex(), body.time.count());
+      node->drain->reason, call.from.short_hex(), body.time.count());
   answer(ControlAnswer{});
   advance(body.node);
 }
@@ -79,7 +79,7 @@ void DrainManager::begin(NodeId node, std::string reason, std::chrono::milliseco
       node, NodeDrain{std::move(reason), time,
                       std::chrono::milliseconds(unix_milliseconds()) + time, 0, ""}});
   resume(node, time);
-  for (const auto& [id, info] : context_.tables.nodes()) tell(id, node);
+  for (const auto& [id, info] : context_.tables.nodes().all()) tell(id, node);
   work_.ask_again(node);          // those that were on their way already have less time now
   groups_.place_elsewhere(node);  // what is not placed yet, from the beginning
   hooks_.nodes_changed();
@@ -99,7 +99,7 @@ void DrainManager::resume(NodeId node, std::chrono::milliseconds left) {
 }
 
 void DrainManager::restored() {
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (!info.drain) continue;
     // However the machine's clock was set meanwhile, it has no more time than it was given.
     resume(id, std::clamp(info.drain->deadline - std::chrono::milliseconds(unix_milliseconds()),
@@ -109,7 +109,7 @@ void DrainManager::restored() {
 }
 
 void DrainManager::tell(NodeId to, NodeId node) {
-  NodeDrain drain = *context_.tables.nodes().at(node).drain;
+  NodeDrain drain = *context_.tables.nodes().find(node)->drain;
   drain.left = drained_.left(node);
   context_.links.event(to, control::NodeDrains{node, std::move(drain)});
 }
@@ -124,7 +124,7 @@ void DrainManager::node_connected(NodeId node) {
 }
 
 std::string DrainManager::node_lost(NodeId node, const std::string& why) {
-  const NodeInfo& info = context_.tables.nodes().at(node);
+  const NodeInfo& info = *context_.tables.nodes().find(node);
   const std::string name = "node " + node.short_hex() + " (" + info.address + ") ";
   auto drain = drains_.find(node);
   if (drain == drains_.end()) return name + "is gone: " + why;
@@ -180,7 +180,7 @@ void DrainManager::take_over_objects(NodeId node) {
 
 void DrainManager::leave(NodeId node, const std::string& how) {
   drains_.at(node).told = true;
-  const NodeInfo& info = context_.tables.nodes().at(node);
+  const NodeInfo& info = *context_.tables.nodes().find(node);
   const std::string kept = how == "empty" ? "" : what_keeps(context_.tables, node);
   LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address,
       info.drain->reason, how, kept.empty() ? "" : ", and still had " + kept);

@@ -23,7 +23,7 @@ std::chrono::milliseconds DrainedNodes::time_to_move(NodeId node) const {
 
 std::string DrainedNodes::text(NodeId node) const {
   return "node " + node.short_hex() + " is drained (" +
-         context_.tables.nodes().at(node).drain->reason + ")";
+         context_.tables.nodes().find(node)->drain->reason + ")";
 }
 
 }  // namespace runtime

@@ -30,7 +30,7 @@ void GroupManager::begin(GroupId id, Deadline deadline) {
 }
 
 void GroupManager::restored() {
-  for (const auto& [id, group] : context_.tables.groups()) {
+  for (const auto& [id, group] : context_.tables.groups().all()) {
     if (group.placed)
       context_.scheduler.restore_group(group.spec, {group.nodes, group.gpus});
     else
@@ -40,18 +40,18 @@ void GroupManager::restored() {
 }
 
 void GroupManager::late(GroupId id) {
-  drop(id, resource_exhausted(context_.tables.group(id)->pending_reason));
+  drop(id, resource_exhausted(context_.tables.groups().find(id)->pending_reason));
 }
 
 // -- The first phase: the nodes are asked
 
 bool GroupManager::place(GroupId id) {
-  const GroupState* group = context_.tables.group(id);
+  const GroupState* group = context_.tables.groups().find(id);
   if (!group || group->placed || is_under_way(id)) return true;
   const std::string before =
       group->is_torn() ? "it has lost its place and is placed anew as a whole: " : "";
-  for (ActorId member : context_.tables.members(id)) {
-    const ActorRecord& record = *context_.tables.actor(member);
+  for (ActorId member : context_.tables.actors().members(id)) {
+    const ActorRecord& record = *context_.tables.actors().find(member);
     if (!is_started(record.phase)) continue;
     context_.commit(command::GroupWaits{
         id, before + "its actors are ending where it was, " + describe(record.spec) + " for one"});
@@ -141,14 +141,14 @@ void GroupManager::on_reserved(NodeId node, const std::vector<ReservationSender:
     found->second.asked.erase(node);
     if (!found->second.asked.empty()) continue;
     on_prepared(group);
-    again = again || !context_.tables.members(group).empty();
+    again = again || !context_.tables.actors().members(group).empty();
   }
   if (again) queue_.place_all();
 }
 
 void GroupManager::on_refused(GroupId id, NodeId node, const std::string& why) {
   const std::string text = "node " + node.short_hex() + " refused to hold its bundles: " + why;
-  LOG(warn, "{}: {}", describe(context_.tables.group(id)->spec), text);
+  LOG(warn, "{}: {}", describe(context_.tables.groups().find(id)->spec), text);
   stop_preparing(id);
   context_.commit(command::GroupWaits{id, text});
   if (context_.tables.nodes().contains(node)) closed_nodes_.close(node);
@@ -168,8 +168,8 @@ void GroupManager::on_prepared(GroupId id) {
 void GroupManager::node_returned(NodeId node) {
   stop_preparing_on(node);
   std::vector<control::Holding> holdings;
-  for (GroupId id : context_.tables.placed_on(node)) {
-    const GroupState& group = *context_.tables.group(id);
+  for (GroupId id : context_.tables.groups().placed_on(node)) {
+    const GroupState& group = *context_.tables.groups().find(id);
     holdings.push_back({id, holdings_of(group.spec, group.nodes).at(node)});
   }
   reservations_.renew(node, std::move(holdings));
@@ -182,31 +182,31 @@ void GroupManager::drop(GroupId id, const Status& why) {
   const std::string text = "its placement group is gone: " + why.message();
   std::vector<ActorId> waiting;
   std::vector<ActorId> standing;
-  for (ActorId actor : tables.members(id)) {
-    if (tables.actor(actor)->phase == ActorPhase::kPending)
+  for (ActorId actor : tables.actors().members(id)) {
+    if (tables.actors().find(actor)->phase == ActorPhase::kPending)
       waiting.push_back(actor);
     else
       standing.push_back(actor);  // what it stands on is given to others once it has ended
   }
   for (ActorId actor : standing) {
     context_.commit(command::ActorEnds{actor});
-    actors_.stop(*tables.actor(actor), std::chrono::milliseconds(0), text, false);
+    actors_.stop(*tables.actors().find(actor), std::chrono::milliseconds(0), text, false);
   }
   stop_preparing(id);
-  release_everywhere(id, std::vector<NodeId>(tables.group(id)->nodes));
+  release_everywhere(id, std::vector<NodeId>(tables.groups().find(id)->nodes));
   context_.scheduler.remove_group(id);
   queue_.remove(id);
   context_.commit(command::RemoveGroup{id});
   on_decided_(id, why);
   for (ActorId actor : waiting) {
-    const ActorRecord* record = tables.actor(actor);
+    const ActorRecord* record = tables.actors().find(actor);
     if (!record || record->phase != ActorPhase::kPending) continue;  // its owner's end has ended it
     actors_.die(actor, cause_of(text), Status(why.code(), text));
   }
 }
 
 std::set<GroupId> GroupManager::node_lost(NodeId node, const std::string& text) {
-  std::set<GroupId> torn = context_.tables.placed_on(node);
+  std::set<GroupId> torn = context_.tables.groups().placed_on(node);
   stop_preparing_on(node);
   for (GroupId id : torn) tear(id, text, kEndGrace);
   reservations_.forget(node);
@@ -216,15 +216,15 @@ std::set<GroupId> GroupManager::node_lost(NodeId node, const std::string& text) 
 
 void GroupManager::tear(GroupId id, const std::string& text, std::chrono::milliseconds grace) {
   const ClusterTables& tables = context_.tables;
-  const GroupState& group = *tables.group(id);
+  const GroupState& group = *tables.groups().find(id);
   LOG(warn, "{} is placed anew as a whole: {}", describe(group.spec), text);
   release_everywhere(id, group.nodes);
   context_.scheduler.remove_group(id);
   context_.commit(
       command::GroupTorn{id, "it has lost its place and is placed anew as a whole: " + text});
   queue_.add(id, Deadline::max());
-  for (ActorId actor : tables.members(id)) {
-    const ActorRecord& record = *tables.actor(actor);
+  for (ActorId actor : tables.actors().members(id)) {
+    const ActorRecord& record = *tables.actors().find(actor);
     // Those of a lost node have no process to stop.
     if (is_started(record.phase) && tables.nodes().contains(record.node))
       actors_.stop_torn(record, text, grace);

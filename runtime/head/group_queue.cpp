@@ -9,7 +9,7 @@
 namespace runtime {
 
 void GroupQueue::add(GroupId id, Deadline deadline) {
-  const GroupState& group = *context_.tables.group(id);
+  const GroupState& group = *context_.tables.groups().find(id);
   if (pending_.empty()) shapes_.clear();
   Wish wish(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels, group.is_torn());
   const std::size_t shape = shapes_.try_emplace(std::move(wish), shapes_.size()).first->second;
@@ -40,10 +40,11 @@ void GroupQueue::place_all(const IsUnderWay& is_under_way, const Place& place) {
   // less.
   std::map<std::size_t, GroupId> without_room;
   for (const auto& [id, shape] : waiting) {
-    const GroupState* group = tables.group(id);
+    const GroupState* group = tables.groups().find(id);
     if (!group) continue;  // it went with another
     auto like = without_room.find(shape);
-    const GroupState* other = like == without_room.end() ? nullptr : tables.group(like->second);
+    const GroupState* other =
+        like == without_room.end() ? nullptr : tables.groups().find(like->second);
     if (!other) {
       if (!place(id)) without_room[shape] = id;
       continue;

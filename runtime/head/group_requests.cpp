@@ -19,7 +19,7 @@ Status GroupRequests::check_new(const HeadCall& call, GroupSpec& spec) const {
   const ClusterTables& tables = context_.tables;
   if (spec.group.is_none()) return invalid_argument("a placement group needs an id");
   const bool may_create =
-      tables.job_runs(call.job) || (spec.detached && tables.job_serves(call.job));
+      tables.jobs().runs(call.job) || (spec.detached && tables.job_serves(call.job));
   if (!may_create) return invalid_argument("job " + call.job.short_hex() + " is not running");
   if (spec.name.size() > kNameBytesMax)
     return invalid_argument("the name of a placement group has " +
@@ -29,7 +29,7 @@ Status GroupRequests::check_new(const HeadCall& call, GroupSpec& spec) const {
         describe(spec) +
         " is to be detached: give it a name, so that others can find and remove it");
   }
-  const JobRecord* job = tables.job(call.job);
+  const JobRecord* job = tables.jobs().find(call.job);
   if (spec.detached && spec.name_space.empty() && job && job->driver.name_space.empty()) {
     return invalid_argument(
         describe(spec) +
@@ -38,7 +38,7 @@ Status GroupRequests::check_new(const HeadCall& call, GroupSpec& spec) const {
   }
   spec.name_space = spec.name.empty() ? "" : context_.name_space(call, spec.name_space);
   if (const GroupState* other =
-          spec.name.empty() ? nullptr : tables.group_named(spec.name_space, spec.name)) {
+          spec.name.empty() ? nullptr : tables.groups().named(spec.name_space, spec.name)) {
     return invalid_argument("the name '" + spec.name + "' is taken by placement group " +
                             other->spec.group.short_hex() + " of job " + other->job.short_hex() +
                             " in namespace '" + spec.name_space + "'");
@@ -53,7 +53,7 @@ void GroupRequests::serve(const HeadCall& call, control::CreateGroup& body,
                           ControlAnswerer answer) {
   const GroupId id = body.spec.group;
   // The same request again: its first answer was lost.
-  if (const GroupState* known = context_.tables.group(id)) {
+  if (const GroupState* known = context_.tables.groups().find(id)) {
     if (known->placed) return answer(ControlAnswer{*known});
     queue_.extend(id, call.deadline);
     return waiters_.add(id, call.deadline, std::move(answer));
@@ -68,7 +68,7 @@ void GroupRequests::serve(const HeadCall& call, control::CreateGroup& body,
 }
 
 void GroupRequests::serve(const HeadCall&, control::RemoveGroup& body, ControlAnswerer answer) {
-  const GroupState* group = context_.tables.group(body.group);
+  const GroupState* group = context_.tables.groups().find(body.group);
   if (!group) return answer(no_such_group(body.group));
   groups_.drop(body.group, cancelled(describe(group->spec) + " was removed"));
   answer(ControlAnswer{});
@@ -78,12 +78,12 @@ void GroupRequests::serve(const HeadCall&, control::RemoveGroup& body, ControlAn
 void GroupRequests::serve(const HeadCall& call, control::QueryGroup& body, ControlAnswerer answer) {
   const ClusterTables& tables = context_.tables;
   const std::string space = context_.name_space(call, body.name_space);
-  const GroupState* group =
-      body.group.is_none() ? tables.group_named(space, body.name) : tables.group(body.group);
+  const GroupState* group = body.group.is_none() ? tables.groups().named(space, body.name)
+                                                 : tables.groups().find(body.group);
   if (!group && !body.group.is_none()) return answer(no_such_group(body.group));
   if (!group) {
     std::vector<std::string> names;
-    for (const auto& [id, other] : tables.groups()) {
+    for (const auto& [id, other] : tables.groups().all()) {
       if (other.spec.name_space == space && !other.spec.name.empty())
         names.push_back(other.spec.name);
     }
@@ -96,14 +96,14 @@ void GroupRequests::serve(const HeadCall& call, control::QueryGroup& body, Contr
 
 Status GroupRequests::no_such_group(GroupId group) const {
   std::vector<std::string> ids;
-  for (const auto& [id, other] : context_.tables.groups()) ids.push_back(id.hex());
+  for (const auto& [id, other] : context_.tables.groups().all()) ids.push_back(id.hex());
   return not_found("no placement group has the id " + group.hex() + did_you_mean(group.hex(), ids));
 }
 
 void GroupRequests::decided(GroupId id, const Status& status) {
   for (ControlAnswerer& answer : waiters_.take(id)) {
     if (status.ok())
-      answer(ControlAnswer{*context_.tables.group(id)});
+      answer(ControlAnswer{*context_.tables.groups().find(id)});
     else
       answer(status);
   }
@@ -111,7 +111,7 @@ void GroupRequests::decided(GroupId id, const Status& status) {
 
 void GroupRequests::tick(Deadline now) {
   for (auto& [group, answer] : waiters_.expire(now)) {
-    const GroupState* state = context_.tables.group(group);
+    const GroupState* state = context_.tables.groups().find(group);
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" +
                              (state ? ": " + state->pending_reason : "")));
   }

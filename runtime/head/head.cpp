@@ -127,7 +127,7 @@ void Head::route(const HeadCall& call, Body& body, ControlAnswerer answer) {
 
 void Head::route(const HeadCall& call, control::ChangeToken& body, ControlAnswerer answer) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(call.deadline - now_());
-  tokens_.change(std::move(body), left, tables_.nodes(), std::move(answer));
+  tokens_.change(std::move(body), left, tables_.nodes().all(), std::move(answer));
 }
 
 void Head::route(const HeadCall& call, ObjectControl& body, ControlAnswerer answer) {
@@ -153,7 +153,7 @@ void Head::route(const HeadCall& call, ObserveControl& body, ControlAnswerer ans
 void Head::handle_event(NodeId from, const ControlEvent& event) {
   const auto* lines = std::get_if<LogLines>(&event);
   if (!lines) return;
-  const JobRecord* job = tables_.job(lines->job);
+  const JobRecord* job = tables_.jobs().find(lines->job);
   if (job && job->info.running && job->info.node != from) links_.event(job->info.node, event);
 }
 

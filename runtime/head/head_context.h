@@ -66,7 +66,7 @@ struct HeadContext {
   }
   /// The job's, unless it wants another.
   std::string name_space(const HeadCall& call, const std::string& wanted) const {
-    return wanted.empty() ? tables.name_space(call.job) : wanted;
+    return wanted.empty() ? tables.jobs().name_space(call.job) : wanted;
   }
 };
 

@@ -98,7 +98,7 @@ void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message me
 
 // A cluster of root has no nodes of others: what they say of their drivers would be believed.
 Status HeadProcess::check_owner(const PeerInfo& peer) const {
-  const auto& nodes = service_->head().tables().nodes();
+  const auto& nodes = service_->head().tables().nodes().all();
   const auto beside = nodes.find(options_.node);
   if (::geteuid() != 0 || peer.node == options_.node || beside == nodes.end()) return {};
   const std::optional<uid_t> user = peer_user(peer, beside->second.address);

@@ -83,27 +83,28 @@ HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Sch
                          HeadOptions head)
     : loop_(loop),
       options_(options),
-      journal_(std::move(journal)),
+      line_(std::move(journal)),
       tick_timer_(loop.context()),
       lease_timer_(loop.context()),
       stop_timer_(loop.context()),
       head_(cluster, std::move(scheduler), *this, steady_now, head) {
-  if (journal_) head_.follow();
+  if (line_.journal()) head_.follow();
   check_leases();
 }
 
 HeadService::~HeadService() { *alive_ = false; }
 
 Status HeadService::recover() {
-  if (!journal_) return {};
+  if (!line_.journal()) return {};
   Turn turn(*this);
-  Status status = journal_->load([this](const std::string&, const std::string& value) {
+  Status status = line_.journal()->load([this](const std::string&, const std::string& value) {
     auto entry = journal::decode(value);
     return entry.ok() ? head_.restore(*entry) : entry.status();
   });
   if (status.ok()) status = head_.end_restore();
   if (!status.ok()) return status;
-  for (const auto& [node, info] : head_.tables().nodes()) links_[node] = {nullptr, steady_now()};
+  for (const auto& [node, info] : head_.tables().nodes().all())
+    links_[node] = {nullptr, steady_now()};
   return {};
 }
 
@@ -111,44 +112,16 @@ Status HeadService::recover() {
 
 void HeadService::leave(UniqueFunction<void()> action) {
   Turn turn(*this);
-  leaving_.push_back({written_ + 1, std::move(action)});
+  line_.add(std::move(action));
 }
 
 void HeadService::end_turn() {
-  auto changes = journal_ ? head_.changes() : std::vector<JournalWrite>();
-  if (!changes.empty()) {
-    ++written_;
-    journal_->write(
-        std::move(changes), [this, alive = alive_, through = written_, begun = steady_now()] {
-          if (!*alive) return;
-          recorded_ = through;
-          const auto took = static_cast<std::uint64_t>(
-              std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - begun).count());
-          record_sum_ns_ += took;
-          ++record_times_[activity::bucket_of(took)];
-          let_go();
-        });
-  } else {
-    // What leaves in this turn waits for what was decided before it only.
-    for (auto late = leaving_.rbegin(); late != leaving_.rend() && late->after > written_; ++late)
-      late->after = written_;
-  }
-  let_go();
+  line_.end_turn(head_.changes());
   rearm();
 }
 
-void HeadService::let_go() {
-  while (!leaving_.empty() && leaving_.front().after <= recorded_) {
-    UniqueFunction<void()> action = std::move(leaving_.front().action);
-    leaving_.pop_front();
-    action();
-  }
-  while (!ends_.empty() && ends_.front().after <= recorded_) ends_.pop_front();
-}
-
 void HeadService::send_unrecorded_ends() {
-  if (!journal_ || journal_->trouble().ok()) return;
-  for (End& end : std::exchange(ends_, {})) {
+  for (RecordedLine::End& end : line_.take_unrecorded_ends()) {
     auto link = links_.find(end.node);
     if (link != links_.end() && link->second.channel)
       send_request(*link->second.channel, end.request, [](Result<ControlAnswer>) {});
@@ -187,12 +160,12 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
       seen && std::holds_alternative<control::ReadHead>(*seen)) {
     return answer(ControlAnswer{ObserveAnswer{numbers()}});
   }
-  if (journal_) {
-    const Status trouble = journal_->trouble();
+  if (const Journal* journal = line_.journal()) {
+    const Status trouble = journal->trouble();
     if (!trouble.ok() && std::visit(IsRefusable{}, request.body) && !head_.knows(request.id))
       return answer(trouble);
     if (std::visit(TakesRoom{}, request.body) && !head_.knows(request.id)) {
-      if (Status scarcity = journal_->scarcity(); !scarcity.ok()) return answer(scarcity);
+      if (Status scarcity = journal->scarcity(); !scarcity.ok()) return answer(scarcity);
     }
     if (!trouble.ok() && std::visit(IsOverview{}, request.body)) {
       Turn turn(*this);
@@ -265,8 +238,7 @@ void HeadService::check_leases() {
 
 void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer answer) {
   // A job has ended whether that can be recorded or not. In its turn it is said again.
-  if (journal_ && std::holds_alternative<control::EndJob>(request.body))
-    ends_.push_back({written_ + 1, node, request});
+  if (std::holds_alternative<control::EndJob>(request.body)) line_.note_end({node, request});
   auto answered = [this, alive = alive_,
                    answer = std::move(answer)](Result<ControlAnswer> result) mutable {
     if (!*alive) return;
@@ -306,14 +278,7 @@ Numbers HeadService::numbers() const {
       static_cast<double>(std::count_if(links_.begin(), links_.end(), [](const auto& link) {
         return link.second.channel != nullptr;
       }));
-  if (!journal_) return numbers;
-  numbers["journal_batches"] = static_cast<double>(recorded_);
-  numbers["journal_waiting"] = static_cast<double>(written_ - recorded_);
-  numbers["journal_seconds"] = static_cast<double>(record_sum_ns_) * 1e-9;
-  numbers["journal_trouble"] = journal_->trouble().ok() ? 0 : 1;
-  numbers["journal_bytes"] = static_cast<double>(journal_->bytes());
-  for (std::size_t i = 0; i < record_times_.size(); ++i)
-    numbers["journal_bucket_" + std::to_string(i)] = static_cast<double>(record_times_[i]);
+  numbers.merge(line_.numbers());
   return numbers;
 }
 

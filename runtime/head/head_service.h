@@ -1,8 +1,6 @@
 // HeadService: gives the head its connections, leases, a clock and a journal.
 #pragma once
 
-#include <array>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +9,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/head/head.h"
 #include "runtime/head/journal.h"
-#include "runtime/observe/activity_layout.h"
+#include "runtime/head/recorded_line.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
@@ -55,16 +53,6 @@ class HeadService final : private HeadLinks {
 
  private:
   class Turn;
-  struct Leaving {
-    std::uint64_t after;  // that many batches recorded
-    UniqueFunction<void()> action;
-  };
-  /// What a node is told of a job's end even if that cannot be recorded.
-  struct End {
-    std::uint64_t after;
-    NodeId node;
-    ControlRequest request;
-  };
   struct Link {
     std::shared_ptr<Channel> channel;  // null: not back yet
     Deadline heard;
@@ -76,7 +64,6 @@ class HeadService final : private HeadLinks {
   /// Within a turn: once everything that was decided in it is recorded.
   void leave(UniqueFunction<void()> action);
   void end_turn();
-  void let_go();
   void send_unrecorded_ends();
   void rearm();
   void check_leases();
@@ -86,16 +73,9 @@ class HeadService final : private HeadLinks {
 
   EventLoop& loop_;
   const HeadServiceOptions options_;
-  const std::unique_ptr<Journal> journal_;
-  std::uint64_t written_ = 0;  // batches
-  std::uint64_t recorded_ = 0;
-  std::array<std::uint64_t, activity::kBuckets>
-      record_times_{};  // of batches, by how long their recording took
-  std::uint64_t record_sum_ns_ = 0;
+  RecordedLine line_;
   std::uint64_t leases_missed_ = 0;
   std::uint64_t returns_ = 0;  // of nodes that had been connected before
-  std::deque<Leaving> leaving_;
-  std::deque<End> ends_;  // that are among them
   bool in_turn_ = false;
   std::map<NodeId, Link> links_;
   Timer tick_timer_;

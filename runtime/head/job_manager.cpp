@@ -20,14 +20,14 @@ constexpr auto kTellTimeout = std::chrono::seconds(30);
 
 Status no_such_job(JobId job) {
   return not_found("no job has the id " + job.hex() + " (any more): the last " +
-                   std::to_string(ClusterTables::kEndedJobsKept) + " that ended are remembered");
+                   std::to_string(JobTable::kEndedKept) + " that ended are remembered");
 }
 
 }  // namespace
 
 Status JobManager::check_start(const HeadCall& call, const JobInfo& info) const {
   if (info.job.is_none()) return invalid_argument("a job needs an id");
-  const JobRecord* known = context_.tables.job(info.job);
+  const JobRecord* known = context_.tables.jobs().find(info.job);
   if (!known) return {};
   const JobInfo& before = known->info;
   const std::string name = "job " + info.job.short_hex();
@@ -60,10 +60,10 @@ void JobManager::serve(const HeadCall& call, control::StartJob& body, ControlAns
 void JobManager::serve(const HeadCall& call, control::EndJob& body, ControlAnswerer answer) {
   // Of a job only the node where it runs knows the end: not the one where it waited for its place,
   // nor one whose client names another's job.
-  const JobRecord* record = context_.tables.job(body.job);
+  const JobRecord* record = context_.tables.jobs().find(body.job);
   if (record && record->info.running && record->info.node != call.from)
     return answer(ControlAnswer{});
-  if (body.goes_on && context_.tables.job_runs(body.job)) {
+  if (body.goes_on && context_.tables.jobs().runs(body.job)) {
     context_.commit(command::ReleaseJob{body.job});
     release(body.job);
   } else if (!body.goes_on) {
@@ -74,7 +74,7 @@ void JobManager::serve(const HeadCall& call, control::EndJob& body, ControlAnswe
 }
 
 void JobManager::serve(const HeadCall&, control::QueryJob& body, ControlAnswerer answer) {
-  const JobRecord* record = context_.tables.job(body.job);
+  const JobRecord* record = context_.tables.jobs().find(body.job);
   if (record)
     answer(ControlAnswer{record->info});
   else
@@ -82,7 +82,7 @@ void JobManager::serve(const HeadCall&, control::QueryJob& body, ControlAnswerer
 }
 
 void JobManager::serve(const HeadCall& call, control::CancelJob& body, ControlAnswerer answer) {
-  const JobRecord* record = context_.tables.job(body.job);
+  const JobRecord* record = context_.tables.jobs().find(body.job);
   if (!record) return answer(no_such_job(body.job));
   if (!record->info.running) return answer(ControlAnswer{});
   context_.links.request(record->info.node,
@@ -93,10 +93,10 @@ void JobManager::serve(const HeadCall& call, control::CancelJob& body, ControlAn
 // -- Ends
 
 void JobManager::end(const command::EndJob& end) {
-  if (!context_.tables.job_runs(end.job)) return;
+  if (!context_.tables.jobs().runs(end.job)) return;
   context_.commit(end);
-  LOG(info, "job {} {}: {}", end.job.short_hex(), job_state(context_.tables.job(end.job)->info),
-      end.cause.text);
+  LOG(info, "job {} {}: {}", end.job.short_hex(),
+      job_state(context_.tables.jobs().find(end.job)->info), end.cause.text);
   release(end.job);
 }
 
@@ -109,10 +109,10 @@ void JobManager::release(JobId job) {
 }
 
 void JobManager::end_actors(JobId job) {
-  const bool goes_on = context_.tables.job_runs(job);
+  const bool goes_on = context_.tables.jobs().runs(job);
   std::vector<ActorId> unplaced;
   std::vector<ActorId> started;
-  for (const auto& [id, record] : context_.tables.actors()) {
+  for (const auto& [id, record] : context_.tables.actors().all()) {
     if (record.job != job || record.phase == ActorPhase::kDead || record.spec.outlives_job)
       continue;
     if (record.phase == ActorPhase::kPending)
@@ -128,17 +128,17 @@ void JobManager::end_actors(JobId job) {
 
 void JobManager::drop_groups(JobId job) {
   std::vector<GroupId> groups;
-  for (const auto& [id, group] : context_.tables.groups()) {
+  for (const auto& [id, group] : context_.tables.groups().all()) {
     if (group.job == job && !group.spec.detached) groups.push_back(id);
   }
-  const JobRecord* record = context_.tables.job(job);
+  const JobRecord* record = context_.tables.jobs().find(job);
   const bool has_reason = record && !record->info.running && !record->info.end.text.empty();
   const std::string why = has_reason ? ": " + record->info.end.text : "";
   for (GroupId id : groups) groups_.drop(id, cancelled("job " + job.short_hex() + " ended" + why));
 }
 
 void JobManager::announce_end(JobId job) {
-  for (const auto& [node, info] : context_.tables.nodes()) announce_end(job, node);
+  for (const auto& [node, info] : context_.tables.nodes().all()) announce_end(job, node);
 }
 
 void JobManager::announce_end(JobId job, NodeId node) {
@@ -160,7 +160,7 @@ void JobManager::outliving_actor_died(JobId job) {
 void JobManager::node_returned(const control::RegisterNode& body) {
   const NodeId node = body.info.node;
   std::vector<JobId> over;
-  for (const auto& [id, record] : context_.tables.jobs()) {
+  for (const auto& [id, record] : context_.tables.jobs().all()) {
     const bool is_there = std::find(body.jobs.begin(), body.jobs.end(), id) != body.jobs.end();
     if (record.info.running && record.info.node == node && !is_there) over.push_back(id);
   }
@@ -168,14 +168,14 @@ void JobManager::node_returned(const control::RegisterNode& body) {
     end({job, JobOutcome::kFailed, cause_of("it was gone when its node came back to the head"),
          unix_milliseconds()});
   // Whether the node knows the ends of others, an earlier head has taken with it.
-  for (const auto& [id, record] : context_.tables.jobs()) {
+  for (const auto& [id, record] : context_.tables.jobs().all()) {
     if (!record.info.running) announce_end(id, node);
   }
 }
 
 void JobManager::node_lost(NodeId node, const std::string& text) {
   std::vector<JobId> jobs;
-  for (const auto& [id, record] : context_.tables.jobs()) {
+  for (const auto& [id, record] : context_.tables.jobs().all()) {
     if (record.info.running && record.info.node == node) jobs.push_back(id);
   }
   for (JobId job : jobs) end({job, JobOutcome::kFailed, cause_of(text), unix_milliseconds()});

@@ -17,15 +17,15 @@ Status KeyValues::put(JobId job, const std::string& key, std::string value) {
                             " bytes; at most " + std::to_string(context_.options.value_bytes_max) +
                             " fit (put larger data into an object)");
   }
-  if (!context_.tables.value(job, key) &&
-      context_.tables.keys(job) >= context_.options.keys_per_job_max) {
+  if (!context_.tables.pairs().find(job, key) &&
+      context_.tables.pairs().count(job) >= context_.options.keys_per_job_max) {
     return resource_exhausted("job " + job.short_hex() + " has " +
-                              std::to_string(context_.tables.keys(job)) +
+                              std::to_string(context_.tables.pairs().count(job)) +
                               " keys, the most there may be");
   }
   context_.commit(command::PutKey{job, key, std::move(value)});
   for (ControlAnswerer& waiting : waiters_.take({job, key}))
-    waiting(ControlAnswer{*context_.tables.value(job, key)});
+    waiting(ControlAnswer{*context_.tables.pairs().find(job, key)});
   return {};
 }
 
@@ -38,7 +38,7 @@ void KeyValues::serve(const HeadCall& call, control::KvPut& body, ControlAnswere
 }
 
 void KeyValues::serve(const HeadCall& call, control::KvGet& body, ControlAnswerer answer) {
-  if (const std::string* value = context_.tables.value(call.job, body.key))
+  if (const std::string* value = context_.tables.pairs().find(call.job, body.key))
     return answer(ControlAnswer{*value});
   if (!body.wait) return answer(not_found("no key '" + body.key + "'"));
   waiters_.add({call.job, body.key}, call.deadline, std::move(answer));
@@ -46,7 +46,7 @@ void KeyValues::serve(const HeadCall& call, control::KvGet& body, ControlAnswere
 
 void KeyValues::serve(const HeadCall& call, control::KvAdd& body, ControlAnswerer answer) {
   std::int64_t number = 0;
-  if (const std::string* value = context_.tables.value(call.job, body.key)) {
+  if (const std::string* value = context_.tables.pairs().find(call.job, body.key)) {
     auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
     if (error != std::errc() || end != value->data() + value->size()) {
       return answer(invalid_argument("the value of '" + body.key + "' is no number"));
@@ -63,7 +63,7 @@ void KeyValues::serve(const HeadCall& call, control::KvAdd& body, ControlAnswere
 }
 
 void KeyValues::serve(const HeadCall& call, control::KvDelete& body, ControlAnswerer answer) {
-  bool was_there = context_.tables.value(call.job, body.key) != nullptr;
+  bool was_there = context_.tables.pairs().find(call.job, body.key) != nullptr;
   if (was_there) context_.commit(command::DeleteKey{call.job, body.key});
   answer(ControlAnswer{std::int64_t{was_there}});
 }

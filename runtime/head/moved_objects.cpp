@@ -21,7 +21,7 @@ struct NodesAsked {
 }  // namespace
 
 void MovedObjects::serve(const HeadCall& call, control::FindObject& body, ControlAnswerer answer) {
-  const NodeDeparture* departure = context_.tables.departure(body.node);
+  const NodeDeparture* departure = context_.tables.nodes().departure(body.node);
   const bool is_leaving = drained_.contains(body.node);  // it may have closed its port already
   if (!is_leaving && (!departure || !departure->drained))
     return answer(not_found("node " + body.node.short_hex() + " was not drained"));
@@ -29,7 +29,7 @@ void MovedObjects::serve(const HeadCall& call, control::FindObject& body, Contro
   asked->answer = std::move(answer);
   const Status none = not_found((is_leaving ? drained_.text(body.node) : departure->why) +
                                 "; no other node has taken the object over");
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (id == body.node) continue;
     ++asked->outstanding;
     const auto time =

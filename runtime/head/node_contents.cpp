@@ -14,23 +14,24 @@ std::string counted(std::ptrdiff_t count, const std::string& what) {
 }
 
 std::ptrdiff_t jobs_on(const ClusterTables& tables, NodeId node) {
-  return std::count_if(tables.jobs().begin(), tables.jobs().end(), [&](const auto& entry) {
-    return entry.second.info.node == node && entry.second.info.running;
-  });
+  return std::count_if(tables.jobs().all().begin(), tables.jobs().all().end(),
+                       [&](const auto& entry) {
+                         return entry.second.info.node == node && entry.second.info.running;
+                       });
 }
 
 }  // namespace
 
 bool is_empty(const ClusterTables& tables, NodeId node) {
-  return tables.started_on(node).empty() && jobs_on(tables, node) == 0;
+  return tables.actors().started_on(node).empty() && jobs_on(tables, node) == 0;
 }
 
 std::string what_keeps(const ClusterTables& tables, NodeId node) {
-  const std::set<ActorId>& there = tables.started_on(node);
+  const std::set<ActorId>& there = tables.actors().started_on(node);
   std::string named;
   for (auto id = there.begin();
        id != there.end() && std::distance(there.begin(), id) < kActorsNamedMax; ++id) {
-    const ActorRecord& record = *tables.actor(*id);
+    const ActorRecord& record = *tables.actors().find(*id);
     named += (named.empty() ? "" : "; ") + record.spec.class_name + " " + id->short_hex();
     if (record.moving)
       named += " is moving";

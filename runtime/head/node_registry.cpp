@@ -41,7 +41,7 @@ void NodeRegistry::serve(const HeadCall&, control::Heartbeat&, ControlAnswerer a
 }
 
 void NodeRegistry::serve(const HeadCall& call, control::WatchNodes& body, ControlAnswerer answer) {
-  if (body.version != context_.tables.nodes_version())
+  if (body.version != context_.tables.nodes().version())
     return answer(ControlAnswer{list(body.version)});
   watchers_.add({}, call.deadline, Watcher{body.version, std::move(answer)});
 }
@@ -62,16 +62,17 @@ void NodeRegistry::changed() {
 }
 
 Status NodeRegistry::restored() {
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (Status status = context_.scheduler.add_node(info); !status.ok()) return status;
   }
   return {};
 }
 
 control::NodeList NodeRegistry::list(std::uint64_t known) const {
-  control::NodeList list{context_.tables.nodes_version(), {}};
-  for (const auto& [id, info] : context_.tables.nodes()) list.nodes.push_back(hooks_.shown(info));
-  for (const NodeDeparture& departure : context_.tables.departures()) {
+  control::NodeList list{context_.tables.nodes().version(), {}};
+  for (const auto& [id, info] : context_.tables.nodes().all())
+    list.nodes.push_back(hooks_.shown(info));
+  for (const NodeDeparture& departure : context_.tables.nodes().departures()) {
     if (known != 0 && departure.version > known) list.departed.push_back(departure);
   }
   return list;

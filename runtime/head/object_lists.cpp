@@ -37,7 +37,7 @@ void ObjectLists::list(Deadline deadline, std::shared_ptr<const ObjectList> befo
     if (before) settle_owners(list, *before);
     asking->answer(ControlAnswer{ObjectControlAnswer{std::move(asking->list)}});
   };
-  for (const auto& [node, info] : context_.tables.nodes()) {
+  for (const auto& [node, info] : context_.tables.nodes().all()) {
     ++asking->outstanding;
     // In time for the others' answers to go out when one node is silent.
     const auto patience =
@@ -91,7 +91,7 @@ void ObjectLists::finish(ObjectList& list) const {
   merge(list, std::move(published));
   for (ObjectInfo& object : at_head) list.objects.push_back(std::move(object));
   std::map<std::pair<NodeId, std::int32_t>, std::string> actors;
-  for (const auto& [id, record] : context_.tables.actors()) {
+  for (const auto& [id, record] : context_.tables.actors().all()) {
     if (record.phase != ActorPhase::kAlive) continue;
     std::string& known = actors[{record.node, record.address.pid}];
     known = known.empty() ? record.spec.class_name + " " + id.short_hex() : "several actors";

@@ -26,7 +26,7 @@ void PlacementQueue::tick(Deadline now) {
   if (earliest_ > now) return;
   if (actors_.end_pauses(now)) place_all();
   for (GroupId group : groups_.late(now)) {
-    if (context_.tables.group(group)) hooks_.group_late(group);
+    if (context_.tables.groups().find(group)) hooks_.group_late(group);
   }
   while (const auto actor = actors_.find_late(now)) hooks_.actor_late(*actor);
   earliest_ = std::min(actors_.earliest(), groups_.earliest());

@@ -64,7 +64,7 @@ NodeId PublishedMover::choose_target(const Version& version, Moves& moves,
   // Those that could not take it are asked again once all have been.
   std::set<NodeId>& refused = moves.refused[version];
   NodeId target, again;
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (drained_.contains(id) || has_copy_on(copies, id)) continue;
     if (again.is_none()) again = id;
     if (target.is_none() && !refused.contains(id)) target = id;

@@ -76,7 +76,8 @@ void PublishedObjects::serve(const HeadCall& call, control::Publish& body, Contr
     return answer(resource_exhausted(
         std::to_string(body.copies) + " copies asked, and the cluster has " +
         std::to_string(staying.size()) + " nodes" +
-        (staying.size() == context_.tables.nodes().size() ? "" : " that are not being drained")));
+        (staying.size() == context_.tables.nodes().all().size() ? ""
+                                                                : " that are not being drained")));
   }
   auto publishing = std::make_shared<Publishing>(Publishing{
       name, body.version, body.keep_last, std::move(body.type), std::move(answer), {}, 0, {}});
@@ -149,9 +150,10 @@ void PublishedObjects::drop_copies(const std::vector<ObjectLocation>& copies) {
 void PublishedObjects::drop_private_names(JobId job) {
   // Nobody else knows the namespace that a job has to itself.
   if (context_.tables.job_serves(job) ||
-      context_.tables.name_space(job) != context_.tables.private_name_space(job))
+      context_.tables.jobs().name_space(job) != context_.tables.jobs().private_name_space(job))
     return;
-  for (const auto& name : context_.tables.published().in(context_.tables.private_name_space(job))) {
+  for (const auto& name :
+       context_.tables.published().in(context_.tables.jobs().private_name_space(job))) {
     while (const auto* versions = context_.tables.published().find(name))
       drop(name, versions->begin()->first);
   }
@@ -221,7 +223,7 @@ void PublishedObjects::tick(Deadline now) {
 /// Those that are not about to leave; `first` before the others.
 std::vector<NodeId> PublishedObjects::nodes_that_stay(NodeId first) const {
   std::vector<NodeId> nodes;
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (!info.drain) nodes.push_back(id);
   }
   std::stable_partition(nodes.begin(), nodes.end(), [&](NodeId node) { return node == first; });

@@ -1,35 +1,38 @@
 #include "runtime/head/published_table.h"
 
 #include "runtime/core/check.h"
+#include "runtime/head/head_commands.h"
+#include "runtime/head/journal_entries.h"
+#include "runtime/head/table_lookup.h"
 
 namespace runtime {
 
-void PublishedTable::add(const Name& name, std::uint64_t version, PublishedVersion published) {
-  Versions& versions = names_[name];
-  CHECK(versions.empty() || versions.rbegin()->first < version);
-  versions.emplace(version, std::move(published));
+void PublishedTable::apply(const command::Publish& c) {
+  Versions& versions = names_[c.name];
+  CHECK(versions.empty() || versions.rbegin()->first < c.version);
+  versions.emplace(c.version, PublishedVersion{c.value, c.type});
+  changed_.note({c.name, c.version});
 }
 
-void PublishedTable::remove(const Name& name, std::uint64_t version) {
-  auto found = names_.find(name);
-  CHECK(found != names_.end());
-  CHECK(found->second.erase(version) == 1);
-  if (found->second.empty()) names_.erase(found);
-}
-
-void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId from,
-                               ObjectLocation to) {
-  PublishedVersion& published = names_.at(name).at(version);
+void PublishedTable::apply(const command::MoveCopy& c) {
+  PublishedVersion& published = names_.at(c.name).at(c.version);
   auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
   CHECK(copies != nullptr);
-  std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == from; });
-  copies->push_back(std::move(to));
+  std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == c.from; });
+  copies->push_back(c.to);
   published.loss.clear();  // its node may have gone while it was copied
+  changed_.note({c.name, c.version});
 }
 
-std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(
-    NodeId node, const std::string& why) {
-  std::vector<std::pair<Name, std::uint64_t>> touched;
+void PublishedTable::apply(const command::Unpublish& c) {
+  auto found = names_.find(c.name);
+  CHECK(found != names_.end());
+  CHECK(found->second.erase(c.version) == 1);
+  if (found->second.empty()) names_.erase(found);
+  changed_.note({c.name, c.version});
+}
+
+void PublishedTable::remove_node(NodeId node, const std::string& why) {
   for (auto& [name, versions] : names_) {
     for (auto& [version, published] : versions) {
       auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
@@ -38,10 +41,9 @@ std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remo
                      }) == 0)
         continue;
       if (copies->empty()) published.loss = why;
-      touched.emplace_back(name, version);
+      changed_.note({name, version});
     }
   }
-  return touched;
 }
 
 const PublishedTable::Versions* PublishedTable::find(const Name& name) const {
@@ -55,6 +57,31 @@ std::vector<PublishedTable::Name> PublishedTable::in(const std::string& name_spa
        found != names_.end() && found->first.first == name_space; ++found)
     names.push_back(found->first);
   return names;
+}
+
+// -- The journal
+
+void PublishedTable::take_changes(std::vector<JournalWrite>& writes) {
+  changed_.take(writes, [this](const Which& which) { return write_of(which); });
+}
+
+JournalWrite PublishedTable::write_of(const Which& which) const {
+  const auto& [name, version] = which;
+  const std::string key = journal::key_of_published(name.first, name.second, version);
+  const Versions* versions = find(name);
+  const PublishedVersion* published = versions ? table_lookup::lookup(*versions, version) : nullptr;
+  if (!published) return {key, {}};
+  return {key, journal::encode(journal::PublishedEntry{name.first, name.second, version,
+                                                       published->value, published->type,
+                                                       published->loss})};
+}
+
+Status PublishedTable::restore(const journal::PublishedEntry& entry) {
+  Versions& versions = names_[Name(entry.name_space, entry.name)];
+  if (!versions.empty() && versions.rbegin()->first >= entry.version)
+    return invalid_argument("its version is not larger than the one before");
+  versions.emplace(entry.version, PublishedVersion{entry.value, entry.type, entry.loss});
+  return {};
 }
 
 }  // namespace runtime

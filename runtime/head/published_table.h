@@ -9,8 +9,19 @@
 #include <vector>
 
 #include "runtime/control/object_control.h"
+#include "runtime/core/status.h"
+#include "runtime/head/table_changes.h"
 
 namespace runtime {
+
+namespace command {
+struct Publish;
+struct MoveCopy;
+struct Unpublish;
+}  // namespace command
+namespace journal {
+struct PublishedEntry;
+}
 
 /// A published version as the head knows it.
 struct PublishedVersion {
@@ -27,12 +38,12 @@ class PublishedTable {
   using Versions = std::map<std::uint64_t, PublishedVersion>;
 
   /// The version must be larger than the latest of its name.
-  void add(const Name& name, std::uint64_t version, PublishedVersion published);
-  void remove(const Name& name, std::uint64_t version);
+  void apply(const command::Publish& c);
   /// Another copy takes the place of that node's.
-  void move_copy(const Name& name, std::uint64_t version, NodeId from, ObjectLocation to);
-  /// The node's copies are gone, for that reason. Returns the versions that had one.
-  std::vector<std::pair<Name, std::uint64_t>> remove_node(NodeId node, const std::string& why);
+  void apply(const command::MoveCopy& c);
+  void apply(const command::Unpublish& c);
+  /// The node's copies are gone, for that reason.
+  void remove_node(NodeId node, const std::string& why);
 
   /// Null: there is none.
   const Versions* find(const Name& name) const;
@@ -40,8 +51,17 @@ class PublishedTable {
   std::vector<Name> in(const std::string& name_space) const;
   const std::map<Name, Versions>& all() const { return names_; }
 
+  void follow() { changed_.follow(); }
+  void take_changes(std::vector<JournalWrite>& writes);
+  /// Errors: kInvalidArgument (its version is not larger than the one before).
+  Status restore(const journal::PublishedEntry& entry);
+
  private:
+  using Which = std::pair<Name, std::uint64_t>;
+  JournalWrite write_of(const Which& which) const;
+
   std::map<Name, Versions> names_;  // without empty ones
+  TableChanges<Which> changed_;
 };
 
 }  // namespace runtime

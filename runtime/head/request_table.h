@@ -9,8 +9,18 @@
 #include <vector>
 
 #include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/head/table_changes.h"
 
 namespace runtime {
+
+namespace command {
+struct RequestBegun;
+struct RequestAnswered;
+}  // namespace command
+namespace journal {
+struct Request;
+}
 
 /// A request that has begun, or was answered.
 struct RequestRecord {
@@ -31,11 +41,8 @@ class RequestTable {
   static constexpr std::size_t kKept = 50'000;
   static constexpr std::chrono::milliseconds kKeptFor = std::chrono::minutes(20);
 
-  /// Both return the slots that changed.
-  std::vector<std::size_t> begin(RequestId id, std::uint64_t at_ms, std::uint64_t about);
-  std::vector<std::size_t> answer(RequestId id, std::uint64_t at_ms, std::string reply);
-  /// Takes one over that a slot held.
-  void restore(RequestRecord record);
+  void apply(const command::RequestBegun& c);
+  void apply(const command::RequestAnswered& c);
 
   /// Null: it is not known (any more).
   const RequestRecord* find(RequestId id) const;
@@ -43,13 +50,18 @@ class RequestTable {
   const RequestRecord* in_slot(std::size_t slot) const;
   const std::map<std::uint64_t, RequestRecord>& all() const { return records_; }
 
+  void follow() { changed_.follow(); }
+  void take_changes(std::vector<JournalWrite>& writes);
+  Status restore(const journal::Request& entry);
+
  private:
-  std::vector<std::size_t> add(RequestRecord record);
+  void add(RequestRecord record);
   static std::size_t slot_of(std::uint64_t order) { return order % kKept; }
 
   std::map<std::uint64_t, RequestRecord> records_;  // by order
   std::map<RequestId, std::uint64_t> orders_;
   std::uint64_t last_ = 0;
+  TableChanges<std::size_t> changed_;  // slots
 };
 
 }  // namespace runtime

@@ -7,7 +7,7 @@ namespace runtime {
 void TakeOverRounds::begin(NodeId node, std::chrono::milliseconds time) {
   const std::uint64_t number = ++rounds_;
   Round& round = last_[node] = {number, 1, 0};  // until all are asked
-  for (const auto& [id, info] : context_.tables.nodes()) {
+  for (const auto& [id, info] : context_.tables.nodes().all()) {
     if (id == node) continue;
     ++round.outstanding;
     context_.links.request(

@@ -16,14 +16,15 @@ inline std::string index_errors(const runtime::ClusterTables& tables) {
   std::map<NodeId, std::set<ActorId>> started;
   std::map<NodeId, std::set<GroupId>> placed;
   std::set<NodeId> nodes;  // also those that have gone: nothing may be left there
-  for (const auto& [id, info] : tables.nodes()) nodes.insert(id);
-  for (const NodeDeparture& departure : tables.departures()) nodes.insert(departure.node.node);
-  for (const auto& [id, record] : tables.actors()) {
+  for (const auto& [id, info] : tables.nodes().all()) nodes.insert(id);
+  for (const NodeDeparture& departure : tables.nodes().departures())
+    nodes.insert(departure.node.node);
+  for (const auto& [id, record] : tables.actors().all()) {
     nodes.insert(record.node);
     if (record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive)
       started[record.node].insert(id);
   }
-  for (const auto& [id, group] : tables.groups()) {
+  for (const auto& [id, group] : tables.groups().all()) {
     nodes.insert(group.nodes.begin(), group.nodes.end());
     if (!group.placed) continue;
     for (const NodeId& node : group.nodes) placed[node].insert(id);
@@ -31,8 +32,8 @@ inline std::string index_errors(const runtime::ClusterTables& tables) {
   for (const NodeId& node : nodes) {
     const std::string there =
         " on node " + node.short_hex() + " are not those of which that is recorded";
-    if (tables.started_on(node) != started[node]) return "the actors" + there;
-    if (tables.placed_on(node) != placed[node]) return "the placement groups" + there;
+    if (tables.actors().started_on(node) != started[node]) return "the actors" + there;
+    if (tables.groups().placed_on(node) != placed[node]) return "the placement groups" + there;
   }
   return "";
 }

@@ -35,7 +35,9 @@ class ActorManagerTest : public PartTest {
     start->answer(ControlAnswer{address(spec, start->node, 0)});
   }
   void exit(const ActorSpec& spec) {
-    ask(actors_, control::ActorExited{spec.actor, record(spec).incarnation, {"it crashed", 100, -1, 9, ""}}, node_);
+    ask(actors_,
+        control::ActorExited{spec.actor, record(spec).incarnation, {"it crashed", 100, -1, 9, ""}},
+        node_);
   }
   std::size_t died_events() const {
     std::size_t dead = 0;
@@ -153,10 +155,10 @@ TEST_F(ActorManagerTest, ForgetsTheDeadThatAreTooMany) {
     actors_.die(spec.actor, {}, cancelled("over"));
   }
   actors_.tick(time_);
-  EXPECT_EQ(tables_.dead_actors(), 3u) << "those that ask may still be on their way";
+  EXPECT_EQ(tables_.actors().dead(), 3u) << "those that ask may still be on their way";
   time_ = actors_.next_tick();
   actors_.tick(time_);
-  EXPECT_EQ(tables_.dead_actors(), 1u);
+  EXPECT_EQ(tables_.actors().dead(), 1u);
   EXPECT_EQ(actors_.next_tick(), Deadline::max());
 }
 

@@ -68,7 +68,7 @@ TEST_F(DrainManagerTest, WhatStaysIsLeftAtTheDeadline) {
   ASSERT_TRUE(leave);
   EXPECT_NE(std::get<control::Leave>(leave->request.body).reason.find("at its deadline"),
             std::string::npos);
-  EXPECT_TRUE(tables_.job_runs(job));
+  EXPECT_TRUE(tables_.jobs().runs(job));
 }
 
 TEST_F(DrainManagerTest, AnEarlierDeadlineCounts) {

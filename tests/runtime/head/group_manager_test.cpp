@@ -62,9 +62,9 @@ TEST_F(GroupManagerTest, IsPlacedOnceAllItsNodesHoldIt) {
   EXPECT_TRUE(groups_.is_under_way(spec.group));
   EXPECT_EQ(groups_.places_under_way().size(), 1u);
   links_.take<control::Reserve>()->answer(ControlAnswer{control::Refusals{}});
-  EXPECT_FALSE(tables_.group(spec.group)->placed);
+  EXPECT_FALSE(tables_.groups().find(spec.group)->placed);
   EXPECT_EQ(hold_all(), 1);
-  EXPECT_TRUE(tables_.group(spec.group)->placed);
+  EXPECT_TRUE(tables_.groups().find(spec.group)->placed);
   ASSERT_EQ(decided_.size(), 1u);
   EXPECT_TRUE(decided_[0].second.ok());
   EXPECT_EQ(queue_.groups().size(), 0u);
@@ -75,7 +75,7 @@ TEST_F(GroupManagerTest, ANodeThatRefusesGetsNothingNewForAMoment) {
   links_.take<control::Reserve>()->answer(
       ControlAnswer{control::Refusals{{{spec.group, "no room"}}}});
   EXPECT_FALSE(groups_.is_under_way(spec.group)) << "the other node is not enough";
-  EXPECT_EQ(tables_.group(spec.group)->pending_reason, "no room for the group");
+  EXPECT_EQ(tables_.groups().find(spec.group)->pending_reason, "no room for the group");
   hold_all();
   time_ += 1s;
   groups_.tick(time_);
@@ -86,7 +86,7 @@ TEST_F(GroupManagerTest, ALateGroupIsDroppedWithItsMembers) {
   const GroupSpec spec = begin(3);
   const ActorSpec member = add_member(spec, 0, 0);
   queue_.tick(time_ + 10s);
-  EXPECT_EQ(tables_.group(spec.group), nullptr);
+  EXPECT_EQ(tables_.groups().find(spec.group), nullptr);
   ASSERT_EQ(decided_.size(), 1u);
   EXPECT_EQ(decided_[0].second.code(), ErrorCode::kResourceExhausted);
   ASSERT_EQ(actors_.deaths.size(), 1u);
@@ -102,7 +102,7 @@ TEST_F(GroupManagerTest, AGroupThatHasLostANodeWaitsForItsActorsToEnd) {
   scheduler_.remove_node(lost);
   context_.commit(command::RemoveNode{lost, "it is gone"});
   EXPECT_EQ(groups_.node_lost(lost, "it is gone"), std::set{spec.group});
-  EXPECT_TRUE(tables_.group(spec.group)->is_torn());
+  EXPECT_TRUE(tables_.groups().find(spec.group)->is_torn());
   ASSERT_EQ(actors_.stops.size(), 1u);
   EXPECT_EQ(actors_.stops[0].actor, member.actor);
   add_node(1);
@@ -118,7 +118,7 @@ TEST_F(GroupManagerTest, ANodeThatIsBackGetsAllThatItIsToHold) {
   hold_all();
   groups_.tick(groups_.next_tick());
   hold_all();
-  const NodeId holder = tables_.group(placed.group)->nodes.front();
+  const NodeId holder = tables_.groups().find(placed.group)->nodes.front();
   groups_.node_returned(holder);
   const auto sent = links_.take<control::Reserve>();
   ASSERT_TRUE(sent);

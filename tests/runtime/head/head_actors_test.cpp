@@ -57,7 +57,7 @@ TEST_F(HeadActorsTest, GetIfExistsFindsTheLivingActorOfThatClass) {
   Answer found = ask(control::CreateActor{again});
   ASSERT_TRUE(status(found).ok());
   EXPECT_EQ(std::get<ActorAddress>(***found).actor, first.actor);
-  EXPECT_FALSE(head_.tables().actor(again.actor));
+  EXPECT_FALSE(head_.tables().actors().find(again.actor));
   again.class_name = "Another";
   EXPECT_EQ(status(ask(control::CreateActor{again})).code(), ErrorCode::kInvalidArgument);
   again.name.clear();

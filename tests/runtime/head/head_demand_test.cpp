@@ -138,7 +138,7 @@ TEST_F(HeadDemandTest, AGangThatFindsNoRoomBesideADrainedNodeIsDemandAsAWhole) {
   const GroupSpec gang = group(2);
   ask(control::CreateGroup{gang});
   EXPECT_EQ(reserved(), 2);
-  ASSERT_TRUE(head().tables().group(gang.group)->placed);
+  ASSERT_TRUE(head().tables().groups().find(gang.group)->placed);
   EXPECT_EQ(use_of(node_).info.available.at("CPU"),
             3);  // this scheduler counts one for each bundle
   ASSERT_TRUE(status(ask(control::DrainNode{other, std::chrono::seconds(30), "preemption"})).ok());
@@ -159,7 +159,7 @@ TEST_F(HeadDemandTest, AGangWhoseActorsEndFirstKeepsWaitingForItsPlace) {
   living(member);
   const NodeId other = join(4);
   ASSERT_TRUE(status(ask(control::DrainNode{node_, std::chrono::seconds(30), "preemption"})).ok());
-  ASSERT_TRUE(head().tables().group(gang.group)->is_torn());
+  ASSERT_TRUE(head().tables().groups().find(gang.group)->is_torn());
   ASSERT_EQ(demand().groups.size(),
             1u);  // else the node that it waits for might be taken away as idle
   exit(member);

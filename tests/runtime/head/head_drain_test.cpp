@@ -27,7 +27,9 @@ class HeadDrainTest : public HeadTest {
     for (const ActorSpec& filler : fillers) exited(filler);
     return spec;
   }
-  const ActorRecord& record(const ActorSpec& spec) { return *head().tables().actor(spec.actor); }
+  const ActorRecord& record(const ActorSpec& spec) {
+    return *head().tables().actors().find(spec.actor);
+  }
   void exited(const ActorSpec& spec, const std::string& why = "drained") {
     ask(control::ActorExited{spec.actor, incarnation(spec), {why, 7, 0, 0, ""}}, {},
         record(spec).node);
@@ -69,7 +71,7 @@ class HeadDrainTest : public HeadTest {
       spec.bundles.assign(2, {{"CPU", 1}});
       ask(control::CreateGroup{spec});
       reserved();
-      const std::vector<NodeId>& nodes = head().tables().group(spec.group)->nodes;
+      const std::vector<NodeId>& nodes = head().tables().groups().find(spec.group)->nodes;
       if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
         for (const ActorSpec& filler : std::exchange(fillers_, {})) exited(filler);
         return spec;
@@ -104,7 +106,7 @@ TEST_F(HeadDrainTest, AnEmptyNodeIsToldToLeaveOnceItsObjectsAreTakenOver) {
   ASSERT_TRUE(leave);
   EXPECT_EQ(leave->node, other_);
   head().node_lost(other_, "it closed its connection");
-  const NodeDeparture* departure = head().tables().departure(other_);
+  const NodeDeparture* departure = head().tables().nodes().departure(other_);
   ASSERT_NE(departure, nullptr);
   EXPECT_TRUE(departure->drained);
   EXPECT_NE(departure->why.find("preemption"), std::string::npos);
@@ -162,13 +164,13 @@ TEST_F(HeadDrainTest, WhatFitsNowhereStaysAndMovesWhenANodeJoins) {
 TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
   const NodeId third = join(4);
   const GroupSpec gang = gang_on(other_);
-  const NodeId away = head().tables().group(gang.group)->nodes[0] == other_
-                          ? head().tables().group(gang.group)->nodes[1]
-                          : head().tables().group(gang.group)->nodes[0];
-  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const NodeId away = head().tables().groups().find(gang.group)->nodes[0] == other_
+                          ? head().tables().groups().find(gang.group)->nodes[1]
+                          : head().tables().groups().find(gang.group)->nodes[0];
+  const std::uint32_t there = head().tables().groups().find(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
   drain(other_, 30s);
-  EXPECT_TRUE(head().tables().group(gang.group)->is_torn());
+  EXPECT_TRUE(head().tables().groups().find(gang.group)->is_torn());
   auto stop = links_.take<control::StopActor>(), another = links_.take<control::StopActor>();
   ASSERT_TRUE(stop && another);
   for (const auto* sent : {&*stop, &*another}) {
@@ -182,10 +184,11 @@ TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
   EXPECT_FALSE(links_.take<control::Leave>());
   exited(leaving);
   reserved();
-  EXPECT_FALSE(head().tables().group(gang.group)->placed) << "one of them has not ended yet";
+  EXPECT_FALSE(head().tables().groups().find(gang.group)->placed)
+      << "one of them has not ended yet";
   exited(staying);
   reserved();
-  const GroupState& placed = *head().tables().group(gang.group);
+  const GroupState& placed = *head().tables().groups().find(gang.group);
   ASSERT_TRUE(placed.placed) << placed.pending_reason;
   EXPECT_EQ(std::set<NodeId>(placed.nodes.begin(), placed.nodes.end()),
             (std::set<NodeId>{away, away == third ? node_ : third}));
@@ -202,11 +205,11 @@ TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
 
 TEST_F(HeadDrainTest, AGangThatFitsNowhereStaysAsAWholeUntilItDoes) {
   const GroupSpec gang = gang_on(other_);
-  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const std::uint32_t there = head().tables().groups().find(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
   drain(other_, 30s);
   EXPECT_FALSE(links_.take<control::StopActor>());
-  EXPECT_TRUE(head().tables().group(gang.group)->placed);
+  EXPECT_TRUE(head().tables().groups().find(gang.group)->placed);
   EXPECT_NE(record(leaving).pending_reason.find("no room for the group elsewhere"),
             std::string::npos)
       << record(leaving).pending_reason;
@@ -218,7 +221,7 @@ TEST_F(HeadDrainTest, AGangThatFitsNowhereStaysAsAWholeUntilItDoes) {
 TEST_F(HeadDrainTest, AGangWithAMortalActorStaysToTheEnd) {
   join(4);
   const GroupSpec gang = gang_on(other_);
-  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const std::uint32_t there = head().tables().groups().find(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), mortal = member(gang, 1 - there, 0);
   drain(other_, 10s);
   EXPECT_FALSE(links_.take<control::StopActor>());
@@ -261,7 +264,7 @@ TEST_F(HeadDrainTest, ANodeThatDiesBeforeItsDeadlineUsesUpNoRestartEither) {
   head().node_lost(other_, "its connection broke");
   EXPECT_EQ(record(spec).moves, 1u);
   EXPECT_NE(record(spec).phase, ActorPhase::kDead);
-  EXPECT_FALSE(head().tables().departure(other_)->why.empty());
+  EXPECT_FALSE(head().tables().nodes().departure(other_)->why.empty());
 }
 
 TEST_F(HeadDrainTest, AnotherHeadGoesOnWithIt) {
@@ -409,22 +412,22 @@ TEST_F(HeadDrainTest, AGroupThatIsBeingPlacedGoesElsewhere) {
   drain(other_, 30s);
   reserved();
   ASSERT_TRUE(status(created).ok());
-  const std::vector<NodeId>& nodes = head().tables().group(spec.group)->nodes;
+  const std::vector<NodeId>& nodes = head().tables().groups().find(spec.group)->nodes;
   EXPECT_EQ(std::set<NodeId>(nodes.begin(), nodes.end()), (std::set<NodeId>{node_, third}));
 }
 
 TEST_F(HeadDrainTest, AGangWaitsForAMemberThatIsBeingBuilt) {
   join(4);
   const GroupSpec gang = gang_on(other_);
-  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const std::uint32_t there = head().tables().groups().find(gang.group)->nodes[0] == other_ ? 0 : 1;
   ActorSpec late = actor(0);
   late.bundle = BundleSlot{gang.group, 1 - there};
   late.max_restarts = 1;
   ask(control::CreateActor{late});
   drain(other_, 3600s);
-  EXPECT_TRUE(head().tables().group(gang.group)->placed);
+  EXPECT_TRUE(head().tables().groups().find(gang.group)->placed);
   ASSERT_TRUE(started());
-  EXPECT_TRUE(head().tables().group(gang.group)->is_torn());
+  EXPECT_TRUE(head().tables().groups().find(gang.group)->is_torn());
   EXPECT_TRUE(links_.take<control::StopActor>());
 }
 
@@ -443,7 +446,7 @@ TEST_F(HeadDrainTest, ASecondDrainHastensThoseThatAreOnTheirWay) {
 TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
   join(4);
   const GroupSpec gang = gang_on(other_);
-  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const std::uint32_t there = head().tables().groups().find(gang.group)->nodes[0] == other_ ? 0 : 1;
   const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
   const auto graces = [&] {
     std::map<ActorId, std::chrono::milliseconds> grace_of;
@@ -457,7 +460,7 @@ TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
   graces();
   drain(other_, 600s);
   auto first = graces();
-  ASSERT_TRUE(head().tables().group(gang.group)->is_torn());
+  ASSERT_TRUE(head().tables().groups().find(gang.group)->is_torn());
   EXPECT_GT(first[leaving.actor], 500s);
   EXPECT_GT(first[staying.actor], 500s);
   drain(other_, 30s);
@@ -470,7 +473,7 @@ TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
   exited(leaving);
   exited(staying);
   reserved();
-  ASSERT_TRUE(head().tables().group(gang.group)->placed);
+  ASSERT_TRUE(head().tables().groups().find(gang.group)->placed);
   drain(other_, 10s);
   EXPECT_TRUE(graces().empty());
 }

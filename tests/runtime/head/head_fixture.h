@@ -225,32 +225,32 @@ class HeadTest : public ::testing::Test {
     }
   }
   static void expect_equal(const ClusterTables& left, const ClusterTables& right) {
-    EXPECT_TRUE(left.nodes() == right.nodes());
-    EXPECT_TRUE(left.departures() == right.departures());
-    EXPECT_TRUE(left.jobs() == right.jobs());
-    EXPECT_TRUE(left.pairs() == right.pairs());
+    EXPECT_TRUE(left.nodes().all() == right.nodes().all());
+    EXPECT_TRUE(left.nodes().departures() == right.nodes().departures());
+    EXPECT_TRUE(left.jobs().all() == right.jobs().all());
+    EXPECT_TRUE(left.pairs().all() == right.pairs().all());
     EXPECT_TRUE(left.published().all() == right.published().all());
     EXPECT_TRUE(left.requests().all() == right.requests().all());
-    EXPECT_EQ(left.next_incarnation(), right.next_incarnation());
-    EXPECT_EQ(left.nodes_version(), right.nodes_version());
-    EXPECT_EQ(left.dead_actors(), right.dead_actors());
-    EXPECT_EQ(left.actors().size(), right.actors().size());
-    for (const auto& [id, record] : right.actors()) {
-      const ActorRecord* other = left.actor(id);
+    EXPECT_EQ(left.actors().next_incarnation(), right.actors().next_incarnation());
+    EXPECT_EQ(left.nodes().version(), right.nodes().version());
+    EXPECT_EQ(left.actors().dead(), right.actors().dead());
+    EXPECT_EQ(left.actors().all().size(), right.actors().all().size());
+    for (const auto& [id, record] : right.actors().all()) {
+      const ActorRecord* other = left.actors().find(id);
       ASSERT_NE(other, nullptr) << id.hex();
       ActorRecord expected = record;
       expected.pending_reason = other->pending_reason;  // said anew by whoever looks for a place
       EXPECT_TRUE(*other == expected) << id.hex();
-      EXPECT_EQ(left.owned_by(id), right.owned_by(id));
+      EXPECT_EQ(left.actors().owned_by(id), right.actors().owned_by(id));
       EXPECT_EQ(left.job_serves(record.job), right.job_serves(record.job));
       const bool is_named = !record.spec.name.empty() && record.phase != ActorPhase::kDead;
       if (is_named) {
-        EXPECT_EQ(left.actor_named(record.spec.name_space, record.spec.name), other);
+        EXPECT_EQ(left.actors().named(record.spec.name_space, record.spec.name), other);
       }
     }
-    EXPECT_EQ(left.groups().size(), right.groups().size());
-    for (const auto& [id, group] : right.groups()) {
-      const GroupState* other = left.group(id);
+    EXPECT_EQ(left.groups().all().size(), right.groups().all().size());
+    for (const auto& [id, group] : right.groups().all()) {
+      const GroupState* other = left.groups().find(id);
       ASSERT_NE(other, nullptr) << id.hex();
       GroupState expected = group;
       expected.pending_reason = other->pending_reason;
@@ -324,11 +324,13 @@ class HeadTest : public ::testing::Test {
   /// Its process ended.
   void exit(const ActorSpec& spec) {
     ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}},
-        {}, head().tables().actor(spec.actor)->node);
+        {}, head().tables().actors().find(spec.actor)->node);
   }
-  const ActorRecord& record(const ActorSpec& spec) { return *head().tables().actor(spec.actor); }
+  const ActorRecord& record(const ActorSpec& spec) {
+    return *head().tables().actors().find(spec.actor);
+  }
   std::uint64_t incarnation(const ActorSpec& spec) {
-    return head().tables().actor(spec.actor)->incarnation;
+    return head().tables().actors().find(spec.actor)->incarnation;
   }
   static Status status(const Answer& answer) {
     EXPECT_TRUE(answer->has_value()) << "no answer yet";

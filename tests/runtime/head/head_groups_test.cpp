@@ -23,7 +23,9 @@ class HeadGroups : public HeadTest {
     EXPECT_TRUE(status(answer).ok());
     return spec;
   }
-  const GroupState& state(const GroupSpec& spec) { return *head().tables().group(spec.group); }
+  const GroupState& state(const GroupSpec& spec) {
+    return *head().tables().groups().find(spec.group);
+  }
   ActorSpec member(const GroupSpec& spec, std::uint32_t bundle, std::int32_t max_restarts) {
     ActorSpec actor_spec = actor(0);
     actor_spec.bundle = BundleSlot{spec.group, bundle};
@@ -222,7 +224,7 @@ TEST_F(HeadGroups, HaveNamesAndOutliveTheirJobIfDetached) {
   EXPECT_NE(status(refused).message().find("taken"), std::string::npos);
   GroupSpec brief = placed(1);
   ask(control::EndJob{job_});
-  EXPECT_EQ(head().tables().group(brief.group), nullptr);
+  EXPECT_EQ(head().tables().groups().find(brief.group), nullptr);
   JobId next = JobId::random();
   start_job(next);
   Answer found = ask(control::QueryGroup{{}, "trainers", "lab", false}, next);

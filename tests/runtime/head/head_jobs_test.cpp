@@ -81,7 +81,7 @@ TEST_F(HeadJobs, OneThatWaitedGoesToTheNodeThatHasItsPlace) {
   EXPECT_EQ(info(waiting.job).place, waiting.place);
   EXPECT_TRUE(status(ask(end(waiting.job), {}, large)).ok());
   EXPECT_EQ(job_state(info(waiting.job)), "failed");
-  EXPECT_EQ(head().tables().group(waiting.place), nullptr);
+  EXPECT_EQ(head().tables().groups().find(waiting.place), nullptr);
 }
 
 TEST_F(HeadJobs, NobodyTakesTheIdOfARunningJob) {
@@ -106,7 +106,7 @@ TEST_F(HeadJobs, OneThatWasStoppedWhileItWaitedDoesNotStart) {
   reserved();
   EXPECT_TRUE(status(ask(end(waiting.job, JobOutcome::kStopped))).ok());
   EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job)).code(), ErrorCode::kCancelled);
-  EXPECT_FALSE(head().tables().job_runs(waiting.job));
+  EXPECT_FALSE(head().tables().jobs().runs(waiting.job));
 }
 
 TEST_F(HeadJobs, TheEndOfADriverIsNotThatOfItsJob) {
@@ -122,7 +122,7 @@ TEST_F(HeadJobs, TheEndOfADriverIsNotThatOfItsJob) {
   EXPECT_TRUE(std::get<control::EndJob>(told->request.body).files_needed);
   exit(spec);
   EXPECT_EQ(record(spec).phase, ActorPhase::kDead);  // not started again
-  EXPECT_TRUE(head().tables().job_runs(job_));
+  EXPECT_TRUE(head().tables().jobs().runs(job_));
   EXPECT_EQ(status(ask(control::KvGet{"key", false})).code(), ErrorCode::kNotFound);
   EXPECT_TRUE(status(ask(end(job_))).ok());
   told = links_.take<control::EndJob>();

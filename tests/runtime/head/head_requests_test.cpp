@@ -62,7 +62,7 @@ TEST_F(HeadRequests, AnOldValueDoesNotComeBack) {
   next_head();
   EXPECT_TRUE(status(ask_as(RequestId::random(), control::KvPut{"key", "new"})).ok());
   EXPECT_TRUE(status(ask_as(id_, control::KvPut{"key", "old"})).ok());
-  EXPECT_EQ(*head().tables().value(job_, "key"), "new");
+  EXPECT_EQ(*head().tables().pairs().find(job_, "key"), "new");
 }
 
 TEST_F(HeadRequests, ARefusalStaysOne) {
@@ -132,7 +132,7 @@ TEST_F(HeadRequests, AGroupThatAnotherHasRemovedIsNotMadeAgain) {
   next_head();
   EXPECT_TRUE(status(ask(control::RemoveGroup{create.spec.group})).ok());
   EXPECT_EQ(status(ask_as(id_, create)).code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(head().tables().groups().empty());
+  EXPECT_TRUE(head().tables().groups().all().empty());
 }
 
 TEST_F(HeadRequests, AGroupThatIsBeingPlacedIsWaitedFor) {
@@ -183,10 +183,10 @@ TEST_F(HeadRequests, ANodeThatHasLeftWasDrained) {
 
 TEST_F(HeadRequests, ANodeWhoseFirstAnswerWasLostHasJoined) {
   const NodeId other = join(2);
-  const NodeInfo info = head().tables().nodes().at(other);
+  const NodeInfo info = *head().tables().nodes().find(other);
   restart_head();
   EXPECT_TRUE(status(ask(control::RegisterNode{info}, {}, other)).ok());
-  EXPECT_EQ(head().tables().nodes().size(), 2u);
+  EXPECT_EQ(head().tables().nodes().all().size(), 2u);
   EXPECT_TRUE(status(ask(control::RegisterNode{info}, {}, other)).ok()) << "by another connection";
 }
 
@@ -216,28 +216,6 @@ TEST_F(HeadRequests, WhatMayRunTwiceIsNotRemembered) {
     ask_as(RequestId::random(), body);
   }
   EXPECT_TRUE(head().tables().requests().all().empty());
-}
-
-TEST(RequestTable, ForgetsByNumberAndByAge) {
-  RequestTable table;
-  const RequestId first = RequestId::random();
-  const RequestId second = RequestId::random();
-  table.answer(first, 1000, "1");
-  table.answer(second, 2000, "2");
-  for (std::size_t i = 2; i < RequestTable::kKept; ++i) table.answer(RequestId::random(), 3000, "");
-  ASSERT_TRUE(table.find(first));
-  const std::vector<std::size_t> slots = table.answer(RequestId::random(), 3000, "");
-  EXPECT_EQ(table.all().size(), RequestTable::kKept);
-  EXPECT_FALSE(table.find(first));
-  EXPECT_TRUE(table.find(second));
-  for (std::size_t slot : slots) EXPECT_EQ(table.in_slot(slot)->order, RequestTable::kKept + 1);
-
-  const auto later = static_cast<std::uint64_t>(RequestTable::kKeptFor.count()) + 2001;
-  for (std::size_t slot : table.answer(first, later, "again"))
-    EXPECT_EQ(table.in_slot(slot) ? table.in_slot(slot)->id : RequestId(),
-              slot == (RequestTable::kKept + 2) % RequestTable::kKept ? first : RequestId());
-  EXPECT_FALSE(table.find(second));
-  EXPECT_EQ(*table.find(first)->reply, "again");
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST_F(HeadRestart, AJobWhoseDriverIsGoneEnds) {
   ActorSpec spec = living();
   restart_head();
   EXPECT_TRUE(return_node(node_, {instance(spec)}, {}).ok());
-  EXPECT_FALSE(head().tables().job_runs(job_));
+  EXPECT_FALSE(head().tables().jobs().runs(job_));
   EXPECT_TRUE(links_.take<control::EndJob>());
 }
 
@@ -166,7 +166,7 @@ TEST_F(HeadRestart, GroupsKeepTheirPlaces) {
   ask(control::CreateGroup{waiting});
   restart_head();
   EXPECT_TRUE(return_node(node_, {instance(filler)}, {job_}).ok());
-  EXPECT_EQ(head().tables().group(placed.group)->nodes, std::vector<NodeId>{node_});
+  EXPECT_EQ(head().tables().groups().find(placed.group)->nodes, std::vector<NodeId>{node_});
   Answer again = ask(control::CreateGroup{waiting});
   EXPECT_FALSE(again->has_value());
   EXPECT_TRUE(status(ask(control::RemoveGroup{placed.group})).ok());

@@ -106,7 +106,7 @@ TEST_F(HeadTest, AQuestionAboutALivingActorEndsAfterASecond) {
 TEST_F(HeadTest, OldIncarnationsCannotDieTwice) {
   ActorSpec spec = living();
   ask(control::ActorExited{spec.actor, incarnation(spec) + 5, {}});
-  EXPECT_EQ(head_.tables().actor(spec.actor)->phase, ActorPhase::kAlive);
+  EXPECT_EQ(head_.tables().actors().find(spec.actor)->phase, ActorPhase::kAlive);
 }
 
 TEST_F(HeadTest, KillAnswersOnceTheProcessIsGone) {
@@ -131,7 +131,7 @@ TEST_F(HeadTest, AnEndedJobTakesItsActorsPairsAndGroups) {
   EXPECT_EQ(status(ask(control::KvGet{"k", false})).code(), ErrorCode::kNotFound);
   EXPECT_EQ(status(ask(control::CreateActor{actor()})).code(), ErrorCode::kInvalidArgument);
   ask(control::ActorExited{spec.actor, incarnation(spec), {}});
-  EXPECT_EQ(head_.tables().actor(spec.actor)->phase, ActorPhase::kDead);
+  EXPECT_EQ(head_.tables().actors().find(spec.actor)->phase, ActorPhase::kDead);
 }
 
 TEST_F(HeadTest, ALostNodeTakesItsActorsAndJobs) {
@@ -144,7 +144,7 @@ TEST_F(HeadTest, ALostNodeTakesItsActorsAndJobs) {
   head_.node_lost(other, "connection reset");
   EXPECT_EQ(status(created).code(), ErrorCode::kActorDied);
   EXPECT_NE(status(created).message().find("connection reset"), std::string::npos);
-  EXPECT_FALSE(head_.tables().job_runs(far));
+  EXPECT_FALSE(head_.tables().jobs().runs(far));
   start->answer(ControlAnswer{ActorAddress{}});  // too late, and harmless
   EXPECT_EQ(status(ask(control::QueryCluster{}, {}, other)).code(), ErrorCode::kUnavailable);
 }
@@ -257,11 +257,11 @@ TEST_F(HeadTest, RemembersABoundedNumberOfDeadActors) {
     ask(control::ActorExited{spec.actor, incarnation(spec), {}});
     links_.events.clear();
   }
-  EXPECT_EQ(head_.tables().actors().size(), kept + 50)
+  EXPECT_EQ(head_.tables().actors().all().size(), kept + 50)
       << "callers of the first ones may be about to ask for the cause";
   EXPECT_LE(head_.next_tick(), now_ + std::chrono::seconds(6));
   advance(std::chrono::seconds(6));
-  EXPECT_EQ(head_.tables().actors().size(), kept);
+  EXPECT_EQ(head_.tables().actors().all().size(), kept);
 }
 
 TEST_F(HeadTest, TheEndOfASharedProcessIsOneEvent) {
@@ -282,7 +282,8 @@ TEST_F(HeadTest, TheEndOfASharedProcessIsOneEvent) {
   ASSERT_EQ(links_.events.size(), 2u) << "one for each node";
   EXPECT_EQ(std::get<control::ActorsDied>(links_.events[0].second).actors.size(), 50u);
   for (int i = 0; i < 100; ++i) {
-    const ActorRecord& record = *head_.tables().actor(specs[static_cast<std::size_t>(i)].actor);
+    const ActorRecord& record =
+        *head_.tables().actors().find(specs[static_cast<std::size_t>(i)].actor);
     EXPECT_EQ(record.phase, i % 2 == 0 ? ActorPhase::kDead : ActorPhase::kStarting);
     EXPECT_EQ(record.death.text, "killed by SIGSEGV");
   }

@@ -38,7 +38,7 @@ TEST_F(JobManagerTest, TheEndOfAJobEndsWhatHasNoProcessAndTellsEveryNode) {
   const ActorSpec pending = add_actor(job_), living = add_living(job_);
   const GroupSpec group = add_group(job_, 1);
   EXPECT_TRUE(status(ask(jobs_, end(job_), node_, job_)).ok());
-  EXPECT_FALSE(tables_.job_runs(job_));
+  EXPECT_FALSE(tables_.jobs().runs(job_));
   EXPECT_EQ(ends_told(), 2u);
   ASSERT_EQ(actors_.deaths.size(), 1u) << "its node ends the others";
   EXPECT_EQ(actors_.deaths[0].first, pending.actor);
@@ -52,13 +52,13 @@ TEST_F(JobManagerTest, TheEndOfAJobEndsWhatHasNoProcessAndTellsEveryNode) {
 TEST_F(JobManagerTest, OnlyItsNodeKnowsTheEnd) {
   const NodeId other = add_node(1);
   EXPECT_TRUE(status(ask(jobs_, end(job_), other, job_)).ok());
-  EXPECT_TRUE(tables_.job_runs(job_));
+  EXPECT_TRUE(tables_.jobs().runs(job_));
 }
 
 TEST_F(JobManagerTest, WhenADriverEndsThatTheJobOutlivesItsActorsStartNoMore) {
   const ActorSpec living = add_living(job_, 1, -1);
   EXPECT_TRUE(status(ask(jobs_, end(job_, true), node_, job_)).ok());
-  EXPECT_TRUE(tables_.job_runs(job_));
+  EXPECT_TRUE(tables_.jobs().runs(job_));
   EXPECT_TRUE(record(living).ending);
 }
 
@@ -84,16 +84,16 @@ TEST_F(JobManagerTest, AJobThatANodeNoLongerRunsHasEnded) {
   body.info.node = node_;
   body.jobs = {kept};
   jobs_.node_returned(body);
-  EXPECT_FALSE(tables_.job_runs(job_));
-  EXPECT_TRUE(tables_.job_runs(kept));
+  EXPECT_FALSE(tables_.jobs().runs(job_));
+  EXPECT_TRUE(tables_.jobs().runs(kept));
   jobs_.node_lost(node_, "it is gone");
-  EXPECT_FALSE(tables_.job_runs(kept));
-  EXPECT_EQ(tables_.job(kept)->info.end.text, "it is gone");
+  EXPECT_FALSE(tables_.jobs().runs(kept));
+  EXPECT_EQ(tables_.jobs().find(kept)->info.end.text, "it is gone");
 }
 
 TEST_F(JobManagerTest, IsRefusedASecondNode) {
   const NodeId other = add_node(1);
-  control::StartJob start{tables_.job(job_)->info, {}};
+  control::StartJob start{tables_.jobs().find(job_)->info, {}};
   EXPECT_TRUE(status(ask(jobs_, start, node_, job_)).ok());
   EXPECT_EQ(status(ask(jobs_, start, other, job_)).code(), ErrorCode::kInvalidArgument);
 }

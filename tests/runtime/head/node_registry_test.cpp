@@ -41,14 +41,14 @@ class NodeRegistryTest : public PartTest {
 
 TEST_F(NodeRegistryTest, ANodeJoinsComesBackAndIsLost) {
   EXPECT_TRUE(status(join(node_)).ok());
-  EXPECT_TRUE(tables_.nodes().at(node_).alive);
+  EXPECT_TRUE(tables_.nodes().find(node_)->alive);
   EXPECT_EQ(calls_, (std::vector<std::string>{"connected", "place"}));
   calls_.clear();
   EXPECT_TRUE(status(join(node_, true)).ok());
   EXPECT_EQ(calls_, (std::vector<std::string>{"returned", "connected", "place"}));
   calls_.clear();
   nodes_.lose(node_, "it is silent");
-  EXPECT_TRUE(tables_.nodes().empty());
+  EXPECT_TRUE(tables_.nodes().all().empty());
   EXPECT_EQ(calls_, (std::vector<std::string>{"ends", "lost, it is gone: it is silent", "place"}));
   nodes_.lose(node_, "it is silent");
   EXPECT_EQ(calls_.size(), 3u) << "once";
@@ -56,20 +56,20 @@ TEST_F(NodeRegistryTest, ANodeJoinsComesBackAndIsLost) {
 
 TEST_F(NodeRegistryTest, OneThatWasDeclaredDeadDoesNotComeBack) {
   EXPECT_EQ(status(join(node_, true)).code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(tables_.nodes().empty());
+  EXPECT_TRUE(tables_.nodes().all().empty());
 }
 
 TEST_F(NodeRegistryTest, AMachinesNewNodeReplacesItsOldOne) {
   join(node_);
   const NodeId next = NodeId::random();
   EXPECT_TRUE(status(join(next, false, node_)).ok());
-  EXPECT_EQ(tables_.nodes().size(), 1u);
+  EXPECT_EQ(tables_.nodes().all().size(), 1u);
   EXPECT_TRUE(tables_.nodes().contains(next));
 }
 
 TEST_F(NodeRegistryTest, WatchersGetWhatHasChanged) {
   join(node_);
-  const std::uint64_t version = tables_.nodes_version();
+  const std::uint64_t version = tables_.nodes().version();
   const Answer watch = ask(nodes_, control::WatchNodes{version}, node_);
   const Answer patient = ask(nodes_, control::WatchNodes{version}, node_, {}, 1h);
   EXPECT_FALSE(watch->has_value());

@@ -78,7 +78,7 @@ class PartTest : public testing::Test {
   NodeId add_node(double cpus) {
     NodeInfo info;
     info.node = NodeId::random();
-    info.address = "10.0.0." + std::to_string(tables_.nodes().size() + 1) + ":1";
+    info.address = "10.0.0." + std::to_string(tables_.nodes().all().size() + 1) + ":1";
     info.resources = {{"CPU", cpus}};
     info.alive = true;
     EXPECT_TRUE(scheduler_.add_node(info).ok());
@@ -114,7 +114,7 @@ class PartTest : public testing::Test {
   void make_alive(const ActorSpec& spec) {
     auto place = scheduler_.place_actor(spec);
     ASSERT_TRUE(place.ok());
-    const std::uint64_t incarnation = tables_.next_incarnation();
+    const std::uint64_t incarnation = tables_.actors().next_incarnation();
     context_.commit(command::ActorPlaced{spec.actor, *place, incarnation});
     context_.commit(command::ActorAlive{address(spec, place->node, incarnation)});
   }
@@ -142,7 +142,7 @@ class PartTest : public testing::Test {
     if (place.ok()) context_.commit(command::GroupPlaced{spec.group, *place});
     return spec;
   }
-  const ActorRecord& record(const ActorSpec& spec) { return *tables_.actor(spec.actor); }
+  const ActorRecord& record(const ActorSpec& spec) { return *tables_.actors().find(spec.actor); }
 
   /// The part's answer to a request.
   template <class Part, class Body>
