@@ -23,9 +23,14 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/cluster_view.h"
+#include "runtime/node/group_client.h"
+#include "runtime/node/key_value_client.h"
 #include "runtime/node/line_merger.h"
 #include "runtime/node/program_files.h"
+#include "runtime/node/published_client.h"
 #include "runtime/node/worker_environment.h"
 
 namespace runtime {
@@ -178,11 +183,12 @@ TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
     };
   };
   leases.give_back = [process, tell](ActorId actor) {
-    process->node().kill_actor(actor, false, deadline_after(std::chrono::seconds(30)),
-                               tell("giving back"));
+    ActorDirectory(process->node())
+        .kill(actor, false, deadline_after(std::chrono::seconds(30)), tell("giving back"));
   };
   leases.park = [process, tell](ActorId actor) {
-    process->node().park_actor(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
+    ActorDirectory(process->node())
+        .park(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
   };
   return leases;
 }
@@ -403,8 +409,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& p
 
 void Runtime::explain_wait(ActorId actor) {
   // Nobody waits for this answer: a head that is away would hold the creator beyond its deadline.
-  impl_->process->node().actor_state(
-      actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
+  ActorDirectory(impl_->process->node())
+      .state(actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
         if (!state.ok() || state->pending_reason.empty())
           return;  // it is being built, or gone: that answer comes by itself
         LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name,
@@ -445,7 +451,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type,
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
-    impl_->process->node().resolve_name(name, name_space, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .resolve_name(name, name_space, bounded(deadline), std::move(done));
   });
   if (!address.ok()) return address.status();
   if (address->class_name != (*known)->name()) {
@@ -459,8 +466,8 @@ Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) 
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("kill of an ActorHandle that refers to no actor");
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().kill_actor(actor, restarts == Restarts::kAllowed, bounded(deadline),
-                                      std::move(done));
+    ActorDirectory(impl_->process->node())
+        .kill(actor, restarts == Restarts::kAllowed, bounded(deadline), std::move(done));
   });
 }
 
@@ -471,7 +478,8 @@ Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
   const std::shared_ptr<ActorClient> client = impl_->process->find_client(actor);
   if (client) hold_until_quiet(*impl_->process, *client, deadline);
   Status status = impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().terminate_actor(actor, false, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .terminate(actor, false, bounded(deadline), std::move(done));
   });
   if (client) client->resume_calls();  // the head tells of the end, if it came to that
   return status;
@@ -481,7 +489,8 @@ Status Runtime::restart_actor(ActorId actor, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("restart of an ActorHandle that refers to no actor");
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().terminate_actor(actor, true, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .terminate(actor, true, bounded(deadline), std::move(done));
   });
 }
 
@@ -516,9 +525,9 @@ ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
 
 Result<std::vector<NodeInfo>> Runtime::nodes(Until until) {
   if (Status status = require_started(); !status.ok()) return status;
-  auto list = impl_->process->ask<NodeClient::NodeList>(
-      [&](NodeClient::Callback<NodeClient::NodeList> done) {
-        impl_->process->node().watch_nodes(0, bounded(until.at()), std::move(done));
+  auto list =
+      impl_->process->ask<control::NodeList>([&](NodeClient::Callback<control::NodeList> done) {
+        ClusterClient(impl_->process->node()).watch_nodes(0, bounded(until.at()), std::move(done));
       });
   if (!list.ok()) return list.status();
   return std::move(list->nodes);
@@ -546,10 +555,11 @@ Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {
     auto kills = std::make_shared<Kills>(Kills{
         actors.size(), {}, std::move(done)});  // touched by callbacks, which run one at a time
     for (ActorId actor : actors) {
-      impl_->process->node().kill_actor(actor, false, bounded(deadline), [kills](Status status) {
-        if (kills->first.ok()) kills->first = std::move(status);
-        if (--kills->left == 0) kills->done(kills->first);
-      });
+      ActorDirectory(impl_->process->node())
+          .kill(actor, false, bounded(deadline), [kills](Status status) {
+            if (kills->first.ok()) kills->first = std::move(status);
+            if (--kills->left == 0) kills->done(kills->first);
+          });
     }
   });
 }
@@ -714,15 +724,15 @@ Status Runtime::unpublish(const std::string& name, std::uint64_t version,
                           const std::string& name_space, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().unpublish({name_space, name, version}, bounded(until.at()),
-                                     std::move(done));
+    PublishedClient(impl_->process->node())
+        .unpublish({name_space, name, version}, bounded(until.at()), std::move(done));
   });
 }
 
 Result<ObjectList> Runtime::refs(Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) {
-    impl_->process->node().list_objects(bounded(until.at()), std::move(done));
+    ClusterClient(impl_->process->node()).list_objects(bounded(until.at()), std::move(done));
   });
 }
 
@@ -731,16 +741,17 @@ Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) 
   if (spec.group.is_none()) spec.group = GroupId::random();
   const GroupId group = spec.group;
   const auto explain = [&] {
-    impl_->process->node().query_placement_group(
-        group, "", "", /*wait=*/false, deadline_after(kSilentWait), [](Result<GroupState> waiting) {
-          if (waiting.ok() && !waiting->pending_reason.empty())
-            LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
-        });
+    GroupClient(impl_->process->node())
+        .query(group, "", "", /*wait=*/false, deadline_after(kSilentWait),
+               [](Result<GroupState> waiting) {
+                 if (waiting.ok() && !waiting->pending_reason.empty())
+                   LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
+               });
   };
   return impl_->process->ask<GroupState>(
       [&](NodeClient::Callback<GroupState> done) {
-        impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()),
-                                                      std::move(done));
+        GroupClient(impl_->process->node())
+            .create(std::move(spec), bounded(until.at()), std::move(done));
       },
       explain);
 }
@@ -752,13 +763,13 @@ PendingGroup Runtime::begin_placement_group(GroupSpec spec, Until until) {
   if (!status.ok())
     return {spec.group, ObjectState::failed(impl_->process, std::move(status)), state};
   PendingGroup pending(spec.group, std::make_shared<ObjectState>(impl_->process), state);
-  impl_->process->node().create_placement_group(
-      std::move(spec), bounded(until.at()),
-      [placed = pending.placed_, state](Result<GroupState> answer) {
-        if (!answer.ok()) return placed->fail(answer.status());
-        *state = *std::move(answer);
-        placed->fulfil({});
-      });
+  GroupClient(impl_->process->node())
+      .create(std::move(spec), bounded(until.at()),
+              [placed = pending.placed_, state](Result<GroupState> answer) {
+                if (!answer.ok()) return placed->fail(answer.status());
+                *state = *std::move(answer);
+                placed->fulfil({});
+              });
   return pending;
 }
 
@@ -766,13 +777,12 @@ ObjectRef<void> Runtime::begin_remove_placement_group(GroupId group, Until until
   if (Status status = require_started(); !status.ok())
     return ObjectRef<void>(ObjectState::failed(impl_->process, std::move(status)));
   auto removed = std::make_shared<ObjectState>(impl_->process);
-  impl_->process->node().remove_placement_group(group, bounded(until.at()),
-                                                [removed](Status status) {
-                                                  if (status.ok())
-                                                    removed->fulfil({});
-                                                  else
-                                                    removed->fail(std::move(status));
-                                                });
+  GroupClient(impl_->process->node()).remove(group, bounded(until.at()), [removed](Status status) {
+    if (status.ok())
+      removed->fulfil({});
+    else
+      removed->fail(std::move(status));
+  });
   return ObjectRef<void>(removed);
 }
 
@@ -790,57 +800,58 @@ Result<GroupState> Runtime::query_group(GroupId group, const std::string& name,
                                         const std::string& name_space, bool wait, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
-    impl_->process->node().query_placement_group(group, name, name_space, wait, bounded(until.at()),
-                                                 std::move(done));
+    GroupClient(impl_->process->node())
+        .query(group, name, name_space, wait, bounded(until.at()), std::move(done));
   });
 }
 
 Status Runtime::remove_placement_group(GroupId group, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().remove_placement_group(group, bounded(until.at()), std::move(done));
+    GroupClient(impl_->process->node()).remove(group, bounded(until.at()), std::move(done));
   });
 }
 
 Status Runtime::kv_put(const std::string& key, std::string value, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().kv_put(key, std::move(value), bounded(until.at()), std::move(done));
+    KeyValueClient(impl_->process->node())
+        .put(key, std::move(value), bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::string> Runtime::kv_get(const std::string& key, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    impl_->process->node().kv_get(key, true, bounded(until.at()), std::move(done));
+    KeyValueClient(impl_->process->node()).get(key, true, bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::string> Runtime::kv_try_get(const std::string& key, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    impl_->process->node().kv_get(key, false, bounded(until.at()), std::move(done));
+    KeyValueClient(impl_->process->node()).get(key, false, bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::int64_t> Runtime::kv_add(const std::string& key, std::int64_t amount, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<std::int64_t>([&](NodeClient::Callback<std::int64_t> done) {
-    impl_->process->node().kv_add(key, amount, bounded(until.at()), std::move(done));
+    KeyValueClient(impl_->process->node()).add(key, amount, bounded(until.at()), std::move(done));
   });
 }
 
 Result<bool> Runtime::kv_delete(const std::string& key, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<bool>([&](NodeClient::Callback<bool> done) {
-    impl_->process->node().kv_delete(key, bounded(until.at()), std::move(done));
+    KeyValueClient(impl_->process->node()).erase(key, bounded(until.at()), std::move(done));
   });
 }
 
 Result<ClusterState> Runtime::cluster_state(Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<ClusterState>([&](NodeClient::Callback<ClusterState> done) {
-    impl_->process->node().cluster_state(bounded(until.at()), std::move(done));
+    ClusterClient(impl_->process->node()).state(bounded(until.at()), std::move(done));
   });
 }
 
