@@ -23,6 +23,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
 #include "runtime/node/cluster_view.h"
 #include "runtime/node/line_merger.h"
 #include "runtime/node/program_files.h"
@@ -172,11 +173,12 @@ TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
     };
   };
   leases.give_back = [process, tell](ActorId actor) {
-    process->node().kill_actor(actor, false, deadline_after(std::chrono::seconds(30)),
-                               tell("giving back"));
+    ActorDirectory(process->node())
+        .kill(actor, false, deadline_after(std::chrono::seconds(30)), tell("giving back"));
   };
   leases.park = [process, tell](ActorId actor) {
-    process->node().park_actor(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
+    ActorDirectory(process->node())
+        .park(actor, deadline_after(std::chrono::seconds(30)), tell("parking"));
   };
   return leases;
 }
@@ -391,8 +393,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& p
 
 void Runtime::explain_wait(ActorId actor) {
   // Nobody waits for this answer: a head that is away would hold the creator beyond its deadline.
-  impl_->process->node().actor_state(
-      actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
+  ActorDirectory(impl_->process->node())
+      .state(actor, 0, deadline_after(kSilentWait), [](Result<ActorState> state) {
         if (!state.ok() || state->pending_reason.empty())
           return;  // it is being built, or gone: that answer comes by itself
         LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name,
@@ -433,7 +435,8 @@ Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type,
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
-    impl_->process->node().resolve_name(name, name_space, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .resolve_name(name, name_space, bounded(deadline), std::move(done));
   });
   if (!address.ok()) return address.status();
   if (address->class_name != (*known)->name()) {
@@ -447,8 +450,8 @@ Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) 
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("kill of an ActorHandle that refers to no actor");
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().kill_actor(actor, restarts == Restarts::kAllowed, bounded(deadline),
-                                      std::move(done));
+    ActorDirectory(impl_->process->node())
+        .kill(actor, restarts == Restarts::kAllowed, bounded(deadline), std::move(done));
   });
 }
 
@@ -459,7 +462,8 @@ Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
   const std::shared_ptr<ActorClient> client = impl_->process->find_client(actor);
   if (client) hold_until_quiet(*impl_->process, *client, deadline);
   Status status = impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().terminate_actor(actor, false, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .terminate(actor, false, bounded(deadline), std::move(done));
   });
   if (client) client->resume_calls();  // the head tells of the end, if it came to that
   return status;
@@ -469,7 +473,8 @@ Status Runtime::restart_actor(ActorId actor, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("restart of an ActorHandle that refers to no actor");
   return impl_->process->ask([&](NodeClient::Done done) {
-    impl_->process->node().terminate_actor(actor, true, bounded(deadline), std::move(done));
+    ActorDirectory(impl_->process->node())
+        .terminate(actor, true, bounded(deadline), std::move(done));
   });
 }
 
@@ -514,10 +519,11 @@ Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {
     auto kills = std::make_shared<Kills>(Kills{
         actors.size(), {}, std::move(done)});  // touched by callbacks, which run one at a time
     for (ActorId actor : actors) {
-      impl_->process->node().kill_actor(actor, false, bounded(deadline), [kills](Status status) {
-        if (kills->first.ok()) kills->first = std::move(status);
-        if (--kills->left == 0) kills->done(kills->first);
-      });
+      ActorDirectory(impl_->process->node())
+          .kill(actor, false, bounded(deadline), [kills](Status status) {
+            if (kills->first.ok()) kills->first = std::move(status);
+            if (--kills->left == 0) kills->done(kills->first);
+          });
     }
   });
 }

@@ -8,6 +8,8 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/log.h"
+#include "runtime/node/cluster_client.h"
+#include "runtime/node/key_value_client.h"
 
 namespace placement {
 
@@ -58,26 +60,27 @@ void Autoscaler::start(std::function<void(Status)> failed) {
 }
 
 void Autoscaler::load() {
-  client_.kv_get(kRecordsKey, false, runtime::deadline_after(kHeadTimeout),
-                 [this, alive = alive_](Result<std::string> text) {
-                   if (!*alive || stopping_) return;
-                   if (!text.ok() &&
-                       text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
-                     LOG(warn, "its records cannot be read yet: {}", text.status().message());
-                     timer_.expires_after(options_.config.interval);
-                     return timer_.async_wait([this, alive](boost::system::error_code ec) {
-                       if (!ec && *alive) load();
-                     });
-                   }
-                   if (text.ok()) {
-                     auto records = decode_records(*text);
-                     if (!records.ok()) return failed_(records.status());
-                     LOG(info, "goes on with {} nodes of before", records->size());
-                     planner_.restore(std::move(*records), steady_now());
-                     recorded_ = *text;
-                   }
-                   arm(milliseconds(0));
-                 });
+  runtime::KeyValueClient(client_).get(
+      kRecordsKey, false, runtime::deadline_after(kHeadTimeout),
+      [this, alive = alive_](Result<std::string> text) {
+        if (!*alive || stopping_) return;
+        if (!text.ok() &&
+            text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
+          LOG(warn, "its records cannot be read yet: {}", text.status().message());
+          timer_.expires_after(options_.config.interval);
+          return timer_.async_wait([this, alive](boost::system::error_code ec) {
+            if (!ec && *alive) load();
+          });
+        }
+        if (text.ok()) {
+          auto records = decode_records(*text);
+          if (!records.ok()) return failed_(records.status());
+          LOG(info, "goes on with {} nodes of before", records->size());
+          planner_.restore(std::move(*records), steady_now());
+          recorded_ = *text;
+        }
+        arm(milliseconds(0));
+      });
 }
 
 void Autoscaler::arm(milliseconds after) {
@@ -99,14 +102,15 @@ void Autoscaler::outcome() {
 
 void Autoscaler::look() {
   is_looking_ = true;
-  client_.query_demand(runtime::deadline_after(kHeadTimeout), [this, alive = alive_](
-                                                                  Result<runtime::Demand> demand) {
-    if (!*alive || stopping_) return;
-    if (demand.ok()) return decide(*demand);
-    LOG(warn, "the head does not say what waits: {}", demand.status().message());
-    is_looking_ = false;
-    arm(options_.config.interval);
-  });
+  runtime::ClusterClient(client_).demand(runtime::deadline_after(kHeadTimeout),
+                                         [this, alive = alive_](Result<runtime::Demand> demand) {
+                                           if (!*alive || stopping_) return;
+                                           if (demand.ok()) return decide(*demand);
+                                           LOG(warn, "the head does not say what waits: {}",
+                                               demand.status().message());
+                                           is_looking_ = false;
+                                           arm(options_.config.interval);
+                                         });
 }
 
 void Autoscaler::decide(const runtime::Demand& demand) {
@@ -132,12 +136,13 @@ void Autoscaler::decide(const runtime::Demand& demand) {
 void Autoscaler::record(std::function<void(Status)> then) {
   std::string text = encode_records(planner_.records());
   if (text == recorded_) return then({});
-  client_.kv_put(kRecordsKey, text, runtime::deadline_after(kHeadTimeout),
-                 [this, alive = alive_, text, then = std::move(then)](const Status& status) {
-                   if (!*alive) return;
-                   if (status.ok()) recorded_ = text;
-                   then(status);
-                 });
+  runtime::KeyValueClient(client_).put(
+      kRecordsKey, text, runtime::deadline_after(kHeadTimeout),
+      [this, alive = alive_, text, then = std::move(then)](const Status& status) {
+        if (!*alive) return;
+        if (status.ok()) recorded_ = text;
+        then(status);
+      });
 }
 
 void Autoscaler::carry_out(const PlanActions& actions) {
@@ -170,15 +175,15 @@ void Autoscaler::carry_out(const PlanActions& actions) {
 }
 
 void Autoscaler::retire(const NodeRecord& node) {
-  client_.drain_idle_node(node.node, NodePlanner::kDrainTime,
-                          "the autoscaler removes it: " + node.reason,
-                          runtime::deadline_after(kHeadTimeout),
-                          [this, alive = alive_, id = node.id](const Status& status) {
-                            if (!*alive) return;
-                            planner_.retired(id, status, steady_now());
-                            log_news();
-                            outcome();
-                          });
+  runtime::ClusterClient(client_).drain_idle_node(
+      node.node, NodePlanner::kDrainTime, "the autoscaler removes it: " + node.reason,
+      runtime::deadline_after(kHeadTimeout),
+      [this, alive = alive_, id = node.id](const Status& status) {
+        if (!*alive) return;
+        planner_.retired(id, status, steady_now());
+        log_news();
+        outcome();
+      });
 }
 
 void Autoscaler::list() {
@@ -218,10 +223,10 @@ void Autoscaler::tell(bool at_once) {
   told_at_ = now;
   json["reported_at_ms"] = unix_ms();
   std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  client_.kv_put(kStatusKey, std::move(text), runtime::deadline_after(kHeadTimeout),
-                 [](const Status& status) {
-                   if (!status.ok()) LOG(warn, "its status is not told: {}", status.message());
-                 });
+  runtime::KeyValueClient(client_).put(
+      kStatusKey, std::move(text), runtime::deadline_after(kHeadTimeout), [](const Status& status) {
+        if (!status.ok()) LOG(warn, "its status is not told: {}", status.message());
+      });
 }
 
 // -- The end
@@ -235,8 +240,9 @@ void Autoscaler::stop(std::function<void()> done) {
   // cluster.
   for (const auto& [id, node] : planner_.nodes()) {
     if (node.node.is_none() || provider_->ends_with_cluster()) continue;
-    client_.drain_node(node.node, kEndAtOnce, "the cluster stops",
-                       runtime::deadline_after(kHeadTimeout), [](const Status&) {});
+    runtime::ClusterClient(client_).drain_node(node.node, kEndAtOnce, "the cluster stops",
+                                               runtime::deadline_after(kHeadTimeout),
+                                               [](const Status&) {});
   }
   stop_timer_.expires_after(options_.config.stop_timeout);
   stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {

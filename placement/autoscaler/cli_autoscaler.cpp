@@ -16,6 +16,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/key_value_client.h"
 
 namespace placement {
 
@@ -109,7 +110,7 @@ int autoscaler_run_command(const AutoscalerCommandOptions& options) {
 int autoscaler_status_command(const std::string& address, bool json) {
   auto text = runtime::ask_cluster<std::string>(
       address, [](runtime::NodeClient& client, runtime::Deadline deadline, auto done) {
-        client.kv_get(kStatusKey, false, deadline, done);
+        runtime::KeyValueClient(client).get(kStatusKey, false, deadline, done);
       });
   if (!text.ok() && text.status().code() == runtime::ErrorCode::kNotFound &&
       text.status().message().find(kStatusKey) != std::string::npos) {

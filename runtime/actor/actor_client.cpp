@@ -13,6 +13,7 @@
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -488,11 +489,12 @@ void ActorClient::ask_cause(Status reason, std::uint64_t refused_by) {
   arm_timer(earliest_deadline());  // the answer may take longer than the calls have
   const bool refused = refused_by != 0;
   const std::uint64_t incarnation = refused ? refused_by : incarnation_;
-  process_->node().actor_state(id_, incarnation, deadline_after(kCausePatience),
-                               [self = shared_from_this(), incarnation, reason = std::move(reason),
-                                refused](Result<ActorState> state) {
-                                 self->on_cause(incarnation, reason, refused, std::move(state));
-                               });
+  ActorDirectory(process_->node())
+      .state(id_, incarnation, deadline_after(kCausePatience),
+             [self = shared_from_this(), incarnation, reason = std::move(reason),
+              refused](Result<ActorState> state) {
+               self->on_cause(incarnation, reason, refused, std::move(state));
+             });
 }
 
 void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refused,
@@ -582,10 +584,11 @@ void ActorClient::resolve() {
   // Asked again as long as calls wait; each of them ends at its own deadline.
   constexpr std::chrono::seconds kPatience{60};
   link_ = Link::kResolving;
-  process_->node().resolve_actor(id_, deadline_after(kPatience),
-                                 [self = shared_from_this()](Result<ActorAddress> address) {
-                                   self->on_resolved(std::move(address));
-                                 });
+  ActorDirectory(process_->node())
+      .resolve(id_, deadline_after(kPatience),
+               [self = shared_from_this()](Result<ActorAddress> address) {
+                 self->on_resolved(std::move(address));
+               });
 }
 
 void ActorClient::on_resolved(Result<ActorAddress> address) {

@@ -6,6 +6,7 @@
 #include "runtime/actor/blocked_calls.h"
 #include "runtime/actor/process.h"
 #include "runtime/core/log.h"
+#include "runtime/node/actor_directory.h"
 
 namespace runtime {
 
@@ -29,12 +30,11 @@ void ActorCreation::on_cycle(const std::shared_ptr<Producer>& self, const std::s
 }
 
 Status ActorCreation::cancel(const std::shared_ptr<Producer>& /*self*/, CancelMode /*mode*/) {
-  created_->process()->node().kill_actor(actor_, false, deadline_after(std::chrono::seconds(30)),
-                                         [constructor = constructor_](const Status& status) {
-                                           if (!status.ok())
-                                             LOG(debug, "ending {}: {}", constructor,
-                                                 status.message());
-                                         });
+  ActorDirectory(created_->process()->node())
+      .kill(actor_, false, deadline_after(std::chrono::seconds(30)),
+            [constructor = constructor_](const Status& status) {
+              if (!status.ok()) LOG(debug, "ending {}: {}", constructor, status.message());
+            });
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/actor/thrown.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
+#include "runtime/node/actor_directory.h"
 
 namespace runtime {
 
@@ -591,8 +592,8 @@ void ActorHost::give_up_resources_while_waiting() {
   context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
     auto process = weak.lock();
     if (!process) return;
-    process->node().park_actor(
-        id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
+    ActorDirectory(process->node())
+        .park(id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
           if (!status.ok())
             LOG(debug, "giving back the resources of a task that waits: {}", status.message());
         });

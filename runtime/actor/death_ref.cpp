@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/node/actor_directory.h"
 
 namespace runtime {
 
@@ -21,10 +22,11 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
   void ask() {
     auto process = process_.lock();
     if (!process || object_.expired()) return;
-    process->node().watch_actor(actor_, version_, deadline_after(kDeathPollTime),
-                                [self = shared_from_this()](Result<ActorState> state) {
-                                  self->on_answer(std::move(state));
-                                });
+    ActorDirectory(process->node())
+        .watch(actor_, version_, deadline_after(kDeathPollTime),
+               [self = shared_from_this()](Result<ActorState> state) {
+                 self->on_answer(std::move(state));
+               });
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "runtime/actor/process.h"
 #include "runtime/core/log.h"
+#include "runtime/node/group_client.h"
 
 namespace runtime {
 
@@ -15,11 +16,12 @@ Result<GroupState> PendingGroup::get() const {
 }
 
 void PendingGroup::explain_wait() const {
-  placed_->process()->node().query_placement_group(
-      group_, "", "", /*wait=*/false, deadline_after(kSilentWait), [](Result<GroupState> waiting) {
-        if (waiting.ok() && !waiting->pending_reason.empty())
-          LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
-      });
+  GroupClient(placed_->process()->node())
+      .query(group_, "", "", /*wait=*/false, deadline_after(kSilentWait),
+             [](Result<GroupState> waiting) {
+               if (waiting.ok() && !waiting->pending_reason.empty())
+                 LOG(warn, "the placement group has to wait: {}", waiting->pending_reason);
+             });
 }
 
 }  // namespace runtime

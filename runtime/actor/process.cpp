@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
 
 namespace runtime {
 
@@ -359,29 +360,30 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
     std::lock_guard lock(mutex_);
     lent_to_constructors_[actor] = std::move(lent);
   }
-  node_->create_actor(std::move(spec), deadline_after(timeout),
-                      [self, pending, actor, creation](Result<ActorAddress> address) {
-                        if (address.ok()) {
-                          std::vector<ObjectStatePtr>
-                              unused;  // get_if_exists found another; dropped outside of the lock
-                          if (address->actor != actor) {
-                            std::lock_guard lock(self->mutex_);
-                            if (auto found = self->lent_to_constructors_.find(actor);
-                                found != self->lent_to_constructors_.end()) {
-                              unused = std::move(found->second);
-                              self->lent_to_constructors_.erase(found);
-                            }
-                          }
-                          *pending.address = *std::move(address);
-                          pending.created->fulfil({});
-                        } else {
-                          {
-                            std::lock_guard lock(self->mutex_);
-                            self->lent_to_constructors_.erase(actor);
-                          }
-                          pending.created->fail(creation->with_cycle(address.status()));
-                        }
-                      });
+  ActorDirectory(*node_).create(
+      std::move(spec), deadline_after(timeout),
+      [self, pending, actor, creation](Result<ActorAddress> address) {
+        if (address.ok()) {
+          std::vector<ObjectStatePtr>
+              unused;  // get_if_exists found another; dropped outside of the lock
+          if (address->actor != actor) {
+            std::lock_guard lock(self->mutex_);
+            if (auto found = self->lent_to_constructors_.find(actor);
+                found != self->lent_to_constructors_.end()) {
+              unused = std::move(found->second);
+              self->lent_to_constructors_.erase(found);
+            }
+          }
+          *pending.address = *std::move(address);
+          pending.created->fulfil({});
+        } else {
+          {
+            std::lock_guard lock(self->mutex_);
+            self->lent_to_constructors_.erase(actor);
+          }
+          pending.created->fail(creation->with_cycle(address.status()));
+        }
+      });
   return pending;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/actor/stored_object.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/published_client.h"
 
 namespace runtime::published_detail {
 
@@ -35,11 +36,11 @@ struct Search : std::enable_shared_from_this<Search> {
   std::vector<ObjectLocation> copies;  // of what was found, to be tried
 
   void ask() {
-    process->node().find_published(request, deadline,
-                                   [self = shared_from_this()](Result<PublishedObject> found) {
-                                     if (!found.ok()) return self->done(found.status());
-                                     self->on_found(std::move(*found));
-                                   });
+    PublishedClient(process->node())
+        .find(request, deadline, [self = shared_from_this()](Result<PublishedObject> found) {
+          if (!found.ok()) return self->done(found.status());
+          self->on_found(std::move(*found));
+        });
   }
 
   void on_found(PublishedObject found) {
@@ -161,7 +162,8 @@ Status publish(const std::shared_ptr<Process>& process, const std::string& name,
   else
     request.value = std::string(value.bytes.text());
   return process->ask([&](NodeClient::Done done) {
-    process->node().publish(std::move(request), bounded(deadline), std::move(done));
+    PublishedClient(process->node())
+        .publish(std::move(request), bounded(deadline), std::move(done));
   });
 }
 

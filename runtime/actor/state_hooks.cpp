@@ -1,6 +1,7 @@
 #include "runtime/actor/state_hooks.h"
 
 #include "runtime/actor/process.h"
+#include "runtime/node/actor_directory.h"
 
 namespace runtime {
 
@@ -33,9 +34,9 @@ Status save_state_of(const void* actor, const StateHooks& hooks, Process& proces
                               " are kept (write more to a file, and save its name)");
   }
   const Status saved = process.ask([&](NodeClient::Done done) {
-    process.node().save_state(self.actor, self.incarnation,
-                              std::string(output.encoder.to_buffer().text()), bounded(deadline),
-                              std::move(done));
+    ActorDirectory(process.node())
+        .save_state(self.actor, self.incarnation, std::string(output.encoder.to_buffer().text()),
+                    bounded(deadline), std::move(done));
   });
   return saved.with_context("save_state");
 }

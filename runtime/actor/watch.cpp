@@ -11,6 +11,9 @@
 #include "runtime/actor/process.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
+#include "runtime/node/cluster_client.h"
+#include "runtime/node/published_client.h"
 
 namespace runtime {
 
@@ -102,11 +105,12 @@ class Watch::OfActor final : public State {
       : State(process), actor_(actor), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_actor(
-        actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
-        [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
-          if (auto self = weak.lock()) static_cast<OfActor&>(*self).on_answer(std::move(state));
-        });
+    ActorDirectory(process.node())
+        .watch(actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
+               [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
+                 if (auto self = weak.lock())
+                   static_cast<OfActor&>(*self).on_answer(std::move(state));
+               });
   }
 
  private:
@@ -147,18 +151,19 @@ class Watch::OfNodes final : public State {
       : State(process), loop_(process->loop()), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_nodes(
-        version_, deadline_after(kWatchPollTime),
-        [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
-          if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
-        });
+    ClusterClient(process.node())
+        .watch_nodes(
+            version_, deadline_after(kWatchPollTime),
+            [weak = std::weak_ptr<State>(shared_from_this())](Result<control::NodeList> list) {
+              if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
+            });
   }
 
  private:
   /// What has happened, by the version of the cluster's nodes that it made.
   using Events = std::multimap<std::uint64_t, NodeEvent>;
 
-  void on_answer(Result<NodeClient::NodeList> answer) {
+  void on_answer(Result<control::NodeList> answer) {
     if (!answer.ok() && is_no_news(answer.status())) return poll();
     if (!answer.ok()) {
       LOG(debug, "watching nodes: {}", answer.status().message());
@@ -234,11 +239,12 @@ class Watch::OfPublished final : public State {
 
   void ask(Process& process) override {
     control::FindPublished next{name_space_, name_, version_ + 1, false, true};
-    process.node().find_published(
-        std::move(next), deadline_after(kWatchPollTime),
-        [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
-          if (auto self = weak.lock()) static_cast<OfPublished&>(*self).on_answer(std::move(found));
-        });
+    PublishedClient(process.node())
+        .find(std::move(next), deadline_after(kWatchPollTime),
+              [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
+                if (auto self = weak.lock())
+                  static_cast<OfPublished&>(*self).on_answer(std::move(found));
+              });
   }
 
  private:

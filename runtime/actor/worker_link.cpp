@@ -7,6 +7,7 @@
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/process.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/actor_directory.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/listener.h"
 
@@ -174,18 +175,19 @@ void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
   if (!client) return;
   // The head waits a moment for news before it answers that all is well.
   const std::uint64_t incarnation = client->address().incarnation;
-  process_->node().actor_state(
-      client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
-      [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
-        auto self = weak.lock();
-        auto interrupted = channel.lock();
-        if (!self || !interrupted || !interrupted->is_interrupted()) return;
-        if (!state.ok()) return self->watch_interrupted(channel);
-        const bool lives = state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
-        if (lives) return self->watch_interrupted(channel);
-        interrupted->close(
-            unavailable("the process at the other end of the interrupted connection has ended"));
-      });
+  ActorDirectory(process_->node())
+      .state(client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
+             [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
+               auto self = weak.lock();
+               auto interrupted = channel.lock();
+               if (!self || !interrupted || !interrupted->is_interrupted()) return;
+               if (!state.ok()) return self->watch_interrupted(channel);
+               const bool lives =
+                   state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
+               if (lives) return self->watch_interrupted(channel);
+               interrupted->close(unavailable(
+                   "the process at the other end of the interrupted connection has ended"));
+             });
 }
 
 void WorkerLink::on_closed(const Channel* channel, const Status& reason) {

@@ -3,21 +3,23 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
 Result<ClusterState> ClusterApi::state(Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<ClusterState>([&](NodeClient::Callback<ClusterState> done) {
-    connection_.process->node().cluster_state(bounded(until.at()), std::move(done));
+    ClusterClient(connection_.process->node()).state(bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::vector<NodeInfo>> ClusterApi::nodes(Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
-  auto list = connection_.process->ask<NodeClient::NodeList>(
-      [&](NodeClient::Callback<NodeClient::NodeList> done) {
-        connection_.process->node().watch_nodes(0, bounded(until.at()), std::move(done));
+  auto list = connection_.process->ask<control::NodeList>(
+      [&](NodeClient::Callback<control::NodeList> done) {
+        ClusterClient(connection_.process->node())
+            .watch_nodes(0, bounded(until.at()), std::move(done));
       });
   if (!list.ok()) return list.status();
   return std::move(list->nodes);

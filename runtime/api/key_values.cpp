@@ -3,41 +3,46 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/node/key_value_client.h"
 
 namespace runtime {
 
 Status KeyValueApi::put(const std::string& key, std::string value, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask([&](NodeClient::Done done) {
-    connection_.process->node().kv_put(key, std::move(value), bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node())
+        .put(key, std::move(value), bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::string> KeyValueApi::get(const std::string& key, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    connection_.process->node().kv_get(key, true, bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node())
+        .get(key, true, bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::string> KeyValueApi::try_get(const std::string& key, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
-    connection_.process->node().kv_get(key, false, bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node())
+        .get(key, false, bounded(until.at()), std::move(done));
   });
 }
 
 Result<std::int64_t> KeyValueApi::add(const std::string& key, std::int64_t amount, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<std::int64_t>([&](NodeClient::Callback<std::int64_t> done) {
-    connection_.process->node().kv_add(key, amount, bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node())
+        .add(key, amount, bounded(until.at()), std::move(done));
   });
 }
 
 Result<bool> KeyValueApi::erase(const std::string& key, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<bool>([&](NodeClient::Callback<bool> done) {
-    connection_.process->node().kv_delete(key, bounded(until.at()), std::move(done));
+    KeyValueClient(connection_.process->node()).erase(key, bounded(until.at()), std::move(done));
   });
 }
 

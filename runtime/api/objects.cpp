@@ -5,6 +5,7 @@
 #include "runtime/actor/group_failure.h"
 #include "runtime/actor/process.h"
 #include "runtime/core/fork_guard.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 namespace {
@@ -69,7 +70,7 @@ ObjectRef<void> ObjectApi::when_all_of(const std::vector<ObjectStatePtr>& object
 Result<ObjectList> ObjectApi::list(Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) {
-    connection_.process->node().list_objects(bounded(until.at()), std::move(done));
+    ClusterClient(connection_.process->node()).list_objects(bounded(until.at()), std::move(done));
   });
 }
 

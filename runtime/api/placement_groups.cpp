@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/node/group_client.h"
 
 namespace runtime {
 
@@ -15,13 +16,12 @@ PendingGroup PlacementGroupApi::create(GroupSpec spec, Until until) {
     return {spec.group, ObjectState::failed(connection_.process, std::move(status)), state};
   auto placed = std::make_shared<ObjectState>(connection_.process);
   PendingGroup pending(spec.group, placed, state);
-  connection_.process->node().create_placement_group(std::move(spec), bounded(until.at()),
-                                                     [placed, state](Result<GroupState> answer) {
-                                                       if (!answer.ok())
-                                                         return placed->fail(answer.status());
-                                                       *state = *std::move(answer);
-                                                       placed->fulfil({});
-                                                     });
+  GroupClient(connection_.process->node())
+      .create(std::move(spec), bounded(until.at()), [placed, state](Result<GroupState> answer) {
+        if (!answer.ok()) return placed->fail(answer.status());
+        *state = *std::move(answer);
+        placed->fulfil({});
+      });
   return pending;
 }
 
@@ -39,13 +39,13 @@ ObjectRef<void> PlacementGroupApi::remove(GroupId group, Until until) {
   if (Status status = connection_.require_started(); !status.ok())
     return ObjectRef<void>(ObjectState::failed(connection_.process, std::move(status)));
   auto removed = std::make_shared<ObjectState>(connection_.process);
-  connection_.process->node().remove_placement_group(group, bounded(until.at()),
-                                                     [removed](Status status) {
-                                                       if (status.ok())
-                                                         removed->fulfil({});
-                                                       else
-                                                         removed->fail(std::move(status));
-                                                     });
+  GroupClient(connection_.process->node())
+      .remove(group, bounded(until.at()), [removed](Status status) {
+        if (status.ok())
+          removed->fulfil({});
+        else
+          removed->fail(std::move(status));
+      });
   return ObjectRef<void>(removed);
 }
 
@@ -53,8 +53,8 @@ Result<GroupState> PlacementGroupApi::query(GroupId group, const std::string& na
                                             const std::string& name_space, bool wait, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
-    connection_.process->node().query_placement_group(group, name, name_space, wait,
-                                                      bounded(until.at()), std::move(done));
+    GroupClient(connection_.process->node())
+        .query(group, name, name_space, wait, bounded(until.at()), std::move(done));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/node/published_client.h"
 
 namespace runtime {
 
@@ -53,8 +54,8 @@ Status PublishedApi::unpublish(const std::string& name, std::uint64_t version,
                                const std::string& name_space, Until until) {
   if (Status status = connection_.require_started(); !status.ok()) return status;
   return connection_.process->ask([&](NodeClient::Done done) {
-    connection_.process->node().unpublish({name_space, name, version}, bounded(until.at()),
-                                          std::move(done));
+    PublishedClient(connection_.process->node())
+        .unpublish({name_space, name, version}, bounded(until.at()), std::move(done));
   });
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -46,11 +47,11 @@ void say_what_happens(const NodeInfo& node) {
 constexpr std::uint64_t kNow = 0;        // those that there are
 constexpr std::uint64_t kBeginning = 1;  // those that have gone, too
 
-Result<NodeClient::NodeList> nodes_of(const std::string& address, std::uint64_t since = kNow) {
-  return ask_cluster<NodeClient::NodeList>(
-      address, [since](NodeClient& client, Deadline deadline, auto done) {
-        client.watch_nodes(since, deadline, done);
-      });
+Result<control::NodeList> nodes_of(const std::string& address, std::uint64_t since = kNow) {
+  return ask_cluster<control::NodeList>(address,
+                                        [since](NodeClient& client, Deadline deadline, auto done) {
+                                          ClusterClient(client).watch_nodes(since, deadline, done);
+                                        });
 }
 
 /// The last one that had this name; null: none had.
@@ -123,12 +124,13 @@ int drain_command(const DrainOptions& options) {
              : node.status());
   }
   const Deadline until = deadline_after(*time + kDrainPatience);
-  const auto drained = ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline,
-                                                              auto done) {
-    client.drain_node(node->node, *time, options.reason, deadline, [done](const Status& status) {
-      done(status.ok() ? Result<bool>(true) : Result<bool>(status));
-    });
-  });
+  const auto drained =
+      ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
+        ClusterClient(client).drain_node(
+            node->node, *time, options.reason, deadline, [done](const Status& status) {
+              done(status.ok() ? Result<bool>(true) : Result<bool>(status));
+            });
+      });
   if (!drained.ok()) return fail(drained.status());
   if (const auto after = nodes_of(options.address); after.ok()) {
     const auto still = std::find_if(after->nodes.begin(), after->nodes.end(),

@@ -9,6 +9,8 @@
 #include "runtime/core/time_text.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
+#include "runtime/node/job_client.h"
 
 namespace runtime {
 
@@ -22,13 +24,13 @@ constexpr auto kJobPoll = std::chrono::milliseconds(100);
 
 Result<ClusterState> fetch_jobs(const std::string& address) {
   return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-    client.cluster_state(deadline, done);
+    ClusterClient(client).state(deadline, done);
   });
 }
 
 Result<JobInfo> fetch_job(const std::string& address, JobId job) {
   return ask_cluster<JobInfo>(address, [job](NodeClient& client, Deadline deadline, auto done) {
-    client.query_job(job, deadline, done);
+    JobClient(client).query(job, deadline, done);
   });
 }
 
@@ -181,7 +183,7 @@ int job_stop_command(const std::string& address, const std::string& what) {
     return 0;
   }
   auto asked = ask_cluster<bool>(address, [&](NodeClient& client, Deadline deadline, auto done) {
-    client.cancel_job(job->job, deadline, [done](Status status) {
+    JobClient(client).cancel(job->job, deadline, [done](Status status) {
       status.ok() ? done(true) : done(std::move(status));
     });
   });

@@ -9,6 +9,7 @@
 #include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
 #include "runtime/node/cli_status.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -56,7 +57,7 @@ int list_state(const ListOptions& options, const Filters& filters,
     return fail(status);
   auto state = ask_cluster<ClusterState>(options.address,
                                          [](NodeClient& client, Deadline deadline, auto done) {
-                                           client.cluster_state(deadline, done);
+                                           ClusterClient(client).state(deadline, done);
                                          });
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();

@@ -12,6 +12,8 @@
 #include "runtime/core/nearest.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
+#include "runtime/node/job_client.h"
 #include "runtime/node/log_file.h"
 
 namespace runtime {
@@ -90,8 +92,8 @@ bool is_pending(const ClusterState& state, JobId id) {
 
 bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
   const Deadline deadline = deadline_after(kLogsTimeout);
-  auto job =
-      wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
+  auto job = wait_for<JobInfo>(loop, deadline,
+                               [&](auto done) { JobClient(client).query(id, deadline, done); });
   return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
 }
 
@@ -100,7 +102,7 @@ class MissingPart {
  public:
   explicit MissingPart(std::string label) : label_(std::move(label)) {}
 
-  void before(const NodeClient::LogChunk& chunk) {
+  void before(const control::LogChunk& chunk) {
     if (chunk.position > printed_) {
       std::fflush(stdout);
       const std::string where = printed_ == 0
@@ -135,7 +137,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   if (!what.empty()) {
     Deadline deadline = deadline_after(kLogsTimeout);
     auto asked = wait_for<ClusterState>(
-        loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+        loop, deadline, [&](auto done) { ClusterClient(**client).state(deadline, done); });
     if (!asked.ok()) return fail(asked.status());
     state = *std::move(asked);
     auto chosen = choose_log(*state, what);
@@ -148,8 +150,8 @@ int logs_command(const std::string& address, const std::string& what, bool follo
                         place.job.short_hex() + "` says what it waits for, -f waits with it"));
       std::this_thread::sleep_for(kFollowEvery);
       deadline = deadline_after(kLogsTimeout);
-      asked = wait_for<ClusterState>(loop, deadline,
-                                     [&](auto done) { (*client)->cluster_state(deadline, done); });
+      asked = wait_for<ClusterState>(
+          loop, deadline, [&](auto done) { ClusterClient(**client).state(deadline, done); });
       if (!asked.ok()) return fail(asked.status());
       state = *std::move(asked);
       chosen = choose_log(*state, place.job.hex());
@@ -182,14 +184,14 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   bool said_missing = false;
   while (true) {
     Deadline deadline = deadline_after(kLogsTimeout);
-    auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) {
-      (*client)->read_log(place.file, file, offset, deadline, done);
+    auto chunk = wait_for<control::LogChunk>(loop, deadline, [&](auto done) {
+      ClusterClient(**client).read_log(place.file, file, offset, deadline, done);
     });
     const bool is_missing = chunk.status().code() == ErrorCode::kNotFound && !place.file.empty();
     if (is_missing && !std::exchange(said_missing, true))
       std::fprintf(stderr, "note: %s has written nothing, or its log was removed for room\n",
                    place.label.c_str());
-    if (is_missing) chunk = NodeClient::LogChunk{};
+    if (is_missing) chunk = control::LogChunk{};
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;
     file = chunk->file;

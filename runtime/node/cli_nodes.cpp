@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/core/printable_text.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -19,8 +20,8 @@ Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
   const Deadline deadline = deadline_after(kPatience);
   auto first = NodeClient::connect(set->loop_, *found, Role::kTool, deadline);
   if (!first.ok()) return first.status();
-  auto state = wait_for<ClusterState>(set->loop_, deadline,
-                                      [&](auto done) { (*first)->cluster_state(deadline, done); });
+  auto state = wait_for<ClusterState>(
+      set->loop_, deadline, [&](auto done) { ClusterClient(**first).state(deadline, done); });
   if (!state.ok()) return state.status();
   set->cluster_ = *std::move(state);
   const NodeId here = (*first)->node_id();
@@ -75,12 +76,12 @@ std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> quest
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const auto& client = nodes_[questions[i].node].client;
     if (!client) continue;
-    client->observe(std::move(questions[i].request), deadline,
-                    [asking, i](Result<ObserveAnswer> answer) {
-                      std::lock_guard lock(asking->mutex);
-                      asking->answers[i] = std::move(answer);
-                      asking->answered();
-                    });
+    ClusterClient(*client).observe(std::move(questions[i].request), deadline,
+                                   [asking, i](Result<ObserveAnswer> answer) {
+                                     std::lock_guard lock(asking->mutex);
+                                     asking->answers[i] = std::move(answer);
+                                     asking->answered();
+                                   });
   }
   {
     std::lock_guard lock(asking->mutex);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -17,7 +18,7 @@ Result<T> observe(EventLoop& loop, NodeClient& node, ObserveControl request,
                   std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   const Deadline deadline = deadline_after(patience);
   auto answer = wait_for<ObserveAnswer>(loop, deadline, [&](auto done) {
-    node.observe(std::move(request), deadline, std::move(done));
+    ClusterClient(node).observe(std::move(request), deadline, std::move(done));
   });
   if (!answer.ok()) return answer.status();
   if (auto* value = std::get_if<T>(&*answer)) return std::move(*value);

@@ -2,6 +2,7 @@
 
 #include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -115,7 +116,7 @@ int list_objects_command(const std::string& address, bool json, const Filters& f
     return fail(status);
   auto list =
       ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) {
-        client.list_objects(deadline, done);
+        ClusterClient(client).list_objects(deadline, done);
       });
   if (!list.ok()) return fail(list.status());
   std::erase_if(list->objects,

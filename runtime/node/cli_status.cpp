@@ -3,6 +3,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -54,7 +55,7 @@ void print_groups(const ClusterState& state) {
 
 Result<ClusterState> fetch_state(const std::string& address) {
   return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-    client.cluster_state(deadline, done);
+    ClusterClient(client).state(deadline, done);
   });
 }
 

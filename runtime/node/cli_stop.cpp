@@ -8,6 +8,7 @@
 
 #include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/node_address.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
@@ -29,7 +30,8 @@ Status ask_to_stop(EventLoop& loop, const ClusterAddress& address,
   auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kAskTimeout));
   if (!client.ok()) return client.status();
   Deadline deadline = deadline_after(kAskTimeout);
-  Status asked = wait_done(loop, deadline, [&](auto done) { (*client)->stop(deadline, done); });
+  Status asked = wait_done(loop, deadline,
+                           [&](auto done) { ClusterClient(**client).stop_node(deadline, done); });
   *kept = std::move(*client);
   return asked;
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/core/printable_text.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/job_client.h"
 #include "runtime/node/job_place.h"
 #include "runtime/node/job_shipping.h"
 
@@ -45,7 +46,7 @@ struct Submission {
       if (ec) return;
       interrupted = number;
       std::fprintf(stderr, "\nending the job (again to kill it)\n");
-      client.cancel_job(job, deadline_after(kSubmitTimeout), [](Status) {});
+      JobClient(client).cancel(job, deadline_after(kSubmitTimeout), [](Status) {});
       watch_signals(client);
     });
   }
@@ -73,7 +74,7 @@ struct Start {
 
 Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
             const SubmitOptions& options, const std::optional<JobPlace>& place,
-            NodeClient::SubmitRequest request) {
+            JobRequest request) {
   Start start;
   start.client = &asked;
   ClusterAddress at = asked_at;
@@ -99,7 +100,7 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
   start.status =
       ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
   if (!start.status.ok()) return start;
-  NodeClient::SubmitHandlers handlers;
+  NodeClient::JobHandlers handlers;
   handlers.on_output = [](bool is_stderr, std::string bytes) {
     write_output(is_stderr ? 2 : 1, bytes);
   };
@@ -111,7 +112,7 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at,
                                                ? std::chrono::milliseconds(kSubmitTimeout)
                                                : kUnpackTimeout);
   auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
-    start.client->submit(std::move(request), std::move(handlers), deadline, done);
+    JobClient(*start.client).submit(std::move(request), std::move(handlers), deadline, done);
   });
   start.status = job.status();
   start.may_have_begun = start.client->channel()->closed();
@@ -127,7 +128,7 @@ int submit_command(const SubmitOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   auto cluster = find_cluster(options.address);
   if (!cluster.ok()) return fail(cluster.status());
-  NodeClient::SubmitRequest request;
+  JobRequest request;
   request.argv = options.command;
   request.detached = options.detach;
   for (const std::string& line : options.env) {

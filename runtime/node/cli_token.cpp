@@ -6,6 +6,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/node/cli_nodes.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/token_key.h"
 
@@ -39,12 +40,13 @@ Status change_token(const TokenCommandOptions& options) {
   if (!grace.ok()) return grace.status().with_context("--grace");
   auto token = next_token(options.file);
   if (!token.ok()) return token.status();
-  auto changed = ask_cluster<std::monostate>(options.address, [&](NodeClient& client,
-                                                                  Deadline deadline, auto done) {
-    client.change_token(*token, *grace, deadline, [done = std::move(done)](Status status) mutable {
-      status.ok() ? done(std::monostate()) : done(std::move(status));
-    });
-  });
+  auto changed = ask_cluster<std::monostate>(
+      options.address, [&](NodeClient& client, Deadline deadline, auto done) {
+        ClusterClient(client).change_token(
+            *token, *grace, deadline, [done = std::move(done)](Status status) mutable {
+              status.ok() ? done(std::monostate()) : done(std::move(status));
+            });
+      });
   const bool may_be_done = changed.status().code() == ErrorCode::kDeadlineExceeded ||
                            changed.status().code() == ErrorCode::kUnavailable;
   if (may_be_done)

@@ -7,6 +7,7 @@
 #include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/cluster_client.h"
 
 namespace runtime {
 
@@ -208,7 +209,7 @@ Found look_up(const ClusterState& state, const std::string& what) {
 int why_command(const std::string& address, const std::string& what) {
   auto state =
       ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) {
-        client.cluster_state(deadline, done);
+        ClusterClient(client).state(deadline, done);
       });
   if (!state.ok()) return fail(state.status());
   Found found = look_up(*state, what);

@@ -6,8 +6,11 @@
 #include <fstream>
 
 #include "runtime/core/environment.h"
-#include "runtime/node/cli_query.h"
+#include "runtime/node/blocking.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/machine.h"
+#include "runtime/node/node_client.h"
+#include "runtime/node/session.h"
 
 namespace runtime {
 
@@ -65,8 +68,8 @@ Result<ClusterView> view_cluster(const std::string& explicit_address) {
   const Deadline deadline = deadline_after(kViewTimeout);
   auto client = NodeClient::connect(loop, *found, Role::kTool, deadline);
   if (!client.ok()) return client.status();
-  auto state = wait_for<ClusterState>(loop, deadline,
-                                      [&](auto done) { (*client)->cluster_state(deadline, done); });
+  auto state = wait_for<ClusterState>(
+      loop, deadline, [&](auto done) { ClusterClient(**client).state(deadline, done); });
   if (!state.ok()) return state.status();
   view.cluster = state->cluster;
   view.address = found->address;

@@ -10,6 +10,9 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/cli_text.h"
+#include "runtime/node/cluster_client.h"
+#include "runtime/node/group_client.h"
+#include "runtime/node/job_client.h"
 #include "runtime/node/machine.h"
 
 namespace runtime {
@@ -33,7 +36,7 @@ struct Waiting {
 
 Result<GroupState> ask_for(EventLoop& loop, NodeClient& client, GroupId group) {
   return wait_for<GroupState>(loop, deadline_after(kAsk), [&](auto done) {
-    client.query_placement_group(group, "", "", false, deadline_after(kAsk), done);
+    GroupClient(client).query(group, "", "", false, deadline_after(kAsk), done);
   });
 }
 
@@ -51,7 +54,7 @@ void say_waits(const JobPlace& place, const Result<GroupState>& group, std::stri
 Status locate(EventLoop& loop, NodeClient& client, NodeId at, JobPlace& place) {
   place.node = at;
   auto state = wait_for<ClusterState>(loop, deadline_after(kAsk), [&](auto done) {
-    client.cluster_state(deadline_after(kAsk), done);
+    ClusterClient(client).state(deadline_after(kAsk), done);
   });
   if (!state.ok()) return state.status();
   const auto node = std::find_if(state->nodes.begin(), state->nodes.end(),
@@ -111,7 +114,7 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
   place.job = request.job;
   place.group = request.place;
   auto waiting = std::make_shared<Waiting>(loop);
-  client.queue_job(std::move(request), deadline, [waiting](Result<GroupState> group) {
+  JobClient(client).queue(std::move(request), deadline, [waiting](Result<GroupState> group) {
     waiting->place.emplace(std::move(group));
     waiting->answered.set();
   });

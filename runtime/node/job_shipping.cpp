@@ -9,6 +9,7 @@
 #include <set>
 
 #include "runtime/node/blocking.h"
+#include "runtime/node/job_client.h"
 #include "runtime/node/job_folder.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -61,7 +62,7 @@ Status send_file(EventLoop& loop, NodeClient& client, const JobFile& file, const
                               "to it");
     const Deadline deadline = deadline_after(kShipPartTimeout);
     Status sent = wait_done(loop, deadline, [&](auto done) {
-      client.store_file(file.hash, file.bytes, offset, std::move(part), deadline, done);
+      JobClient(client).store_file(file.hash, file.bytes, offset, std::move(part), deadline, done);
     });
     if (!sent.ok()) return sent.with_context("shipping " + source.string());
     offset += static_cast<std::uint64_t>(got);
@@ -74,7 +75,7 @@ Result<std::vector<std::uint32_t>> offer(EventLoop& loop, NodeClient& client,
                                          std::vector<std::string> hashes) {
   const Deadline deadline = deadline_after(kShipPartTimeout);
   return wait_for<std::vector<std::uint32_t>>(loop, deadline, [&](auto done) {
-    client.offer_files(scan.bytes, scan.files.size(), std::move(hashes), deadline, done);
+    JobClient(client).offer_files(scan.bytes, scan.files.size(), std::move(hashes), deadline, done);
   });
 }
 
@@ -153,7 +154,7 @@ Status check_files(EventLoop& loop, NodeClient& client,
 
 Status ship_files(EventLoop& loop, NodeClient& client,
                   const std::optional<std::string>& working_dir, bool node_is_here,
-                  NodeClient::SubmitRequest& request) {
+                  JobRequest& request) {
   if (!working_dir && node_is_here) {
     std::error_code error;
     request.working_dir = fs::current_path(error).string();

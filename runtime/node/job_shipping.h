@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/node/node_client.h"
+#include "runtime/node/job_client.h"
 
 namespace runtime {
 
@@ -18,7 +18,7 @@ namespace runtime {
 /// the connection.
 Status ship_files(EventLoop& loop, NodeClient& client,
                   const std::optional<std::string>& working_dir, bool node_is_here,
-                  NodeClient::SubmitRequest& request);
+                  JobRequest& request);
 
 /// Whether ship_files() could send them, as far as the node at `client` can say: for a job that
 /// waits for its place first, on what may be another node. Errors: as there.

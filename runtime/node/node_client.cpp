@@ -10,7 +10,6 @@
 #include "runtime/control/request_ids.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
-#include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
 #include "runtime/transport/listener.h"
 
@@ -34,7 +33,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   std::function<void(Status)> on_shutdown;
   std::function<void(NodeId, const NodeDrain&)> on_node_drains;
   Channel::Handler on_message;
-  SubmitHandlers submitted;
+  JobHandlers on_job;
   std::optional<Status> shutdown_reason;  // once it is known
   std::string left;
   bool shutdown_told = false;
@@ -89,10 +88,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       if (auto handler = get(&State::on_actor_died))
         std::for_each(died->actors.begin(), died->actors.end(), handler);
     } else if (auto* output = std::get_if<control::JobOutput>(&*event)) {
-      if (auto handler = get(&State::submitted).on_output)
+      if (auto handler = get(&State::on_job).on_output)
         handler(output->is_stderr, std::move(output->bytes));
     } else if (auto* exited = std::get_if<control::JobExited>(&*event)) {
-      if (auto handler = get(&State::submitted).on_end) handler(std::move(exited->cause));
+      if (auto handler = get(&State::on_job).on_end) handler(std::move(exited->cause));
     } else if (auto* drains = std::get_if<control::NodeDrains>(&*event)) {
       if (auto handler = get(&State::on_node_drains)) handler(drains->node, drains->drain);
     } else if (auto* changed = std::get_if<control::TokenChanged>(&*event)) {
@@ -134,46 +133,6 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       if (auto self = weak.lock())
         self->tell_shutdown(unavailable("the connection to the node ended: " + why.message()));
     });
-  }
-
-  /// Sends a request and hands over the answer if it is a `T`.
-  template <class T>
-  void ask(ControlRequest::Body body, Deadline deadline, Callback<T> done) {
-    send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) {
-      if (!answer.ok()) return done(answer.status());
-      if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
-      done(internal_error("the node answered something else than was asked"));
-    });
-  }
-
-  template <class T>
-  void ask_objects(ObjectControl request, Deadline deadline, Callback<T> done) {
-    ask<ObjectControlAnswer>(
-        std::move(request), deadline, [done = std::move(done)](Result<ObjectControlAnswer> answer) {
-          if (!answer.ok()) return done(answer.status());
-          if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
-          done(internal_error("the node answered something else than was asked"));
-        });
-  }
-
-  void tell(ControlRequest::Body body, Deadline deadline, Done done) {
-    send(std::move(body), deadline,
-         [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
-  }
-
-  void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
-    auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now());
-    JobId own_job;
-    {
-      std::lock_guard lock(mutex);
-      own_job = job;
-    }
-    ControlRequest request{own_job,
-                           std::clamp<std::chrono::milliseconds>(
-                               patience, std::chrono::milliseconds(1), std::chrono::hours(24)),
-                           std::move(body)};
-    identify(request);
-    send_request(*channel, request, std::move(answer));
   }
 };
 
@@ -269,151 +228,32 @@ std::string NodeClient::worker_socket_path() const {
 Credentials NodeClient::credentials() const { return state_->credentials; }
 
 void NodeClient::register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done) {
-  state_->ask<JobId>(control::RegisterDriver{std::move(info)}, deadline,
-                     [state = state_, done = std::move(done)](Result<JobId> job) {
-                       if (job.ok()) {
-                         std::lock_guard lock(state->mutex);
-                         state->job = *job;
-                       }
-                       done(std::move(job));
-                     });
+  ask<JobId>(control::RegisterDriver{std::move(info)}, deadline,
+             [state = state_, done = std::move(done)](Result<JobId> job) {
+               if (job.ok()) {
+                 std::lock_guard lock(state->mutex);
+                 state->job = *job;
+               }
+               done(std::move(job));
+             });
 }
 
-void NodeClient::create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done) {
-  state_->ask(control::CreateActor{std::move(spec)}, deadline, std::move(done));
+void NodeClient::tell(ControlRequest::Body body, Deadline deadline, Done done) {
+  send(std::move(body), deadline,
+       [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
 }
 
-void NodeClient::resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done) {
-  state_->ask(control::ResolveActor{actor, "", ""}, deadline, std::move(done));
-}
-
-void NodeClient::resolve_name(std::string name, std::string name_space, Deadline deadline,
-                              Callback<ActorAddress> done) {
-  state_->ask(control::ResolveActor{{}, std::move(name), std::move(name_space)}, deadline,
-              std::move(done));
-}
-
-void NodeClient::actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline,
-                             Callback<ActorState> done) {
-  state_->ask(control::QueryActor{actor, incarnation}, deadline, std::move(done));
-}
-
-void NodeClient::kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done) {
-  state_->tell(control::KillActor{actor, may_restart}, deadline, std::move(done));
-}
-
-void NodeClient::park_actor(ActorId actor, Deadline deadline, Done done) {
-  state_->tell(control::ParkActor{actor}, deadline, std::move(done));
-}
-
-void NodeClient::terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done) {
-  state_->tell(control::TerminateActor{actor, restart}, deadline, std::move(done));
-}
-
-void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline deadline,
-                             Callback<ActorState> done) {
-  state_->ask(control::WatchActor{actor, version}, deadline, std::move(done));
-}
-
-void NodeClient::watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done) {
-  state_->ask<control::NodeList>(
-      control::WatchNodes{version}, deadline,
-      [done = std::move(done)](Result<control::NodeList> list) {
-        if (list.ok())
-          done(NodeList{list->version, std::move(list->nodes), std::move(list->departed)});
-        else
-          done(list.status());
-      });
-}
-
-void NodeClient::drain_node(NodeId node, std::chrono::milliseconds time, std::string reason,
-                            Deadline deadline, Done done) {
-  state_->tell(control::DrainNode{node, time, std::move(reason)}, deadline, std::move(done));
-}
-
-void NodeClient::save_state(ActorId actor, std::uint64_t incarnation, std::string state,
-                            Deadline deadline, Done done) {
-  state_->tell(control::SaveState{actor, incarnation, std::move(state)}, deadline, std::move(done));
-}
-
-void NodeClient::kv_put(std::string key, std::string value, Deadline deadline, Done done) {
-  state_->tell(control::KvPut{std::move(key), std::move(value)}, deadline, std::move(done));
-}
-
-void NodeClient::kv_get(std::string key, bool wait, Deadline deadline, Callback<std::string> done) {
-  state_->ask(control::KvGet{std::move(key), wait}, deadline, std::move(done));
-}
-
-void NodeClient::kv_add(std::string key, std::int64_t amount, Deadline deadline,
-                        Callback<std::int64_t> done) {
-  state_->ask(control::KvAdd{std::move(key), amount}, deadline, std::move(done));
-}
-
-void NodeClient::kv_delete(std::string key, Deadline deadline, Callback<bool> done) {
-  state_->ask<std::int64_t>(control::KvDelete{std::move(key)}, deadline,
-                            [done = std::move(done)](Result<std::int64_t> was_there) {
-                              if (was_there.ok())
-                                done(*was_there != 0);
-                              else
-                                done(was_there.status());
-                            });
-}
-
-void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
-  state_->ask(control::QueryCluster{}, deadline, std::move(done));
+void NodeClient::send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
+  auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now());
+  ControlRequest request{job_id(),
+                         std::clamp<std::chrono::milliseconds>(
+                             patience, std::chrono::milliseconds(1), std::chrono::hours(24)),
+                         std::move(body)};
+  identify(request);
+  send_request(*state_->channel, request, std::move(answer));
 }
 
 std::string NodeClient::token() const { return state_->credentials.token.present(); }
-
-void NodeClient::change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
-                              Done done) {
-  state_->tell(control::ChangeToken{std::move(token), grace}, deadline, std::move(done));
-}
-
-void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) {
-  state_->ask(control::QueryDemand{}, deadline, std::move(done));
-}
-
-void NodeClient::drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason,
-                                 Deadline deadline, Done done) {
-  state_->tell(control::DrainNode{node, time, std::move(reason), true}, deadline, std::move(done));
-}
-
-void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline,
-                                        Callback<GroupState> done) {
-  state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
-}
-
-void NodeClient::query_placement_group(GroupId group, std::string name, std::string name_space,
-                                       bool wait, Deadline deadline, Callback<GroupState> done) {
-  state_->ask(control::QueryGroup{group, std::move(name), std::move(name_space), wait}, deadline,
-              std::move(done));
-}
-
-void NodeClient::remove_placement_group(GroupId group, Deadline deadline, Done done) {
-  state_->tell(control::RemoveGroup{group}, deadline, std::move(done));
-}
-
-void NodeClient::publish(control::Publish request, Deadline deadline, Done done) {
-  state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
-}
-
-void NodeClient::find_published(control::FindPublished request, Deadline deadline,
-                                Callback<PublishedObject> done) {
-  state_->ask_objects(std::move(request), deadline, std::move(done));
-}
-
-void NodeClient::unpublish(control::Unpublish request, Deadline deadline, Done done) {
-  state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
-}
-
-void NodeClient::list_objects(Deadline deadline, Callback<ObjectList> done) {
-  state_->ask_objects(control::ListObjects{}, deadline, std::move(done));
-}
-
-void NodeClient::observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done) {
-  state_->ask<ObserveAnswer>(std::move(request), deadline, std::move(done));
-}
 
 void NodeClient::set_on_create_actor(CreateActorHandler handler) {
   {
@@ -473,68 +313,13 @@ void NodeClient::set_on_message(Channel::Handler handler) {
   state_->on_message = std::move(handler);
 }
 
-void NodeClient::queue_job(control::QueueJob request, Deadline deadline,
-                           Callback<GroupState> done) {
-  state_->ask(std::move(request), deadline, std::move(done));
-}
-
-void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline,
-                        Callback<JobId> done) {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->submitted = std::move(handlers);
-  }
-  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir),
-                                 std::move(request.env), request.detached, std::move(request.files),
-                                 std::move(request.program), request.job, request.place},
-              deadline, std::move(done));
-}
-
-void NodeClient::cancel_job(JobId job, Deadline deadline, Done done) {
-  state_->tell(control::CancelJob{job}, deadline, std::move(done));
-}
-
-void NodeClient::query_job(JobId job, Deadline deadline, Callback<JobInfo> done) {
-  state_->ask(control::QueryJob{job}, deadline, std::move(done));
-}
-
-void NodeClient::offer_files(std::uint64_t bytes, std::uint64_t count,
-                             std::vector<std::string> hashes, Deadline deadline,
-                             Callback<std::vector<std::uint32_t>> done) {
-  state_->ask<control::FilesWanted>(control::OfferFiles{bytes, count, std::move(hashes)}, deadline,
-                                    [done = std::move(done)](Result<control::FilesWanted> wanted) {
-                                      if (wanted.ok())
-                                        done(std::move(wanted->places));
-                                      else
-                                        done(wanted.status());
-                                    });
-}
-
-void NodeClient::store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset,
-                            std::string data, Deadline deadline, Done done) {
-  state_->tell(control::StoreFile{std::move(hash), bytes, offset, std::move(data)}, deadline,
-               std::move(done));
+void NodeClient::set_on_job(JobHandlers handlers) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_job = std::move(handlers);
 }
 
 void NodeClient::driver_done(std::int32_t exit_code) {
-  state_->tell(control::DriverDone{exit_code}, deadline_after(std::chrono::seconds(1)),
-               [](Status) {});
-}
-
-void NodeClient::read_log(std::string name, std::uint64_t file, std::uint64_t offset,
-                          Deadline deadline, Callback<LogChunk> done) {
-  state_->ask<control::LogChunk>(
-      control::ReadLog{std::move(name), offset, file}, deadline,
-      [done = std::move(done)](Result<control::LogChunk> chunk) {
-        if (chunk.ok())
-          done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file, chunk->position});
-        else
-          done(chunk.status());
-      });
-}
-
-void NodeClient::stop(Deadline deadline, Done done) {
-  state_->tell(control::StopNode{}, deadline, std::move(done));
+  tell(control::DriverDone{exit_code}, deadline_after(std::chrono::seconds(1)), [](Status) {});
 }
 
 }  // namespace runtime

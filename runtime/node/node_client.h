@@ -1,16 +1,16 @@
-// How drivers, workers and the command line talk to their node, which passes on what only the head
-// can answer.
+// NodeClient: the connection of a driver, a worker or a command with its node, which passes on what
+// only the head can answer. What can be asked over it is the business of ActorDirectory, JobClient,
+// ClusterClient, GroupClient, KeyValueClient and PublishedClient.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 
-#include "runtime/control/demand.h"
-#include "runtime/control/membership.h"
-#include "runtime/control/object_control.h"
-#include "runtime/control/observe.h"
+#include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
@@ -18,10 +18,6 @@
 #include "runtime/transport/handshake.h"
 
 namespace runtime {
-
-namespace control {
-struct QueueJob;
-}
 
 /// One connection to a node. Every method may be called from any thread and returns at once; its
 /// callback runs exactly once, on the I/O thread, with the answer or a typed error
@@ -64,90 +60,29 @@ class NodeClient {
   /// How its main function ended; else the end of this client is the end of a driver that crashed.
   void driver_done(std::int32_t exit_code);
 
-  /// Answers when the actor is built, or with why it cannot be: kResourceExhausted names what is
-  /// missing on which node, kInvalidArgument a name that is taken or a class that the program
-  /// lacks, kTaskFailed what the constructor threw.
-  void create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done);
-  /// Waits for an actor that is still being created. Errors: kNotFound, kActorDied with the cause.
-  void resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done);
-  /// An empty namespace is the job's.
-  void resolve_name(std::string name, std::string name_space, Deadline deadline,
-                    Callback<ActorAddress> done);
-  /// Asked by a caller whose connection to the actor broke: waits up to a second for the process to
-  /// be reaped, so that the answer has the cause. death_status() turns it into the caller's error.
-  void actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline,
-                   Callback<ActorState> done);
-  /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error.
-  /// `may_restart`: as if it had crashed.
-  void kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done);
-  /// Lets the actor go on without the resources that it reserved.
-  void park_actor(ActorId actor, Deadline deadline, Done done);
-  /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once
-  /// it is gone. `restart`: it is started again then.
-  void terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done);
-  /// Answers with the actor's state as soon as its version is another than `version`.
-  /// kDeadlineExceeded: nothing happened.
-  void watch_actor(ActorId actor, std::uint64_t version, Deadline deadline,
-                   Callback<ActorState> done);
-  struct NodeList {
-    std::uint64_t version = 0;
-    std::vector<NodeInfo> nodes;
-    std::vector<NodeDeparture> departed;  // the last ones, oldest first
-  };
-  /// The same for the cluster's nodes.
-  void watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done);
-  /// Has the node leave within that time, with what it has moved to others. Answers once that is
-  /// recorded. Errors: kNotFound, kInvalidArgument (the head's).
-  void drain_node(NodeId node, std::chrono::milliseconds time, std::string reason,
-                  Deadline deadline, Done done);
-  /// What the actor's next incarnation begins with. kCancelled: this incarnation has been replaced.
-  /// kResourceExhausted: it is too large.
-  void save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline,
-                  Done done);
+  // -- Requests, of which the other clients in this folder are made.
 
-  /// Key-value pairs of this job (gone when the job ends). Values are bytes, at most 1 MiB.
-  void kv_put(std::string key, std::string value, Deadline deadline, Done done);
-  /// With `wait`: answers once the key exists. Without: kNotFound at once.
-  void kv_get(std::string key, bool wait, Deadline deadline, Callback<std::string> done);
-  /// Adds to a decimal number (absent: 0) and answers with the sum. kInvalidArgument: the value is
-  /// no number.
-  void kv_add(std::string key, std::int64_t amount, Deadline deadline, Callback<std::int64_t> done);
-  void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
+  /// Hands over the answer if it is a `T`.
+  template <class T>
+  void ask(ControlRequest::Body body, Deadline deadline, Callback<T> done) {
+    send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) {
+      take<T>(std::move(answer), done);
+    });
+  }
+  /// The same of what ObjectControlAnswer may be.
+  template <class T>
+  void ask_objects(ObjectControl request, Deadline deadline, Callback<T> done) {
+    ask<ObjectControlAnswer>(std::move(request), deadline,
+                             [done = std::move(done)](Result<ObjectControlAnswer> answer) {
+                               take<T>(std::move(answer), done);
+                             });
+  }
+  /// Of the answer only whether there was one.
+  void tell(ControlRequest::Body body, Deadline deadline, Done done);
+  void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer);
 
-  void cluster_state(Deadline deadline, Callback<ClusterState> done);
   /// The cluster's now, which may be another than this client has connected with.
   std::string token() const;
-  /// From now on callers prove that token; the present one counts for `grace` still. Errors:
-  /// kInvalidArgument, kUnavailable (control::ChangeToken).
-  void change_token(std::string token, std::chrono::milliseconds grace, Deadline deadline,
-                    Done done);
-
-  /// What waits for a place, and what the nodes are used for.
-  void query_demand(Deadline deadline, Callback<Demand> done);
-  /// As drain_node(), if the node is idle; else kResourceExhausted, naming what runs there.
-  void drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason,
-                       Deadline deadline, Done done);
-
-  /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is
-  /// missing.
-  void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);
-  void remove_placement_group(GroupId group, Deadline deadline, Done done);
-  /// By id or name; waits until it is placed if asked to.
-  void query_placement_group(GroupId group, std::string name, std::string name_space, bool wait,
-                             Deadline deadline, Callback<GroupState> done);
-
-  /// Answers once the cluster keeps that version. kInvalidArgument: it is not larger than the
-  /// latest; names both.
-  void publish(control::Publish request, Deadline deadline, Done done);
-  /// kNotFound: it is not there (now); kDeadlineExceeded: nor was it published in time;
-  /// kObjectLost: the nodes that had it are gone.
-  void find_published(control::FindPublished request, Deadline deadline,
-                      Callback<PublishedObject> done);
-  void unpublish(control::Unpublish request, Deadline deadline, Done done);
-  /// What there is of objects in the whole cluster.
-  void list_objects(Deadline deadline, Callback<ObjectList> done);
-  /// What the node (or, of some requests, the head) sees.
-  void observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done);
 
   // -- Worker: what the node asks of it.
 
@@ -192,57 +127,24 @@ class NodeClient {
 
   // -- Command line.
 
-  struct SubmitRequest {
-    std::vector<std::string> argv;
-    std::string working_dir;  // on the node; empty: a folder of its own
-    Environment env;
-    bool detached = false;  // it goes on without this connection, and nobody hears of it here
-    std::vector<JobFile> files{};  // in the node's cache already (offer_files)
-    JobFile program{};
-    JobId job{};  // one that has been queued, and has its place on this node; none: a new one
-    GroupId place{};
-  };
-  struct SubmitHandlers {
+  struct JobHandlers {
     std::function<void(bool is_stderr, std::string bytes)>
         on_output;                               // the driver's own output, as written
-    std::function<void(DeathCause end)> on_end;  // exactly once after success of submit
+    std::function<void(DeathCause end)> on_end;  // exactly once after it was submitted
   };
-  /// Has a job wait for what it reserves; it is over if this connection ends before it was
-  /// submitted. The placement group's bundle then says to which node. Errors: kDeadlineExceeded
-  /// (names what is missing), kCancelled (the job was stopped).
-  void queue_job(control::QueueJob request, Deadline deadline, Callback<GroupState> done);
-  /// Runs a program on the node with this cluster's address in its environment. The job ends with
-  /// this connection.
-  void submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline,
-              Callback<JobId> done);
-  /// Asks a job to end, wherever it runs; answers before it has.
-  void cancel_job(JobId job, Deadline deadline, Done done);
-  /// With the tail of its output. kNotFound: there is none (any more).
-  void query_job(JobId job, Deadline deadline, Callback<JobInfo> done);
-  /// Which files the node lacks, by their place in `hashes`. kResourceExhausted: they are too much
-  /// for it.
-  void offer_files(std::uint64_t bytes, std::uint64_t count, std::vector<std::string> hashes,
-                   Deadline deadline, Callback<std::vector<std::uint32_t>> done);
-  /// A part of a file, in order.
-  void store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset, std::string data,
-                  Deadline deadline, Done done);
-
-  struct LogChunk {
-    std::string text;
-    std::uint64_t next_offset = 0;
-    std::uint64_t file = 0;  // which of the files that a rotated log consists of
-    std::uint64_t position =
-        0;  // of the text in all that was ever written to the log; 0: not known
-  };
-  /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a
-  /// file of its logs folder. `file` and `offset` are what the piece before said, at first 0.
-  void read_log(std::string name, std::uint64_t file, std::uint64_t offset, Deadline deadline,
-                Callback<LogChunk> done);
-  /// Ends the node; a node with the head ends all nodes of the cluster.
-  void stop(Deadline deadline, Done done);
+  /// Of the job that is submitted over this connection (JobClient).
+  void set_on_job(JobHandlers handlers);
 
  private:
   struct State;
+
+  template <class T, class Answer>
+  static void take(Result<Answer> answer, const Callback<T>& done) {
+    if (!answer.ok()) return done(answer.status());
+    if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
+    done(internal_error("the node answered something else than was asked"));
+  }
+
   explicit NodeClient(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

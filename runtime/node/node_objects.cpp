@@ -1,151 +1,100 @@
-// A node's part in the objects of the cluster: what its store keeps in its own name, and what it
-// knows of all of them.
-#include <map>
+#include "runtime/node/node_objects.h"
 
-#include "runtime/node/node.h"
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "runtime/node/object_report.h"
+#include "runtime/object/segment.h"
 
 namespace runtime {
 
 namespace {
 
-std::string client_name(Role role, const WorkerId& worker) {
-  return role == Role::kDriver ? "driver" : "worker " + worker.short_hex();
+/// Whether the node is in the cluster; true when that is not known.
+void ask_membership(const AskHead& head, NodeId node, UniqueFunction<void(bool)> done) {
+  head(ControlRequest{{}, std::chrono::seconds(5), control::WatchNodes{}},
+       [node, done = std::move(done)](Result<ControlAnswer> answer) mutable {
+         auto* list = answer.ok() ? std::get_if<control::NodeList>(&*answer) : nullptr;
+         if (!list) return done(true);
+         done(std::any_of(list->nodes.begin(), list->nodes.end(),
+                          [&](const NodeInfo& info) { return info.node == node; }));
+       });
 }
 
-StoreInfo info_of(NodeId node, const StoreList& store) {
-  const ObjectStoreStats& stats = store.stats;
-  StoreInfo info;
-  for (const auto& process : store.processes) info.inline_objects += process.report.inline_objects;
-  info.node = node;
-  info.capacity_bytes = stats.capacity_bytes;
-  info.leased_bytes = stats.leased_bytes;
-  info.orphaned_bytes = stats.orphaned_bytes;
-  info.replica_bytes = stats.replica_bytes;
-  info.published_bytes = stats.adopted_bytes;
-  info.spilled_bytes = stats.spilled_bytes;
-  info.sent_bytes = stats.sent_bytes;
-  info.fetched_bytes = stats.fetched_bytes;
-  info.pins = stats.pins;
-  info.borrows = stats.borrows;
-  return info;
-}
-
-/// What the store's report says, object by object.
-ObjectList to_list(NodeId node, const StoreList& store) {
-  std::map<ObjectId, ObjectInfo> all;
-  std::map<ObjectId, StoreList::Process> holders;  // of their memory
-  const auto object_at = [&](const ObjectLocation& location) -> ObjectInfo& {
-    auto [object, fresh] = all.try_emplace(location.id);
-    if (!fresh) return object->second;
-    object->second.id = location.id;
-    object->second.node = location.node;
-    object->second.size = location.size;
-    if (auto extent = store.extents.find(location.extent);
-        location.node == node && extent != store.extents.end()) {
-      object->second.place = extent->second.resident ? ObjectPlace::kMemory : ObjectPlace::kDisk;
-      object->second.readers = static_cast<std::uint32_t>(extent->second.pins);
-      if (extent->second.holder.pid != 0) holders[location.id] = extent->second.holder;
-    }
-    return object->second;
-  };
-  ObjectList list;
-  for (const auto& process : store.processes) {
-    const std::string name = client_name(process.role, process.worker);
-    for (const auto& said : process.report.objects) {
-      if (all.size() >= ObjectList::kObjectsMax && !all.contains(said.location.id)) {
-        list.truncated = true;
-        continue;
-      }
-      ObjectInfo& object = object_at(said.location);
-      if (said.owned) {
-        object.owner_node = node;
-        object.owner_pid = process.pid;
-        object.owner = name;
-        object.age = std::chrono::milliseconds(said.age_ms);
-        object.handles += said.handles;
-        object.lent += said.lent;
-        object.held += said.held;
-      } else {
-        object.borrowers.push_back({node, process.pid, said.handles, name});
-      }
-      object.in_flight += said.in_flight;
-    }
-  }
-  // An owner that has not answered, or had not made the object yet when it did.
-  for (const auto& [id, holder] : holders) {
-    ObjectInfo& object = all[id];
-    if (!object.owner.empty() || (holder.role != Role::kDriver && holder.role != Role::kWorker))
-      continue;
-    object.owner_node = node;
-    object.owner_pid = holder.pid;
-    object.owner = client_name(holder.role, holder.worker);
-  }
-  for (const StoreList::Process& silent : store.silent) {
-    list.troubles.push_back(
-        client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) +
-        ") on node " + node.short_hex() +
-        " does not answer: stopped, or held up for seconds (starling list workers)");
-  }
-  for (const ObjectLocation& location : store.adopted) {
-    if (ObjectInfo& object = object_at(location); object.owner.empty()) object.owner = "cluster";
-  }
-  for (const ObjectLocation& location : store.copies) {
-    ObjectInfo& object = object_at(location);
-    // The copy's own place says nothing about where the object is.
-    if (object.node == node && object.owner.empty()) {
-      object.node = NodeId();
-      object.place = ObjectPlace::kUnknown;
-    }
-    object.copies.push_back(node);
-  }
-  for (auto& [id, object] : all) list.objects.push_back(std::move(object));
-  list.stores.push_back(info_of(node, store));
-  return list;
+/// Where an object is whose node was drained.
+void ask_where_moved(const AskHead& head, const ObjectLocation& lost,
+                     UniqueFunction<void(Result<ObjectLocation>)> done) {
+  ControlRequest request{
+      {}, std::chrono::seconds(10), ObjectControl{control::FindObject{lost.id, lost.node}}};
+  head(std::move(request), [done = std::move(done)](Result<ControlAnswer> answer) mutable {
+    if (!answer.ok()) return done(answer.status());
+    auto* objects = std::get_if<ObjectControlAnswer>(&*answer);
+    auto* location = objects ? std::get_if<ObjectLocation>(objects) : nullptr;
+    if (location)
+      done(std::move(*location));
+    else
+      done(internal_error("the head answered something else than was asked"));
+  });
 }
 
 }  // namespace
 
-void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeout,
-                         ControlAnswerer answer) {
+Result<std::unique_ptr<NodeObjects>> NodeObjects::open(EventLoop& loop, ObjectStoreOptions options,
+                                                       const AskHead& head) {
+  const NodeId node = options.credentials.node;
+  // Else a few processes' slabs would take all of a small store.
+  if (options.capacity_bytes != 0)
+    options.slab_bytes = std::clamp(round_to_pages(options.capacity_bytes / 16),
+                                    std::uint64_t{64} << 10, options.slab_bytes);
+  options.is_member = [head](NodeId other, UniqueFunction<void(bool)> done) {
+    ask_membership(head, other, std::move(done));
+  };
+  options.find_moved = [head](const ObjectLocation& lost,
+                              UniqueFunction<void(Result<ObjectLocation>)> done) {
+    ask_where_moved(head, lost, std::move(done));
+  };
+  auto store = ObjectStore::create(loop, options);
+  if (!store.ok()) return store.status();
+  return std::unique_ptr<NodeObjects>(new NodeObjects(node, std::move(*store)));
+}
+
+void NodeObjects::serve(ObjectControl& request, std::chrono::milliseconds timeout,
+                        ControlAnswerer answer) {
   if (auto* adopt = std::get_if<control::AdoptObject>(&request)) {
-    return objects_->adopt(adopt->location,
-                           [answer = std::move(answer)](Result<ObjectLocation> kept) mutable {
-                             if (kept.ok())
-                               answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
-                             else
-                               answer(kept.status());
-                           });
+    return store_->adopt(adopt->location,
+                         [answer = std::move(answer)](Result<ObjectLocation> kept) mutable {
+                           if (kept.ok())
+                             answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
+                           else
+                             answer(kept.status());
+                         });
   }
   if (auto* drop = std::get_if<control::DropObject>(&request)) {
-    objects_->drop(drop->location);
+    store_->drop(drop->location);
     return answer(ControlAnswer{});
   }
   if (auto* find = std::get_if<control::FindObject>(&request)) {
-    auto kept = objects_->find_adopted(find->object);
-    if (!kept)
-      return answer(not_found("node " + options_.node.short_hex() + " does not keep the object"));
+    auto kept = store_->find_adopted(find->object);
+    if (!kept) return answer(not_found("node " + node_.short_hex() + " does not keep the object"));
     return answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
   }
   if (std::holds_alternative<control::ListObjects>(request)) {
     // A process that hangs must not keep the others' answers.
-    return objects_->list(
-        timeout / 2, [node = options_.node, answer = std::move(answer)](StoreList list) mutable {
-          answer(ControlAnswer{ObjectControlAnswer{to_list(node, list)}});
-        });
+    return store_->list(timeout / 2,
+                        [node = node_, answer = std::move(answer)](StoreList list) mutable {
+                          answer(ControlAnswer{ObjectControlAnswer{object_list(node, list)}});
+                        });
   }
   answer(unimplemented("the head asks a node for something about objects that nodes do not do"));
 }
 
-void Node::is_member(NodeId node, UniqueFunction<void(bool)> done) {
-  to_head(ControlRequest{{}, std::chrono::seconds(5), control::WatchNodes{}},
-          [node, done = std::move(done)](Result<ControlAnswer> answer) mutable {
-            auto* list = answer.ok() ? std::get_if<control::NodeList>(&*answer) : nullptr;
-            if (!list) return done(true);  // nobody knows
-            for (const NodeInfo& info : list->nodes) {
-              if (info.node == node) return done(true);
-            }
-            done(false);
-          });
+void NodeObjects::take_over(const control::TakeOver& request, std::chrono::milliseconds timeout,
+                            ControlAnswerer answer) {
+  store_->take_over_from(
+      request.node, timeout, [answer = std::move(answer)](std::uint64_t failed) mutable {
+        answer(ControlAnswer{static_cast<std::int64_t>(std::min<std::uint64_t>(failed, 1u << 30))});
+      });
 }
 
 }  // namespace runtime

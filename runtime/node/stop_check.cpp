@@ -7,6 +7,7 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/time_text.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/node_client.h"
 
 namespace runtime {
@@ -22,7 +23,7 @@ constexpr auto kJobsPoll = std::chrono::milliseconds(50);
 std::vector<JobInfo> jobs_that_run(EventLoop& loop, NodeClient& client, NodeId node) {
   const Deadline deadline = deadline_after(kJobsAskTimeout);
   const auto state = wait_for<ClusterState>(
-      loop, deadline, [&](auto done) { client.cluster_state(deadline, done); });
+      loop, deadline, [&](auto done) { ClusterClient(client).state(deadline, done); });
   std::vector<JobInfo> running;
   if (!state.ok()) return running;
   for (const JobInfo& job : state->jobs) {

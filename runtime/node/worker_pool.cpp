@@ -1,34 +1,18 @@
 #include "runtime/node/worker_pool.h"
 
 #include <algorithm>
-#include <csignal>
-#include <filesystem>
+#include <utility>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
-#include "runtime/node/child_process.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/hosted_actors.h"
-#include "runtime/node/log_file.h"
-#include "runtime/node/process_output.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/node/worker_process.h"
 
 namespace runtime {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-constexpr std::size_t kCrashLinesMax = 60;  // of stderr, in the error of a crashed actor
-constexpr std::size_t kExitLinesMax = 10;   // of one that exited with an error
-
-bool is_crash(int signal) {
-  for (int crash : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
-    if (signal == crash) return true;
-  }
-  return false;
-}
 
 /// Threads an actor may compute with: what it asks for, else one per whole CPU that it reserves.
 std::uint32_t thread_count(const ActorSpec& spec) {
@@ -40,57 +24,25 @@ std::uint32_t thread_count(const ActorSpec& spec) {
 }  // namespace
 
 struct WorkerPool::Worker {
-  Worker(EventLoop& loop, const fs::path& log_file, LogKeeper* logs)
-      : log(log_file, LogFile::kBytesMax, logs), timer(loop.context()) {}
+  explicit Worker(EventLoop& loop) : timer(loop.context()) {}
 
-  WorkerId id;
-  JobId job;
+  const std::shared_ptr<Channel>& channel() const { return process->channel(); }
+  bool is_idle() const { return spec.class_name.empty(); }
+  bool is_ending() const { return process->is_ending(); }
+
+  std::unique_ptr<WorkerProcess> process;
   std::uint32_t threads = 1;
   bool own_environment = false;
-  std::shared_ptr<const FileLock> program_in_use;  // keeps it in the node's cache
-  std::unique_ptr<ChildProcess> process;
-  Deadline started = steady_now();
-  std::shared_ptr<Channel> channel;  // once connected
   // Of the actor; class_name is empty for a warm worker.
   ActorSpec spec;
   std::uint64_t incarnation = 0;
   Deadline start_deadline = Deadline::max();
-  ControlAnswerer start_answer;                // until built
-  std::vector<std::shared_ptr<Start>> starts;  // that wait for it to connect
-  std::string lost;                            // why its connection ended
+  ControlAnswerer start_answer;               // until built
+  std::vector<ActorStarts::StartPtr> starts;  // that wait for it to connect
   bool serving = false;
   std::unique_ptr<HostedActors> hosted;   // of a worker for shared actors; spec has no id then
-  std::string end_reason;                 // set when the pool ends it
   Deadline drained_by = Deadline::min();  // it was asked to end in order, until then
-  LogFile log;
-  LineSplitter lines[2];
-  Tail error_tail;
-  Timer timer;  // of the start's deadline
-};
-
-/// A start whose program is being looked for, or fetched, or whose process could not be started
-/// yet.
-struct WorkerPool::Start {
-  Start(EventLoop& loop, JobId of, control::StartActor wanted, Deadline by, Deadline patience_ends,
-        ControlAnswerer answerer)
-      : job(of),
-        request(std::move(wanted)),
-        actor(request.spec.actor),
-        deadline(by),
-        patient_until(patience_ends),
-        answer(std::move(answerer)),
-        timer(loop.context()) {}
-
-  JobId job;
-  control::StartActor request;
-  ActorId actor;
-  Deadline deadline;
-  Deadline patient_until;
-  ControlAnswerer answer;  // empty once cancelled
-  std::uint32_t failures = 0;
-  std::string told;  // the last failure that the log has
-  std::chrono::milliseconds pause{0};
-  Timer timer;
+  Timer timer;                            // of the start's deadline
 };
 
 WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options,
@@ -98,9 +50,18 @@ WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOption
     : loop_(loop),
       programs_(programs),
       options_(std::move(options)),
-      callbacks_(std::move(callbacks)) {}
+      callbacks_(std::move(callbacks)),
+      starts_(loop, options_.starts,
+              {[&programs](const DriverInfo& driver, const std::string& driver_node,
+                           Deadline deadline, ProgramFiles::Found found) {
+                 programs.find(driver, driver_node, deadline, std::move(found));
+               },
+               callbacks_.find_folder,
+               [this](const ActorStarts::StartPtr& start, const LocalProgram& program) {
+                 return begin(start, program);
+               }}) {}
 
-WorkerPool::~WorkerPool() { *alive_ = false; }
+WorkerPool::~WorkerPool() = default;
 
 Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver,
                                                 const LocalProgram& program, const Environment& env,
@@ -110,40 +71,28 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
     return resource_exhausted("node " + options_.node.short_hex() + " runs " +
                               std::to_string(workers_.size()) + " workers already");
   }
-  WorkerEnvironment identity{WorkerId::random(),   options_.node,        options_.cluster, job,
-                             options_.session_dir, options_.node_address};
-  auto worker = std::make_shared<Worker>(
-      loop_, fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log"),
-      options_.logs);
-  worker->id = identity.worker;
-  worker->job = job;
+  WorkerProcessSpec spec;
+  spec.identity = {WorkerId::random(),   options_.node,        options_.cluster, job,
+                   options_.session_dir, options_.node_address};
+  spec.program = program.path.string();
+  spec.program_in_use = program.in_use;
+  if (!driver.argv.empty()) spec.name = driver.argv[0];
+  spec.working_dir = driver.working_dir;
+  spec.env = env;
+  spec.threads = threads;
+  spec.logs = options_.logs;
+  // The process goes before the pool does, and takes its callbacks with it.
+  const WorkerId id = spec.identity.worker;
+  WorkerProcess::Callbacks callbacks{
+      callbacks_.on_log, [this, id](DeathCause cause) { on_exit(id, std::move(cause)); }};
+  auto process = WorkerProcess::start(loop_, std::move(spec), std::move(callbacks));
+  if (!process.ok()) return process.status();
+  auto worker = std::make_shared<Worker>(loop_);
+  worker->process = std::move(*process);
   worker->threads = threads;
   worker->own_environment = !env.empty();
-  worker->program_in_use = program.in_use;
-
-  ProcessSpec spec;
-  spec.program = program.path.string();
-  spec.argv = {driver.argv.empty() ? spec.program : driver.argv[0]};
-  spec.env = {"OMP_NUM_THREADS=" + std::to_string(threads),
-              "MKL_NUM_THREADS=" + std::to_string(threads)};
-  for (const auto& [name, value] : env) spec.env.push_back(name + "=" + value);
-  for (std::string& line : worker_variables(identity)) spec.env.push_back(std::move(line));
-  std::error_code error;
-  spec.working_dir =
-      fs::is_directory(driver.working_dir, error) ? driver.working_dir : options_.session_dir;
-
-  // The process goes before the pool does, and takes its handlers with it.
-  ProcessHandlers handlers;
-  handlers.on_output = [this, raw = worker.get()](bool is_stderr, std::string_view bytes) {
-    on_output(*raw, is_stderr, bytes);
-  };
-  handlers.on_exit = [this, id = worker->id](DeathCause cause) { on_exit(id, std::move(cause)); };
-  auto process = ChildProcess::start(loop_, spec, std::move(handlers));
-  if (!process.ok()) return process.status().with_context("starting a worker");
-  worker->process = std::move(*process);
-  workers_[worker->id] = worker;
+  workers_[id] = worker;
   ++stats_.starts;
-  LOG(debug, "worker {} started, pid {}", worker->id.short_hex(), worker->process->pid());
   return worker;
 }
 
@@ -152,22 +101,15 @@ WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor
   if (!start.spec.env.empty()) return nullptr;
   WorkerPtr best;
   for (const auto& [id, worker] : workers_) {
-    bool fits = worker->job == job && worker->spec.class_name.empty() &&
-                worker->end_reason.empty() && worker->threads == threads &&
-                !worker->own_environment;
-    if (fits && (!best || (worker->channel && !best->channel))) best = worker;
+    bool fits = worker->process->job() == job && worker->is_idle() && !worker->is_ending() &&
+                worker->threads == threads && !worker->own_environment;
+    if (fits && (!best || (worker->channel() && !best->channel()))) best = worker;
   }
   return best;
 }
 
 bool WorkerPool::join_start(const control::StartActor& wanted, ControlAnswerer& answer) {
-  for (const auto& start : starts_) {
-    if (start->request.spec.actor != wanted.spec.actor ||
-        start->request.incarnation != wanted.incarnation)
-      continue;
-    start->answer = std::move(answer);
-    return true;
-  }
+  if (starts_.join(wanted, answer)) return true;
   for (const auto& [id, worker] : workers_) {
     if (worker->spec.actor != wanted.spec.actor || worker->incarnation != wanted.incarnation ||
         worker->spec.actor.is_none())
@@ -200,89 +142,39 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
     for (auto& [name, value] : gpu_environment(options_.gpu_names, request.gpus))
       request.spec.env[name] = value;
   }
-  // The last attempt is answered in time for the head.
-  const Deadline patient_until =
-      std::min(deadline - (deadline - steady_now()) / 20, deadline_after(options_.start_patience));
-  auto start = std::make_shared<Start>(loop_, job, std::move(request), deadline, patient_until,
-                                       std::move(answer));
-  starts_.push_back(start);
-  try_start(start);
+  starts_.add(job, std::move(request), deadline, std::move(answer));
 }
 
-void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
-  const control::StartActor& wanted = start->request;
-  programs_.find(wanted.driver, wanted.driver_node, start->deadline,
-                 [this, alive = alive_, start](Result<LocalProgram> program) {
-                   if (!*alive) return;
-                   const auto go = [this, alive, start](const Result<LocalProgram>& ready) {
-                     if (!*alive) return;
-                     const Status begun = start->answer ? begin(start, ready) : Status();
-                     if (!begun.ok()) return start_failed(start, begun);
-                     starts_.remove(start);
-                   };
-                   if (!program.ok() || !callbacks_.find_folder || !start->answer)
-                     return go(program);
-                   callbacks_.find_folder(start->job, start->request, start->deadline,
-                                          [start, program, go](Result<std::string> folder) {
-                                            if (!folder.ok()) return go(folder.status());
-                                            start->request.driver.working_dir = *std::move(folder);
-                                            go(program);
-                                          });
-                 });
-}
-
-void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status& why) {
-  ++start->failures;
-  const bool passes = why.code() == ErrorCode::kResourceExhausted;
-  start->pause = std::clamp(2 * start->pause, options_.start_pause_first, options_.start_pause_max);
-  if (!passes || ending_ || steady_now() + start->pause > start->patient_until) {
-    starts_.remove(start);
-    return std::exchange(start->answer, nullptr)(
-        start->failures == 1 ? why
-                             : Status(why.code(), why.message() + " (tried " +
-                                                      std::to_string(start->failures) + " times)"));
-  }
-  if (std::exchange(start->told, why.message()) != why.message())
-    LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
-        start->request.spec.actor.short_hex(), why.message());
-  start->timer.expires_after(start->pause);
-  start->timer.async_wait([this, alive = alive_, start](boost::system::error_code ec) {
-    if (ec || !*alive) return;
-    if (start->answer) return try_start(start);
-    starts_.remove(start);  // it was cancelled meanwhile
-  });
-}
-
-Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<LocalProgram>& program) {
-  if (!program.ok()) return program.status();
-  Start& start = *begun;
+Status WorkerPool::begin(const ActorStarts::StartPtr& begun, const LocalProgram& program) {
+  ActorStarts::Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
-  if (spec.shared) return begin_shared(begun, *program, threads);
+  if (spec.shared) return begin_shared(begun, program, threads);
   WorkerPtr worker = take_warm(start.job, start.request, threads);
   if (!worker) {
-    auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
+    auto spawned = spawn(start.job, start.request.driver, program, spec.env, threads);
     if (!spawned.ok()) return spawned.status();
     worker = *spawned;
   }
+  worker->process->set_log_name(spec.log_prefix.empty() ? spec.class_name : spec.log_prefix);
   worker->spec = std::move(spec);
   worker->incarnation = start.request.incarnation;
   worker->start_deadline = start.deadline;
   worker->start_answer = std::move(start.answer);
-  if (!worker->channel) worker->starts = {begun};
+  if (!worker->channel()) worker->starts = {begun};
   arm_timer(worker);
-  if (worker->channel) assign(worker);
+  if (worker->channel()) assign(worker);
   return {};
 }
 
-Status WorkerPool::begin_shared(const std::shared_ptr<Start>& begun, const LocalProgram& program,
+Status WorkerPool::begin_shared(const ActorStarts::StartPtr& begun, const LocalProgram& program,
                                 std::uint32_t threads) {
-  Start& start = *begun;
+  ActorStarts::Start& start = *begun;
   ActorSpec& spec = start.request.spec;
   const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
   auto known = shared_.find(key);
   WorkerPtr worker = known == shared_.end() ? nullptr : known->second;
-  if (!worker || !worker->end_reason.empty() || (worker->channel && worker->channel->closed())) {
+  if (!worker || worker->is_ending() || (worker->channel() && worker->channel()->closed())) {
     WorkerPtr made = take_warm(start.job, start.request, threads);
     if (!made) {
       auto spawned = spawn(start.job, start.request.driver, program, spec.env, threads);
@@ -290,6 +182,7 @@ Status WorkerPool::begin_shared(const std::shared_ptr<Start>& begun, const Local
       made = *spawned;
     }
     made->spec.class_name = "shared";
+    made->process->set_log_name("shared");
     made->spec.outlives_job = spec.outlives_job;
     HostedActors::Callbacks callbacks;
     callbacks.exited = [this, job = start.job](control::ActorsExited exited) {
@@ -298,12 +191,12 @@ Status WorkerPool::begin_shared(const std::shared_ptr<Start>& begun, const Local
     callbacks.emptied = [this, weak = std::weak_ptr<Worker>(made)] {
       if (WorkerPtr idle = weak.lock()) arm_idle_timer(idle);
     };
-    made->hosted =
-        std::make_unique<HostedActors>(loop_, start.job, address_of(*made), std::move(callbacks));
-    if (made->channel) made->hosted->on_connected(made->channel);
+    made->hosted = std::make_unique<HostedActors>(loop_, start.job, made->process->address(),
+                                                  std::move(callbacks));
+    if (made->channel()) made->hosted->on_connected(made->channel());
     shared_[key] = worker = std::move(made);
   }
-  if (!worker->channel) worker->starts.push_back(begun);
+  if (!worker->channel()) worker->starts.push_back(begun);
   worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline,
                         std::move(start.answer));
   return {};
@@ -316,19 +209,16 @@ void WorkerPool::begin_again(Worker& worker) {
     unsent = worker.hosted->take_unsent();
   else if (worker.start_answer)
     unsent.push_back({std::move(worker.spec), worker.incarnation, std::move(worker.start_answer)});
-  std::string why = worker.error_tail.last_lines(1);
+  std::string why = worker.process->last_error();
   if (constexpr std::string_view kWord = "error: "; why.starts_with(kWord))
     why.erase(0, kWord.size());
   for (HostedActors::Unsent& one : unsent) {
-    const auto start =
-        std::find_if(worker.starts.begin(), worker.starts.end(), [&](const auto& begun) {
-          return begun->actor == one.spec.actor && begun->request.incarnation == one.incarnation;
-        });
+    const auto start = std::find_if(
+        worker.starts.begin(), worker.starts.end(),
+        [&](const auto& begun) { return begun->is_of(one.spec.actor, one.incarnation); });
     CHECK(start != worker.starts.end());
-    (*start)->request.spec = std::move(one.spec);
-    (*start)->answer = std::move(one.answer);
-    starts_.push_back(*start);
-    start_failed(*start, resource_exhausted("starting a worker: " + why));
+    starts_.add_again(*start, std::move(one.spec), std::move(one.answer),
+                      resource_exhausted("starting a worker: " + why));
   }
 }
 
@@ -336,75 +226,73 @@ void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0 || draining_) return;
   programs_.find(driver, "", deadline_after(std::chrono::seconds(10)),
-                 [this, alive = alive_, job, driver, count](Result<LocalProgram> program) {
-                   if (!*alive || !program.ok() || draining_) return;
+                 lifetime_.guard([this, job, driver, count](const Result<LocalProgram>& program) {
+                   if (!program.ok() || draining_) return;
                    for (std::uint32_t i = 0; i < count; ++i) {
                      auto worker = spawn(job, driver, *program, {}, 1);
                      if (!worker.ok())
                        return LOG(warn, "warm worker: {}", worker.status().message());
                    }
-                 });
+                 }));
 }
 
 void WorkerPool::arm_idle_timer(const WorkerPtr& worker) {
   worker->timer.expires_after(options_.shared_idle);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([this, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr idle = weak.lock();
-        if (!ec && idle && *alive && idle->hosted->size() == 0)
-          end_worker(*idle, "it had no shared actor left", options_.end_grace);
-      });
+        if (!ec && idle && idle->hosted->size() == 0)
+          idle->process->end("it had no shared actor left", options_.end_grace);
+      }));
 }
 
 void WorkerPool::arm_timer(const WorkerPtr& worker) {
   worker->timer.expires_at(worker->start_deadline);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([this, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr late = weak.lock();
-        if (ec || !late || !*alive || !late->start_answer) return;
+        if (ec || !late || !late->start_answer) return;
         std::string doing =
-            late->channel ? "its constructor has not returned" : "its process has not connected";
+            late->channel() ? "its constructor has not returned" : "its process has not connected";
         answer_start(*late, deadline_exceeded("actor " + late->spec.class_name +
                                               " was not ready at the deadline: " + doing));
-        end_worker(*late, "it was not ready at its deadline", std::chrono::milliseconds(0));
-      });
+        late->process->end("it was not ready at its deadline", std::chrono::milliseconds(0));
+      }));
 }
 
 std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
   auto found = workers_.find(channel->peer().worker);
-  if (found == workers_.end() || found->second->channel ||
+  if (found == workers_.end() || found->second->channel() ||
       found->second->process->pid() != channel->peer().pid)
     return std::nullopt;
   WorkerPtr worker = found->second;
-  worker->channel = channel;
+  worker->process->connect(channel);
   worker->starts.clear();
-  const auto took = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
+  const auto took = static_cast<std::uint64_t>(worker->process->age().count());
   stats_.connected_sum_ns += took;
   ++stats_.connected[activity::bucket_of(took)];
   if (worker->hosted)
     worker->hosted->on_connected(channel);
-  else if (!worker->spec.class_name.empty())
+  else if (!worker->is_idle())
     assign(worker);
-  return worker->job;
+  return worker->process->job();
 }
 
 void WorkerPool::on_disconnected(WorkerId id, const Status& why) {
   auto found = workers_.find(id);
-  if (found == workers_.end() || !found->second->end_reason.empty()) return;
-  found->second->lost = why.message();
-  found->second->process->end(options_.end_grace);
+  if (found == workers_.end() || found->second->is_ending()) return;
+  found->second->process->disconnect(why.message(), options_.end_grace);
 }
 
 void WorkerPool::assign(const WorkerPtr& worker) {
   auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - steady_now());
-  ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)),
+  ControlRequest request{worker->process->job(), std::max(left, std::chrono::milliseconds(1)),
                          control::BuildActor{worker->spec, worker->incarnation}};
-  send_request(*worker->channel, request,
-               [this, alive = alive_, worker](Result<ControlAnswer> built) {
-                 if (*alive) on_built(worker, built);
-               });
+  send_request(*worker->channel(), request,
+               lifetime_.guard([this, worker](const Result<ControlAnswer>& built) {
+                 on_built(worker, built);
+               }));
 }
 
 void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built) {
@@ -412,9 +300,9 @@ void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& 
   if (!built.ok()) {
     // When the process died while building, its end says more than the broken connection does;
     // on_exit() answers.
-    if (built.status().code() == ErrorCode::kUnavailable && worker->channel->closed()) return;
+    if (built.status().code() == ErrorCode::kUnavailable && worker->channel()->closed()) return;
     answer_start(*worker, built.status());
-    end_worker(*worker, "its constructor failed", options_.end_grace);
+    worker->process->end("its constructor failed", options_.end_grace);
     return;
   }
   worker->serving = true;
@@ -422,21 +310,10 @@ void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& 
 }
 
 ActorAddress WorkerPool::served_address(const Worker& worker) const {
-  ActorAddress address = address_of(worker);
+  ActorAddress address = worker.process->address();
   address.actor = worker.spec.actor;
   address.class_name = worker.spec.class_name;
   address.incarnation = worker.incarnation;
-  return address;
-}
-
-ActorAddress WorkerPool::address_of(const Worker& worker) const {
-  ActorAddress address;
-  address.worker = worker.id;
-  address.node = options_.node;
-  address.unix_path =
-      WorkerEnvironment{worker.id, {}, {}, {}, options_.session_dir, ""}.socket_path();
-  address.node_address = options_.node_address;
-  address.pid = worker.process->pid();
   return address;
 }
 
@@ -447,53 +324,21 @@ void WorkerPool::answer_start(Worker& worker, Result<ControlAnswer> answer) {
   start_answer(std::move(answer));
 }
 
-void WorkerPool::on_output(Worker& worker, bool is_stderr, std::string_view bytes) {
-  worker.log.append(bytes);
-  if (is_stderr) worker.error_tail.append(bytes);
-  send_lines(worker, is_stderr, worker.lines[is_stderr].feed(bytes));
-}
-
-void WorkerPool::send_lines(Worker& worker, bool is_stderr, std::vector<std::string> lines) {
-  if (lines.empty()) return;
-  LogLines event;
-  event.job = worker.job;
-  event.worker = worker.id;
-  event.node = options_.node;
-  event.class_name =
-      worker.spec.log_prefix.empty() ? worker.spec.class_name : worker.spec.log_prefix;
-  event.pid = worker.process->pid();
-  event.is_stderr = is_stderr;
-  event.lines = std::move(lines);
-  callbacks_.on_log(std::move(event));
-}
-
 void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   auto found = workers_.find(id);
   if (found == workers_.end()) return;
   WorkerPtr worker = found->second;
   workers_.erase(found);
-  if (!worker->end_reason.empty() || cause.exit_code == 0)
+  const bool was_ending = worker->is_ending();
+  if (was_ending || cause.exit_code == 0)
     ++stats_.ended;
   else
     ++(cause.signal != 0 ? stats_.crashed : stats_.failed);
-  for (bool is_stderr : {false, true})
-    send_lines(*worker, is_stderr, worker->lines[is_stderr].finish());
-  if (!worker->end_reason.empty()) {
-    cause.text = worker->end_reason + " (" + cause.text + ")";
-  } else if (is_crash(cause.signal)) {
-    cause.output_tail = worker->error_tail.last_lines(kCrashLinesMax);
-  } else if (cause.exit_code > 0) {
-    cause.output_tail = worker->error_tail.last_lines(kExitLinesMax);
-  }
-  if (cause.signal == SIGTERM && !worker->lost.empty())
-    cause.text += " by its node, which had lost the connection to it: " + worker->lost;
-  if (worker->channel) worker->channel->close(unavailable("the worker process " + cause.text));
-  std::error_code ignored;
-  fs::remove(WorkerEnvironment{id, {}, {}, {}, options_.session_dir, ""}.socket_path(), ignored);
+  cause = worker->process->finish(std::move(cause));
   LOG(info, "worker {} (pid {}, {}) {}", id.short_hex(), cause.pid,
-      worker->spec.class_name.empty() ? "idle" : worker->spec.class_name, cause.text);
+      worker->is_idle() ? "idle" : worker->spec.class_name, cause.text);
   std::erase_if(shared_, [&](const auto& entry) { return entry.second == worker; });
-  if (!worker->channel && worker->end_reason.empty() && cause.exit_code == kNoRoomExitCode) {
+  if (!worker->channel() && !was_ending && cause.exit_code == kNoRoomExitCode) {
     begin_again(*worker);
   } else if (worker->hosted) {
     worker->hosted->on_exit(cause);
@@ -505,7 +350,7 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
     answer_start(*worker, actor_died(std::move(text)));
   } else if (worker->serving) {
     callbacks_.on_actor_exited(
-        worker->job,
+        worker->process->job(),
         control::ActorExited{worker->spec.actor, worker->incarnation, std::move(cause)});
   }
   if (workers_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
@@ -513,40 +358,29 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
 
 Status WorkerPool::attach(const Inbound& inbound, FileDescriptor& socket) {
   auto found = workers_.find(inbound.preamble.target);
-  if (found == workers_.end() || !found->second->channel) {
+  if (found == workers_.end() || !found->second->channel()) {
     return not_found("node " + options_.node.short_hex() + " has no worker " +
                      inbound.preamble.target.short_hex() + " (any more)");
   }
-  return found->second->channel->send(encode_attach(inbound, std::move(socket)));
-}
-
-void WorkerPool::end_worker(Worker& worker, const std::string& reason,
-                            std::chrono::milliseconds grace) {
-  if (worker.end_reason.empty()) worker.end_reason = reason;
-  worker.process->end(grace);
+  return found->second->channel()->send(encode_attach(inbound, std::move(socket)));
 }
 
 void WorkerPool::stop_actor(const control::StopActor& stop) {
-  for (const auto& start : starts_) {
-    const bool wanted =
-        start->request.spec.actor == stop.actor && start->request.incarnation == stop.incarnation;
-    if (wanted && start->answer) std::exchange(start->answer, nullptr)(cancelled(stop.reason));
-  }
+  starts_.cancel(stop.actor, stop.incarnation, stop.reason);
   for (const auto& [id, worker] : workers_) {
     if (worker->hosted && worker->hosted->stop(stop)) return;
     if (worker->spec.actor != stop.actor || worker->incarnation != stop.incarnation) continue;
-    if (stop.drain && worker->serving && worker->channel)
+    if (stop.drain && worker->serving && worker->channel())
       drain(worker, stop.grace, stop.reason);
     else
-      end_worker(*worker, stop.reason, stop.grace);
+      worker->process->end(stop.reason, stop.grace);
   }
 }
 
 std::vector<GuardedWorker> WorkerPool::guarded() const {
   std::vector<GuardedWorker> found;
   for (const auto& [id, worker] : workers_) {
-    if (!worker->end_reason.empty() || (worker->spec.class_name.empty() && !worker->hosted))
-      continue;
+    if (worker->is_ending() || (worker->is_idle() && !worker->hosted)) continue;
     const std::string name =
         worker->hosted ? "a process of shared actors"
                        : "actor " + worker->spec.class_name + " " + worker->spec.actor.short_hex();
@@ -557,28 +391,27 @@ std::vector<GuardedWorker> WorkerPool::guarded() const {
 
 void WorkerPool::stop_worker(const WorkerId& id, const std::string& reason) {
   if (auto found = workers_.find(id); found != workers_.end())
-    end_worker(*found->second, reason, std::chrono::milliseconds(0));
+    found->second->process->end(reason, std::chrono::milliseconds(0));
 }
 
 void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace,
                        const std::string& reason) {
   const Deadline by = deadline_after(grace);
-  if (!worker->end_reason.empty() && by >= worker->drained_by) return;
-  if (worker->end_reason.empty()) {
-    worker->end_reason = reason;
-    ControlRequest request{worker->job, grace,
+  if (worker->is_ending() && by >= worker->drained_by) return;
+  if (!worker->is_ending()) {
+    worker->process->expect_end(reason);
+    ControlRequest request{worker->process->job(), grace,
                            control::DrainActor{worker->spec.actor, worker->incarnation}};
-    send_request(*worker->channel, request, [](Result<ControlAnswer>) {});  // its end is the answer
+    send_request(*worker->channel(), request,
+                 [](Result<ControlAnswer>) {});  // its end is the answer
   }
   worker->drained_by = by;
   worker->timer.expires_at(by);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr late = weak.lock();
-        if (ec || !late || !*alive) return;
-        late->end_reason += "; it had not served its calls in time and was killed";
-        late->process->end(std::chrono::milliseconds(0));
-      });
+        if (!ec && late) late->process->kill_late();
+      }));
 }
 
 void WorkerPool::list(WorkerList& to) const {
@@ -586,20 +419,19 @@ void WorkerPool::list(WorkerList& to) const {
     WorkerInfo info;
     info.worker = id;
     info.node = options_.node;
-    info.job = worker->job;
+    info.job = worker->process->job();
     info.pid = worker->process->pid();
     info.actor = worker->spec.actor;
     info.class_name = worker->hosted ? "" : worker->spec.class_name;
-    info.actors = worker->hosted ? static_cast<std::uint32_t>(worker->hosted->size())
-                  : worker->spec.class_name.empty() ? 0
-                                                    : 1;
-    info.state = !worker->end_reason.empty()       ? "ending"
-                 : worker->hosted                  ? "shared"
-                 : worker->spec.class_name.empty() ? "idle"
-                 : worker->serving                 ? "actor"
-                                                   : "starting";
-    info.age =
-        std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - worker->started);
+    info.actors = worker->hosted      ? static_cast<std::uint32_t>(worker->hosted->size())
+                  : worker->is_idle() ? 0
+                                      : 1;
+    info.state = worker->is_ending() ? "ending"
+                 : worker->hosted    ? "shared"
+                 : worker->is_idle() ? "idle"
+                 : worker->serving   ? "actor"
+                                     : "starting";
+    info.age = std::chrono::duration_cast<std::chrono::milliseconds>(worker->process->age());
     to.push_back(std::move(info));
   }
 }
@@ -617,39 +449,37 @@ pid_t WorkerPool::process_of(ActorId actor, std::string* class_name) const {
 std::size_t WorkerPool::starting() const {
   std::size_t count = starts_.size();
   for (const auto& [id, worker] : workers_)
-    count += !worker->hosted && !worker->spec.class_name.empty() && !worker->serving;
+    count += !worker->hosted && !worker->is_idle() && !worker->serving;
   return count;
 }
 
 void WorkerPool::end_job(JobId job) {
-  for (const auto& start : starts_) {
-    if (start->answer && start->job == job && !start->request.spec.outlives_job)
-      std::exchange(start->answer, nullptr)(cancelled("its job ended"));
-  }
+  starts_.cancel_job(job);
   for (const auto& [id, worker] : workers_) {
-    if (worker->job == job && !worker->spec.outlives_job)
-      end_worker(*worker, "its job ended", options_.end_grace);
+    if (worker->process->job() == job && !worker->spec.outlives_job)
+      worker->process->end("its job ended", options_.end_grace);
   }
 }
 
 void WorkerPool::begin_drain() {
   if (std::exchange(draining_, true)) return;
   for (const auto& [id, worker] : workers_) {
-    if (worker->spec.class_name.empty() && worker->end_reason.empty())
-      end_worker(*worker, "its node is being drained", options_.end_grace);
+    if (worker->is_idle() && !worker->is_ending())
+      worker->process->end("its node is being drained", options_.end_grace);
   }
 }
 
 void WorkerPool::end_all(const std::string& reason, std::function<void()> done) {
   ending_ = true;
+  starts_.stop();
   if (workers_.empty()) return done();
   on_empty_ = std::move(done);
   for (const auto& [id, worker] : workers_) {
     // An actor that will be started elsewhere saves its state at its end.
-    if (worker->serving && worker->channel && worker->spec.max_restarts != 0)
+    if (worker->serving && worker->channel() && worker->spec.max_restarts != 0)
       drain(worker, options_.end_grace, reason);
     else
-      end_worker(*worker, reason, options_.end_grace);
+      worker->process->end(reason, options_.end_grace);
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +16,9 @@
 #include <vector>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
+#include "runtime/node/actor_starts.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/observe/activity_layout.h"
@@ -39,11 +40,7 @@ struct WorkerPoolOptions {
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
   std::vector<std::string> gpu_names =
       {};  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
-  /// For so long, within a start's own deadline, a process is tried again that the machine could
-  /// not start: it lacked memory, descriptors or room for another process. The pauses between.
-  std::chrono::milliseconds start_patience{120'000};
-  std::chrono::milliseconds start_pause_first{50};
-  std::chrono::milliseconds start_pause_max{5000};
+  ActorStartsOptions starts;
   std::chrono::milliseconds shared_idle{
       5000};  // how long a process of shared actors stays without any
 };
@@ -81,7 +78,7 @@ class WorkerPool {
   ~WorkerPool();
 
   /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address. A
-  /// process that cannot be started now is tried again (WorkerPoolOptions::start_patience).
+  /// process that cannot be started now is tried again (ActorStartsOptions::patience).
   /// Errors: what the constructor threw (kTaskFailed), kActorDied with the cause when the process
   /// ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
   /// restarted), it answers for the one start that there is.
@@ -124,7 +121,6 @@ class WorkerPool {
 
  private:
   struct Worker;
-  struct Start;
   using WorkerPtr = std::shared_ptr<Worker>;
   /// What shared actors of one process have in common.
   using SharedKey =
@@ -132,28 +128,20 @@ class WorkerPool {
 
   Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const LocalProgram& program,
                           const Environment& env, std::uint32_t threads);
+  WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
   /// Whether that incarnation is there, or on its way, and the answer taken care of.
   bool join_start(const control::StartActor& start, ControlAnswerer& answer);
-  void try_start(const std::shared_ptr<Start>& start);
-  /// What the machine lacks for it passes: it is tried again, until the start's patience is over.
-  void start_failed(const std::shared_ptr<Start>& start, const Status& why);
-  /// Errors: the program's, or spawn()'s; it is not answered then.
-  Status begin(const std::shared_ptr<Start>& start, const Result<LocalProgram>& program);
+  /// Errors: spawn()'s; it is not answered then.
+  Status begin(const ActorStarts::StartPtr& start, const LocalProgram& program);
+  Status begin_shared(const ActorStarts::StartPtr& start, const LocalProgram& program,
+                      std::uint32_t threads);
   /// Its process has ended for want of what may be there in a moment.
   void begin_again(Worker& worker);
-  Status begin_shared(const std::shared_ptr<Start>& start, const LocalProgram& program,
-                      std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
-  void on_output(Worker& worker, bool is_stderr, std::string_view bytes);
-  void send_lines(Worker& worker, bool is_stderr, std::vector<std::string> lines);
   void on_exit(WorkerId id, DeathCause cause);
-  /// What an actor's address says of its process.
-  ActorAddress address_of(const Worker& worker) const;
   ActorAddress served_address(const Worker& worker) const;
   void answer_start(Worker& worker, Result<ControlAnswer> answer);
-  void end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace);
-  WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
   void arm_timer(const WorkerPtr& worker);
   void arm_idle_timer(const WorkerPtr& worker);
   void drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason);
@@ -161,16 +149,15 @@ class WorkerPool {
   EventLoop& loop_;
   ProgramFiles& programs_;
   const WorkerPoolOptions options_;
-  WorkerPoolCallbacks callbacks_;
+  const WorkerPoolCallbacks callbacks_;
   std::map<WorkerId, WorkerPtr> workers_;
   std::map<SharedKey, WorkerPtr> shared_;
-  std::list<std::shared_ptr<Start>> starts_;  // whose program is being looked for
+  ActorStarts starts_;
   std::function<void()> on_empty_;
   bool ending_ = false;
   bool draining_ = false;  // the node
   WorkerPoolStats stats_;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/group_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 
@@ -156,7 +157,7 @@ TEST_F(AutoscalerCluster, GrowsForAGroupAsAWhole) {
   group.bundles.assign(4, {{"CPU", 1}});
   const Deadline deadline = deadline_after(kPatience);
   auto placed = wait_for<GroupState>(program->loop(), deadline, [&](auto done) {
-    program->client().create_placement_group(group, deadline, done);
+    GroupClient(program->client()).create(group, deadline, done);
   });
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   EXPECT_EQ(nodes().size(), 4u);
@@ -165,23 +166,23 @@ TEST_F(AutoscalerCluster, GrowsForAGroupAsAWhole) {
   more.group = GroupId::random();
   const Deadline short_deadline = deadline_after(seconds(2));
   auto refused = wait_for<GroupState>(program->loop(), short_deadline, [&](auto done) {
-    program->client().create_placement_group(more, short_deadline, done);
+    GroupClient(program->client()).create(more, short_deadline, done);
   });
   EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
   auto again = std::thread([&] {
     const Deadline until = deadline_after(seconds(3));
     more.group = GroupId::random();
     (void)wait_for<GroupState>(program->loop(), until, [&](auto done) {
-      program->client().create_placement_group(more, until, done);
+      GroupClient(program->client()).create(more, until, done);
     });
   });
   EXPECT_TRUE(says("demand", "max_nodes, 4, is reached"));
   again.join();
   EXPECT_EQ(nodes().size(), 4u);
-  EXPECT_TRUE(wait_done(program->loop(), deadline_after(seconds(5)), [&](auto done) {
-                program->client().remove_placement_group(group.group, deadline_after(seconds(5)),
-                                                         done);
-              }).ok());
+  EXPECT_TRUE(
+      wait_done(program->loop(), deadline_after(seconds(5)), [&](auto done) {
+        GroupClient(program->client()).remove(group.group, deadline_after(seconds(5)), done);
+      }).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/core/disk_space.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/key_value_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 
@@ -60,8 +61,9 @@ class FullDisk : public ClusterTest {
   }
   static Status put(TestDriver& driver, const std::string& key) {
     const Deadline deadline = deadline_after(std::chrono::seconds(10));
-    return wait_done(driver.loop(), deadline,
-                     [&](auto done) { driver.client().kv_put(key, "value", deadline, done); });
+    return wait_done(driver.loop(), deadline, [&](auto done) {
+      KeyValueClient(driver.client()).put(key, "value", deadline, done);
+    });
   }
 
   const support::TemporaryFolder place_;

@@ -15,6 +15,7 @@
 #include "runtime/control/control.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/job_client.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
 #include "tests/runtime/node/cluster_fixture.h"
@@ -915,13 +916,13 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
   auto client =
       NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
   ASSERT_TRUE(client.ok()) << client.status().to_string();
-  NodeClient::SubmitRequest request;
+  JobRequest request;
   request.argv = {"true"};
   request.job = victim;
   request.place = GroupId::random();
   const auto submitted =
       wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        (*client)->submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
+        JobClient(**client).submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
       });
   EXPECT_EQ(submitted.status().code(), ErrorCode::kInvalidArgument)
       << submitted.status().to_string();
@@ -932,7 +933,7 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
   queue.resources = {{"CPU", 1}};
   const auto queued =
       wait_for<GroupState>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        (*client)->queue_job(queue, deadline_after(std::chrono::seconds(10)), done);
+        JobClient(**client).queue(queue, deadline_after(std::chrono::seconds(10)), done);
       });
   EXPECT_EQ(queued.status().code(), ErrorCode::kInvalidArgument) << queued.status().to_string();
   EXPECT_EQ(running()["state"], "running");
@@ -950,7 +951,7 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
   request.job = *JobId::from_hex(pending()["id"].get<std::string>());
   const auto taken =
       wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        (*client)->submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
+        JobClient(**client).submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
       });
   EXPECT_EQ(taken.status().code(), ErrorCode::kInvalidArgument) << taken.status().to_string();
   EXPECT_FALSE(pending().is_null());

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/node/group_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 
@@ -61,21 +62,20 @@ class Placement : public ClusterTest {
                                    milliseconds timeout = seconds(20)) {
     const Deadline deadline = deadline_after(timeout);
     return wait_for<GroupState>(driver.loop(), deadline + seconds(1), [&](auto done) {
-      driver.client().create_placement_group(spec, deadline, done);
+      GroupClient(driver.client()).create(spec, deadline, done);
     });
   }
   static Result<GroupState> query(TestDriver& driver, GroupId id, const std::string& name = "",
                                   const std::string& space = "", bool wait = false) {
     const Deadline deadline = deadline_after(seconds(20));
     return wait_for<GroupState>(driver.loop(), deadline, [&](auto done) {
-      driver.client().query_placement_group(id, name, space, wait, deadline, done);
+      GroupClient(driver.client()).query(id, name, space, wait, deadline, done);
     });
   }
   static Status remove(TestDriver& driver, GroupId id) {
     const Deadline deadline = deadline_after(seconds(20));
-    return wait_done(driver.loop(), deadline, [&](auto done) {
-      driver.client().remove_placement_group(id, deadline, done);
-    });
+    return wait_done(driver.loop(), deadline,
+                     [&](auto done) { GroupClient(driver.client()).remove(id, deadline, done); });
   }
   static NodeInfo node_at(TestDriver& driver, const std::string& address) {
     auto state = driver.cluster();
@@ -279,8 +279,9 @@ TEST_F(Placement, ANodeThatDiesUnderwayLeavesNothingReserved) {
   constexpr int kGroups = 50;  // 15 CPUs, of the 16 that stay
   for (int i = 0; i < kGroups; ++i) {
     specs.push_back(group(GroupStrategy::kSpread, 3, {{"CPU", 0.1}}));
-    driver->client().create_placement_group(specs.back(), deadline_after(seconds(20)),
-                                            [&](const Result<GroupState>&) { ++answered; });
+    GroupClient(driver->client())
+        .create(specs.back(), deadline_after(seconds(20)),
+                [&](const Result<GroupState>&) { ++answered; });
     if (i == kGroups / 2) ::kill(session_of(dies).pid, SIGKILL);
   }
   const Deadline deadline = deadline_after(seconds(20));

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/node/actor_directory.h"
+#include "runtime/node/cluster_client.h"
 #include "runtime/node/file_util.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/session.h"
@@ -114,8 +116,9 @@ TestDriver::~TestDriver() { client_.reset(); }
 
 Result<ActorAddress> TestDriver::create(ActorSpec spec, std::chrono::milliseconds timeout) {
   Deadline deadline = deadline_after(timeout);
-  return wait_for<ActorAddress>(
-      loop_, deadline, [&](auto done) { client_->create_actor(std::move(spec), deadline, done); });
+  return wait_for<ActorAddress>(loop_, deadline, [&](auto done) {
+    ActorDirectory(*client_).create(std::move(spec), deadline, done);
+  });
 }
 
 Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceMap resources,
@@ -130,20 +133,21 @@ Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceM
 
 Result<ActorState> TestDriver::state(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_for<ActorState>(loop_, deadline,
-                              [&](auto done) { client_->actor_state(actor, 0, deadline, done); });
+  return wait_for<ActorState>(loop_, deadline, [&](auto done) {
+    ActorDirectory(*client_).state(actor, 0, deadline, done);
+  });
 }
 
 Status TestDriver::kill(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
   return wait_done(loop_, deadline,
-                   [&](auto done) { client_->kill_actor(actor, false, deadline, done); });
+                   [&](auto done) { ActorDirectory(*client_).kill(actor, false, deadline, done); });
 }
 
 Result<ClusterState> TestDriver::cluster() {
   Deadline deadline = deadline_after(kTimeout);
   return wait_for<ClusterState>(loop_, deadline,
-                                [&](auto done) { client_->cluster_state(deadline, done); });
+                                [&](auto done) { ClusterClient(*client_).state(deadline, done); });
 }
 
 std::string TestDriver::logged() {

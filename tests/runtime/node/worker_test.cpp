@@ -6,7 +6,10 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "runtime/node/actor_directory.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/group_client.h"
+#include "runtime/node/key_value_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 
@@ -166,11 +169,11 @@ TEST_F(Worker, EightStartTogether) {
     ActorSpec spec;
     spec.actor = ActorId::random();
     spec.class_name = "Echo";
-    driver->client().create_actor(spec, deadline,
-                                  [&built, event = done.back()](Result<ActorAddress> address) {
-                                    if (address.ok()) ++built;
-                                    event->set();
-                                  });
+    ActorDirectory(driver->client())
+        .create(spec, deadline, [&built, event = done.back()](Result<ActorAddress> address) {
+          if (address.ok()) ++built;
+          event->set();
+        });
   }
   for (const auto& event : done) EXPECT_TRUE(driver->loop().run_until(*event, deadline));
   EXPECT_EQ(built, 8);
@@ -222,17 +225,18 @@ TEST_F(Worker, RendezvousThroughKeys) {
   Deadline deadline = deadline_after(seconds(5));
   Event got(first->loop());
   std::string value;
-  first->client().kv_get("address", true, deadline, [&](Result<std::string> result) {
+  KeyValueClient(first->client()).get("address", true, deadline, [&](Result<std::string> result) {
     value = result.value_or("failed");
     got.set();
   });
   EXPECT_TRUE(wait_done(first->loop(), deadline, [&](auto done) {
-                first->client().kv_put("address", "here", deadline, done);
+                KeyValueClient(first->client()).put("address", "here", deadline, done);
               }).ok());
   EXPECT_TRUE(first->loop().run_until(got, deadline));
   EXPECT_EQ(value, "here");
-  auto sum = wait_for<std::int64_t>(
-      first->loop(), deadline, [&](auto done) { first->client().kv_add("n", 3, deadline, done); });
+  auto sum = wait_for<std::int64_t>(first->loop(), deadline, [&](auto done) {
+    KeyValueClient(first->client()).add("n", 3, deadline, done);
+  });
   EXPECT_EQ(*sum, 3);
 }
 
@@ -241,7 +245,7 @@ TEST_F(Worker, PlacementGroupsHoldTheirResources) {
   GroupSpec spec{GroupId::random(), "gang", GroupStrategy::kPack, {{{"CPU", 2}}, {{"CPU", 2}}}};
   Deadline deadline = deadline_after(seconds(5));
   auto group = wait_for<GroupState>(driver->loop(), deadline, [&](auto done) {
-    driver->client().create_placement_group(spec, deadline, done);
+    GroupClient(driver->client()).create(spec, deadline, done);
   });
   ASSERT_TRUE(group.ok()) << group.status().message();
   EXPECT_EQ(group->nodes.size(), 2u);
@@ -256,7 +260,7 @@ TEST_F(Worker, PlacementGroupsHoldTheirResources) {
   inside.bundle = BundleSlot{spec.group, 1};
   EXPECT_TRUE(driver->create(inside).ok());
   EXPECT_TRUE(wait_done(driver->loop(), deadline, [&](auto done) {
-                driver->client().remove_placement_group(spec.group, deadline, done);
+                GroupClient(driver->client()).remove(spec.group, deadline, done);
               }).ok());
   EXPECT_EQ(driver->state(inside.actor)->phase, ActorPhase::kDead);
 }

@@ -1,4 +1,4 @@
-// NodeEyes: what a node answers to those who want to see what it does.
+// NodeIntrospection: answers about what a node does: load, workers, stacks, traces, metrics.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace runtime {
 
-struct NodeEyesOptions {
+struct NodeIntrospectionOptions {
   NodeId node;
   Credentials credentials;  // for measuring other nodes
   bool is_head = false;
@@ -28,7 +28,7 @@ struct NodeEyesOptions {
 };
 
 /// What of the node is looked at.
-struct NodeEyesSources {
+struct NodeIntrospectionSources {
   std::function<WorkerPool&()> workers;
   std::function<ObjectStore&()> objects;
   std::function<void(ControlRequest, ControlAnswerer)> head;
@@ -36,12 +36,13 @@ struct NodeEyesSources {
 };
 
 /// Lives on the event loop.
-class NodeEyes {
+class NodeIntrospection {
  public:
-  NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sources);
-  NodeEyes(const NodeEyes&) = delete;
-  NodeEyes& operator=(const NodeEyes&) = delete;
-  ~NodeEyes();
+  NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options,
+                    NodeIntrospectionSources sources);
+  NodeIntrospection(const NodeIntrospection&) = delete;
+  NodeIntrospection& operator=(const NodeIntrospection&) = delete;
+  ~NodeIntrospection();
 
   /// From a client of the node: but for what the head answers.
   void serve(ObserveControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
@@ -66,8 +67,8 @@ class NodeEyes {
                ControlAnswerer answer);
 
   EventLoop& loop_;
-  const NodeEyesOptions options_;
-  const NodeEyesSources sources_;
+  const NodeIntrospectionOptions options_;
+  const NodeIntrospectionSources sources_;
   ActivityTable activity_;
   StackProbes stacks_;
   std::unique_ptr<MetricsServer> http_;

@@ -1,4 +1,4 @@
-#include "runtime/node/node_eyes.h"
+#include "runtime/node/node_introspection.h"
 
 #include <sodium.h>
 #include <unistd.h>
@@ -57,7 +57,8 @@ std::string metrics_key(const std::string& token) {
   return hex.data();
 }
 
-NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sources)
+NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions options,
+                                     NodeIntrospectionSources sources)
     : loop_(loop),
       options_(std::move(options)),
       sources_(std::move(sources)),
@@ -80,10 +81,10 @@ NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sou
       });
 }
 
-NodeEyes::~NodeEyes() { *alive_ = false; }
+NodeIntrospection::~NodeIntrospection() { *alive_ = false; }
 
-void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
-                     ControlAnswerer answer) {
+void NodeIntrospection::serve(ObserveControl& request, std::chrono::milliseconds timeout,
+                              ControlAnswerer answer) {
   const auto tell = [&](ObserveAnswer seen) { answer(ControlAnswer{std::move(seen)}); };
   if (auto* read = std::get_if<control::ReadLoad>(&request)) return tell(load(read->actors_max));
   if (std::holds_alternative<control::ListWorkers>(request)) return tell(workers());
@@ -112,7 +113,7 @@ void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
   answer(unimplemented("this is asked of the head, not of a node"));
 }
 
-void NodeEyes::on_activity(const Channel& channel, Message& message) {
+void NodeIntrospection::on_activity(const Channel& channel, Message& message) {
   Status status = invalid_argument("an activity page comes with one descriptor");
   if (message.fds.size() == 1) {
     const char* role = channel.peer().role == Role::kDriver ? "driver" : "worker";
@@ -122,13 +123,13 @@ void NodeEyes::on_activity(const Channel& channel, Message& message) {
   if (!status.ok()) LOG(warn, "{}: {}", channel.describe_peer(), status.message());
 }
 
-void NodeEyes::on_http(FileDescriptor socket, std::string begun) {
+void NodeIntrospection::on_http(FileDescriptor socket, std::string begun) {
   if (http_) http_->serve(std::move(socket), std::move(begun));  // else it is closed
 }
 
 // -- Load
 
-WorkerList NodeEyes::workers() {
+WorkerList NodeIntrospection::workers() {
   WorkerList list;
   sources_.workers().list(list);
   for (WorkerInfo& worker : list) {
@@ -141,7 +142,7 @@ WorkerList NodeEyes::workers() {
   return list;
 }
 
-NodeLoad NodeEyes::load(std::size_t actors_max) {
+NodeLoad NodeIntrospection::load(std::size_t actors_max) {
   NodeLoad load;
   load.node = options_.node;
   load.at_ns = activity_now();
@@ -197,7 +198,7 @@ NodeLoad NodeEyes::load(std::size_t actors_max) {
   return load;
 }
 
-void NodeEyes::on_fetched(const FetchedObject& fetched) {
+void NodeIntrospection::on_fetched(const FetchedObject& fetched) {
   const Deadline now = steady_now();
   count_call(fetches_, nanoseconds(fetched.asked, now), !fetched.arrived);
   if (!own_page_ || !own_page_->records(activity_now())) return;
@@ -216,7 +217,7 @@ void NodeEyes::on_fetched(const FetchedObject& fetched) {
 
 // -- Metrics
 
-void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
+void NodeIntrospection::read_metrics(std::function<void(Result<std::string>)> done) {
   if (!options_.metrics.text)
     return done(unimplemented("this node was started by a program without metrics"));
   auto report = std::make_shared<MetricsReport>();
@@ -242,7 +243,7 @@ void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
 
 // -- Stacks
 
-void NodeEyes::take_stack(const ActorId& actor, ControlAnswerer answer) {
+void NodeIntrospection::take_stack(const ActorId& actor, ControlAnswerer answer) {
   std::string class_name;
   const pid_t pid = sources_.workers().process_of(actor, &class_name);
   if (pid == 0)
@@ -258,7 +259,7 @@ void NodeEyes::take_stack(const ActorId& actor, ControlAnswerer answer) {
 
 // -- Traces
 
-void NodeEyes::record_until(std::uint64_t ns) {
+void NodeIntrospection::record_until(std::uint64_t ns) {
   activity_.record_until(ns);
   if (!own_page_) {
     auto page = ActivityPage::create();
@@ -268,7 +269,7 @@ void NodeEyes::record_until(std::uint64_t ns) {
   own_page_->layout().record_until_ns = std::max(own_page_->layout().record_until_ns.load(), ns);
 }
 
-TraceChunk NodeEyes::take_trace() {
+TraceChunk NodeIntrospection::take_trace() {
   TraceChunk chunk;
   chunk.processes = activity_.take_traces();
   // A worker is called after its actor.
@@ -296,7 +297,7 @@ TraceChunk NodeEyes::take_trace() {
 
 /// A connection that is being measured: round trips first, then pieces, several of which are always
 /// on their way.
-struct NodeEyes::Measuring : std::enable_shared_from_this<NodeEyes::Measuring> {
+struct NodeIntrospection::Measuring : std::enable_shared_from_this<NodeIntrospection::Measuring> {
   std::shared_ptr<Channel> channel;
   ControlAnswerer answer;
   Deadline until;
@@ -352,8 +353,8 @@ struct NodeEyes::Measuring : std::enable_shared_from_this<NodeEyes::Measuring> {
   }
 };
 
-void NodeEyes::measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout,
-                       ControlAnswerer answer) {
+void NodeIntrospection::measure(const control::MeasurePeer& request,
+                                std::chrono::milliseconds timeout, ControlAnswerer answer) {
   auto endpoint = Endpoint::parse(request.address);
   if (!endpoint.ok()) return answer(endpoint.status());
   auto measuring = std::make_shared<Measuring>();

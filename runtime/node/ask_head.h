@@ -1,0 +1,13 @@
+// How the parts of a node ask the head.
+#pragma once
+
+#include <functional>
+
+#include "runtime/control/control.h"
+
+namespace runtime {
+
+/// Sends the head a request, which waits while the head is away; the answer comes on the loop.
+using AskHead = std::function<void(ControlRequest request, ControlAnswerer answer)>;
+
+}  // namespace runtime

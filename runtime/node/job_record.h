@@ -1,0 +1,21 @@
+// What a node records of a job.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "runtime/control/jobs.h"
+
+namespace runtime {
+
+/// For the head to record it.
+inline constexpr auto kJobHeadTimeout = std::chrono::milliseconds(10000);
+
+/// The command line, cut to what a JobInfo may have.
+std::string command_text(const std::vector<std::string>& argv);
+
+/// An end that is no process's.
+DeathCause death_of(std::string text);
+
+}  // namespace runtime

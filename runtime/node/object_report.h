@@ -1,0 +1,12 @@
+// A node's report of the objects in its store.
+#pragma once
+
+#include "runtime/control/object_control.h"
+#include "runtime/object/object_store.h"
+
+namespace runtime {
+
+/// What the store of `node` says, object by object.
+ObjectList object_list(NodeId node, const StoreList& store);
+
+}  // namespace runtime
