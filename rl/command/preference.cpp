@@ -7,7 +7,7 @@
 namespace rl {
 namespace {
 
-std::unique_ptr<Stage> make_stage() { return std::make_unique<PreferenceStage>(); }
+std::unique_ptr<DataStage> make_stage() { return std::make_unique<PreferenceStage>(); }
 
 std::string example(const std::string& command) {
   return "starling " + command +

@@ -15,8 +15,8 @@ namespace {
 
 using runtime::Status;
 
-Status train_stage(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage,
-                   bool generates) {
+Status train_stage(runtime::Runtime& runtime, const Config& config,
+                   std::unique_ptr<DataStage> stage, bool generates) {
   auto trainer = StageTrainer::create(runtime, config, std::move(stage));
   if (!trainer.ok()) return trainer.status();
   if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {

@@ -17,7 +17,7 @@ struct StageCommand {
   const KeyTable& keys;     // whose command() is the command's name
   std::string description;  // "Learns from demonstrations: ..."
   std::string example;      // a command line that works as it stands
-  std::function<std::unique_ptr<Stage>()> make;
+  std::function<std::unique_ptr<DataStage>()> make;
   bool generates = true;  // what it trains writes text
 };
 
@@ -28,7 +28,7 @@ int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, in
 
 /// What `--dry-run` says of a stage: batches, steps and memory. Errors: what the run would find
 /// wrong with the configuration; memory that `nodes` (none: not known) do not have. Starts nothing.
-runtime::Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
+runtime::Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
                               std::span<const NodeRoom> nodes);
 
 }  // namespace rl

@@ -41,7 +41,7 @@ class DryModel {
   bool made_ = false;
 };
 
-Status judge_stage_memory(const StageSetup& setup, const Stage& stage, const SlotOptions& slots,
+Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
                           std::span<const NodeRoom> nodes, std::ostream& out) {
   const Result<RoleMemory> role = stage_memory(setup, stage);
   if (!role.ok()) return role.status();
@@ -62,7 +62,7 @@ Status judge_stage_memory(const StageSetup& setup, const Stage& stage, const Slo
 
 }  // namespace
 
-Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out,
+Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
                      std::span<const NodeRoom> nodes) {
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();

@@ -12,7 +12,9 @@
 #include "rl/command/interrupt_watch.h"
 #include "rl/command/kept.h"
 #include "rl/train/learner_snapshot.h"
+#include "rl/train/rollout_batch.h"
 #include "rl/train/sample_table.h"
+#include "rl/train/trainer_options.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
 

@@ -14,7 +14,7 @@ namespace rl {
 
 /// Metrics have TRL's names below train/ and val/: rewards/chosen, rewards/accuracies,
 /// logps/chosen, of a reward model accuracy and margin. A resource; one thread at a time.
-class PreferenceStage : public Stage {
+class PreferenceStage : public DataStage {
  public:
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;

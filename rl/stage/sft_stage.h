@@ -14,7 +14,7 @@ namespace rl {
 
 /// train/loss and val/loss are means over the tokens to learn, in nats; with a teacher train/loss
 /// is distillation_loss, and train/kl and val/kl its second part. A resource; one thread at a time.
-class SftStage : public Stage {
+class SftStage : public DataStage {
  public:
   runtime::Status open(const StageSetup& setup) override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }

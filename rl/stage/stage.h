@@ -1,5 +1,5 @@
-// Stage: what differs between the trainings around RL: supervised, distilled, on preferences, of a
-// reward model. The loop is StageTrainer's.
+// DataStage: what differs between the trainings around RL: supervised, distilled, on preferences,
+// of a reward model. The loop is TrainingRun's.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct StageSetup {
 
 /// One stage's data and workers. Called in the order of the methods; draw(), step() and validate()
 /// alternate. A resource; one thread at a time.
-class Stage {
+class DataStage {
  public:
-  virtual ~Stage() = default;
+  virtual ~DataStage() = default;
 
   /// Reads the data and finds what can be found wrong before anything is started. Errors name key,
   /// file or row.

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-Result<RoleMemory> stage_memory(const StageSetup& setup, const Stage& stage,
+Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
                                 std::int64_t row_tokens) {
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
@@ -59,7 +59,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const Stage& stage,
   return role;
 }
 
-Status judge_stage_fit(const StageSetup& setup, const Stage& stage, const FitsNodes& fits,
+Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const FitsNodes& fits,
                        std::optional<std::string>& note) {
   // What cannot be counted is found wrong by the workers, if it is.
   const Result<RoleMemory> most = stage_memory(setup, stage);

@@ -1,5 +1,4 @@
-// StageTrainer: the loop that all stages share: data, update, metrics, validation, checkpoint,
-// resume.
+// StageTrainer: a training by rows of data as one object. A facade over TrainingRun.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "rl/run/run_journal.h"
+#include "rl/run/training_run.h"
+#include "rl/stage/data_training.h"
 #include "rl/stage/stage.h"
-#include "rl/train/checkpoint_saver.h"
 #include "rl/train/folder_lock.h"
-#include "rl/train/lost_weights.h"
 #include "rl/train/lr_schedule.h"
 #include "rl/watch/metrics.h"
 #include "runtime/core/result.h"
@@ -30,7 +31,7 @@ class StageTrainer {
   /// name the key, file or row, and the cure.
   static runtime::Result<std::unique_ptr<StageTrainer>> create(runtime::Runtime& runtime,
                                                                const Config& config,
-                                                               std::unique_ptr<Stage> stage);
+                                                               std::unique_ptr<DataStage> stage);
 
   StageTrainer(const StageTrainer&) = delete;
   StageTrainer& operator=(const StageTrainer&) = delete;
@@ -46,68 +47,51 @@ class StageTrainer {
 
   /// Writes what a full disk held back of the metrics. Errors: why some of it still cannot be
   /// written; it is kept for another try.
-  runtime::Status flush_logs() { return logger_.flush(); }
+  runtime::Status flush_logs() { return journal_.flush(); }
 
   /// Called after every step.
-  void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
+  void on_step(std::function<void(const StepRecord&)> callback) {
+    journal_.on_step(std::move(callback));
+  }
 
   /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless
   /// trainer.save_freq=0, and returns.
-  void stop() { stopping_ = true; }
+  void stop() { journal_.stop(); }
 
   const StageOptions& options() const { return setup_.options; }
-  const MetricLogger& log() const { return logger_; }
-  std::int64_t steps_done() const { return steps_done_; }
-  std::int64_t total_steps() const { return total_steps_; }
-  std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
+  const MetricLogger& log() const { return journal_.logger(); }
+  std::int64_t steps_done() const { return run_->steps_done(); }
+  std::int64_t total_steps() const { return run_->total_steps(); }
+  std::optional<std::filesystem::path> latest_checkpoint() const {
+    return run_->latest_checkpoint();
+  }
 
   /// What alarms have told in this process, with their steps.
-  const std::vector<std::string>& alarms() const { return told_; }
+  const std::vector<std::string>& alarms() const { return journal_.alarms(); }
 
   /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that
   /// wrote the checkpoint it goes on from.
-  std::optional<std::string> stopped_early() const { return early_stop_.reason_to_stop(); }
+  std::optional<std::string> stopped_early() const { return run_->stopped_early(); }
 
  private:
-  StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage);
+  StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<DataStage> stage,
+               FolderLock lock);
 
-  runtime::Result<Metrics> step();
-  runtime::Result<Metrics> take_step();
-  runtime::Status validate_first();
-  void watch(Metrics& metrics);
-  runtime::Status train();
-  void record(const StepRecord& record);
-  runtime::Status open_logs();
-  void save_checkpoint(bool best);
-  void keep(const nlohmann::ordered_json& state);
-  bool saves_now() const;
-  nlohmann::ordered_json state_json() const;
-  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside,
-                                                          nlohmann::ordered_json state) const;
   runtime::Status check_model(const std::filesystem::path& checkpoint) const;
-  runtime::Status load_checkpoint(const std::filesystem::path& folder);
-  bool due(const StageInterval& interval) const;
+  runtime::Status make_run(StepProfiler profiler);
+  runtime::Status start_workers(const SlotOptions& options);
+  runtime::Status open_logs();
+  runtime::Status validate_first();
 
   runtime::Runtime& runtime_;
   StageSetup setup_;
-  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<DataStage> stage_;
   FolderLock folder_lock_;
+  WorkerSlots slots_;
   LrScheduleOptions lr_schedule_;
-  MetricLogger logger_;
-  StepProfiler profiler_;
-  std::function<void(const StepRecord&)> on_step_;
-  std::int64_t steps_done_ = 0;
-  std::int64_t total_steps_ = 0;
-  std::int64_t tokens_done_ = 0;
-  LostWeights lost_weights_;
-  runtime::Status lost_;  // why no checkpoint of these weights is worth having
-  EarlyStop early_stop_;
-  LossAlarms alarms_;
-  std::vector<std::string> told_;
-  runtime::Status alarmed_;  // why an alarm ended the training
-  bool stopping_ = false;    // no step is to follow
-  bool updating_ = false;    // the weights may be neither of the step before nor of this one
-  CheckpointSaver saver_;    // last, since its thread uses the rest
+  RunJournal journal_;
+  std::unique_ptr<DataTraining> training_;
+  std::unique_ptr<TrainingRun> run_;
 };
 
 /// A complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there

@@ -44,40 +44,4 @@ struct BalancedShards {
 std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
                                              const std::vector<std::vector<std::int64_t>>& tokens);
 
-/// Lists with an item per prompt, moved along.
-template <class T>
-std::vector<std::vector<T>> move_prompts(const std::vector<std::vector<T>>& items,
-                                         const PromptPlaces& places) {
-  std::vector<std::vector<T>> moved;
-  for (const std::vector<PromptPlace>& of_worker : places) {
-    std::vector<T>& to = moved.emplace_back();
-    for (const PromptPlace& place : of_worker)
-      to.push_back(
-          items[static_cast<std::size_t>(place.worker)][static_cast<std::size_t>(place.row)]);
-  }
-  return moved;
-}
-
-/// Lists with an item per sample; `counts[w][row]` samples of each prompt, where they were.
-template <class T>
-std::vector<std::vector<T>> move_samples(const std::vector<std::vector<T>>& items,
-                                         const std::vector<std::vector<std::int64_t>>& counts,
-                                         const PromptPlaces& places) {
-  std::vector<std::vector<std::vector<T>>> groups;  // by worker and prompt
-  for (std::size_t worker = 0; worker < items.size(); ++worker) {
-    std::vector<std::vector<T>>& of_worker = groups.emplace_back();
-    auto begin = items[worker].begin();
-    for (const std::int64_t count : counts[worker]) {
-      of_worker.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
-      begin += static_cast<std::ptrdiff_t>(count);
-    }
-  }
-  std::vector<std::vector<T>> moved;
-  for (const std::vector<std::vector<T>>& of_worker : move_prompts(groups, places)) {
-    std::vector<T>& to = moved.emplace_back();
-    for (const std::vector<T>& group : of_worker) to.insert(to.end(), group.begin(), group.end());
-  }
-  return moved;
-}
-
 }  // namespace rl

@@ -113,26 +113,6 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
-std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries) {
-  std::vector<std::vector<std::int64_t>> tokens;
-  for (const RolloutSummary& summary : summaries) {
-    std::vector<std::int64_t>& mine = tokens.emplace_back(summary.prompt_tokens);
-    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += summary.response_tokens[i];
-  }
-  return tokens;
-}
-
-std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summaries) {
-  std::vector<std::int64_t> tokens;
-  for (const RolloutSummary& summary : summaries) {
-    std::int64_t sum = 0;
-    for (const std::int64_t count : summary.prompt_tokens) sum += count;
-    for (const std::int64_t count : summary.response_tokens) sum += count;
-    tokens.push_back(sum);
-  }
-  return tokens;
-}
-
 namespace {
 
 // Puts prompts of a batch with their samples behind those of another.

@@ -64,7 +64,13 @@ TEST(Balance, RandomBatchesComeNearTheMeanAndLoseNothing) {
     }
     const auto balanced = balance_shards(shards, tokens);
     if (!balanced) continue;
-    const Lists moved = move_prompts(tokens, balanced->places);
+    Lists moved;
+    for (const std::vector<PromptPlace>& places : balanced->places) {
+      std::vector<std::int64_t>& of_worker = moved.emplace_back();
+      for (const PromptPlace& place : places)
+        of_worker.push_back(
+            tokens[static_cast<std::size_t>(place.worker)][static_cast<std::size_t>(place.row)]);
+    }
     for (std::size_t k = 0; k < 2; ++k) {
       std::vector<std::int64_t> prompts, sums;
       for (std::size_t worker = 0; worker < shards.size(); ++worker) {
@@ -85,12 +91,6 @@ TEST(Balance, RandomBatchesComeNearTheMeanAndLoseNothing) {
           largest);
     }
   }
-}
-
-TEST(Balance, SamplesGoWithTheirPrompts) {
-  const PromptPlaces places{{{1, 0}}, {{0, 1}, {0, 0}}};
-  EXPECT_EQ(move_samples(Lists{{1, 2, 3}, {4, 5}}, Lists{{1, 2}, {2}}, places),
-            (Lists{{4, 5}, {2, 3, 1}}));
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+#include "rl/run/rl/codapo_credit.h"
+
+#include <algorithm>
+#include <map>
+
+#include "rl/algo/codapo.h"
+#include "rl/run/rl/response_credit.h"
+
+namespace rl {
+
+runtime::Status CodapoCredit::assign(StepBatch& batch, double kl_coefficient, Credit& credit,
+                                     StepTimer& timer) {
+  const std::vector<std::int64_t> groups = batch.prompt_of_samples();
+  std::vector<std::uint8_t> right;
+  batch.for_each(
+      [&](Sample& sample) { right.push_back(sample.components.front() == 1.0 ? 1 : 0); });
+  const std::vector<double> values =
+      codapo_values(batch.all<float>(&Sample::mean_logprob), right, groups);
+  const bool focused = !focus_.empty();
+  focus_.clear();
+  credit.metrics["codapo/is_focused_step"] = focused ? 1.0 : 0.0;
+  if (!focused) choose_focus(batch, values, credit.metrics);
+  put_advantages(batch, codapo_advantages(batch.all<float>(&Sample::reward), values, groups,
+                                          options_.weight_offset, options_.normalize_by_std));
+  return {};
+}
+
+void CodapoCredit::choose_focus(const StepBatch& batch, const std::vector<double>& values,
+                                Metrics& metrics) {
+  const std::vector<std::int64_t> groups = batch.prompt_of_samples();
+  const std::vector<std::int64_t> prompts =
+      codapo_focus(values, groups, options_.top_k, options_.batch_prompts);
+  // Means over prompts, each as often as it has samples: as often as the others, unless some had no
+  // score.
+  double sum = 0.0, selected = 0.0;
+  for (const double value : values) sum += value;
+  const std::size_t kinds = std::min(prompts.size(), static_cast<std::size_t>(options_.top_k));
+  for (std::size_t i = 0; i < kinds; ++i)
+    selected += values[static_cast<std::size_t>(
+        std::find(groups.begin(), groups.end(), prompts[i]) - groups.begin())];
+  metrics["codapo/value/mean"] = values.empty() ? 0.0 : sum / static_cast<double>(values.size());
+  metrics["codapo/selected_value/mean"] = kinds == 0 ? 0.0 : selected / static_cast<double>(kinds);
+  std::map<std::int64_t, std::int64_t> rows;  // by prompt
+  for (const WorkerShare& share : batch.shares) {
+    for (const SampleGroup& group : share.groups) rows[group.prompt] = group.row;
+  }
+  for (const std::int64_t prompt : prompts) focus_.push_back(rows.at(prompt));
+}
+
+}  // namespace rl

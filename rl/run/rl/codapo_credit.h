@@ -1,0 +1,38 @@
+// CodapoCredit: CoDaPO's two phases. After each step on prompts of the data comes one on fresh
+// samples for those of them that have most to teach; arXiv:2606.07950.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rl/run/rl/credit_assigner.h"
+
+namespace rl {
+
+struct CodapoCreditOptions {
+  std::int64_t top_k = 4;
+  double weight_offset = 0.1;
+  std::int64_t batch_prompts = 1;
+  bool normalize_by_std = true;
+};
+
+class CodapoCredit : public CreditAssigner {
+ public:
+  explicit CodapoCredit(const CodapoCreditOptions& options) : options_(options) {}
+
+  runtime::Status assign(StepBatch& batch, double kl_coefficient, Credit& credit,
+                         StepTimer& timer) override;
+  void save(CreditState& state) const override { state.focus = focus_; }
+  void restore(const CreditState& state) override { focus_ = state.focus; }
+
+  /// The rows of the data that the next step is of; empty: it takes the next ones.
+  const std::vector<std::int64_t>& focus() const { return focus_; }
+
+ private:
+  void choose_focus(const StepBatch& batch, const std::vector<double>& values, Metrics& metrics);
+
+  CodapoCreditOptions options_;
+  std::vector<std::int64_t> focus_;
+};
+
+}  // namespace rl

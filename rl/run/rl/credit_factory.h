@@ -1,0 +1,46 @@
+// Which parts of a run depend on the advantage estimator: the one place that knows them all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rl/algo/advantage_estimator.h"
+#include "rl/run/rl/credit_assigner.h"
+#include "rl/run/rl/credit_phase.h"
+#include "rl/run/rl/role_calls.h"
+#include "rl/run/rl/score_reader.h"
+#include "rl/train/trainer_options.h"
+
+namespace rl {
+
+struct CreditCalls {
+  GenerateCalls& policy;
+  ScoreCalls& reward;
+  EstimateCalls& estimates;
+};
+
+struct CreditParts {
+  std::unique_ptr<ScoreReader> reader;
+  std::unique_ptr<CreditPhase> phase = nullptr;
+  /// Of a group in which samples lack a score so many others stay, or none.
+  std::int64_t group_size_min = 1;
+  /// Before this step only the critic learns; 0: none.
+  std::int64_t critic_warmup = 0;
+  /// The rows of the data that the next step is of; no function: always the next ones.
+  std::function<std::vector<std::int64_t>()> chosen_rows = {};
+};
+
+CreditParts make_credit(const TrainerOptions& options, const CreditCalls& calls);
+
+/// Whether the reward scores another batch between generation and its scores.
+bool scores_other_batches(AdvantageEstimator estimator);
+
+/// Whether a response of a prompt that has a single one has nothing to be compared with.
+bool needs_groups(AdvantageEstimator estimator);
+
+/// Steps on the prompts of one batch of the data.
+std::int64_t steps_per_batch(AdvantageEstimator estimator);
+
+}  // namespace rl

@@ -1,0 +1,144 @@
+#include "rl/run/rl/drawn_partially.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kPartialFile = "partial.bin";
+
+std::vector<std::int64_t> shard_shares(const std::vector<PromptShard>& shards) {
+  std::vector<std::int64_t> shares;
+  for (const PromptShard& shard : shards)
+    shares.push_back(static_cast<std::int64_t>(shard.prompts.size()));
+  return shares;
+}
+
+}  // namespace
+
+std::vector<PromptShard> DrawnPartially::shards() const {
+  return shard_prompts(options_.batch_prompts, options_.mini_batch_prompts,
+                       static_cast<std::int64_t>(calls_.workers()));
+}
+
+Status DrawnPartially::open(std::int64_t steps_done) {
+  on_their_way_.tasks.resize(calls_.workers());
+  const Result<PartialCalls::BegunRef> nothing = calls_.put({});
+  if (!nothing.ok()) return nothing.status();
+  on_their_way_.begun.assign(calls_.workers(), *nothing);
+  on_their_way_.steps_begun = steps_done;
+  return {};
+}
+
+// As many batches are on their way as options say, besides the step's; at the end of training
+// fewer.
+Result<std::vector<std::vector<PromptBatch>>> DrawnPartially::begin_prompts(std::int64_t step) {
+  std::vector<std::vector<PromptBatch>> fresh(calls_.workers());
+  const std::int64_t last = std::min(step + options_.partial.steps_ahead, options_.total_steps);
+  for (; on_their_way_.steps_begun < last; ++on_their_way_.steps_begun) {
+    Result<StepPrompts> prompts = prompts_.next(on_their_way_.steps_begun + 1, 0);
+    if (!prompts.ok()) return prompts.status();
+    on_their_way_.epoch = prompts->epoch;
+    for (std::size_t worker = 0; worker < fresh.size(); ++worker) {
+      fresh[worker].push_back(std::move(prompts->batches[worker]));
+      for (RewardTask& task : prompts->tasks[worker])
+        on_their_way_.tasks[worker].push_back({.step = step, .task = std::move(task)});
+    }
+  }
+  return fresh;
+}
+
+Result<Drawn> DrawnPartially::draw(const SampleRequest& request, StepTimer& timer) {
+  const std::int64_t step = request.step, steps_done = step - 1;
+  if (on_their_way_.begun.empty()) {
+    if (const Status opened = open(steps_done); !opened.ok()) return opened;
+  }
+  const std::size_t workers = calls_.workers();
+  std::vector<PromptShard> now = shards();
+  const std::vector<std::int64_t> shares = shard_shares(now);
+  std::vector<PartialPlan> plans;
+  for (std::size_t worker = 0; worker < workers; ++worker)
+    plans.push_back(
+        plan_partial(on_their_way_.tasks[worker], shares[worker], step, options_.partial));
+  const auto fresh = begin_prompts(step);
+  if (!fresh.ok()) return fresh.status();
+  auto parts = calls_.generate_partially(on_their_way_.begun, *fresh, plans,
+                                         static_cast<std::uint64_t>(steps_done));
+  if (!parts.ok()) return parts.status();
+
+  Drawn drawn{.prompts = {.shards = std::move(now),
+                          .batches = {},
+                          .tasks = std::vector<std::vector<RewardTask>>(workers),
+                          .epoch = on_their_way_.epoch},
+              .generated = {}};
+  VersionSpans versions;
+  double begun_again = 0;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    PartlyGenerated& part = (*parts)[worker];
+    std::vector<BegunTask>& tasks = on_their_way_.tasks[worker];
+    for (const std::int64_t row : part.finished)
+      drawn.prompts.tasks[worker].push_back(std::move(tasks[static_cast<std::size_t>(row)].task));
+    for (auto row = part.finished.rbegin(); row != part.finished.rend(); ++row)
+      tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(*row));
+    on_their_way_.begun[worker] = std::move(part.rest);
+    drawn.generated.push_back(std::move(part.generated));
+    versions.oldest.insert(versions.oldest.end(), part.oldest.begin(), part.oldest.end());
+    versions.newest.insert(versions.newest.end(), part.newest.begin(), part.newest.end());
+    begun_again += static_cast<double>(plans[worker].start_anew);
+  }
+  add_staleness(drawn.metrics, versions, steps_done);
+  drawn.metrics["training/off_policy/begun_anew"] = begun_again;
+  return drawn;
+}
+
+std::vector<StateFile> DrawnPartially::state_files() const {
+  return {{kPartialFile, [on_their_way = on_their_way_, &calls = calls_] {
+             return encode(on_their_way, calls);
+           }}};
+}
+
+Result<std::string> DrawnPartially::encode(const OnTheirWay& on_their_way,
+                                           const PartialCalls& calls) {
+  SavedRollouts saved{
+      .steps_begun = on_their_way.steps_begun, .tasks = on_their_way.tasks, .prompts = {}};
+  for (const PartialCalls::BegunRef& begun : on_their_way.begun) {
+    Result<std::vector<BegunPrompt>> prompts = calls.get(begun);
+    if (!prompts.ok()) return prompts.status().with_context("responses that are on their way");
+    saved.prompts.push_back(std::move(*prompts));
+  }
+  return encode_rollouts(saved);
+}
+
+Status DrawnPartially::restore(const std::filesystem::path& folder, const SavedAt& at) {
+  on_their_way_ = {.steps_begun = 0, .epoch = at.epoch};
+  const std::filesystem::path file = folder / kPartialFile;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    LOG(info,
+        "{}: the checkpoint has no responses that were on their way; all are begun by its weights",
+        file.string());
+    return {};
+  }
+  const std::string bytes = runtime::rest_of(in);
+  Result<SavedRollouts> saved = decode_rollouts(bytes);
+  if (saved.ok()) saved = deal_rollouts(std::move(*saved), shard_shares(shards()));
+  if (!saved.ok()) return saved.status().with_context(file.string());
+  on_their_way_.steps_begun = saved->steps_begun;
+  on_their_way_.tasks = std::move(saved->tasks);
+  for (const std::vector<BegunPrompt>& prompts : saved->prompts) {
+    Result<PartialCalls::BegunRef> begun = calls_.put(prompts);
+    if (!begun.ok()) return begun.status();
+    on_their_way_.begun.push_back(std::move(*begun));
+  }
+  return {};
+}
+
+}  // namespace rl

@@ -1,0 +1,55 @@
+// DrawnPartially: a step takes the prompts that finish first, the others go on with the weights
+// that it makes (ADR 36).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rl/run/rl/role_calls.h"
+#include "rl/run/rl/sample_source.h"
+#include "rl/train/begun_rollouts.h"
+
+namespace rl {
+
+struct DrawnPartiallyOptions {
+  PartialRolloutOptions partial;
+  std::int64_t total_steps = 0;  // of the run
+  std::int64_t batch_prompts = 1;
+  std::int64_t mini_batch_prompts = 1;
+};
+
+/// Its file in a checkpoint has the prompts that are on their way.
+class DrawnPartially : public SampleDrawer {
+ public:
+  DrawnPartially(DrawnPartiallyOptions options, PromptSource& prompts, PartialCalls& calls)
+      : options_(options), prompts_(prompts), calls_(calls) {}
+
+  runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) override;
+  nlohmann::json position() const override { return prompts_.position(); }
+  std::vector<StateFile> state_files() const override;
+  runtime::Status restore(const std::filesystem::path& folder, const SavedAt& at) override;
+  bool can_repeat_step() const override { return false; }
+
+ private:
+  // Prompts whose responses are on their way while steps are trained.
+  struct OnTheirWay {
+    std::int64_t steps_begun = 0;  // whose prompts have been begun
+    std::int64_t epoch = 0;
+    std::vector<std::vector<BegunTask>> tasks = {};  // by worker, oldest first
+    std::vector<PartialCalls::BegunRef> begun = {};  // by worker, the same prompts
+  };
+
+  std::vector<PromptShard> shards() const;
+  runtime::Status open(std::int64_t steps_done);
+  runtime::Result<std::vector<std::vector<PromptBatch>>> begin_prompts(std::int64_t step);
+  static runtime::Result<std::string> encode(const OnTheirWay& on_their_way,
+                                             const PartialCalls& calls);
+
+  DrawnPartiallyOptions options_;
+  PromptSource& prompts_;
+  PartialCalls& calls_;
+  OnTheirWay on_their_way_;
+};
+
+}  // namespace rl

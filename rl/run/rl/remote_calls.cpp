@@ -1,0 +1,222 @@
+#include "rl/run/rl/remote_calls.h"
+
+#include <utility>
+
+#include "rl/train/step_metrics.h"
+#include "rl/train/worker_lists.h"
+
+namespace rl {
+namespace {
+
+using runtime::ObjectRef;
+using runtime::Result;
+using runtime::split;
+
+// `refs` with the empty object in place of those that are not there.
+template <class T>
+std::vector<ObjectRef<T>> filled(std::vector<ObjectRef<T>> refs, const ObjectRef<T>& nothing,
+                                 std::size_t workers) {
+  refs.resize(workers);
+  for (ObjectRef<T>& ref : refs) {
+    if (!ref.is_valid()) ref = nothing;
+  }
+  return refs;
+}
+
+}  // namespace
+
+// Each policy worker generates samples for its prompts; they stay there.
+Result<std::vector<Generated>> RemoteGenerate::generate(const StepPrompts& prompts,
+                                                        bool validation) {
+  if (!scores_early_)
+    return roles_.policy.fetch(&PolicyActor::generate, split(prompts.batches), validation);
+  std::vector<runtime::ActorHandle<RewardActor>> rewards;
+  for (std::size_t worker = 0; worker < workers(); ++worker)
+    rewards.push_back(roles_.reward.member(worker));
+  return roles_.policy.fetch(&PolicyActor::generate_for, split(prompts.batches), validation,
+                             split(prompts.tasks), split(rewards));
+}
+
+Result<std::vector<Generated>> RemoteGenerate::generate_greedy(
+    const std::vector<PromptBatch>& prompts) {
+  return roles_.policy.fetch(&PolicyActor::generate_greedy, split(prompts));
+}
+
+Result<std::vector<PartlyGenerated>> RemotePartial::generate_partially(
+    const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+    const std::vector<PartialPlan>& plans, std::uint64_t version) {
+  return roles_.policy.fetch(&PolicyActor::generate_partially, split(begun), split(fresh),
+                             split(plans), version);
+}
+
+Result<RemotePartial::BegunRef> RemotePartial::put(const std::vector<BegunPrompt>& begun) {
+  return runtime_.put(begun);
+}
+
+Result<std::vector<BegunPrompt>> RemotePartial::get(const BegunRef& begun) const {
+  return runtime_.get(begun);
+}
+
+runtime::Status RemoteAhead::publish(const std::string& name, std::uint64_t version) {
+  return runtime_.get(roles_.policy.leader().call(&PolicyActor::publish_weights, name, version));
+}
+
+// Which worker generates what changes no sample.
+std::vector<ObjectRef<Generated>> RemoteAhead::begin(const std::vector<PromptBatch>& prompts,
+                                                     const std::string& name,
+                                                     std::uint64_t version) {
+  std::vector<ObjectRef<Generated>> begun;
+  for (std::size_t worker = 0; worker < workers(); ++worker) {
+    const auto& rollout = roles_.rollouts.member(worker % roles_.rollouts.size());
+    begun.push_back(rollout.call(&PolicyActor::generate_with, prompts[worker], name, version));
+  }
+  return begun;
+}
+
+Result<std::vector<Generated>> RemoteAhead::finish(
+    const std::vector<ObjectRef<Generated>>& begun) const {
+  return runtime_.objects().gather(begun);
+}
+
+Result<std::vector<Generated>> RemoteBatches::gather(
+    const BatchRefs& kept, const BatchRefs& fresh,
+    const std::vector<std::vector<std::int64_t>>& rows) {
+  const std::size_t workers = roles_.policy.size();
+  return roles_.policy.fetch(&PolicyActor::gather,
+                             split(filled(kept, roles_.nothing.samples, workers)),
+                             split(filled(fresh, roles_.nothing.samples, workers)), split(rows));
+}
+
+// Each worker is given the batches that it needs.
+Result<std::vector<Generated>> RemoteBatches::collect(const BatchRefs& batches,
+                                                      const PromptPlaces& places) {
+  std::vector<BatchRefs> needed(places.size(), BatchRefs(batches.size(), roles_.nothing.samples));
+  for (std::size_t worker = 0; worker < places.size(); ++worker) {
+    for (const PromptPlace& place : places[worker]) {
+      const auto from = static_cast<std::size_t>(place.worker);
+      needed[worker][from] = batches[from];
+    }
+  }
+  return roles_.policy.fetch(&PolicyActor::collect, split(needed), split(places));
+}
+
+Result<std::vector<Generated>> RemoteBatches::leave_out(const BatchRefs& batches,
+                                                        const SampleMarks& marks) {
+  return roles_.reward.fetch(&RewardActor::without, split(batches), split(marks));
+}
+
+Result<ObjectRef<RolloutBatch>> RemoteBatches::put(const RolloutBatch& batch) {
+  return runtime_.put(batch);
+}
+
+Result<RolloutBatch> RemoteBatches::get(const ObjectRef<RolloutBatch>& batch) const {
+  return runtime_.get(batch);
+}
+
+ScoreCalls::Reports RemoteScore::score(const BatchRefs& batches,
+                                       const std::vector<std::vector<RewardTask>>& tasks) {
+  return roles_.reward.fetch(&RewardActor::score, split(batches), split(tasks));
+}
+
+std::function<ScoreCalls::Reports()> RemoteScore::begin_score(
+    const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks) {
+  return [&runtime = runtime_,
+          scoring = roles_.reward.call(&RewardActor::score, split(batches), split(tasks))] {
+    return runtime.objects().gather(scoring);
+  };
+}
+
+Result<std::vector<std::vector<SampleText>>> RemoteScore::texts(
+    const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks,
+    const std::vector<std::vector<double>>& scores, std::int64_t count) {
+  return roles_.reward.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores),
+                             count);
+}
+
+Result<std::vector<Referenced>> RemoteReference::score(const BatchRefs& batches) {
+  return group_.fetch(&ReferenceActor::score, split(batches));
+}
+
+Result<std::vector<Referenced>> RemoteReference::score_some(const BatchRefs& batches,
+                                                            const SampleMarks& marks,
+                                                            const std::vector<Referenced>& so_far) {
+  return group_.fetch(
+      &ReferenceActor::score_some, split(batches), split(marks),
+      split(filled(select(so_far, &Referenced::logprobs), nothing_.logprobs, batches.size())),
+      split(select(so_far, &Referenced::kl_penalties)));
+}
+
+Result<std::vector<Referenced>> RemoteReference::leave_out(const BatchRefs& batches,
+                                                           const std::vector<Referenced>& said,
+                                                           const SampleMarks& marks) {
+  return group_.fetch(&ReferenceActor::without, split(batches),
+                      split(select(said, &Referenced::logprobs)),
+                      split(select(said, &Referenced::kl_penalties)), split(marks));
+}
+
+Result<std::vector<Estimated>> RemoteEstimate::estimate(const BatchRefs& batches,
+                                                        const LogprobRefs& reference_logprobs,
+                                                        const std::vector<EstimateTask>& tasks) {
+  const auto logprobs = filled(reference_logprobs, roles_.nothing.logprobs, batches.size());
+  return roles_.critic.empty() ? roles_.policy.fetch(&PolicyActor::estimate, split(batches),
+                                                     split(logprobs), split(tasks))
+                               : roles_.critic.fetch(&CriticActor::estimate, split(batches),
+                                                     split(logprobs), split(tasks));
+}
+
+Result<std::vector<TokenEstimates>> RemoteEstimate::get(const EstimateRefs& estimates) const {
+  return runtime_.objects().gather(estimates);
+}
+
+Result<std::vector<MicroBatchLimits>> RemoteUpdate::policy_limits() {
+  return roles_.policy.fetch(&PolicyActor::micro_batch_limits);
+}
+
+Result<std::vector<MicroBatchLimits>> RemoteUpdate::critic_limits() {
+  return roles_.critic.fetch(&CriticActor::micro_batch_limits);
+}
+
+Result<Metrics> RemoteUpdate::update_critic(const BatchRefs& batches, const EstimateRefs& estimates,
+                                            const std::vector<UpdatePlan>& plans) {
+  const auto updated = roles_.critic.fetch(
+      &CriticActor::update, split(batches),
+      split(filled(estimates, roles_.nothing.estimates, batches.size())), split(plans));
+  if (!updated.ok()) return updated.status();
+  return sum_metrics(*updated);
+}
+
+Result<Metrics> RemoteUpdate::update_policy(const BatchRefs& batches,
+                                            const LogprobRefs& reference_logprobs,
+                                            const std::vector<UpdatePlan>& plans,
+                                            const EstimateRefs& estimates,
+                                            const LogprobRefs& teacher_logprobs) {
+  const std::size_t workers = batches.size();
+  const auto updated =
+      roles_.policy.fetch(&PolicyActor::update, split(batches),
+                          split(filled(reference_logprobs, roles_.nothing.logprobs, workers)),
+                          split(plans), split(filled(estimates, roles_.nothing.estimates, workers)),
+                          split(filled(teacher_logprobs, roles_.nothing.logprobs, workers)));
+  if (!updated.ok()) return updated.status();
+  return sum_metrics(*updated);
+}
+
+Result<std::vector<MicroBatchLimits>> RemoteWarmStart::limits() {
+  return roles_.policy.fetch(&PolicyActor::micro_batch_limits);
+}
+
+Result<Metrics> RemoteWarmStart::supervise(const std::vector<DemonstrationBatch>& batches,
+                                           const std::vector<SupervisedPlan>& plans) {
+  const auto reports = roles_.policy.fetch(&PolicyActor::supervise, split(batches), split(plans));
+  if (!reports.ok()) return reports.status();
+  return sum_metrics(*reports);
+}
+
+runtime::Status RemoteWarmStart::reset_optimizer() {
+  return roles_.policy.fetch(&PolicyActor::reset_optimizer);
+}
+
+runtime::Status RemoteWarmStart::save_reference() {
+  return runtime_.get(roles_.policy.leader().call(&PolicyActor::save, folder_.string())).status();
+}
+
+}  // namespace rl

@@ -1,0 +1,174 @@
+// The calls of role_calls.h, to the actors of a run's roles.
+#pragma once
+
+#include <filesystem>
+#include <utility>
+
+#include "rl/run/rl/role_calls.h"
+#include "rl/run/rl/roles.h"
+#include "rl/run/rl/warm_start.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// With `scores_early` the reward hears of each response as soon as it is there, so that a scorer
+/// which hangs costs what is left of its time limit then.
+class RemoteGenerate : public GenerateCalls {
+ public:
+  RemoteGenerate(const Roles& roles, bool scores_early)
+      : roles_(roles), scores_early_(scores_early) {}
+
+  std::size_t workers() const override { return roles_.policy.size(); }
+  runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
+                                                   bool validation) override;
+  runtime::Result<std::vector<Generated>> generate_greedy(
+      const std::vector<PromptBatch>& prompts) override;
+
+ private:
+  const Roles& roles_;
+  bool scores_early_;
+};
+
+class RemotePartial : public PartialCalls {
+ public:
+  RemotePartial(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+
+  std::size_t workers() const override { return roles_.policy.size(); }
+  runtime::Result<std::vector<PartlyGenerated>> generate_partially(
+      const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+      const std::vector<PartialPlan>& plans, std::uint64_t version) override;
+  runtime::Result<BegunRef> put(const std::vector<BegunPrompt>& begun) override;
+  runtime::Result<std::vector<BegunPrompt>> get(const BegunRef& begun) const override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
+class RemoteAhead : public AheadCalls {
+ public:
+  RemoteAhead(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+
+  std::size_t workers() const override { return roles_.policy.size(); }
+  runtime::Status publish(const std::string& name, std::uint64_t version) override;
+  std::vector<runtime::ObjectRef<Generated>> begin(const std::vector<PromptBatch>& prompts,
+                                                   const std::string& name,
+                                                   std::uint64_t version) override;
+  runtime::Result<std::vector<Generated>> finish(
+      const std::vector<runtime::ObjectRef<Generated>>& begun) const override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
+class RemoteBatches : public BatchCalls {
+ public:
+  RemoteBatches(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+
+  runtime::Result<std::vector<Generated>> gather(
+      const BatchRefs& kept, const BatchRefs& fresh,
+      const std::vector<std::vector<std::int64_t>>& rows) override;
+  runtime::Result<std::vector<Generated>> collect(const BatchRefs& batches,
+                                                  const PromptPlaces& places) override;
+  runtime::Result<std::vector<Generated>> leave_out(const BatchRefs& batches,
+                                                    const SampleMarks& marks) override;
+  runtime::Result<runtime::ObjectRef<RolloutBatch>> put(const RolloutBatch& batch) override;
+  runtime::Result<RolloutBatch> get(const runtime::ObjectRef<RolloutBatch>& batch) const override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
+class RemoteScore : public ScoreCalls {
+ public:
+  RemoteScore(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+
+  Reports score(const BatchRefs& batches,
+                const std::vector<std::vector<RewardTask>>& tasks) override;
+  std::function<Reports()> begin_score(const BatchRefs& batches,
+                                       const std::vector<std::vector<RewardTask>>& tasks) override;
+  runtime::Result<std::vector<std::vector<SampleText>>> texts(
+      const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks,
+      const std::vector<std::vector<double>>& scores, std::int64_t count) override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
+/// `group` may be started later.
+class RemoteReference : public ReferenceCalls {
+ public:
+  RemoteReference(const WorkerGroup<ReferenceActor>& group, const EmptyObjects& nothing)
+      : group_(group), nothing_(nothing) {}
+
+  runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches) override;
+  runtime::Result<std::vector<Referenced>> score_some(
+      const BatchRefs& batches, const SampleMarks& marks,
+      const std::vector<Referenced>& so_far) override;
+  runtime::Result<std::vector<Referenced>> leave_out(const BatchRefs& batches,
+                                                     const std::vector<Referenced>& said,
+                                                     const SampleMarks& marks) override;
+
+ private:
+  const WorkerGroup<ReferenceActor>& group_;
+  const EmptyObjects& nothing_;
+};
+
+/// By the critic where it has a model of its own, else by the policy.
+class RemoteEstimate : public EstimateCalls {
+ public:
+  RemoteEstimate(runtime::Runtime& runtime, const Roles& roles)
+      : runtime_(runtime), roles_(roles) {}
+
+  runtime::Result<std::vector<Estimated>> estimate(const BatchRefs& batches,
+                                                   const LogprobRefs& reference_logprobs,
+                                                   const std::vector<EstimateTask>& tasks) override;
+  runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
+class RemoteUpdate : public UpdateCalls {
+ public:
+  explicit RemoteUpdate(const Roles& roles) : roles_(roles) {}
+
+  std::size_t workers() const override { return roles_.policy.size(); }
+  bool has_critic() const override { return !roles_.critic.empty(); }
+  runtime::Result<std::vector<MicroBatchLimits>> policy_limits() override;
+  runtime::Result<std::vector<MicroBatchLimits>> critic_limits() override;
+  runtime::Result<Metrics> update_critic(const BatchRefs& batches, const EstimateRefs& estimates,
+                                         const std::vector<UpdatePlan>& plans) override;
+  runtime::Result<Metrics> update_policy(const BatchRefs& batches,
+                                         const LogprobRefs& reference_logprobs,
+                                         const std::vector<UpdatePlan>& plans,
+                                         const EstimateRefs& estimates,
+                                         const LogprobRefs& teacher_logprobs) override;
+
+ private:
+  const Roles& roles_;
+};
+
+/// Saves what the warm start makes of the policy into `folder`.
+class RemoteWarmStart : public WarmStartCalls {
+ public:
+  RemoteWarmStart(runtime::Runtime& runtime, const Roles& roles, std::filesystem::path folder)
+      : runtime_(runtime), roles_(roles), folder_(std::move(folder)) {}
+
+  runtime::Result<std::vector<MicroBatchLimits>> limits() override;
+  runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
+                                     const std::vector<SupervisedPlan>& plans) override;
+  runtime::Status reset_optimizer() override;
+  runtime::Status save_reference() override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace rl

@@ -1,0 +1,182 @@
+#include "rl/run/rl/rl_checkpoint.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/train/changed_keys.h"
+#include "rl/train/checkpoint.h"
+#include "rl/train/resume.h"
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kPolicyFolder = "actor";  // verl's names for them
+constexpr const char* kCriticFolder = "critic";
+constexpr std::int64_t kTrainerStateFormat = 1;
+
+// What a checkpoint is made from; owns all of it, for the thread that writes.
+struct Saving {
+  runtime::Runtime& runtime;
+  WriteState policy;
+  WriteState critic;  // empty without one
+  nlohmann::ordered_json state;
+  std::vector<StateFile> files;
+};
+
+// Both roles write at the same time, into folders of their own.
+Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter& writer) {
+  const auto policy = saving.policy(writer.folder() / kPolicyFolder);
+  std::vector<fs::path> expected{kRunStateFile};
+  if (saving.critic) {
+    const auto critic = saving.runtime.get(saving.critic(writer.folder() / kCriticFolder));
+    if (!critic.ok()) {
+      (void)saving.runtime.get(policy);  // it writes into the folder that is about to go
+      return critic.status();
+    }
+    for (const std::string& file : *critic) expected.push_back(fs::path(kCriticFolder) / file);
+  }
+  const auto files = saving.runtime.get(policy);
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
+  const Status written = writer.write_json(kRunStateFile, saving.state);
+  if (!written.ok()) return written;
+  for (const StateFile& extra : saving.files) {
+    const Result<std::string> bytes = extra.make();
+    if (!bytes.ok()) return bytes.status().with_context(extra.name);
+    const Status stored = write_file_atomically(writer.folder() / extra.name, *bytes);
+    if (!stored.ok()) return stored;
+    expected.emplace_back(extra.name);
+  }
+  return expected;
+}
+
+// Older checkpoints have neither controller nor statistics.
+double number_of(const nlohmann::ordered_json& of, const char* key, double otherwise) {
+  const auto found = of.find(key);
+  return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::optional<std::int64_t> integer_of(const nlohmann::ordered_json& of, const char* key) {
+  const auto found = of.find(key);
+  if (found == of.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+nlohmann::ordered_json RlCheckpoint::state(const RunProgress& progress, std::int64_t epoch) const {
+  CreditState credit = restored_;
+  credit_.save(credit);
+  return {{"format", kTrainerStateFormat},
+          {"stage", config_.command()},
+          {"step", progress.step},
+          {"epoch", epoch},
+          {"seed", options_.seed},
+          {"data_position", source_.position()},
+          {"kl_coefficient", credit.kl_coefficient},
+          {"rewards",
+           {{"steps", credit.rewards.steps},
+            {"mean", credit.rewards.mean},
+            {"square", credit.rewards.square}}},
+          {EarlyStop::kStateKey, progress.early_stop},
+          {"best", progress.best},
+          {ModelIdentity::kStateKey, identity_.to_json()},
+          {"focus", credit.focus}};
+}
+
+Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool beside,
+                                                       nlohmann::ordered_json state) const {
+  Saving saving{runtime_, {}, {}, std::move(state), {}};
+  saving.files.push_back(
+      {kSavedConfigFile, [yaml = config_.to_yaml()] { return Result<std::string>(yaml); }});
+  for (StateFile& file : source_.state_files()) saving.files.push_back(std::move(file));
+  Result<WriteState> policy = roles_.policy.state(beside);
+  if (!policy.ok()) return policy.status();
+  saving.policy = std::move(*policy);
+  if (!roles_.critic.empty()) {
+    Result<WriteState> critic = roles_.critic.state(beside);
+    if (!critic.ok()) return critic.status();
+    saving.critic = std::move(*critic);
+  }
+  return CheckpointSaver::WriteFiles([saving = std::move(saving)](CheckpointWriter& writer) {
+    return write_files(saving, writer);
+  });
+}
+
+Result<SavedAt> RlCheckpoint::restore(const fs::path& folder, const nlohmann::ordered_json& state) {
+  const Result<SavedAt> at = check(folder / kRunStateFile, state);
+  if (!at.ok()) return at;
+  const Result<CreditState> credit = read_credit(folder / kRunStateFile, state);
+  if (!credit.ok()) return credit.status();
+  tell_changed_keys(folder, config_);
+  if (const Status loaded = load(folder, state, *at); !loaded.ok())
+    return loaded.with_context("resuming from " + folder.string());
+  restored_ = *credit;
+  credit_.restore(*credit);
+  return at;
+}
+
+Result<SavedAt> RlCheckpoint::check(const fs::path& file,
+                                    const nlohmann::ordered_json& state) const {
+  if (const Status own = check_whose_state(state, file, config_.command()); !own.ok()) return own;
+  const std::optional<std::int64_t> step = integer_of(state, "step"),
+                                    epoch = integer_of(state, "epoch");
+  const bool complete = integer_of(state, "format") == kTrainerStateFormat &&
+                        step.value_or(-1) >= 0 && epoch && state.contains("data_position");
+  if (!complete)
+    return runtime::invalid_argument(file.string() + ": not a state that this version wrote");
+  return SavedAt{.step = *step, .epoch = *epoch};
+}
+
+Result<CreditState> RlCheckpoint::read_credit(const fs::path& file,
+                                              const nlohmann::ordered_json& state) const {
+  const KlControllerOptions& kl = options_.kl_control;
+  CreditState credit{.kl_coefficient = kl.adaptive
+                                           ? number_of(state, "kl_coefficient", kl.coefficient)
+                                           : kl.coefficient};
+  if (const auto rewards = state.find("rewards"); rewards != state.end() && rewards->is_object()) {
+    credit.rewards = {.steps = static_cast<std::int64_t>(number_of(*rewards, "steps", 0.0)),
+                      .mean = number_of(*rewards, "mean", 0.0),
+                      .square = number_of(*rewards, "square", 0.0)};
+  }
+  const auto found = state.find("focus");
+  if (found == state.end() || options_.estimator != AdvantageEstimator::kCodapo) return credit;
+  for (const nlohmann::ordered_json& row : *found) {
+    const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 &&
+                      row.get<std::int64_t>() < feed_.rows();
+    if (!fits)
+      return runtime::invalid_argument(file.string() +
+                                       ": its \"focus\" names rows that the data does not have");
+    credit.focus.push_back(row.get<std::int64_t>());
+  }
+  return credit;
+}
+
+Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& state,
+                          const SavedAt& at) {
+  Status status = feed_.resume(nlohmann::json(state["data_position"]));
+  if (status.ok())
+    status = roles_.policy.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
+  if (status.ok() && !roles_.critic.empty())
+    status = roles_.critic.fetch(&CriticActor::load, (folder / kCriticFolder).string());
+  return status.ok() ? source_.restore(folder, at) : status;
+}
+
+Status check_rl_checkpoint(const fs::path& folder, const Config& config,
+                           const ModelIdentity& identity) {
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kRunStateFile);
+  if (!state.ok()) return state.status();
+  if (const Status own = check_whose_state(*state, folder / kRunStateFile, config.command());
+      !own.ok())
+    return own;
+  return check_same_model(*state, folder, identity, "actor_rollout_ref.model.path");
+}
+
+}  // namespace rl

@@ -1,0 +1,77 @@
+// RlCheckpoint: what a checkpoint of reinforcement learning has, and resuming.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "rl/config/config.h"
+#include "rl/run/rl/credit_phase.h"
+#include "rl/run/rl/roles.h"
+#include "rl/run/rl/sample_source.h"
+#include "rl/run/stage.h"
+#include "rl/train/model_identity.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/trainer_options.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// What a stage asks of its checkpoints.
+class StageState {
+ public:
+  virtual ~StageState() = default;
+  virtual nlohmann::ordered_json state(const RunProgress& progress, std::int64_t epoch) const = 0;
+  virtual runtime::Result<CheckpointSaver::WriteFiles> copy(bool beside,
+                                                            nlohmann::ordered_json state) const = 0;
+  virtual runtime::Result<SavedAt> restore(const std::filesystem::path& folder,
+                                           const nlohmann::ordered_json& state) = 0;
+};
+
+class RlCheckpoint : public StageState {
+ public:
+  /// Borrows all of it.
+  RlCheckpoint(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options,
+               const ModelIdentity& identity, const Roles& roles, PromptFeed& feed,
+               SampleSource& source, CreditPhase& credit)
+      : runtime_(runtime),
+        config_(config),
+        options_(options),
+        identity_(identity),
+        roles_(roles),
+        feed_(feed),
+        source_(source),
+        credit_(credit),
+        restored_{.kl_coefficient = options.kl_control.coefficient} {}
+
+  nlohmann::ordered_json state(const RunProgress& progress, std::int64_t epoch) const override;
+  runtime::Result<CheckpointSaver::WriteFiles> copy(bool beside,
+                                                    nlohmann::ordered_json state) const override;
+  runtime::Result<SavedAt> restore(const std::filesystem::path& folder,
+                                   const nlohmann::ordered_json& state) override;
+
+ private:
+  runtime::Result<SavedAt> check(const std::filesystem::path& file,
+                                 const nlohmann::ordered_json& state) const;
+  runtime::Result<CreditState> read_credit(const std::filesystem::path& file,
+                                           const nlohmann::ordered_json& state) const;
+  runtime::Status load(const std::filesystem::path& folder, const nlohmann::ordered_json& state,
+                       const SavedAt& at);
+
+  runtime::Runtime& runtime_;
+  const Config& config_;
+  const TrainerOptions& options_;
+  const ModelIdentity& identity_;
+  const Roles& roles_;
+  PromptFeed& feed_;
+  SampleSource& source_;
+  CreditPhase& credit_;
+  CreditState restored_;  // what is no part's now stays as it was
+};
+
+/// kInvalidArgument: the checkpoint is of another command or model.
+runtime::Status check_rl_checkpoint(const std::filesystem::path& folder, const Config& config,
+                                    const ModelIdentity& identity);
+
+}  // namespace rl

@@ -1,0 +1,200 @@
+#include "rl/run/rl/rl_run.h"
+
+#include <utility>
+
+#include "rl/model/model_config.h"
+#include "rl/run/rl/run_logs.h"
+#include "rl/train/memory_fit.h"
+#include "rl/train/run_memory.h"
+#include "rl/train/training_feed.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+// What would fill the nodes is refused before anything of it is there.
+Status check_run_memory(runtime::Runtime& runtime, const RlPlan& plan, const SlotOptions& slots) {
+  const Result<ModelConfig> policy = ModelConfig::load(plan.models.policy);
+  if (!policy.ok()) return policy.status();
+  const Result<std::int64_t> prompt =
+      longest_prompt(plan.models.reward_config, plan.models.policy, plan.feeds.training->dataset());
+  if (!prompt.ok()) return prompt.status();
+  TrainerOptions sized = plan.options;
+  sized.critic_model = plan.models.critic;
+  const Result<RunMemory> memory =
+      run_memory(plan.models.reward_config, sized, plan.policy, *policy, *prompt, slots);
+  return memory.ok() ? check_room(runtime, memory->roles, slots) : memory.status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RlRun>> RlRun::start(runtime::Runtime& runtime, RlPlan plan,
+                                            RunJournal& journal) {
+  std::unique_ptr<RlRun> run(new RlRun(runtime, std::move(plan), journal));
+  Status status = run->start_roles();
+  if (!status.ok()) return status;
+  run->make_calls();
+  run->make_parts();
+  run->make_stage();
+  if (run->plan_.checkpoint) status = run->training_->restore(*run->plan_.checkpoint);
+  if (status.ok()) status = run->open_logs();
+  if (!status.ok()) return status;
+  return run;
+}
+
+RlRun::RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal)
+    : runtime_(runtime),
+      plan_(std::move(plan)),
+      journal_(journal),
+      starter_(runtime, plan_.config, plan_.options, plan_.models, plan_.slots) {}
+
+Status RlRun::start_roles() {
+  const Status fits = check_run_memory(runtime_, plan_, starter_.slot_options());
+  if (!fits.ok()) return fits;
+  return starter_.start(roles_, schedule_text(plan_.schedule.policy_rate));
+}
+
+void RlRun::make_calls() {
+  const TrainerOptions& options = plan_.options;
+  const bool scores_early = roles_.reward_prepares && !scores_other_batches(options.estimator);
+  calls_.reset(new Calls{.generate = {roles_, scores_early},
+                         .partial = {runtime_, roles_},
+                         .ahead = {runtime_, roles_},
+                         .batches = {runtime_, roles_},
+                         .score = {runtime_, roles_},
+                         .estimate = {runtime_, roles_},
+                         .update = RemoteUpdate(roles_),
+                         .warm_start = {runtime_, roles_, options.folder / kWarmStartFolder},
+                         .reference = {roles_.reference, roles_.nothing},
+                         .teachers = {}});
+  for (const Teacher& teacher : roles_.teachers)
+    calls_->teachers.push_back(std::make_unique<RemoteReference>(teacher.group, roles_.nothing));
+}
+
+void RlRun::make_parts() {
+  const TrainerOptions& options = plan_.options;
+  std::vector<TeacherCalls> teachers;
+  for (std::size_t i = 0; i < roles_.teachers.size(); ++i)
+    teachers.push_back({roles_.teachers[i].named, calls_->teachers[i].get()});
+  CreditParts credit = make_credit(options, {calls_->generate, calls_->score, calls_->estimate});
+  const std::int64_t critic_warmup = credit.critic_warmup;
+  std::unique_ptr<PromptSource> prompts =
+      credit.chosen_rows ? std::unique_ptr<PromptSource>(std::make_unique<ChosenPrompts>(
+                               *plan_.feeds.training, credit.chosen_rows))
+                         : std::make_unique<FeedPrompts>(*plan_.feeds.training);
+  parts_.reset(new Parts{
+      .prompts = std::move(prompts),
+      .credit = std::move(credit),
+      .balancer = {calls_->batches, options.balances},
+      .references = {options.uses_reference() ? &calls_->reference : nullptr, std::move(teachers)},
+      .source = nullptr,
+      .update = {{.policy_rate = plan_.schedule.policy_rate,
+                  .critic_rate = plan_.schedule.critic_rate,
+                  .critic_warmup = critic_warmup,
+                  .reads_reference = options.kl_loss},
+                 calls_->update},
+      .skipped = SkippedUpdates(plan_.passes),
+      .rollout_dump = {options.rollout_folder, calls_->score},
+      .validation_dump = {options.validation_folder, calls_->score},
+      .checkpoint = nullptr});
+  parts_->source = make_source(
+      options,
+      {.total_steps = plan_.schedule.total_steps,
+       .group_size_min = parts_->credit.group_size_min,
+       .weights_name = starter_.weights_name()},
+      {*parts_->prompts, calls_->generate, calls_->partial, calls_->ahead, calls_->batches,
+       calls_->score, *parts_->credit.reader, parts_->balancer, parts_->references});
+  parts_->checkpoint =
+      std::make_unique<RlCheckpoint>(runtime_, plan_.config, options, plan_.models.identity, roles_,
+                                     *plan_.feeds.training, *parts_->source, *parts_->credit.phase);
+  if (plan_.feeds.validation == nullptr) return;
+  validator_ = std::make_unique<Validator>([&feed = *plan_.feeds.validation] { return feed.all(); },
+                                           calls_->generate, calls_->score, parts_->validation_dump,
+                                           options.shown_samples);
+}
+
+void RlRun::make_stage() {
+  const TrainerOptions& options = plan_.options;
+  PromptFeed& feed = *plan_.feeds.training;
+  RlStageParts parts{.source = *parts_->source,
+                     .credit = *parts_->credit.phase,
+                     .update = parts_->update,
+                     .dump = parts_->rollout_dump,
+                     .estimates = calls_->estimate,
+                     .skipped = parts_->skipped,
+                     .validator = validator_.get(),
+                     .state = *parts_->checkpoint,
+                     .learn_order = {},
+                     .profiled_groups = [this] { return roles_.profiled_groups(); },
+                     .begin = [this](std::int64_t done) { return begin_training(done); }};
+  if (feed.learns())
+    parts.learn_order = [&feed](std::span<const RowOutcome> outcomes) {
+      return feed.learn(outcomes);
+    };
+  stage_ =
+      std::make_unique<RlStage>(RlStageOptions{.prompt_tokens_max = options.prompt_tokens_max,
+                                               .validation_interval = options.validation_interval,
+                                               .alarms = options.alarms},
+                                std::move(parts));
+  training_ = std::make_unique<TrainingRun>(
+      TrainingRunOptions{.total_steps = plan_.schedule.total_steps,
+                         .save = options.save,
+                         .async_save = options.async_save,
+                         .early_stop = options.early_stop,
+                         .checkpoints = {.folder = options.folder,
+                                         .kept = options.checkpoints_kept,
+                                         .best = options.save_best}},
+      *stage_, journal_, StepProfiler(plan_.profile));
+}
+
+Status RlRun::open_logs() {
+  Result<RunLogs> logs = RunLogs::open(plan_.config, plan_.options, training_->steps_done(),
+                                       /*validates=*/validator_ != nullptr);
+  if (!logs.ok()) return logs.status();
+  journal_.open(std::move(logs->logger));
+  sample_locks_ = std::move(logs->sample_locks);
+  return {};
+}
+
+Status RlRun::begin_training(std::int64_t steps_done) {
+  const TrainerOptions& options = plan_.options;
+  if (steps_done == 0 && options.warm_start.steps > 0) {
+    WarmStart warm_start(
+        options.warm_start,
+        [&feed = *plan_.feeds.demonstrations] { return feed.next_demonstrations(); },
+        calls_->warm_start, /*saves=*/options.uses_reference());
+    if (const Status warmed = warm_start.run(journal_); !warmed.ok())
+      return warmed.with_context("warm start");
+  }
+  if (options.uses_reference()) {
+    if (const Status started = starter_.start_reference(roles_); !started.ok()) return started;
+  }
+  // A run that goes on has the record of it already.
+  if (validator_ == nullptr || !options.validate_first ||
+      (steps_done > 0 && !options.validate_only))
+    return {};
+  Result<Metrics> validation = validator_->validate(steps_done);
+  if (!validation.ok()) return validation.status().with_context("validation before training");
+  training_->record(std::move(*validation));
+  return {};
+}
+
+Status RlRun::load_checkpoint(const fs::path& folder) {
+  const Status same = check_rl_checkpoint(folder, plan_.config, plan_.models.identity);
+  return same.ok() ? training_->restore(folder) : same;
+}
+
+Status RlRun::flush_dumps() {
+  Status all;
+  for (SampleDump* dump : {&parts_->rollout_dump, &parts_->validation_dump}) {
+    const Status written = dump->flush();
+    if (!written.ok())
+      all = all.ok() ? written : Status(all.code(), all.message() + "\n" + written.message());
+  }
+  return all;
+}
+
+}  // namespace rl

@@ -1,0 +1,152 @@
+// What the parts of a step ask of the groups of workers: interfaces, so that each part is tested
+// with fakes. See remote_calls.h for the actors' side.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rl/reward/reward_function.h"
+#include "rl/train/balance.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/rollout_batch.h"
+#include "rl/watch/metrics.h"
+#include "rl/worker/actor_values.h"
+#include "runtime/actor/object_ref.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct UpdatePlan;
+
+// Lists by worker of objects; an object that is not there stands for an empty one.
+using BatchRefs = std::vector<runtime::ObjectRef<RolloutBatch>>;
+using LogprobRefs = std::vector<runtime::ObjectRef<std::vector<float>>>;
+using EstimateRefs = std::vector<runtime::ObjectRef<TokenEstimates>>;
+using SampleMarks = std::vector<std::vector<std::uint8_t>>;  // a 1 for each sample to leave out
+
+/// Samples by the weights of now.
+class GenerateCalls {
+ public:
+  virtual ~GenerateCalls() = default;
+  virtual std::size_t workers() const = 0;
+  virtual runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts,
+                                                           bool validation) = 0;
+  virtual runtime::Result<std::vector<Generated>> generate_greedy(
+      const std::vector<PromptBatch>& prompts) = 0;
+};
+
+/// Samples of prompts that go on from step to step.
+class PartialCalls {
+ public:
+  using BegunRef = runtime::ObjectRef<std::vector<BegunPrompt>>;
+
+  virtual ~PartialCalls() = default;
+  virtual std::size_t workers() const = 0;
+  virtual runtime::Result<std::vector<PartlyGenerated>> generate_partially(
+      const std::vector<BegunRef>& begun, const std::vector<std::vector<PromptBatch>>& fresh,
+      const std::vector<PartialPlan>& plans, std::uint64_t version) = 0;
+  virtual runtime::Result<BegunRef> put(const std::vector<BegunPrompt>& begun) = 0;
+  /// Any thread.
+  virtual runtime::Result<std::vector<BegunPrompt>> get(const BegunRef& begun) const = 0;
+};
+
+/// Samples by published weights, from workers that only generate.
+class AheadCalls {
+ public:
+  virtual ~AheadCalls() = default;
+  /// Of the policy: shares of a step's samples.
+  virtual std::size_t workers() const = 0;
+  virtual runtime::Status publish(const std::string& name, std::uint64_t version) = 0;
+  /// Begins the samples of all shares by that version.
+  virtual std::vector<runtime::ObjectRef<Generated>> begin(const std::vector<PromptBatch>& prompts,
+                                                           const std::string& name,
+                                                           std::uint64_t version) = 0;
+  /// Any thread.
+  virtual runtime::Result<std::vector<Generated>> finish(
+      const std::vector<runtime::ObjectRef<Generated>>& begun) const = 0;
+};
+
+/// Batches of samples, from worker to worker.
+class BatchCalls {
+ public:
+  virtual ~BatchCalls() = default;
+  /// Each worker's batch with the samples of `rows`, prompts of the fresh batch, behind its own.
+  virtual runtime::Result<std::vector<Generated>> gather(
+      const BatchRefs& kept, const BatchRefs& fresh,
+      const std::vector<std::vector<std::int64_t>>& rows) = 0;
+  /// Each worker's batch of prompts that are in the batches of any.
+  virtual runtime::Result<std::vector<Generated>> collect(const BatchRefs& batches,
+                                                          const PromptPlaces& places) = 0;
+  virtual runtime::Result<std::vector<Generated>> leave_out(const BatchRefs& batches,
+                                                            const SampleMarks& marks) = 0;
+  virtual runtime::Result<runtime::ObjectRef<RolloutBatch>> put(const RolloutBatch& batch) = 0;
+  /// Any thread.
+  virtual runtime::Result<RolloutBatch> get(
+      const runtime::ObjectRef<RolloutBatch>& batch) const = 0;
+};
+
+/// Scores of samples.
+class ScoreCalls {
+ public:
+  using Reports = runtime::Result<std::vector<RewardReport>>;
+
+  virtual ~ScoreCalls() = default;
+  virtual Reports score(const BatchRefs& batches,
+                        const std::vector<std::vector<RewardTask>>& tasks) = 0;
+  /// Begins the same; the function waits for it.
+  virtual std::function<Reports()> begin_score(
+      const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks) = 0;
+  /// At most `count` samples of each worker as text.
+  virtual runtime::Result<std::vector<std::vector<SampleText>>> texts(
+      const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks,
+      const std::vector<std::vector<double>>& scores, std::int64_t count) = 0;
+};
+
+/// Log-probabilities by a model that is not trained: a reference, a teacher.
+class ReferenceCalls {
+ public:
+  virtual ~ReferenceCalls() = default;
+  virtual runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches) = 0;
+  /// Of the samples without a mark, put into what was said so far of all.
+  virtual runtime::Result<std::vector<Referenced>> score_some(
+      const BatchRefs& batches, const SampleMarks& marks,
+      const std::vector<Referenced>& so_far) = 0;
+  virtual runtime::Result<std::vector<Referenced>> leave_out(const BatchRefs& batches,
+                                                             const std::vector<Referenced>& said,
+                                                             const SampleMarks& marks) = 0;
+};
+
+/// Advantages of tokens, from the critic or the policy.
+class EstimateCalls {
+ public:
+  virtual ~EstimateCalls() = default;
+  virtual runtime::Result<std::vector<Estimated>> estimate(
+      const BatchRefs& batches, const LogprobRefs& reference_logprobs,
+      const std::vector<EstimateTask>& tasks) = 0;
+  /// By worker.
+  virtual runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const = 0;
+};
+
+/// Optimizer steps on a step's samples. Metrics are summed over workers.
+class UpdateCalls {
+ public:
+  virtual ~UpdateCalls() = default;
+  virtual std::size_t workers() const = 0;
+  virtual bool has_critic() const = 0;
+  /// By worker: what one pass may take.
+  virtual runtime::Result<std::vector<MicroBatchLimits>> policy_limits() = 0;
+  virtual runtime::Result<std::vector<MicroBatchLimits>> critic_limits() = 0;
+  virtual runtime::Result<Metrics> update_critic(const BatchRefs& batches,
+                                                 const EstimateRefs& estimates,
+                                                 const std::vector<UpdatePlan>& plans) = 0;
+  virtual runtime::Result<Metrics> update_policy(const BatchRefs& batches,
+                                                 const LogprobRefs& reference_logprobs,
+                                                 const std::vector<UpdatePlan>& plans,
+                                                 const EstimateRefs& estimates,
+                                                 const LogprobRefs& teacher_logprobs) = 0;
+};
+
+}  // namespace rl

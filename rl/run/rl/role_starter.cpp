@@ -1,0 +1,188 @@
+#include "rl/run/rl/role_starter.h"
+
+#include <cstdint>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "rl/run/rl/credit_factory.h"
+#include "rl/train/learner.h"
+#include "rl/train/reward_model_path.h"
+#include "rl/train/toy_model.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+// Roles whose models share a slot of the policy.
+std::int64_t models_of_slot(const TrainerOptions& options, const RunModels& models) {
+  return 1 + (options.uses_critic() ? 1 : 0) + (options.uses_reference() ? 1 : 0) +
+         static_cast<std::int64_t>(models.teachers.size()) +
+         (reward_models(models.reward_config).empty() ? 0 : 1);
+}
+
+// Puts a group that was started into its place.
+template <class T>
+Status put_group(Result<WorkerGroup<T>> started, WorkerGroup<T>& place) {
+  if (started.ok()) place = std::move(*started);
+  return started.status();
+}
+
+}  // namespace
+
+RoleStarter::RoleStarter(runtime::Runtime& runtime, const Config& config,
+                         const TrainerOptions& options, const RunModels& models,
+                         const SlotOptions& slots)
+    : runtime_(runtime), config_(config), options_(options), models_(models), slot_options_(slots) {
+  slot_options_.models = models_of_slot(options, models);
+}
+
+SlotOptions RoleStarter::slot_options() const {
+  SlotOptions options = slot_options_;
+  if (options_.rollout_workers) {
+    options.beside_nodes = options_.rollout_workers->nodes;
+    options.beside_per_node = options_.rollout_workers->per_node;
+  }
+  return options;
+}
+
+Status RoleStarter::start(Roles& roles, const std::string& rate_text) {
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, slot_options());
+  if (!slots.ok()) return slots.status();
+  slots_ = *slots;
+  roles.teachers = models_.teachers;
+  std::future<Status> reward =  // where no thread can be made: after the others
+      std::async(std::launch::async | std::launch::deferred,
+                 [this, &roles] { return start_reward(roles); });
+  Status status = start_policy(roles, rate_text);
+  if (status.ok() && options_.rollout_workers) status = start_rollouts(roles);
+  if (status.ok() && options_.uses_critic()) status = start_critic(roles);
+  if (status.ok()) status = start_teachers(roles);
+  const Status reward_status = reward.get();
+  if (status.ok()) status = reward_status;
+  if (!status.ok()) return status;
+  Result<EmptyObjects> nothing = EmptyObjects::put(runtime_);
+  if (nothing.ok()) roles.nothing = std::move(*nothing);
+  return nothing.status();
+}
+
+WorkerSpec RoleStarter::spec(const std::string& role, const fs::path& model) const {
+  return {.config = config_.serialize(),
+          .model = model.string(),
+          .model_name = model.string(),
+          .adapter = {},
+          .group = role + "-" + slots_.group.hex(),
+          .rank = 0,
+          .size = 1,
+          .threads = 1};
+}
+
+WorkerSpec RoleStarter::policy_spec() const {
+  WorkerSpec policy_spec = spec("policy", models_.policy);
+  policy_spec.adapter = models_.adapter.value_or(fs::path()).string();
+  // A hub's snapshot is found again by its name, anywhere.
+  const Result<std::string> given = config_.get_string("actor_rollout_ref.model.path");
+  std::error_code ignored;
+  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored))
+    policy_spec.model_name = *given;
+  return policy_spec;
+}
+
+Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
+  const Status started =
+      put_group(WorkerGroup<PolicyActor>::spawn(runtime_, slots_, /*reserves=*/true, policy_spec()),
+                roles.policy);
+  if (!started.ok()) return started;
+  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each; learning rate {}",
+      slots_.size(), slots_.nodes, slots_.threads(), rate_text);
+  warn_of_single_samples();
+  return {};
+}
+
+void RoleStarter::warn_of_single_samples() const {
+  if (!needs_groups(options_.estimator) || options_.samples_per_prompt != 1) return;
+  LOG(warn,
+      "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that "
+      "its score is its advantage; set it to 4 or more");
+}
+
+Status RoleStarter::start_rollouts(Roles& roles) {
+  const RolloutWorkersOptions& rollout = *options_.rollout_workers;
+  const SlotOptions options{.nodes = rollout.nodes,
+                            .per_node = rollout.per_node,
+                            .cpus_per_worker = slot_options_.cpus_per_worker,
+                            .device = slot_options_.device,
+                            .beside_nodes = slot_options_.nodes,
+                            .beside_per_node = slot_options_.per_node,
+                            .nodes_key = "rollout.nnodes"};
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, options);
+  if (!slots.ok()) return slots.status().with_context("workers that draw samples");
+  WorkerSpec rollout_spec = policy_spec();
+  rollout_spec.group = "rollout-" + slots->group.hex();
+  rollout_spec.generates_only = true;
+  const Status started =
+      put_group(WorkerGroup<PolicyActor>::spawn(runtime_, *slots, /*reserves=*/true, rollout_spec),
+                roles.rollouts);
+  if (!started.ok()) return started;
+  LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are {} old",
+      slots->size(), slots->nodes, slots->threads(),
+      rollout.steps_ahead == 1 ? "one step" : std::to_string(rollout.steps_ahead) + " steps");
+  return {};
+}
+
+Status RoleStarter::start_critic(Roles& roles) {
+  return put_group(WorkerGroup<CriticActor>::spawn(runtime_, slots_, /*reserves=*/false,
+                                                   spec("critic", models_.critic)),
+                   roles.critic);
+}
+
+// Log-probabilities are of a teacher's own distribution, as verl's teachers give them, whatever the
+// temperature that samples are drawn at.
+Status RoleStarter::start_teachers(Roles& roles) {
+  if (roles.teachers.empty()) return {};
+  nlohmann::ordered_json config = config_.to_json();
+  config["actor_rollout_ref"]["rollout"]["temperature"] = 1.0;
+  const std::string text = config_.with_tree(std::move(config)).serialize();
+  for (Teacher& teacher : roles.teachers) {
+    WorkerSpec teacher_spec = spec(teacher.role(), teacher.model);
+    teacher_spec.config = text;
+    const Status started = put_group(
+        WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, teacher_spec),
+        teacher.group);
+    if (!started.ok()) return started;
+  }
+  return {};
+}
+
+Status RoleStarter::start_reward(Roles& roles) {
+  WorkerSpec reward_spec = spec("reward", models_.policy);
+  reward_spec.config = models_.reward_config.serialize();
+  const WorkerSlots slots =
+      reward_models(models_.reward_config).empty() ? slots_.without_models() : slots_;
+  const Status started =
+      put_group(WorkerGroup<RewardActor>::spawn(runtime_, slots, /*reserves=*/false, reward_spec),
+                roles.reward);
+  if (!started.ok()) return started;
+  const Result<bool> prepares = runtime_.get(roles.reward.leader().call(&RewardActor::prepares));
+  if (!prepares.ok()) return prepares.status();
+  roles.reward_prepares = *prepares;
+  return {};
+}
+
+Status RoleStarter::start_reference(Roles& roles) {
+  const bool warm = options_.warm_start.steps > 0;
+  const fs::path warm_folder = options_.folder / kWarmStartFolder;
+  const std::optional<fs::path>& adapter = models_.adapter;
+  WorkerSpec reference_spec =
+      spec("reference", warm && !adapter ? warm_folder / kModelFolder : models_.policy);
+  if (adapter) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : *adapter).string();
+  return put_group(
+      WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec),
+      roles.reference);
+}
+
+}  // namespace rl

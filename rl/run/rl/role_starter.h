@@ -1,0 +1,58 @@
+// RoleStarter: starts the workers of all roles of a run.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "rl/config/config.h"
+#include "rl/run/rl/roles.h"
+#include "rl/run/rl/run_models.h"
+#include "rl/train/trainer_options.h"
+#include "rl/worker/worker_group.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// In a run's folder: what a warm start leaves for the reference.
+inline constexpr const char* kWarmStartFolder = "warm_start";
+
+/// Borrows all but the slots.
+class RoleStarter {
+ public:
+  RoleStarter(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options,
+              const RunModels& models, const SlotOptions& slots);
+
+  /// What the policy's slots need, with those of rollout workers next to them.
+  SlotOptions slot_options() const;
+
+  /// Reserves slots, and starts all roles but the reference. Errors: those of reserve_slots() and
+  /// WorkerGroup::spawn().
+  runtime::Status start(Roles& roles, const std::string& rate_text);
+
+  /// The reference is the policy as RL found it: the given model, with the given adapter if there
+  /// is one, or what the warm start made of it.
+  runtime::Status start_reference(Roles& roles);
+
+  /// Unique to the run.
+  std::string weights_name() const { return "weights-" + slots_.group.hex(); }
+
+ private:
+  WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
+  WorkerSpec policy_spec() const;
+  runtime::Status start_policy(Roles& roles, const std::string& rate_text);
+  runtime::Status start_rollouts(Roles& roles);
+  runtime::Status start_critic(Roles& roles);
+  runtime::Status start_teachers(Roles& roles);
+  runtime::Status start_reward(Roles& roles);
+  void warn_of_single_samples() const;
+
+  runtime::Runtime& runtime_;
+  const Config& config_;
+  const TrainerOptions& options_;
+  const RunModels& models_;
+  SlotOptions slot_options_;  // of the policy
+  WorkerSlots slots_;
+};
+
+}  // namespace rl

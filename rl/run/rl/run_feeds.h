@@ -1,0 +1,33 @@
+// The data that a run reads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "rl/config/config.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/trainer_options.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct RunFeeds {
+  PromptFeedOptions options = {};  // of the training data
+  std::unique_ptr<PromptFeed> training = nullptr;
+  std::unique_ptr<PromptFeed> demonstrations = nullptr;  // null without a warm start
+  std::unique_ptr<PromptFeed> validation = nullptr;      // null without validation data
+
+  /// The training data, with warnings of what is probably meant otherwise. For so many workers.
+  static runtime::Result<RunFeeds> open(const Config& config, const TrainerOptions& options,
+                                        const std::filesystem::path& model, std::int64_t workers);
+
+  /// Demonstrations and validation data, where there are to be some.
+  runtime::Status open_others(const Config& config, const TrainerOptions& run);
+};
+
+/// What the reward workers would find wrong with the first answers, as far as it is known without
+/// loading what scores. `config`: with reward models as paths.
+runtime::Status check_rewards(const Config& config, const RunFeeds& feeds);
+
+}  // namespace rl

@@ -1,0 +1,72 @@
+// SampleSource: how a step comes by its samples. Drawers generate them; sources score, filter, mix
+// and place them, one around the other. See source_factory.h for the stack of a run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "rl/run/rl/prompt_source.h"
+#include "rl/run/rl/saved_part.h"
+#include "rl/run/rl/step_batch.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/step_metrics.h"
+#include "rl/watch/metrics.h"
+#include "rl/worker/actor_values.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Which samples are wanted.
+struct SampleRequest {
+  std::int64_t step = 1;
+  std::int64_t round = 0;  // of generation in this step
+};
+
+/// Samples as they were generated.
+struct Drawn {
+  StepPrompts prompts;
+  std::vector<Generated> generated;  // by worker
+  Metrics metrics = {};
+};
+
+/// Generates the samples of prompts.
+class SampleDrawer : public SavedPart {
+ public:
+  virtual runtime::Result<Drawn> draw(const SampleRequest& request, StepTimer& timer) = 0;
+
+  /// Where in the data a run goes on that resumes now.
+  virtual nlohmann::json position() const = 0;
+};
+
+/// Samples of a step with their scores.
+class SampleSource : public SavedPart {
+ public:
+  virtual runtime::Result<StepBatch> next(const SampleRequest& request, StepTimer& timer) = 0;
+
+  /// See SampleDrawer.
+  virtual nlohmann::json position() const = 0;
+};
+
+/// A source around another one, which keeps its own state besides.
+class SourceDecorator : public SampleSource {
+ public:
+  explicit SourceDecorator(std::unique_ptr<SampleSource> inner) : inner_(std::move(inner)) {}
+
+  std::vector<StateFile> state_files() const override { return inner_->state_files(); }
+  runtime::Status restore(const std::filesystem::path& folder, const SavedAt& at) override {
+    return inner_->restore(folder, at);
+  }
+  bool can_repeat_step() const override { return inner_->can_repeat_step(); }
+  nlohmann::json position() const override { return inner_->position(); }
+
+ protected:
+  SampleSource& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<SampleSource> inner_;
+};
+
+}  // namespace rl

@@ -1,0 +1,25 @@
+// How much each sample of a step counts, and which responses were right.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rl/run/rl/step_batch.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/trainer_options.h"
+
+namespace rl {
+
+struct SampleUseOptions {
+  std::optional<PfPpoOptions> pf_ppo = {};    // samples count as often as their scores say
+  bool mask_truncated = false;                // responses that the length limit cut do not count
+  std::optional<double> positive_score = {};  // from which on a response is right
+  std::uint64_t seed = 0;
+};
+
+/// By worker.
+std::vector<SampleUse> sample_uses(const StepBatch& batch, const SampleUseOptions& options,
+                                   std::int64_t step);
+
+}  // namespace rl

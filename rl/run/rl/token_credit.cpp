@@ -1,0 +1,48 @@
+#include "rl/run/rl/token_credit.h"
+
+#include "rl/train/worker_lists.h"
+
+namespace rl {
+namespace {
+
+std::vector<EstimateTask> estimate_tasks(const StepBatch& batch, double kl_coefficient) {
+  std::vector<EstimateTask> tasks;
+  for (const WorkerShare& share : batch.shares) {
+    EstimateTask& task = tasks.emplace_back();
+    task.kl_coefficient = kl_coefficient;
+    for (const SampleGroup& group : share.groups) {
+      for (const Sample& sample : group.samples) {
+        task.scores.push_back(sample.scaled);
+        if (sample.baseline) task.baselines.push_back(*sample.baseline);
+      }
+    }
+  }
+  return tasks;
+}
+
+}  // namespace
+
+runtime::Status TokenCredit::assign(StepBatch& batch, double kl_coefficient, Credit& credit,
+                                    StepTimer& timer) {
+  LogprobRefs logprobs;  // none, unless the KL is in the reward
+  for (const WorkerShare& share : batch.shares) {
+    if (kl_coefficient != 0.0) logprobs.push_back(share.reference.logprobs);
+  }
+  const runtime::Result<std::vector<Estimated>> estimated =
+      calls_.estimate(batch.batches(), logprobs, estimate_tasks(batch, kl_coefficient));
+  if (!estimated.ok()) return estimated.status();
+  if (options_.has_critic) timer.lap("values");
+  EstimateSummary all;
+  for (const Estimated& part : *estimated) all.add(part.summary);
+  credit.per_token = true;
+  credit.estimates = select(*estimated, &Estimated::estimates);
+  if (options_.whitens) {
+    credit.scaling = AdvantageScaling::whitening(all.advantages);
+    all.advantages = all.advantages.scaled(credit.scaling.mean,
+                                           credit.scaling.scale);  // as they are learned from
+  }
+  credit.metrics.merge(all.metrics());
+  return {};
+}
+
+}  // namespace rl

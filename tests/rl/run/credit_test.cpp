@@ -1,0 +1,169 @@
+// Credit of samples: formulas, tokens, the KL in the reward, what is saved.
+#include "rl/run/rl/credit_factory.h"
+
+#include "rl/run/rl/codapo_credit.h"
+#include "rl/run/rl/response_credit.h"
+#include "rl/run/rl/token_credit.h"
+#include "tests/rl/run/fakes.h"
+
+namespace rl {
+namespace {
+
+class FakeEstimate : public EstimateCalls {
+ public:
+  runtime::Result<std::vector<Estimated>> estimate(
+      const BatchRefs& batches, const LogprobRefs& reference_logprobs,
+      const std::vector<EstimateTask>& asked_tasks) override {
+    tasks = asked_tasks;
+    std::vector<Estimated> all(batches.size());
+    for (Estimated& part : all) {
+      for (const double advantage : {1.0, 3.0}) part.summary.advantages.add(advantage);
+    }
+    return all;
+  }
+  runtime::Result<std::vector<TokenEstimates>> get(const EstimateRefs& estimates) const override {
+    return std::vector<TokenEstimates>(estimates.size());
+  }
+
+  std::vector<EstimateTask> tasks;
+};
+
+class CreditTest : public ::testing::Test {
+ protected:
+  // Two prompts of two samples, which score 0 and 1.
+  StepBatch scored() {
+    StepBatch batch = fake_batch(batches_, 2, 1, 2);
+    EXPECT_TRUE(batch.take_scores(*reward_.score(batch.batches(), batch.tasks())).ok());
+    return batch;
+  }
+  static TrainerOptions options(AdvantageEstimator estimator = AdvantageEstimator::kGrpo) {
+    TrainerOptions options;
+    options.samples_per_prompt = 2;
+    options.estimator = estimator;
+    return options;
+  }
+  CreditParts credit(const TrainerOptions& options) {
+    return make_credit(options, {generate_, reward_, estimates_});
+  }
+
+  FakeBatches batches_;
+  FakeGenerate generate_{batches_, 1, 2};
+  FakeScore reward_{batches_};
+  FakeEstimate estimates_;
+  StepTimer timer_;
+};
+
+TEST_F(CreditTest, ComparesResponsesWithTheirGroup) {
+  StepBatch batch = scored();
+  const CreditParts parts = credit(options());
+  const auto credit = parts.phase->assign(batch, 1, timer_);
+  ASSERT_TRUE(credit.ok());
+  EXPECT_FALSE(credit->per_token);
+  const auto advantages = batch.all<float>(&Sample::advantage);
+  EXPECT_LT(advantages[0], 0.0F);
+  EXPECT_EQ(advantages[0], -advantages[1]);
+  EXPECT_EQ(parts.group_size_min, 2);
+  EXPECT_FALSE(parts.chosen_rows);
+}
+
+// Each response's KL is 1 a token here, and its coefficient 0.1.
+TEST_F(CreditTest, TheKlInTheRewardTakesItsPartAndMovesItsCoefficient) {
+  StepBatch batch = scored();
+  batch.shares[0].reference.kl_penalties = {1, 2, 2, 3};
+  TrainerOptions options = this->options();
+  options.kl_in_reward = true;
+  options.kl_control = {.coefficient = 0.1, .adaptive = true, .target = 0.1, .horizon = 100};
+  const CreditParts parts = credit(options);
+  const auto credit = parts.phase->assign(batch, 1, timer_);
+  ASSERT_TRUE(credit.ok());
+  EXPECT_DOUBLE_EQ(batch.all<double>(&Sample::reward)[1], 1.0 - 0.1 * 2);
+  EXPECT_EQ(credit->metrics.at("actor/reward_kl_penalty"), 1.0);
+  CreditState state;
+  parts.phase->save(state);
+  EXPECT_GT(state.kl_coefficient, 0.1);
+  state.kl_coefficient = 0.5;
+  parts.phase->restore(state);
+  parts.phase->save(state);
+  EXPECT_EQ(state.kl_coefficient, 0.5);
+}
+
+TEST_F(CreditTest, RewardsAreMeasuredAgainstEarlierSteps) {
+  TrainerOptions options = this->options();
+  options.reward_scaling.baseline = true;
+  const CreditParts parts = credit(options);
+  StepBatch batch = scored();
+  ASSERT_TRUE(parts.phase->assign(batch, 1, timer_).ok());
+  EXPECT_EQ(batch.all<double>(&Sample::reward)[1], 0.5);
+  CreditState state;
+  parts.phase->save(state);
+  EXPECT_EQ(state.rewards.steps, 1);
+}
+
+TEST_F(CreditTest, EstimatesOfTokensAreWhitenedOverAllWorkers) {
+  TrainerOptions options = this->options(AdvantageEstimator::kReinforcePlusPlus);
+  StepBatch batch = scored();
+  const auto credit = this->credit(options).phase->assign(batch, 1, timer_);
+  ASSERT_TRUE(credit.ok());
+  EXPECT_TRUE(credit->per_token);
+  EXPECT_EQ(credit->scaling.mean, 2.0);
+  EXPECT_EQ(estimates_.tasks[0].scores, (std::vector<double>{0, 1, 0, 1}));
+  EXPECT_TRUE(estimates_.tasks[0].baselines.empty());
+}
+
+TEST_F(CreditTest, ReMaxComparesWithGreedyResponses) {
+  TrainerOptions options = this->options(AdvantageEstimator::kRemax);
+  const CreditParts parts = credit(options);
+  reward_.of = [](std::int64_t prompt, std::int64_t) {
+    return prompt == 1 ? std::numeric_limits<double>::quiet_NaN() : 5.0;
+  };
+  StepBatch batch = fake_batch(batches_, 2, 1, 2);
+  ASSERT_TRUE(parts.reader->compare(fake_prompts(2, 1).batches, batch, timer_).ok());
+  EXPECT_EQ(batch.shares[0].groups[0].samples[1].baseline, 5.0);
+  EXPECT_TRUE(batch.shares[0].groups[0].samples[1].is_scored);
+  EXPECT_FALSE(batch.shares[0].groups[1].samples[0].is_scored);
+}
+
+TEST_F(CreditTest, ANumberThatTheRewardDoesNotGiveIsAnErrorThatSaysWhatItGives) {
+  TrainerOptions options = this->options(AdvantageEstimator::kGdpo);
+  options.gdpo_keys = {"format"};
+  const CreditParts parts = credit(options);
+  reward_.extra = {"acc"};
+  StepBatch batch = scored();
+  EXPECT_EQ(parts.reader->read(batch).message(),
+            "algorithm.gdpo_reward_keys: the reward gave no number 'format' for a sample; it gives "
+            "acc");
+  reward_.extra = {"acc", "format"};
+  batch = scored();
+  ASSERT_TRUE(parts.reader->read(batch).ok());
+  EXPECT_EQ(batch.shares[0].groups[0].samples[1].components, std::vector<double>{11.0});
+}
+
+TEST_F(CreditTest, CodapoChoosesTheRowsOfTheNextStep) {
+  TrainerOptions options = this->options(AdvantageEstimator::kCodapo);
+  options.batch_prompts = 2;
+  options.codapo.top_k = 1;
+  const CreditParts parts = credit(options);
+  StepBatch batch = scored();
+  ASSERT_TRUE(parts.reader->read(batch).ok());  // the score stands in for the accuracy
+  const auto first = parts.phase->assign(batch, 1, timer_);
+  EXPECT_EQ(first->metrics.at("codapo/is_focused_step"), 0.0);
+  EXPECT_EQ(parts.chosen_rows().size(), 2u);
+  EXPECT_GE(parts.chosen_rows()[0], 100);
+  CreditState state;
+  parts.phase->save(state);
+  EXPECT_EQ(state.focus, parts.chosen_rows());
+  const auto second = parts.phase->assign(batch, 2, timer_);
+  EXPECT_EQ(second->metrics.at("codapo/is_focused_step"), 1.0);
+  EXPECT_TRUE(parts.chosen_rows().empty());
+}
+
+TEST_F(CreditTest, TruncatedResponsesDoNotCountAndGoodOnesAreMarked) {
+  StepBatch batch = scored();
+  batch.shares[0].groups[0].samples[0].stopped = false;
+  const auto uses = sample_uses(batch, {.mask_truncated = true, .positive_score = 1.0}, 1);
+  EXPECT_EQ(uses[0].repeats, (std::vector<std::int32_t>{0, 1, 1, 1}));
+  EXPECT_EQ(uses[0].positive, (std::vector<std::uint8_t>{0, 1, 0, 1}));
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,56 @@
+#include "rl/run/rl/warm_start.h"
+
+#include <gtest/gtest.h>
+
+namespace rl {
+namespace {
+
+class FakePolicy : public WarmStartCalls {
+ public:
+  runtime::Result<std::vector<MicroBatchLimits>> limits() override {
+    return std::vector<MicroBatchLimits>(2, {.samples_max = 1});
+  }
+  runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
+                                     const std::vector<SupervisedPlan>& plans) override {
+    EXPECT_EQ(plans.size(), batches.size());
+    tokens_seen += plans.front().tokens_total;
+    return Metrics{{"sft/loss", 1.0}};
+  }
+  runtime::Status reset_optimizer() override {
+    ++resets;
+    return {};
+  }
+  runtime::Status save_reference() override {
+    ++saves;
+    return {};
+  }
+
+  std::int64_t tokens_seen = 0;
+  int resets = 0, saves = 0;
+};
+
+TEST(WarmStart, TakesItsStepsAndLeavesAReference) {
+  FakePolicy policy;
+  RunJournal journal;
+  std::vector<StepRecord> records;
+  journal.on_step([&](const StepRecord& record) { records.push_back(record); });
+  const auto batches = [] {
+    DemonstrationBatch batch;
+    batch.responses.append(std::vector<std::int32_t>{1, 2, 3});
+    return std::vector<DemonstrationBatch>{batch, batch};
+  };
+  WarmStartOptions options;
+  options.steps = 2;
+  for (const bool saves : {false, true})
+    ASSERT_TRUE(WarmStart(options, batches, policy, saves).run(journal).ok());
+  EXPECT_EQ(policy.tokens_seen, 4 * 6);
+  EXPECT_EQ(policy.resets, 2);
+  EXPECT_EQ(policy.saves, 1);
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[1].phase, "sft");
+  EXPECT_EQ(records[1].step, 2);
+  EXPECT_TRUE(records[1].metrics.contains("sft/lr"));
+}
+
+}  // namespace
+}  // namespace rl
