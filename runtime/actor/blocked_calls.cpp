@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/actor/actor_client.h"
 #include "runtime/actor/actor_executor.h"
 #include "runtime/actor/actor_options.h"
 #include "runtime/actor/outgoing_call.h"

@@ -7,12 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "runtime/actor/actor_client.h"
-#include "runtime/actor/call_wire.h"
+#include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
-#include "runtime/actor/registry.h"
-#include "runtime/actor/stream_state.h"
-#include "runtime/transport/channel.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/result.h"
 
 namespace runtime {
 
@@ -41,11 +39,13 @@ struct OutgoingCall final : Producer {
         timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what;
     return deadline_exceeded(cycle.empty() ? text : text + ": " + cycle);
   }
-  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
-    return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
-  }
+  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override;
   /// "Counter 7f3a0011: add".
-  std::string describe() const { return client->describe() + ": " + method->name; }
+  std::string describe() const;
+  /// Settles the result. Without the client's mutex.
+  void fail(const Status& why) const;
+  /// Records that it was sent when it was recorded as such, and has ended now.
+  void record_end(bool failed) const;
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const;
