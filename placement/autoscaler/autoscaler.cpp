@@ -50,7 +50,7 @@ Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeC
                 std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {
 }
 
-Autoscaler::~Autoscaler() { *alive_ = false; }
+Autoscaler::~Autoscaler() = default;
 
 void Autoscaler::start(std::function<void(Status)> failed) {
   failed_ = std::move(failed);
@@ -59,15 +59,15 @@ void Autoscaler::start(std::function<void(Status)> failed) {
 
 void Autoscaler::load() {
   client_.kv_get(kRecordsKey, false, runtime::deadline_after(kHeadTimeout),
-                 [this, alive = alive_](Result<std::string> text) {
-                   if (!*alive || stopping_) return;
+                 lifetime_.guard([this](Result<std::string> text) {
+                   if (stopping_) return;
                    if (!text.ok() &&
                        text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
                      LOG(warn, "its records cannot be read yet: {}", text.status().message());
                      timer_.expires_after(options_.config.interval);
-                     return timer_.async_wait([this, alive](boost::system::error_code ec) {
-                       if (!ec && *alive) load();
-                     });
+                     return timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+                       if (!ec) load();
+                     }));
                    }
                    if (text.ok()) {
                      auto records = decode_records(*text);
@@ -77,14 +77,14 @@ void Autoscaler::load() {
                      recorded_ = *text;
                    }
                    arm(milliseconds(0));
-                 });
+                 }));
 }
 
 void Autoscaler::arm(milliseconds after) {
   timer_.expires_after(after);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive && !stopping_) look();
-  });
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec && !stopping_) look();
+  }));
 }
 
 void Autoscaler::outcome() {
@@ -99,14 +99,15 @@ void Autoscaler::outcome() {
 
 void Autoscaler::look() {
   is_looking_ = true;
-  client_.query_demand(runtime::deadline_after(kHeadTimeout), [this, alive = alive_](
-                                                                  Result<runtime::Demand> demand) {
-    if (!*alive || stopping_) return;
-    if (demand.ok()) return decide(*demand);
-    LOG(warn, "the head does not say what waits: {}", demand.status().message());
-    is_looking_ = false;
-    arm(options_.config.interval);
-  });
+  client_.query_demand(runtime::deadline_after(kHeadTimeout),
+                       lifetime_.guard([this](Result<runtime::Demand> demand) {
+                         if (stopping_) return;
+                         if (demand.ok()) return decide(*demand);
+                         LOG(warn, "the head does not say what waits: {}",
+                             demand.status().message());
+                         is_looking_ = false;
+                         arm(options_.config.interval);
+                       }));
 }
 
 void Autoscaler::decide(const runtime::Demand& demand) {
@@ -133,11 +134,10 @@ void Autoscaler::record(std::function<void(Status)> then) {
   std::string text = encode_records(planner_.records());
   if (text == recorded_) return then({});
   client_.kv_put(kRecordsKey, text, runtime::deadline_after(kHeadTimeout),
-                 [this, alive = alive_, text, then = std::move(then)](const Status& status) {
-                   if (!*alive) return;
+                 lifetime_.guard([this, text, then = std::move(then)](const Status& status) {
                    if (status.ok()) recorded_ = text;
                    then(status);
-                 });
+                 }));
 }
 
 void Autoscaler::carry_out(const PlanActions& actions) {
@@ -151,21 +151,19 @@ void Autoscaler::carry_out(const PlanActions& actions) {
       continue;
     }
     provider_->add({node.id, *type, node.capacity, type->labels_of(node.id, node.capacity)},
-                   [this, alive = alive_, id = node.id](const Status& status) {
-                     if (!*alive) return;
+                   lifetime_.guard([this, id = node.id](const Status& status) {
                      planner_.added(id, status, steady_now());
                      log_news();
                      outcome();
-                   });
+                   }));
   }
   for (const NodeRecord& node : actions.retire) retire(node);
   for (const NodeRecord& node : actions.remove) {
-    provider_->remove(node.id, [this, alive = alive_, id = node.id](const Status& status) {
-      if (!*alive) return;
+    provider_->remove(node.id, lifetime_.guard([this, id = node.id](const Status& status) {
       planner_.removed(id, status, steady_now());
       log_news();
       outcome();
-    });
+    }));
   }
 }
 
@@ -173,18 +171,16 @@ void Autoscaler::retire(const NodeRecord& node) {
   client_.drain_idle_node(node.node, NodePlanner::kDrainTime,
                           "the autoscaler removes it: " + node.reason,
                           runtime::deadline_after(kHeadTimeout),
-                          [this, alive = alive_, id = node.id](const Status& status) {
-                            if (!*alive) return;
+                          lifetime_.guard([this, id = node.id](const Status& status) {
                             planner_.retired(id, status, steady_now());
                             log_news();
                             outcome();
-                          });
+                          }));
 }
 
 void Autoscaler::list() {
   const runtime::Deadline asked = listed_at_ = steady_now();
-  provider_->list([this, alive = alive_, asked](Result<std::vector<std::string>> ids) {
-    if (!*alive) return;
+  provider_->list(lifetime_.guard([this, asked](Result<std::vector<std::string>> ids) {
     if (ids.ok()) {
       planner_.listed(*ids, asked, steady_now());
       log_news();
@@ -192,7 +188,7 @@ void Autoscaler::list() {
     }
     lists_ = ids.status().code() != runtime::ErrorCode::kUnimplemented;
     LOG(warn, "the provider does not list its nodes: {}", ids.status().message());
-  });
+  }));
 }
 
 void Autoscaler::log_news() {
@@ -239,11 +235,11 @@ void Autoscaler::stop(std::function<void()> done) {
                        runtime::deadline_after(kHeadTimeout), [](const Status&) {});
   }
   stop_timer_.expires_after(options_.config.stop_timeout);
-  stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || !stopped_) return;
+  stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || !stopped_) return;
     LOG(error, "{}", left());
     std::exchange(stopped_, nullptr)();
-  });
+  }));
   remove_all();
 }
 
@@ -258,8 +254,7 @@ void Autoscaler::remove_all() {
   }
   removing_ = ids.size();
   for (const std::string& id : ids) {
-    provider_->remove(id, [this, alive = alive_, id](const Status& status) {
-      if (!*alive) return;
+    provider_->remove(id, lifetime_.guard([this, id](const Status& status) {
       if (status.ok()) {
         planner_.forget(id);
         why_left_.erase(id);
@@ -269,10 +264,10 @@ void Autoscaler::remove_all() {
       }
       if (--removing_ > 0 || !stopped_) return;
       timer_.expires_after(status.ok() ? milliseconds(0) : milliseconds(kRemoveAgain));
-      timer_.async_wait([this, alive](boost::system::error_code ec) {
-        if (!ec && *alive && stopped_) remove_all();
-      });
-    });
+      timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+        if (!ec && stopped_) remove_all();
+      }));
+    }));
   }
 }
 

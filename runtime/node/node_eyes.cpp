@@ -72,7 +72,7 @@ NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sou
   if (options_.access == MetricsAccess::kOpen) keys = nullptr;
   http_ = options_.metrics.server(
       loop_, {std::move(keys), options_.tls},
-      [this, alive = alive_](std::function<void(Result<std::string>)> done) {
+      [this, alive = lifetime_.alive()](std::function<void(Result<std::string>)> done) {
         if (*alive)
           read_metrics(std::move(done));
         else
@@ -80,7 +80,7 @@ NodeEyes::NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sou
       });
 }
 
-NodeEyes::~NodeEyes() { *alive_ = false; }
+NodeEyes::~NodeEyes() = default;
 
 void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
                      ControlAnswerer answer) {
@@ -227,7 +227,7 @@ void NodeEyes::read_metrics(std::function<void(Result<std::string>)> done) {
   report->worker_starts.buckets.assign(pool.connected.begin(), pool.connected.end());
   for (std::uint64_t bucket : pool.connected) report->worker_starts.calls += bucket;
   report->worker_starts.sum_ns = pool.connected_sum_ns;
-  auto finish = [this, alive = alive_, report,
+  auto finish = [this, alive = lifetime_.alive(), report,
                  done = std::move(done)](Result<ControlAnswer> answer) {
     if (!*alive) return done(unavailable("the node is stopping"));
     auto* seen = answer.ok() ? std::get_if<ObserveAnswer>(&*answer) : nullptr;

@@ -100,7 +100,7 @@ WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOption
       options_(std::move(options)),
       callbacks_(std::move(callbacks)) {}
 
-WorkerPool::~WorkerPool() { *alive_ = false; }
+WorkerPool::~WorkerPool() = default;
 
 Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver,
                                                 const LocalProgram& program, const Environment& env,
@@ -212,23 +212,21 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
 void WorkerPool::try_start(const std::shared_ptr<Start>& start) {
   const control::StartActor& wanted = start->request;
   programs_.find(wanted.driver, wanted.driver_node, start->deadline,
-                 [this, alive = alive_, start](Result<LocalProgram> program) {
-                   if (!*alive) return;
-                   const auto go = [this, alive, start](const Result<LocalProgram>& ready) {
-                     if (!*alive) return;
+                 lifetime_.guard([this, start](Result<LocalProgram> program) {
+                   auto go = lifetime_.guard([this, start](const Result<LocalProgram>& ready) {
                      const Status begun = start->answer ? begin(start, ready) : Status();
                      if (!begun.ok()) return start_failed(start, begun);
                      starts_.remove(start);
-                   };
+                   });
                    if (!program.ok() || !callbacks_.find_folder || !start->answer)
                      return go(program);
                    callbacks_.find_folder(start->job, start->request, start->deadline,
-                                          [start, program, go](Result<std::string> folder) {
+                                          [start, program, go](Result<std::string> folder) mutable {
                                             if (!folder.ok()) return go(folder.status());
                                             start->request.driver.working_dir = *std::move(folder);
                                             go(program);
                                           });
-                 });
+                 }));
 }
 
 void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status& why) {
@@ -246,11 +244,11 @@ void WorkerPool::start_failed(const std::shared_ptr<Start>& start, const Status&
     LOG(warn, "actor {} {}: {}; it is tried again", start->request.spec.class_name,
         start->request.spec.actor.short_hex(), why.message());
   start->timer.expires_after(start->pause);
-  start->timer.async_wait([this, alive = alive_, start](boost::system::error_code ec) {
-    if (ec || !*alive) return;
+  start->timer.async_wait(lifetime_.guard([this, start](boost::system::error_code ec) {
+    if (ec) return;
     if (start->answer) return try_start(start);
     starts_.remove(start);  // it was cancelled meanwhile
-  });
+  }));
 }
 
 Status WorkerPool::begin(const std::shared_ptr<Start>& begun, const Result<LocalProgram>& program) {
@@ -336,38 +334,38 @@ void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0 || draining_) return;
   programs_.find(driver, "", deadline_after(std::chrono::seconds(10)),
-                 [this, alive = alive_, job, driver, count](Result<LocalProgram> program) {
-                   if (!*alive || !program.ok() || draining_) return;
+                 lifetime_.guard([this, job, driver, count](Result<LocalProgram> program) {
+                   if (!program.ok() || draining_) return;
                    for (std::uint32_t i = 0; i < count; ++i) {
                      auto worker = spawn(job, driver, *program, {}, 1);
                      if (!worker.ok())
                        return LOG(warn, "warm worker: {}", worker.status().message());
                    }
-                 });
+                 }));
 }
 
 void WorkerPool::arm_idle_timer(const WorkerPtr& worker) {
   worker->timer.expires_after(options_.shared_idle);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([this, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr idle = weak.lock();
-        if (!ec && idle && *alive && idle->hosted->size() == 0)
+        if (!ec && idle && idle->hosted->size() == 0)
           end_worker(*idle, "it had no shared actor left", options_.end_grace);
-      });
+      }));
 }
 
 void WorkerPool::arm_timer(const WorkerPtr& worker) {
   worker->timer.expires_at(worker->start_deadline);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([this, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr late = weak.lock();
-        if (ec || !late || !*alive || !late->start_answer) return;
+        if (ec || !late || !late->start_answer) return;
         std::string doing =
             late->channel ? "its constructor has not returned" : "its process has not connected";
         answer_start(*late, deadline_exceeded("actor " + late->spec.class_name +
                                               " was not ready at the deadline: " + doing));
         end_worker(*late, "it was not ready at its deadline", std::chrono::milliseconds(0));
-      });
+      }));
 }
 
 std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
@@ -401,10 +399,9 @@ void WorkerPool::assign(const WorkerPtr& worker) {
       std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - steady_now());
   ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)),
                          control::BuildActor{worker->spec, worker->incarnation}};
-  send_request(*worker->channel, request,
-               [this, alive = alive_, worker](Result<ControlAnswer> built) {
-                 if (*alive) on_built(worker, built);
-               });
+  send_request(
+      *worker->channel, request,
+      lifetime_.guard([this, worker](Result<ControlAnswer> built) { on_built(worker, built); }));
 }
 
 void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built) {
@@ -573,12 +570,12 @@ void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace,
   worker->drained_by = by;
   worker->timer.expires_at(by);
   worker->timer.async_wait(
-      [this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+      lifetime_.guard([this, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
         WorkerPtr late = weak.lock();
-        if (ec || !late || !*alive) return;
+        if (ec || !late) return;
         late->end_reason += "; it had not served its calls in time and was killed";
         late->process->end(std::chrono::milliseconds(0));
-      });
+      }));
 }
 
 void WorkerPool::list(WorkerList& to) const {

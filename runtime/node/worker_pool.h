@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
@@ -169,8 +170,7 @@ class WorkerPool {
   bool ending_ = false;
   bool draining_ = false;  // the node
   WorkerPoolStats stats_;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime
