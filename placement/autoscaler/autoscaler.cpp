@@ -52,7 +52,7 @@ Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeC
                 std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {
 }
 
-Autoscaler::~Autoscaler() { *alive_ = false; }
+Autoscaler::~Autoscaler() = default;
 
 void Autoscaler::start(std::function<void(Status)> failed) {
   failed_ = std::move(failed);
@@ -62,15 +62,15 @@ void Autoscaler::start(std::function<void(Status)> failed) {
 void Autoscaler::load() {
   runtime::KeyValueClient(client_).get(
       kRecordsKey, false, runtime::deadline_after(kHeadTimeout),
-      [this, alive = alive_](Result<std::string> text) {
-        if (!*alive || stopping_) return;
+      lifetime_.guard([this](Result<std::string> text) {
+        if (stopping_) return;
         if (!text.ok() &&
             text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
           LOG(warn, "its records cannot be read yet: {}", text.status().message());
           timer_.expires_after(options_.config.interval);
-          return timer_.async_wait([this, alive](boost::system::error_code ec) {
-            if (!ec && *alive) load();
-          });
+          return timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+            if (!ec) load();
+          }));
         }
         if (text.ok()) {
           auto records = decode_records(*text);
@@ -80,14 +80,14 @@ void Autoscaler::load() {
           recorded_ = *text;
         }
         arm(milliseconds(0));
-      });
+      }));
 }
 
 void Autoscaler::arm(milliseconds after) {
   timer_.expires_after(after);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive && !stopping_) look();
-  });
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec && !stopping_) look();
+  }));
 }
 
 void Autoscaler::outcome() {
@@ -103,14 +103,14 @@ void Autoscaler::outcome() {
 void Autoscaler::look() {
   is_looking_ = true;
   runtime::ClusterClient(client_).demand(runtime::deadline_after(kHeadTimeout),
-                                         [this, alive = alive_](Result<runtime::Demand> demand) {
-                                           if (!*alive || stopping_) return;
+                                         lifetime_.guard([this](Result<runtime::Demand> demand) {
+                                           if (stopping_) return;
                                            if (demand.ok()) return decide(*demand);
                                            LOG(warn, "the head does not say what waits: {}",
                                                demand.status().message());
                                            is_looking_ = false;
                                            arm(options_.config.interval);
-                                         });
+                                         }));
 }
 
 void Autoscaler::decide(const runtime::Demand& demand) {
@@ -138,11 +138,10 @@ void Autoscaler::record(std::function<void(Status)> then) {
   if (text == recorded_) return then({});
   runtime::KeyValueClient(client_).put(
       kRecordsKey, text, runtime::deadline_after(kHeadTimeout),
-      [this, alive = alive_, text, then = std::move(then)](const Status& status) {
-        if (!*alive) return;
+      lifetime_.guard([this, text, then = std::move(then)](const Status& status) {
         if (status.ok()) recorded_ = text;
         then(status);
-      });
+      }));
 }
 
 void Autoscaler::carry_out(const PlanActions& actions) {
@@ -156,21 +155,19 @@ void Autoscaler::carry_out(const PlanActions& actions) {
       continue;
     }
     provider_->add({node.id, *type, node.capacity, type->labels_of(node.id, node.capacity)},
-                   [this, alive = alive_, id = node.id](const Status& status) {
-                     if (!*alive) return;
+                   lifetime_.guard([this, id = node.id](const Status& status) {
                      planner_.added(id, status, steady_now());
                      log_news();
                      outcome();
-                   });
+                   }));
   }
   for (const NodeRecord& node : actions.retire) retire(node);
   for (const NodeRecord& node : actions.remove) {
-    provider_->remove(node.id, [this, alive = alive_, id = node.id](const Status& status) {
-      if (!*alive) return;
+    provider_->remove(node.id, lifetime_.guard([this, id = node.id](const Status& status) {
       planner_.removed(id, status, steady_now());
       log_news();
       outcome();
-    });
+    }));
   }
 }
 
@@ -178,18 +175,16 @@ void Autoscaler::retire(const NodeRecord& node) {
   runtime::ClusterClient(client_).drain_idle_node(
       node.node, NodePlanner::kDrainTime, "the autoscaler removes it: " + node.reason,
       runtime::deadline_after(kHeadTimeout),
-      [this, alive = alive_, id = node.id](const Status& status) {
-        if (!*alive) return;
+      lifetime_.guard([this, id = node.id](const Status& status) {
         planner_.retired(id, status, steady_now());
         log_news();
         outcome();
-      });
+      }));
 }
 
 void Autoscaler::list() {
   const runtime::Deadline asked = listed_at_ = steady_now();
-  provider_->list([this, alive = alive_, asked](Result<std::vector<std::string>> ids) {
-    if (!*alive) return;
+  provider_->list(lifetime_.guard([this, asked](Result<std::vector<std::string>> ids) {
     if (ids.ok()) {
       planner_.listed(*ids, asked, steady_now());
       log_news();
@@ -197,7 +192,7 @@ void Autoscaler::list() {
     }
     lists_ = ids.status().code() != runtime::ErrorCode::kUnimplemented;
     LOG(warn, "the provider does not list its nodes: {}", ids.status().message());
-  });
+  }));
 }
 
 void Autoscaler::log_news() {
@@ -245,11 +240,11 @@ void Autoscaler::stop(std::function<void()> done) {
                                                [](const Status&) {});
   }
   stop_timer_.expires_after(options_.config.stop_timeout);
-  stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || !stopped_) return;
+  stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || !stopped_) return;
     LOG(error, "{}", left());
     std::exchange(stopped_, nullptr)();
-  });
+  }));
   remove_all();
 }
 
@@ -264,8 +259,7 @@ void Autoscaler::remove_all() {
   }
   removing_ = ids.size();
   for (const std::string& id : ids) {
-    provider_->remove(id, [this, alive = alive_, id](const Status& status) {
-      if (!*alive) return;
+    provider_->remove(id, lifetime_.guard([this, id](const Status& status) {
       if (status.ok()) {
         planner_.forget(id);
         why_left_.erase(id);
@@ -275,10 +269,10 @@ void Autoscaler::remove_all() {
       }
       if (--removing_ > 0 || !stopped_) return;
       timer_.expires_after(status.ok() ? milliseconds(0) : milliseconds(kRemoveAgain));
-      timer_.async_wait([this, alive](boost::system::error_code ec) {
-        if (!ec && *alive && stopped_) remove_all();
-      });
-    });
+      timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+        if (!ec && stopped_) remove_all();
+      }));
+    }));
   }
 }
 

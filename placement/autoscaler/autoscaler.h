@@ -9,6 +9,7 @@
 
 #include "placement/autoscaler/planner.h"
 #include "placement/autoscaler/provider.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/node_client.h"
 
@@ -79,7 +80,7 @@ class Autoscaler {
   NodePlanner::Time logged_ = runtime::Deadline::min();
   std::uint64_t bound_ = 0, unlisted_ = 0;
   std::int64_t epoch_ms_;  // of the steady clock's zero
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 }  // namespace placement

@@ -21,25 +21,24 @@ CommandRun::CommandRun(runtime::EventLoop& loop, runtime::ProcessSpec spec,
   handlers.on_exit = [this](const runtime::DeathCause& cause) { end(cause); };
   auto process = runtime::ChildProcess::start(loop, spec, std::move(handlers));
   if (!process.ok()) {
-    loop.post([this, alive = alive_, why = process.status()] {
-      if (!*alive) return;
+    loop.post(lifetime_.guard([this, why = process.status()] {
       why_ended_ = why;
       end({});
-    });
+    }));
     return;
   }
   process_ = std::move(*process);
   timer_.expires_after(limit_);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive) return;
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec) return;
     why_ended_ = runtime::deadline_exceeded(program_ + " ran for more than " +
                                             std::to_string(limit_.count() / 1000.0).substr(0, 5) +
                                             " s and was ended");
     process_->end(kEndGrace);
-  });
+  }));
 }
 
-CommandRun::~CommandRun() { *alive_ = false; }
+CommandRun::~CommandRun() = default;
 
 void CommandRun::on_output(bool is_stderr, std::string_view bytes) {
   if (is_stderr) return error_tail_.append(bytes);

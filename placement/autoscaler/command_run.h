@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/process_output.h"
@@ -46,7 +47,7 @@ class CommandRun {
   std::string output_;
   runtime::Tail error_tail_;
   runtime::Status why_ended_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 }  // namespace placement

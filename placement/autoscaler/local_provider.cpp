@@ -76,7 +76,7 @@ LocalProvider::LocalProvider(runtime::EventLoop& loop, std::chrono::milliseconds
                              NodeStart start)
     : loop_(loop), start_limit_(start_limit), start_(std::move(start)), timer_(loop.context()) {}
 
-LocalProvider::~LocalProvider() { *alive_ = false; }
+LocalProvider::~LocalProvider() = default;
 
 void LocalProvider::add(const NodeRequest& request, Done done) {
   const auto nodes = find_nodes(start_.address);
@@ -111,9 +111,7 @@ void LocalProvider::remove(const std::string& id, Done done) {
     if (node == id) signal_node(pid, id, start_.address, SIGTERM);
   }
   if (std::exchange(is_armed_, true)) return;
-  loop_.post([this, alive = alive_] {
-    if (*alive) look_after();
-  });
+  loop_.post(lifetime_.guard([this] { look_after(); }));
 }
 
 void LocalProvider::look_after() {
@@ -139,9 +137,9 @@ void LocalProvider::look_after() {
   is_armed_ = !removals_.empty();
   if (is_armed_) {
     timer_.expires_after(kPoll);
-    timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-      if (!ec && *alive) look_after();
-    });
+    timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+      if (!ec) look_after();
+    }));
   }
   for (auto& [done, status] : over) done(status);
 }

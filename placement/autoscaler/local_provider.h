@@ -8,6 +8,7 @@
 
 #include "placement/autoscaler/command_run.h"
 #include "placement/autoscaler/provider.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/transport/event_loop.h"
 
 namespace placement {
@@ -42,7 +43,7 @@ class LocalProvider final : public NodeProvider {
   std::vector<Removal> removals_;
   runtime::Timer timer_;
   bool is_armed_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 }  // namespace placement

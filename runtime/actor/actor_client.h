@@ -2,38 +2,41 @@
 //
 // Invariants: calls leave in the order in which they were made, also when one waits for its
 // arguments, for the connection or for the actor's restart; none leaves twice unless it may be
-// retried; each result is settled by its deadline; once a newer incarnation of the actor is known,
-// nothing of an older one counts any more. A process may have very many: what an idle one takes is
-// counted in bytes. What a call lends (objects its arguments refer to) is held until the actor says
-// that it holds none of it any more, or the connection ends.
+// retried; each result is settled by its deadline. A process may have very many: what an idle one
+// takes is counted in bytes. Its parts have no locks: CallQueue (calls that are on no connection),
+// ActorLink (the connection, and the search for the actor once it is lost), CallNumbers and
+// ResultLeases. This class has the one lock for them, and does what they must not do under it.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <typeindex>
 #include <vector>
 
+#include "runtime/actor/actor_link.h"
 #include "runtime/actor/actor_options.h"
+#include "runtime/actor/call_numbers.h"
+#include "runtime/actor/call_queue.h"
+#include "runtime/actor/call_streams.h"
+#include "runtime/actor/call_target.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/method.h"
 #include "runtime/actor/object_state.h"
+#include "runtime/actor/result_leases.h"
 #include "runtime/control/membership.h"
-#include "runtime/core/backoff.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
 
-class ActorClient : public std::enable_shared_from_this<ActorClient> {
+class ActorClient final : public std::enable_shared_from_this<ActorClient>,
+                          private ActorLink::Requests {
  public:
   ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker,
               const ActorAddress& address);
@@ -41,7 +44,8 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   ActorClient& operator=(const ActorClient&) = delete;
   ~ActorClient();
 
-  ActorId id() const { return id_; }
+  ActorId id() const { return target_.id(); }
+  const std::string& class_name() const { return target_.class_name(); }
   /// The process of the newest incarnation known.
   std::shared_ptr<const WorkerLink> worker() const;
   ActorAddress address() const;
@@ -49,7 +53,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void adopt(const ActorAddress& newer);
   const std::shared_ptr<Process>& process() const { return process_; }
   /// "Counter 7f3a0011", for messages.
-  std::string describe() const;
+  std::string describe() const { return target_.describe(); }
 
   /// Sends a call, or puts it in line. Never blocks on the network; what goes wrong ends up in the
   /// returned object. Any thread.
@@ -68,12 +72,12 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
                              std::chrono::milliseconds timeout,
                              std::shared_ptr<StreamState> stream);
   /// Tells the actor how many values of the call's stream were taken.
-  static void tell_taken(const std::shared_ptr<OutgoingCall>& call, std::uint64_t count);
+  static void tell_taken(const OutgoingCallPtr& call, std::uint64_t count);
 
   /// Wants the call to end; its result settles when the actor has answered. At once if it has not
   /// been sent. Errors: kInvalidArgument (a call of a shared actor cannot be forced; it was asked
   /// all the same).
-  static Status cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
+  static Status cancel(const OutgoingCallPtr& call, CancelMode mode);
 
   /// When a call ends at the latest, and how long that is in all (0: not known), for messages.
   struct TimeLimit {
@@ -87,10 +91,10 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit,
                         std::int32_t retries, std::shared_ptr<StreamState> stream = nullptr);
   /// Whether the actor is known to have ended. Takes no lock, so that it may be asked under any.
-  bool is_closed() const { return is_closed_.load(); }
+  bool is_closed() const { return link_.is_closed(); }
   /// Whether objects that the actor made for this process are still held here: they end with its
   /// process.
-  bool lends_results() const { return results_held_.load() > 0; }
+  bool lends_results() const { return leases_.holds_results(); }
 
   /// From now on calls fail with `why`; `quiet` is called, once and from any thread, when those
   /// made before have ended. Until resume_calls().
@@ -111,106 +115,57 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void on_channel_closed(const Channel* channel, Status reason);
 
  private:
-  using CallPtr = std::shared_ptr<OutgoingCall>;
-  enum class Link {
-    kNone,  // the next call connects
-    kConnecting,
-    kOpen,
-    kAsking,     // the connection is gone; the node is asked why
-    kResolving,  // the actor is being restarted; the node will say where it is
-    kPausing,    // the last attempts have failed, and calls are to be sent again
-    kClosed,     // for good, see closed_
-  };
-  struct Hold;
-  class ResultLease;
   class Section;
 
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments,
                       std::chrono::milliseconds timeout, std::int32_t retries,
                       std::shared_ptr<StreamState> stream);
+  /// A lease for what a result, or a value of a stream, refers to.
+  std::shared_ptr<const void> hold_result(const std::shared_ptr<Channel>& from,
+                                          std::uint64_t lend_id);
+  void when_settled(const BlockedCall& blocked);
+  void on_reply(const OutgoingCallPtr& call, Result<Message> reply);
+  void on_result(const OutgoingCallPtr& call, Message reply);
   void on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence,
                       const Message& message);
-  Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
-
-  // With mutex_ held.
-  void pump(Section& section);
-  void send(const CallPtr& call, Section& section);
-  void acknowledge(std::uint64_t sequence);
-  /// What became of the actor. `refused_by`: not 0 if the connection is fine, and that incarnation
-  /// takes no more calls.
-  void ask_cause(Status reason, std::uint64_t refused_by = 0);
-  void end_for_good(const Status& why);
-  void resolve();
-  void try_again_later();
-  void move_to(const ActorAddress& newer, Section& section);
-  /// A call that was sent and has not run.
-  void put_back(const CallPtr& call, const Status& reason);
-  /// Puts those that may be sent (again) back in line; the others fail.
-  void settle_orphans(Section& section, const Status& why, bool keep_unsent);
-  void arm_timer(Deadline at);
-
-  // With mutex_ held.
-  bool is_out_of_order() const { return caller_options_ && caller_options_->out_of_order; }
-  bool is_waiting() const { return !line_.empty() || aside_ != nullptr; }
-  bool is_quiet() const;
-  /// Those not sent.
-  void fail_waiting(Section& section, const Status& why);
-  void set_aside(CallPtr call, ObjectStatePtr blocker, Section& section);
-  Deadline earliest_deadline() const;
-
-  /// From the call's wish and what is known of the method.
-  std::chrono::milliseconds limit(const MethodEntry& method,
-                                  std::chrono::milliseconds timeout) const;
-  void go_on(const CallPtr& call);
-  void settle(const CallPtr& call, const Status& why);
-  void watch(const ObjectStatePtr& blocker);
-  void on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state);
-  void on_resolved(Result<ActorAddress> address);
-  void on_pause_over();
-  void record(const OutgoingCall& call, bool failed) const;
-  void on_reply(const CallPtr& call, Result<Message> reply);
-  void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();
 
-  std::atomic<std::uint32_t> results_held_{0};  // ResultLeases
-  std::atomic<bool> is_closed_{false};          // link_ is kClosed
+  // Requests of link_, with mutex_ held, and their answers.
+  std::shared_ptr<Channel> connect_to(WorkerLink& worker) override;
+  void ask_cause(CauseQuestion question) override;
+  void on_cause(const CauseQuestion& question, const Result<ActorState>& state);
+  void ask_address() override;
+  void on_address(const Result<ActorAddress>& address);
+  void pause(std::chrono::milliseconds time) override;
+  void on_pause_over();
+
+  // With mutex_ held.
+  /// Sends what can be sent.
+  void pump(Section& section);
+  void send(const OutgoingCallPtr& call, Section& section);
+  /// The connection of a call that was sent is gone.
+  void on_lost(const OutgoingCallPtr& call, const Status& why, Section& section);
+  /// A call that was sent and has not run: for the next incarnation, if there is one.
+  void put_back(const OutgoingCallPtr& call, const Status& reason);
+  void settle_orphans(const Status& why, bool keep_unsent, Section& section);
+  void move_to(const ActorAddress& newer, Section& section);
+  /// The actor has ended: fails all calls.
+  void end(const Status& why, Section& section);
+  void arm_timer(Deadline at);
+
   const std::shared_ptr<Process> process_;
-  const ActorId id_;
-  const std::string class_name_;
-  const std::string encoded_caller_options_;
-  std::unique_ptr<const CallerOptions> caller_options_;  // constant; null: the default ones
+  const CallTarget target_;
 
   mutable std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so
                               // that calls keep their order
-  std::shared_ptr<WorkerLink> worker_;
-  std::uint64_t incarnation_;
-  bool stale_ = false;           // that incarnation has ended: resolve() before connecting
-  Backoff backoff_;              // of attempts to send again, until a reply comes
-  std::uint32_t in_flight_ = 0;  // sent to this incarnation, without a reply
-  std::uint32_t older_in_flight_ =
-      0;  // the same of earlier ones: they may come back unserved, and go before all that wait
-  std::uint64_t order_ = 0;  // calls made
-  Link link_ = Link::kNone;
-  Status closed_;
-  const ActorClass* class_ = nullptr;  // known after the first call
-  std::shared_ptr<Channel> channel_;
-  std::weak_ptr<Channel> drained_;  // calls on it that have no reply have not run
-  std::list<CallPtr> line_;  // calls not sent yet, in order; a list takes no memory while empty
-  /// Of an actor that runs calls out of order: those whose arguments are not there yet. Null: there
-  /// are none.
-  std::unique_ptr<std::map<std::uint64_t, CallPtr>> aside_;  // by order
-  std::unique_ptr<Hold> hold_;                               // null: calls may be made
-  std::vector<CallPtr> orphans_;          // sent, without a reply, and their connection is gone
-  const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()
-  std::shared_ptr<Timer> timer_;  // fails calls whose deadline passes while they are in line;
+  CallNumbers numbers_;
+  CallQueue queue_;
+  ActorLink link_;
+  ResultLeases leases_;
+  CallStreams streams_;
+  std::shared_ptr<Timer> timer_;  // fails calls whose deadline passes while they are in the queue;
                                   // touched on the event loop only
   Deadline timer_at_ = Deadline::max();
-  std::uint64_t sequence_ = 0;
-  std::uint64_t acknowledged_ = 0;             // all calls up to here have ended
-  std::set<std::uint64_t> ended_beyond_;       // ended after an earlier one that has not
-  std::map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
-  /// By sequence of the call; null while there was none.
-  std::unique_ptr<std::map<std::uint64_t, std::weak_ptr<StreamState>>> streams_;
   std::shared_ptr<ActorClient>
       self_while_busy_;  // handles may go while calls are in line or something is lent
 };

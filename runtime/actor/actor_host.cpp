@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -61,6 +60,14 @@ struct ActorHost::Turn {
   std::uint64_t took_ns = 0;
 };
 
+ActorHost::ActorHost(std::shared_ptr<const HostContext> context, ActorId id,
+                     std::uint64_t incarnation, bool shared)
+    : context_(std::move(context)),
+      id_(id),
+      incarnation_(incarnation),
+      shared_(shared),
+      activity_(context_->process->activity().get(), id_) {}
+
 bool ActorHost::run(std::size_t jobs_max) {
   ActorScope scope({id_, incarnation_});
   Turn turn;
@@ -87,7 +94,7 @@ bool ActorHost::run(std::size_t jobs_max) {
     }
     InvokeOutput output;
     const Deadline now = steady_now();
-    const std::uint64_t begun_ns = show_begin(*turn.job, now);
+    const std::uint64_t begun_ns = activity_.begin_call(turn.job->method, now);
     Status status = execute(*turn.job, turn.context, output, now);
     // A large result may have to wait for room, and then hears of a cancellation also where the
     // method did not.
@@ -100,7 +107,7 @@ bool ActorHost::run(std::size_t jobs_max) {
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
     turn.ran = true;
     turn.failed = !status.ok();
-    turn.took_ns = show_end(*turn.job, begun_ns, turn.failed);
+    turn.took_ns = activity_.end_call(*turn.job, begun_ns, turn.failed);
     // While more calls wait, replies gather; the last one takes them along.
     send_reply(std::move(turn.job), std::move(status), std::move(value),
                turn.last ? Flush::kNow : Flush::kSoon);
@@ -118,7 +125,10 @@ void ActorHost::next(Turn& turn, bool take) {
       --std::exchange(turn.lane, nullptr)->active;
       std::erase(running_, turn.running);
     }
-    if (std::exchange(turn.ran, false)) show_ended(turn.took_ns, turn.failed);
+    if (std::exchange(turn.ran, false)) {
+      activity_.count_call(turn.took_ns, turn.failed);
+      activity_.show_line(in_line());
+    }
     if (std::exchange(turn.busy, false)) --jobs_;
     if (draining_ && !has_tasks() && in_line() == 0 && is_at_rest()) stopping_ = true;
     if (take && has_tasks()) {
@@ -253,9 +263,9 @@ void ActorHost::finish() {
   activity::ActorSlot* slot = nullptr;
   {
     std::lock_guard lock(mutex_);
-    slot = std::exchange(slot_, nullptr);
+    slot = activity_.take_slot();
   }
-  if (slot) context_->process->activity()->give_back(slot);
+  activity_.give_back(slot);
   JobLine dropped;
   std::deque<UniqueFunction<void()>>
       tasks;  // of coroutines that a process which ends left suspended
@@ -331,49 +341,6 @@ void ActorHost::run_in_turn(UniqueFunction<void()> task) {
   if (idle) context_->executor.post(shared_from_this());
 }
 
-// -- What the node sees
-
-std::uint64_t ActorHost::show_begin(const ActorJob& job, Deadline now) const {
-  ActivityPage* page = context_->process->activity().get();
-  if (!page) return 0;
-  const auto begun_ns = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
-  const std::uint32_t method =
-      !job.method || !class_
-          ? 0
-          : class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
-  page->begin_call(id_, job.answer ? class_ref_.constructor : method, begun_ns);
-  return begun_ns;
-}
-
-std::uint64_t ActorHost::show_end(const ActorJob& job, std::uint64_t begun_ns, bool failed) const {
-  ActivityPage* page = context_->process->activity().get();
-  if (!page || begun_ns == 0) return 0;
-  const std::uint64_t now_ns = activity_now();
-  page->end_call(class_ref_, begun_ns, now_ns, failed);
-  if (page->records(now_ns) && job.method) {
-    activity::TraceEvent event;
-    event.begin_ns = begun_ns;
-    event.duration_ns = now_ns - begun_ns;
-    event.flow = call_flow(job.call.session, id_, job.call.sequence);
-    std::memcpy(&event.actor, id_.bytes.data(), sizeof event.actor);
-    event.tid = ActivityPage::thread_id();
-    event.method =
-        class_ref_.method(static_cast<std::size_t>(job.method - class_->methods().data()));
-    event.failed = failed;
-    page->record(event);
-  }
-  return now_ns - begun_ns;
-}
-
-void ActorHost::show_ended(std::uint64_t took_ns, bool failed) {
-  if (!slot_) return;
-  slot_->calls.add(1);
-  if (failed) slot_->failed.add(1);
-  slot_->busy_ns.add(took_ns);
-  show_line();
-}
-
 void ActorHost::begin_coroutine(Turn& turn) {
   ActorJob& job = *turn.job;
   const Deadline now = steady_now();
@@ -385,8 +352,7 @@ void ActorHost::begin_coroutine(Turn& turn) {
   auto call =
       std::make_shared<CoroutineCall>(actor_, job.method->key, job.arguments.refs, turn.context);
   call->host = shared_from_this();
-  call->begun_ns = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  call->begun_ns = ActorActivity::nanoseconds_of(now);
   call->fetches = job.arguments.stored != nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -415,10 +381,11 @@ void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
   ObjectValue value = store_result(status, call.output, call.context);
   context_->active.end(call.job->channel.get(), id_, call.job->call.sequence);
   const bool failed = !status.ok();
-  const std::uint64_t took_ns = show_end(*call.job, call.begun_ns, failed);
+  const std::uint64_t took_ns = activity_.end_call(*call.job, call.begun_ns, failed);
   send_reply(std::move(call.job), std::move(status), std::move(value), Flush::kSoon);
   std::lock_guard lock(mutex_);
-  show_ended(took_ns, failed);
+  activity_.count_call(took_ns, failed);
+  activity_.show_line(in_line());
   --coroutines_->in_progress;
   std::erase_if(coroutines_->alone,
                 [&](const Running& running) { return running.lane == call.lane; });
@@ -443,7 +410,7 @@ void ActorHost::push(std::unique_ptr<ActorJob> job) {
     if (!gone && in_line() < context_->options.calls_max) {
       if (class_) job->method = class_->find(job->call.method);
       lanes_.push(std::move(job));
-      show_line();
+      activity_.show_line(in_line());
       another = wants_turn();
       if (another) ++turns_;
     }
@@ -528,15 +495,7 @@ Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) co
 Status ActorHost::construct(ActorJob& job) {
   auto found = context_->process->registry().find(job.spec->class_name);
   if (!found.ok()) return found.status();
-  if (ActivityPage* page = context_->process->activity().get())
-    class_ref_ = page->class_of(**found);
-  (void)show_begin(job, steady_now());
-  struct AtEnd {
-    ActivityPage* page;
-    ~AtEnd() {
-      if (page) page->end_running();
-    }
-  } shown{context_->process->activity().get()};
+  const ActorActivity::Building shown = activity_.build(**found, steady_now());
   std::string signature;
   ObjectValue arguments;
   ExecutionOptions execution;
@@ -573,7 +532,7 @@ Status ActorHost::construct(ActorJob& job) {
     if (job.spec->class_name == TaskRunner::kClassName) give_up_resources_while_waiting();
     saves_ = job.spec->max_restarts != 0 && (*found)->state_hooks();
     std::lock_guard lock(mutex_);
-    if (shown.page) slot_ = shown.page->take_actor(id_, class_ref_);
+    activity_.show_actor();
     class_ = *found;
     lanes_.configure(execution, *class_);
     if (class_->has_coroutines())

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/actor/active_calls.h"
+#include "runtime/actor/actor_activity.h"
 #include "runtime/actor/actor_job.h"
 #include "runtime/actor/actor_lanes.h"
 #include "runtime/actor/actor_options.h"
@@ -26,7 +27,6 @@
 #include "runtime/actor/parked_calls.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
-#include "runtime/observe/activity_page.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -60,8 +60,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
  public:
   /// `shared`: other actors run in the process, so that this one may neither pin nor end it.
   ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation,
-            bool shared)
-      : context_(std::move(context)), id_(id), incarnation_(incarnation), shared_(shared) {}
+            bool shared);
   ActorHost(const ActorHost&) = delete;
   ActorHost& operator=(const ActorHost&) = delete;
 
@@ -147,15 +146,6 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   ObjectValue store_result(Status& status, InvokeOutput& output, const CallContext& call);
   void send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush);
 
-  // What the node sees (observe/activity_page.h); they do nothing where nobody looks.
-  std::uint64_t show_begin(const ActorJob& job, Deadline now) const;
-  /// How long the call took.
-  std::uint64_t show_end(const ActorJob& job, std::uint64_t begun_ns, bool failed) const;
-  void show_line() {  // with mutex_ held
-    if (slot_) slot_->waiting.set(in_line());
-  }
-  void show_ended(std::uint64_t took_ns, bool failed);  // likewise
-
   const std::shared_ptr<const HostContext> context_;
   const ActorId id_;
   const std::uint64_t incarnation_;
@@ -163,7 +153,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
 
   std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another; as is
   bool saves_ = false;           // whether it will be started again with what it saved
-  ActivityPage::ClassRef class_ref_;  // likewise
+  ActorActivity activity_;       // where it is guarded, by mutex_
 
   std::mutex mutex_;                   // guards what follows
   const ActorClass* class_ = nullptr;  // null until the actor is built
@@ -175,8 +165,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
   std::uint32_t turns_max_ = 1;
-  activity::ActorSlot* slot_ = nullptr;  // null: nobody looks
-  bool draining_ = false;                // stops when no call is left
+  bool draining_ = false;  // stops when no call is left
   bool stopping_ = false;
   bool finished_ = false;
 };

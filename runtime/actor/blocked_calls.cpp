@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/actor/actor_client.h"
 #include "runtime/actor/awaited_call.h"
 #include "runtime/actor/outgoing_call.h"
 #include "runtime/actor/worker_link.h"

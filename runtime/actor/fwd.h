@@ -59,5 +59,6 @@ struct Codec;
 
 /// The shared state of an ObjectRef: what refs, calls and tables pass around.
 using ObjectStatePtr = std::shared_ptr<ObjectState>;
+using OutgoingCallPtr = std::shared_ptr<OutgoingCall>;
 
 }  // namespace runtime

@@ -7,13 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "runtime/actor/actor_client.h"
 #include "runtime/actor/awaited_call.h"
-#include "runtime/actor/call_wire.h"
+#include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
-#include "runtime/actor/registry.h"
-#include "runtime/actor/stream_state.h"
-#include "runtime/transport/channel.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/result.h"
 
 namespace runtime {
 
@@ -42,14 +40,16 @@ struct OutgoingCall final : AwaitedCall {
         timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what;
     return deadline_exceeded(cycle.empty() ? text : text + ": " + cycle);
   }
-  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
-    return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
-  }
-  std::string describe() const override { return client->describe() + ": " + method->name; }
+  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override;
+  std::string describe() const override;
   std::string constructor() const override;
   bool has_own_limit() const override;
   void on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,
                 bool fails) override;
+  /// Settles the result. Without the client's mutex.
+  void fail(const Status& why) const;
+  /// Records that it was sent when it was recorded as such, and has ended now.
+  void record_end(bool failed) const;
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const;

@@ -59,17 +59,16 @@ void HeadProcess::accept(const std::shared_ptr<Channel>& channel) {
     return channel->close(invalid_argument("the head serves nodes: connect to one of those"));
   channels_[channel->serial()] = channel;
   channel->set_handler(
-      [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
-        if (*alive) on_message(from, std::move(message));
-      });
-  channel->set_on_close([this, alive = alive_, raw = channel.get()](const Status& why) {
-    if (!*alive) return;
+      lifetime_.guard([this](const std::shared_ptr<Channel>& from, Message message) {
+        on_message(from, std::move(message));
+      }));
+  channel->set_on_close(lifetime_.guard([this, raw = channel.get()](const Status& why) {
     auto found = channels_.find(raw->serial());
     if (found == channels_.end()) return;
     const std::shared_ptr<Channel> closed = std::move(found->second);
     channels_.erase(found);
     service_->on_closed(*closed, why);
-  });
+  }));
   close_unless_back(loop_, channel);
 }
 
@@ -129,16 +128,15 @@ Status HeadProcess::wait() {
 }
 
 void HeadProcess::quit(Status reason) {
-  loop_.post([this, alive = alive_, reason = std::move(reason)] {
-    if (!*alive) return;
+  loop_.post(lifetime_.guard([this, reason = std::move(reason)] {
     stop_reason_ = reason;
     stopped_.set();
-  });
+  }));
 }
 
 HeadProcess::~HeadProcess() {
   on_loop(loop_, [this] {
-    *alive_ = false;
+    lifetime_.end();
     if (listener_) listener_->stop();
     for (auto& [serial, channel] : std::exchange(channels_, {}))
       channel->close(unavailable("the head has stopped"));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/head/head_service.h"
 #include "runtime/head/scheduler.h"
@@ -62,8 +63,7 @@ class HeadProcess {
   std::map<std::uint64_t, std::shared_ptr<Channel>> channels_;  // by serial
   Event stopped_;
   Status stop_reason_;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

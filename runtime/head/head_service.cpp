@@ -92,7 +92,7 @@ HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Sch
   check_leases();
 }
 
-HeadService::~HeadService() { *alive_ = false; }
+HeadService::~HeadService() { lifetime_.end(); }  // before head_
 
 Status HeadService::recover() {
   if (!line_.journal()) return {};
@@ -175,12 +175,11 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
   Turn turn(*this);
   head_.handle(
       from, std::move(request),
-      [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
-        if (*alive)
-          leave([answer = std::move(answer), result = std::move(result)]() mutable {
-            answer(std::move(result));
-          });
-      });
+      lifetime_.guard([this, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+        leave([answer = std::move(answer), result = std::move(result)]() mutable {
+          answer(std::move(result));
+        });
+      }));
 }
 
 void HeadService::handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event) {
@@ -231,38 +230,35 @@ void HeadService::check_leases() {
           std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
   }
   lease_timer_.expires_at(leases_due_);
-  lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive) check_leases();
-  });
+  lease_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec) check_leases();
+  }));
 }
 
 void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer answer) {
   // A job has ended whether that can be recorded or not. In its turn it is said again.
   if (std::holds_alternative<control::EndJob>(request.body)) line_.note_end({node, request});
-  auto answered = [this, alive = alive_,
-                   answer = std::move(answer)](Result<ControlAnswer> result) mutable {
-    if (!*alive) return;
-    Turn turn(*this);
-    answer(std::move(result));
-  };
-  leave([this, alive = alive_, node, request = std::move(request),
-         answered = std::move(answered)]() mutable {
-    if (!*alive) return;
-    auto link = links_.find(node);
-    if (link != links_.end() && link->second.channel)
-      return send_request(*link->second.channel, request, std::move(answered));
-    loop_.post([answered = std::move(answered), node]() mutable {
-      answered(unavailable("node " + node.short_hex() + " is gone"));
-    });
-  });
+  auto answered =
+      lifetime_.guard([this, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+        Turn turn(*this);
+        answer(std::move(result));
+      });
+  leave(lifetime_.guard(
+      [this, node, request = std::move(request), answered = std::move(answered)]() mutable {
+        auto link = links_.find(node);
+        if (link != links_.end() && link->second.channel)
+          return send_request(*link->second.channel, request, std::move(answered));
+        loop_.post([answered = std::move(answered), node]() mutable {
+          answered(unavailable("node " + node.short_hex() + " is gone"));
+        });
+      }));
 }
 
 void HeadService::event(NodeId node, const ControlEvent& event) {
-  leave([this, alive = alive_, node, event] {
-    if (!*alive) return;
+  leave(lifetime_.guard([this, node, event] {
     auto link = links_.find(node);
     if (link != links_.end() && link->second.channel) send_event(*link->second.channel, event);
-  });
+  }));
 }
 
 bool HeadService::is_connected(NodeId node) const {
@@ -293,12 +289,12 @@ void HeadService::rearm() {
     return;
   }
   tick_timer_.expires_at(next);
-  tick_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive) return;
+  tick_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec) return;
     tick_at_ = Deadline::max();
     Turn turn(*this);
     head_.tick();
-  });
+  }));
 }
 
 // -- The end
@@ -314,11 +310,11 @@ void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience,
     send_request(*link.channel, stop, [](Result<ControlAnswer>) {});
   }
   stop_timer_.expires_after(patience);
-  stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || !on_all_stopped_) return;
+  stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || !on_all_stopped_) return;
     LOG(warn, "{} nodes have not stopped in time", links_.size());
     std::exchange(on_all_stopped_, nullptr)();
-  });
+  }));
   maybe_all_stopped();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/head/head.h"
 #include "runtime/head/journal.h"
@@ -85,7 +86,7 @@ class HeadService final : private HeadLinks {
   Timer stop_timer_;
   NodeId stops_last_;
   std::function<void()> on_all_stopped_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   Head head_;  // last: it uses the links
 };
 

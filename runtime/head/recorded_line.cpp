@@ -30,15 +30,14 @@ void RecordedLine::end_turn(std::vector<JournalWrite> changes) {
 void RecordedLine::record(std::vector<JournalWrite> changes) {
   ++written_;
   journal_->write(
-      std::move(changes), [this, alive = alive_, through = written_, begun = steady_now()] {
-        if (!*alive) return;
+      std::move(changes), lifetime_.guard([this, through = written_, begun = steady_now()] {
         recorded_ = through;
         const auto took =
             static_cast<std::uint64_t>(std::chrono::nanoseconds(steady_now() - begun).count());
         record_sum_ns_ += took;
         ++record_times_[activity::bucket_of(took)];
         let_go();
-      });
+      }));
 }
 
 void RecordedLine::let_go() {

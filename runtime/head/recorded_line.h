@@ -9,6 +9,7 @@
 
 #include "runtime/control/control.h"
 #include "runtime/control/observe.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/head/journal.h"
 #include "runtime/observe/activity_layout.h"
 #include "runtime/transport/unique_function.h"
@@ -28,7 +29,6 @@ class RecordedLine {
   explicit RecordedLine(std::unique_ptr<Journal> journal) : journal_(std::move(journal)) {}
   RecordedLine(const RecordedLine&) = delete;
   RecordedLine& operator=(const RecordedLine&) = delete;
-  ~RecordedLine() { *alive_ = false; }
 
   /// Null: nothing is recorded.
   const Journal* journal() const { return journal_.get(); }
@@ -66,7 +66,7 @@ class RecordedLine {
   std::uint64_t record_sum_ns_ = 0;
   std::deque<Leaving> leaving_;
   std::deque<WaitingEnd> ends_;  // that are among them
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

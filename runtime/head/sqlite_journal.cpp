@@ -276,7 +276,7 @@ SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database
 }
 
 SqliteJournal::~SqliteJournal() {
-  alive_->store(false);
+  lifetime_.end();
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -408,9 +408,9 @@ void SqliteJournal::write_batches() {
       continue;
     }
     pause = kRetryFirst;
-    loop_.post([alive = alive_, done = std::exchange(together, {})]() mutable {
+    loop_.post([alive = lifetime_.alive(), done = std::exchange(together, {})]() mutable {
       for (Batch& batch : done) {
-        if (alive->load() && batch.recorded) batch.recorded();
+        if (*alive && batch.recorded) batch.recorded();
       }
     });
     together.clear();

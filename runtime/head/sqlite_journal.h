@@ -1,7 +1,6 @@
 // SqliteJournal: the journal as a SQLite database in a folder of its own.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <mutex>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/core/thread.h"
 #include "runtime/head/journal.h"
@@ -68,7 +68,7 @@ class SqliteJournal final : public Journal {
   Status scarcity_;
   bool closing_ = false;
   Deadline look_at_{};  // for room again, while it is scarce; of the writer's
-  std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
+  Lifetime lifetime_;
   Thread writer_;
 };
 

@@ -21,9 +21,7 @@ GroupWatch::GroupWatch(EventLoop& loop, pid_t group, pid_t except, std::function
       except_(except),
       ended_(std::move(ended)),
       timer_(loop.context()) {
-  loop_.post([this, alive = alive_] {
-    if (*alive) look();
-  });
+  loop_.post(lifetime_.guard([this] { look(); }));
 }
 
 void GroupWatch::look() {
@@ -48,9 +46,9 @@ void GroupWatch::look() {
 
 void GroupWatch::look_soon() {
   timer_.expires_after(kGroupLook);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive) look();
-  });
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec) look();
+  }));
 }
 
 }  // namespace runtime

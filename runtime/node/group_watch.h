@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/process_watch.h"
 
@@ -21,7 +22,6 @@ class GroupWatch {
   GroupWatch(EventLoop& loop, pid_t group, pid_t except, std::function<void()> ended);
   GroupWatch(const GroupWatch&) = delete;
   GroupWatch& operator=(const GroupWatch&) = delete;
-  ~GroupWatch() { *alive_ = false; }
 
  private:
   void look();
@@ -34,7 +34,7 @@ class GroupWatch {
   std::vector<std::shared_ptr<ProcessWatch>> members_;
   std::size_t running_ = 0;  // of the members
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

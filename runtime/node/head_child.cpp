@@ -38,7 +38,7 @@ HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<vo
       failed_(std::move(failed)),
       timer_(loop.context()) {}
 
-HeadChild::~HeadChild() { *alive_ = false; }
+HeadChild::~HeadChild() = default;
 
 Status HeadChild::start() {
   if (!log_)
@@ -94,15 +94,15 @@ void HeadChild::on_exit(const DeathCause& cause) {
 
 void HeadChild::start_later() {
   timer_.expires_after(delay_);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || ending_) return;
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || ending_) return;
     const Status before = std::exchange(trouble_, start());
     if (trouble_.ok()) return;
     if (!confirmed_) return failed_(trouble_);
     if (trouble_ != before) LOG(warn, "{}; it is tried again", trouble_.message());
     delay_ = std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
     start_later();
-  });
+  }));
 }
 
 }  // namespace runtime

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/ids.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
@@ -82,7 +83,7 @@ class HeadChild {
   Deadline started_ = Deadline::min();
   std::chrono::milliseconds delay_{0};
   Timer timer_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -42,7 +42,7 @@ HeadLink::HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Call
       expiry_timer_(loop.context()) {}
 
 HeadLink::~HeadLink() {
-  *alive_ = false;
+  lifetime_.end();
   if (channel_) channel_->close(cancelled("the node has stopped"));
 }
 
@@ -63,7 +63,7 @@ void HeadLink::connect() {
       std::min(deadline_after(kConnectTime), joined_ ? Deadline::max() : join_deadline_);
   connecting.lasting = true;
   runtime::connect(loop_, head_, credentials_, connecting,
-                   [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+                   [this, alive = lifetime_.alive()](Result<std::shared_ptr<Channel>> channel) {
                      if (*alive)
                        on_connected(std::move(channel));
                      else if (channel.ok())
@@ -81,12 +81,12 @@ void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   protocol_ = channel_->peer().protocol;
   ++life_;
   channel_->set_handler(
-      [this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
-        if (*alive && from == channel_) on_message(from, std::move(message));
-      });
-  channel_->set_on_close([this, alive = alive_, raw = channel_.get()](const Status& why) {
-    if (*alive && channel_.get() == raw) on_closed(why);
-  });
+      lifetime_.guard([this](const std::shared_ptr<Channel>& from, Message message) {
+        if (from == channel_) on_message(from, std::move(message));
+      }));
+  channel_->set_on_close(lifetime_.guard([this, raw = channel_.get()](const Status& why) {
+    if (channel_.get() == raw) on_closed(why);
+  }));
   close_unless_back(loop_, channel_);
   register_node();
 }
@@ -96,9 +96,9 @@ void HeadLink::register_node() {
   control::RegisterNode registration = callbacks_.registration();
   registration.returns = joined_;
   send_request(*channel_, ControlRequest{{}, kRegisterTime, std::move(registration)},
-               [this, alive = alive_, life = life_](Result<ControlAnswer> answer) {
-                 if (*alive) on_registered(life, std::move(answer));
-               });
+               lifetime_.guard([this, life = life_](Result<ControlAnswer> answer) {
+                 on_registered(life, std::move(answer));
+               }));
 }
 
 void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
@@ -164,9 +164,9 @@ void HeadLink::again_later(const Status& why) {
   }
   pause_ = std::clamp(2 * pause_, kPauseFirst, kHeadPauseMax);
   retry_timer_.expires_after(pause_);
-  retry_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive && state_ == State::kDown) connect();
-  });
+  retry_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec && state_ == State::kDown) connect();
+  }));
 }
 
 void HeadLink::end(const Status& why) {
@@ -236,9 +236,9 @@ void HeadLink::send(std::uint64_t number) {
   outstanding.request.timeout = std::max(
       left, std::chrono::milliseconds(1));  // one at its deadline, as of terminate(), counts too
   send_request(*channel_, outstanding.request,
-               [this, alive = alive_, number, life = life_](Result<ControlAnswer> answer) {
-                 if (*alive) on_answer(number, life, std::move(answer));
-               });
+               lifetime_.guard([this, number, life = life_](Result<ControlAnswer> answer) {
+                 on_answer(number, life, std::move(answer));
+               }));
 }
 
 void HeadLink::on_answer(std::uint64_t number, std::uint64_t life, Result<ControlAnswer> answer) {
@@ -269,30 +269,30 @@ Status HeadLink::attach(const Inbound& inbound, FileDescriptor& socket) {
 
 void HeadLink::beat() {
   beat_timer_.expires_after(options_.heartbeat);
-  beat_timer_.async_wait([this, alive = alive_, life = life_](boost::system::error_code ec) {
-    if (ec || !*alive || life != life_ || state_ != State::kUp) return;
+  beat_timer_.async_wait(lifetime_.guard([this, life = life_](boost::system::error_code ec) {
+    if (ec || life != life_ || state_ != State::kUp) return;
     if (steady_now() - heard_ > options_.silence_max) {
       return channel_->close(unavailable("it has answered nothing for " +
                                          std::to_string(options_.silence_max.count() / 1000) +
                                          " s"));
     }
     send_request(*channel_, ControlRequest{{}, options_.silence_max, control::Heartbeat{}},
-                 [this, alive](Result<ControlAnswer> answer) {
-                   if (*alive && answer.ok()) heard_ = steady_now();
-                 });
+                 lifetime_.guard([this](const Result<ControlAnswer>& answer) {
+                   if (answer.ok()) heard_ = steady_now();
+                 }));
     beat();
-  });
+  }));
 }
 
 void HeadLink::arm_expiry(Deadline at) {
   if (at >= expiry_at_) return;
   expiry_at_ = at;
   expiry_timer_.expires_at(at);
-  expiry_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive) return;
+  expiry_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec) return;
     expiry_at_ = Deadline::max();
     expire();
-  });
+  }));
 }
 
 std::chrono::milliseconds HeadLink::patience_now() const {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/head_restart.h"
@@ -138,7 +139,7 @@ class HeadLink {
   Timer beat_timer_;
   Timer expiry_timer_;
   Deadline expiry_at_ = Deadline::max();
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -36,7 +36,7 @@ HostedActors::HostedActors(EventLoop& loop, JobId job, ActorAddress process, Cal
       callbacks_(std::move(callbacks)),
       timer_(loop.context()) {}
 
-HostedActors::~HostedActors() { *alive_ = false; }
+HostedActors::~HostedActors() = default;
 
 void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline,
                          ControlAnswerer answer) {
@@ -93,9 +93,9 @@ void HostedActors::build(ActorId id, Actor& actor) {
   ControlRequest request{job_, std::max(left, std::chrono::milliseconds(1)), std::move(body)};
   send_request(
       *channel_, request,
-      [this, alive = alive_, id, incarnation = actor.incarnation](Result<ControlAnswer> built) {
-        if (*alive) on_built(id, incarnation, built);
-      });
+      lifetime_.guard([this, id, incarnation = actor.incarnation](Result<ControlAnswer> built) {
+        on_built(id, incarnation, built);
+      }));
 }
 
 HostedActors::Actors::iterator HostedActors::find(ActorId id, std::uint64_t incarnation) {
@@ -158,16 +158,16 @@ void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds gra
   if (first) actor.ending = std::make_unique<Ending>(loop_);
   actor.ending->timer.expires_at(by);
   actor.ending->timer.async_wait(
-      [this, alive = alive_, id, incarnation, reason](boost::system::error_code ec) {
-        if (!ec && *alive) on_drained(id, incarnation, reason, false);
-      });
+      lifetime_.guard([this, id, incarnation, reason](boost::system::error_code ec) {
+        if (!ec) on_drained(id, incarnation, reason, false);
+      }));
   if (!first) return;
   ControlRequest request{job_, std::max(grace, std::chrono::milliseconds(1)),
                          control::DrainActor{id, incarnation}};
   send_request(*channel_, request,
-               [this, alive = alive_, id, incarnation, reason](Result<ControlAnswer> answer) {
-                 if (*alive) on_drained(id, incarnation, reason, answer.ok());
-               });
+               lifetime_.guard([this, id, incarnation, reason](Result<ControlAnswer> answer) {
+                 on_drained(id, incarnation, reason, answer.ok());
+               }));
 }
 
 void HostedActors::on_drained(ActorId id, std::uint64_t incarnation, std::string reason,
@@ -251,11 +251,11 @@ void HostedActors::arm_timer() {
   }
   timer_.expires_at(earliest);
   if (earliest == Deadline::max()) return;
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || channel_) return;
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || channel_) return;
     fail_late();
     arm_timer();
-  });
+  }));
 }
 
 }  // namespace runtime

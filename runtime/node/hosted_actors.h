@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -88,8 +89,7 @@ class HostedActors {
   std::shared_ptr<Channel> channel_;  // once connected
   Actors actors_;
   Timer timer_;  // of starts that wait for the process to connect
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -33,7 +33,7 @@ struct JobFetcher::Fetch {
 JobFetcher::JobFetcher(EventLoop& loop, Credentials credentials, JobFiles& files)
     : loop_(loop), credentials_(std::move(credentials)), files_(files) {}
 
-JobFetcher::~JobFetcher() { *alive_ = false; }
+JobFetcher::~JobFetcher() = default;
 
 bool JobFetcher::is_shipped(JobId job, const std::string& working_dir) {
   return working_dir.ends_with("/" + job.hex() + "/work");
@@ -78,12 +78,11 @@ void JobFetcher::find(JobId job, const std::string& from, Deadline deadline, Fou
   ConnectOptions options;
   options.deadline = deadline;
   connect(loop_, *endpoint, credentials_, options,
-          [this, alive = alive_, fetch](Result<std::shared_ptr<Channel>> channel) {
-            if (!*alive) return;
+          lifetime_.guard([this, fetch](Result<std::shared_ptr<Channel>> channel) {
             if (!channel.ok()) return finish(fetch, channel.status());
             fetch->channel = *std::move(channel);
             read_list_on(fetch);
-          });
+          }));
 }
 
 void JobFetcher::read(const std::shared_ptr<Fetch>& fetch, const std::string& name,
@@ -91,14 +90,13 @@ void JobFetcher::read(const std::shared_ptr<Fetch>& fetch, const std::string& na
   if (steady_now() > fetch->deadline) return finish(fetch, deadline_exceeded("it takes too long"));
   ControlRequest request{fetch->job, kFetchPartTimeout, control::FetchFile{name, offset}};
   send_request(*fetch->channel, request,
-               [this, alive = alive_, fetch, done = std::move(done)](Result<ControlAnswer> answer) {
-                 if (!*alive) return;
+               lifetime_.guard([this, fetch, done = std::move(done)](Result<ControlAnswer> answer) {
                  if (!answer.ok()) return finish(fetch, answer.status());
                  if (auto* bytes = std::get_if<std::string>(&*answer))
                    return done(std::move(*bytes));
                  finish(fetch,
                         unavailable("the job's node answered something else than was asked"));
-               });
+               }));
 }
 
 void JobFetcher::read_list_on(const std::shared_ptr<Fetch>& fetch) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/node/job_files.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/handshake.h"
@@ -59,7 +60,7 @@ class JobFetcher {
   const Credentials credentials_;
   JobFiles& files_;
   std::map<JobId, Known> known_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

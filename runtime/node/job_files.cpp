@@ -395,27 +395,21 @@ JobFiles::JobFiles(EventLoop& loop, JobFilesOptions options)
 }
 
 JobFiles::~JobFiles() {
-  *alive_ = false;
+  lifetime_.end();
   thread_.finish();
 }
 
 template <class Work, class Done>
 void JobFiles::on_disk(Work work, Done done) {
   has_work_ = true;
-  if (Status status = thread_.start(); !status.ok()) {
-    loop_.post([alive = alive_, status, done = std::move(done)]() mutable {
-      if (*alive) done(status);
-    });
-    return;
-  }
-  thread_.post([this, alive = alive_, disk = disk_, work = std::move(work),
-                done = std::move(done)]() mutable {
+  auto answer = lifetime_.guard(std::move(done));
+  if (Status status = thread_.start(); !status.ok())
+    return loop_.post([status, answer = std::move(answer)]() mutable { answer(status); });
+  thread_.post([this, disk = disk_, work = std::move(work), answer = std::move(answer)]() mutable {
     auto result = std::make_shared<decltype(work(*disk))>(work(*disk));
     disk.reset();
     // The thread is joined before `this` goes.
-    loop_.post([alive, result, done = std::move(done)]() mutable {
-      if (*alive) done(std::move(*result));
-    });
+    loop_.post([result, answer = std::move(answer)]() mutable { answer(std::move(*result)); });
   });
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/node/file_cache.h"
 #include "runtime/node/job_user.h"
@@ -79,7 +80,7 @@ class JobFiles {
   WorkThread thread_;
   bool has_work_ = false;  // has had some
   std::uint64_t queued_bytes_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

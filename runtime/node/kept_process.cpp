@@ -18,7 +18,7 @@ KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options)
       program_(options_.spec.program),
       timer_(loop.context()) {}
 
-KeptProcess::~KeptProcess() { *alive_ = false; }
+KeptProcess::~KeptProcess() = default;
 
 Status KeptProcess::start() {
   if (!log_) log_ = std::make_unique<LogFile>(options_.log, LogFile::kBytesMax, options_.logs);
@@ -47,24 +47,24 @@ void KeptProcess::on_exit(const DeathCause& cause) {
   LOG(warn, "{} {}; it is started again in {} ms, see {}", options_.name, cause.text,
       delay_.count(), options_.log.string());
   timer_.expires_after(delay_);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || ending_) return;
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec || ending_) return;
     if (Status status = start(); !status.ok()) {
       LOG(warn, "{}", status.message());
       DeathCause again;
       again.text = "could not be started";
       on_exit(again);
     }
-  });
+  }));
 }
 
 void KeptProcess::end(std::chrono::milliseconds grace, std::function<void()> done) {
   ending_ = true;
   ended_ = std::move(done);
   if (process_) return process_->end(grace);
-  loop_.post([this, alive = alive_] {
-    if (*alive && ended_) std::exchange(ended_, nullptr)();
-  });
+  loop_.post(lifetime_.guard([this] {
+    if (ended_) std::exchange(ended_, nullptr)();
+  }));
 }
 
 }  // namespace runtime

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/held_program.h"
@@ -51,7 +52,7 @@ class KeptProcess {
   Timer timer_;
   bool ending_ = false;
   std::function<void()> ended_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

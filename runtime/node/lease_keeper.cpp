@@ -23,7 +23,7 @@ LeaseKeeper::LeaseKeeper(Endpoint head, Credentials credentials, std::chrono::mi
 
 LeaseKeeper::~LeaseKeeper() {
   on_loop(loop_, [this] {
-    *alive_ = false;
+    lifetime_.end();
     timer_.cancel();
     if (auto channel = std::exchange(channel_, nullptr))
       channel->close(cancelled("the node has left its cluster"));
@@ -35,7 +35,7 @@ void LeaseKeeper::connect() {
   ConnectOptions connecting;
   connecting.deadline = deadline_after(kAnswerTime);
   runtime::connect(loop_, head_, credentials_, connecting,
-                   [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+                   [this, alive = lifetime_.alive()](Result<std::shared_ptr<Channel>> channel) {
                      if (!*alive) {
                        if (channel.ok())
                          (*channel)->close(cancelled("the node has left its cluster"));
@@ -51,18 +51,18 @@ void LeaseKeeper::renew() {
   if (!channel_ || channel_->closed()) return connect();
   send_request(
       *channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}},
-      [this, alive = alive_, asked = std::weak_ptr(channel_)](const Result<ControlAnswer>& answer) {
-        if (!*alive || asked.lock() != channel_) return;
+      lifetime_.guard([this, asked = std::weak_ptr(channel_)](const Result<ControlAnswer>& answer) {
+        if (asked.lock() != channel_) return;
         if (!answer.ok()) channel_->close(answer.status());
         renew_later();
-      });
+      }));
 }
 
 void LeaseKeeper::renew_later() {
   timer_.expires_after(interval_);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (!ec && *alive) renew();
-  });
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (!ec) renew();
+  }));
 }
 
 }  // namespace runtime

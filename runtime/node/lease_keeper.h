@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/endpoint.h"
@@ -36,7 +37,7 @@ class LeaseKeeper {
   EventLoop loop_;
   std::shared_ptr<Channel> channel_;
   Timer timer_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

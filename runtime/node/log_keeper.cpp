@@ -68,18 +68,18 @@ LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options)
 }
 
 LogKeeper::~LogKeeper() {
-  *alive_ = false;
+  lifetime_.end();
   // A worker's log may last until the last answer of its process has been given up.
   for (LogFile* log : open_) log->leave_keeper();
 }
 
 void LogKeeper::arm() {
   timer_.expires_after(options_.period);
-  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive) return;
+  timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
+    if (ec) return;
     look();
     arm();
-  });
+  }));
 }
 
 void LogKeeper::look() {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/event_loop.h"
 
@@ -63,7 +64,7 @@ class LogKeeper {
   Deadline looked_{};
   bool is_refusing_ = false;
   Deadline refused_until_{};
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 /// Removes the logs that were written to longest ago until the rest has `bytes_max` and

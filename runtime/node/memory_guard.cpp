@@ -76,11 +76,11 @@ MemoryGuard::MemoryGuard(EventLoop& loop, std::string node, MemoryGuardOptions o
 
 void MemoryGuard::arm() {
   timer_.expires_after(options_.period);
-  timer_.async_wait([this, alive = alive_](const boost::system::error_code& ec) {
-    if (ec || !*alive) return;
+  timer_.async_wait(lifetime_.guard([this](const boost::system::error_code& ec) {
+    if (ec) return;
     look(steady_now());
     arm();
-  });
+  }));
 }
 
 void MemoryGuard::look(Deadline now) {

@@ -14,6 +14,7 @@
 
 #include "runtime/core/asio.h"
 #include "runtime/core/ids.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/event_loop.h"
 
@@ -64,7 +65,6 @@ class MemoryGuard {
   MemoryGuard(EventLoop& loop, std::string node, MemoryGuardOptions options, Callbacks callbacks);
   MemoryGuard(const MemoryGuard&) = delete;
   MemoryGuard& operator=(const MemoryGuard&) = delete;
-  ~MemoryGuard() { *alive_ = false; }
 
   /// One look; what the timer does.
   void look(Deadline now);
@@ -86,7 +86,7 @@ class MemoryGuard {
   Deadline next_sample_ = Deadline::min();
   Deadline quiet_until_ = Deadline::min();
   std::uint64_t stops_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -73,7 +73,7 @@ NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions o
   if (options_.access == MetricsAccess::kOpen) keys = nullptr;
   http_ = options_.metrics.server(
       loop_, {std::move(keys), options_.tls},
-      [this, alive = alive_](std::function<void(Result<std::string>)> done) {
+      [this, alive = lifetime_.alive()](std::function<void(Result<std::string>)> done) {
         if (*alive)
           read_metrics(std::move(done));
         else
@@ -81,7 +81,7 @@ NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions o
       });
 }
 
-NodeIntrospection::~NodeIntrospection() { *alive_ = false; }
+NodeIntrospection::~NodeIntrospection() = default;
 
 void NodeIntrospection::serve(ObserveControl& request, std::chrono::milliseconds timeout,
                               ControlAnswerer answer) {
@@ -228,7 +228,7 @@ void NodeIntrospection::read_metrics(std::function<void(Result<std::string>)> do
   report->worker_starts.buckets.assign(pool.connected.begin(), pool.connected.end());
   for (std::uint64_t bucket : pool.connected) report->worker_starts.calls += bucket;
   report->worker_starts.sum_ns = pool.connected_sum_ns;
-  auto finish = [this, alive = alive_, report,
+  auto finish = [this, alive = lifetime_.alive(), report,
                  done = std::move(done)](Result<ControlAnswer> answer) {
     if (!*alive) return done(unavailable("the node is stopping"));
     auto* seen = answer.ok() ? std::get_if<ObserveAnswer>(&*answer) : nullptr;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/control/control.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/node/activity_table.h"
 #include "runtime/node/metrics_source.h"
 #include "runtime/node/stack_probe.h"
@@ -77,7 +78,7 @@ class NodeIntrospection {
   std::uint64_t own_after_ = 0;
   ClassLoad fetches_;
   std::uint64_t refused_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

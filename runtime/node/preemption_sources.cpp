@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/http_get.h"
@@ -53,7 +54,6 @@ class CommandSource final : public PreemptionSource {
  public:
   CommandSource(EventLoop& loop, std::string command)
       : loop_(loop), command_(std::move(command)), timer_(loop.context()) {}
-  ~CommandSource() override { *alive_ = false; }
   std::string name() const override { return "the command `" + command_ + "`"; }
 
   void ask(Deadline deadline, Done done) override {
@@ -74,9 +74,9 @@ class CommandSource final : public PreemptionSource {
     if (!process.ok()) return finish(process.status());
     process_ = std::move(*process);
     timer_.expires_at(deadline);
-    timer_.async_wait([this, alive = alive_](const boost::system::error_code& ec) {
-      if (!ec && *alive) finish(deadline_exceeded("it has not ended in time, and was killed"));
-    });
+    timer_.async_wait(lifetime_.guard([this](const boost::system::error_code& ec) {
+      if (!ec) finish(deadline_exceeded("it has not ended in time, and was killed"));
+    }));
   }
 
  private:
@@ -100,7 +100,7 @@ class CommandSource final : public PreemptionSource {
   std::unique_ptr<ChildProcess> process_;
   std::string output_;
   Done done_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 std::string describe_status(const HttpAnswer& answer) {
@@ -110,7 +110,6 @@ std::string describe_status(const HttpAnswer& answer) {
 class AwsSource final : public PreemptionSource {
  public:
   AwsSource(EventLoop& loop, PreemptionUrl url) : loop_(loop), url_(std::move(url)) {}
-  ~AwsSource() override { *alive_ = false; }
   std::string name() const override {
     return "the metadata endpoint of AWS at " + url_.host + ":" + url_.port;
   }
@@ -124,9 +123,8 @@ class AwsSource final : public PreemptionSource {
                         {{"X-aws-ec2-metadata-token-ttl-seconds", kTokenSeconds}}};
     http_request(
         loop_, std::move(request), kPreemptionBytesMax, deadline,
-        [this, alive = alive_, deadline,
-         done = std::move(done)](Result<HttpAnswer> answer) mutable {
-          if (!*alive) return;
+        lifetime_.guard([this, deadline,
+                         done = std::move(done)](Result<HttpAnswer> answer) mutable {
           if (!answer.ok()) return done(answer.status());
           if (answer->status != 200)
             return done(unavailable(describe_status(*answer) + " when asked for a token (IMDSv2)"));
@@ -134,7 +132,7 @@ class AwsSource final : public PreemptionSource {
           if (!token.ok()) return done(token.status());
           token_ = std::move(*token);
           ask_action(deadline, std::move(done));
-        });
+        }));
   }
 
  private:
@@ -143,8 +141,7 @@ class AwsSource final : public PreemptionSource {
         false, url_.host, url_.port, kActionTarget, {{"X-aws-ec2-metadata-token", token_}}};
     http_request(
         loop_, std::move(request), kPreemptionBytesMax, deadline,
-        [this, alive = alive_, done = std::move(done)](Result<HttpAnswer> answer) mutable {
-          if (!*alive) return;
+        lifetime_.guard([this, done = std::move(done)](Result<HttpAnswer> answer) mutable {
           if (!answer.ok()) return done(answer.status());
           if (answer->status == 404) return done(PreemptionAnswer());
           if (answer->status == 401)
@@ -153,13 +150,13 @@ class AwsSource final : public PreemptionSource {
             return done(unavailable(describe_status(*answer) +
                                     (answer->status == 401 ? ": the token has run out" : "")));
           done(read_aws_action(answer->body, std::chrono::milliseconds(unix_milliseconds())));
-        });
+        }));
   }
 
   EventLoop& loop_;
   const PreemptionUrl url_;
   std::string token_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 class GcpSource final : public PreemptionSource {

@@ -30,17 +30,17 @@ void PreemptionWatch::stop() {
 }
 
 void PreemptionWatch::look() {
-  source_->ask(deadline_after(timeout_), [this, alive = alive_](Result<PreemptionAnswer> answer) {
-    if (*alive) on_answer(std::move(answer));
-  });
+  source_->ask(deadline_after(timeout_), lifetime_.guard([this](Result<PreemptionAnswer> answer) {
+    on_answer(std::move(answer));
+  }));
 }
 
 void PreemptionWatch::look_later() {
   if (stopped_) return;
   timer_.expires_after(poll_);
-  timer_.async_wait([this, alive = alive_](const boost::system::error_code& ec) {
-    if (!ec && *alive) look();
-  });
+  timer_.async_wait(lifetime_.guard([this](const boost::system::error_code& ec) {
+    if (!ec) look();
+  }));
 }
 
 void PreemptionWatch::on_answer(Result<PreemptionAnswer> answer) {
@@ -49,9 +49,9 @@ void PreemptionWatch::on_answer(Result<PreemptionAnswer> answer) {
   if (!answer.ok() || !*answer) return look_later();
   LOG(warn, "{} says that this machine is about to be taken away: {}", source_->name(),
       (*answer)->reason);
-  on_notice_(**answer, [this, alive = alive_](bool done) {
-    if (*alive && !done) look_later();
-  });
+  on_notice_(**answer, lifetime_.guard([this](bool done) {
+    if (!done) look_later();
+  }));
 }
 
 void PreemptionWatch::warn(const Status& why) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/preemption.h"
@@ -48,7 +49,6 @@ class PreemptionWatch {
                   OnNotice on_notice);
   PreemptionWatch(const PreemptionWatch&) = delete;
   PreemptionWatch& operator=(const PreemptionWatch&) = delete;
-  ~PreemptionWatch() { *alive_ = false; }
 
   /// Looks no more.
   void stop();
@@ -68,7 +68,7 @@ class PreemptionWatch {
   Deadline warned_at_ = Deadline::min();
   std::uint64_t unheard_ = 0;  // failures since
   bool stopped_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime

@@ -156,14 +156,9 @@ std::vector<std::vector<std::string>> name_frames(
 /// One question, from the signals to the answer.
 struct StackProbes::Probe {
   Probe(StackProbes& probes, std::uint64_t number, pid_t process)
-      : owner(probes),
-        alive(probes.alive_),
-        request(number),
-        pid(process),
-        timer(probes.loop_.context()) {}
+      : owner(probes), request(number), pid(process), timer(probes.loop_.context()) {}
 
   StackProbes& owner;
-  const std::shared_ptr<bool> alive;
   const std::uint64_t request;
   const pid_t pid;
   std::function<void(Result<StackReport>)> done;
@@ -250,9 +245,9 @@ struct StackProbes::Probe {
       return finish();
     }
     timer.expires_after(kProbePeriod);
-    timer.async_wait([this, alive = alive](boost::system::error_code ec) {
-      if (!ec && *alive) look();
-    });
+    timer.async_wait(owner.lifetime_.guard([this](boost::system::error_code ec) {
+      if (!ec) look();
+    }));
   }
 
   // Reading symbol tables takes milliseconds, or, of a program with LibTorch, hundreds of them.
@@ -271,18 +266,17 @@ struct StackProbes::Probe {
   }
 
   void post_report() {
-    owner.loop_.post([&owner = owner, alive = alive, request = request] {
-      if (!*alive) return;
+    owner.loop_.post(owner.lifetime_.guard([&owner = owner, request = request] {
       auto ended = owner.probes_.extract(request);
       Probe& probe = *ended.mapped();
       if (probe.naming.joinable()) probe.naming.join();
       probe.done(std::move(probe.report));
-    });
+    }));
   }
 };
 
 StackProbes::~StackProbes() {
-  *alive_ = false;
+  lifetime_.end();
   for (auto& [request, probe] : probes_) {
     if (probe->naming.joinable()) probe->naming.join();
   }

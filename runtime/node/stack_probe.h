@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/control/observe.h"
+#include "runtime/core/lifetime.h"
 #include "runtime/node/activity_table.h"
 #include "runtime/transport/event_loop.h"
 
@@ -43,7 +44,7 @@ class StackProbes {
   ActivityTable& table_;
   std::map<std::uint64_t, std::shared_ptr<Probe>> probes_;  // under way
   std::uint64_t requests_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace runtime
