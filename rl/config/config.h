@@ -134,6 +134,19 @@ class ConfigReader {
     return keep(config_.find_strings(key));
   }
 
+  /// Takes the options of a part, which were read by its from_config().
+  template <class T, class Part>
+  void take(T& options, runtime::Result<Part> part) {
+    if (part.ok())
+      options = std::move(part).value();
+    else if (status_.ok())
+      status_ = part.status();
+  }
+  /// Keeps what a check of several keys says.
+  void check(const runtime::Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
   /// The first failure so far. After one, the getters give default-constructed values.
   const runtime::Status& status() const { return status_; }
 

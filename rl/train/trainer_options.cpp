@@ -96,24 +96,24 @@ std::vector<std::string> TrainerOptions::uneven_batches(std::int64_t workers) co
   return found;
 }
 
-Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
-  ConfigReader read(config);
-  TrainerOptions options;
+namespace {
+
+void read_batches(ConfigReader& read, TrainerOptions& options) {
   options.batch_prompts = read.get_int("data.train_batch_size");
   options.mini_batch_prompts =
       std::min(read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), options.batch_prompts);
   options.samples_per_prompt = read.get_int("actor_rollout_ref.rollout.n");
   options.prompt_tokens_max = read.get_int("data.max_prompt_length");
   options.response_tokens_max = read.get_int("data.max_response_length");
-  const std::string estimator = read.get_string("algorithm.adv_estimator");
   options.shared_critic = read.find_bool("actor_rollout_ref.model.custom_forward").value_or(false);
   options.critic_warmup = read.get_int("trainer.critic_warmup");
   options.critic_model = read.find_string("critic.model.path").value_or("");
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
   options.distills = read.get_bool("distillation.enabled");
-
-  options.async_save = read.get_bool("trainer.async_save");
   options.balances = read.get_bool("trainer.balance_batch");
+}
+
+void read_validation(const Config& config, ConfigReader& read, TrainerOptions& options) {
   options.validation_interval = interval(config, "trainer.test_freq");
   // Its default is true in verl, where no validation data means no validation. Built-in data always
   // have some, and an unasked-for validation may take longer than the training, so that here it
@@ -123,36 +123,46 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
       (options.validation_interval > 0 || config.is_set("trainer.val_before_train"));
   options.validate_only = read.get_bool("trainer.val_only");
   options.validate_first = options.validate_first || options.validate_only;
-  options.rollout_folder = read.find_string("trainer.rollout_data_dir").value_or("");
   options.validation_folder = read.find_string("trainer.validation_data_dir").value_or("");
   options.shown_samples = read.get_int("trainer.log_val_generations");
-  options.checkpoints_kept = read.find_int("trainer.max_actor_ckpt_to_keep").value_or(0);
+}
 
+void read_outputs(ConfigReader& read, TrainerOptions& options) {
+  options.async_save = read.get_bool("trainer.async_save");
+  options.rollout_folder = read.find_string("trainer.rollout_data_dir").value_or("");
+  options.checkpoints_kept = read.find_int("trainer.max_actor_ckpt_to_keep").value_or(0);
   options.folder = read.get_string("trainer.default_local_dir");
   options.loggers = read.get_strings("trainer.logger");
   options.tensorboard_folder = read.find_string("trainer.tensorboard_dir").value_or("");
   options.project = read.get_string("trainer.project_name");
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
+}
 
-  options.gdpo_keys =
-      read.find_strings("algorithm.gdpo_reward_keys").value_or(std::vector<std::string>());
-  if (const auto* weights = config.find("algorithm.gdpo_reward_weights");
-      weights != nullptr && !weights->is_null())
-    options.gdpo_weights = read.get_floats("algorithm.gdpo_reward_weights");
-
+void read_seeds(ConfigReader& read, TrainerOptions& options) {
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
   options.seed = static_cast<std::uint64_t>(seed) * 1'000'003 +
                  static_cast<std::uint64_t>(read.get_int("actor_rollout_ref.rollout.seed"));
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");
-  options.warm_start = {.steps = read.get_int("sft.steps"),
-                        .batch_rows = read.get_int("sft.train_batch_size"),
-                        .learning_rate = read.get_float("sft.lr")};
-  if (!read.status().ok()) return read.status();
+}
 
-  if (options.folder.empty())
-    return config.out_of_range("trainer.default_local_dir", "a folder for the run");
+Status check_gdpo(const Config& config, const TrainerOptions& options) {
+  if (options.gdpo_keys.empty())
+    return config.out_of_range(
+        "algorithm.gdpo_reward_keys",
+        "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
+  if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
+    return config.out_of_range("algorithm.gdpo_reward_weights",
+                               "a list of " + std::to_string(options.gdpo_keys.size()) +
+                                   " numbers, one for each of algorithm.gdpo_reward_keys");
+  }
+  return {};
+}
+
+// What estimators other than the plain ones read, and what each asks of the rest.
+Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& options) {
+  const std::string estimator = read.get_string("algorithm.adv_estimator");
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
@@ -163,64 +173,67 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                                    ", which compares responses to one prompt");
   }
   if (options.estimator == AdvantageEstimator::kGdpo) {
-    if (options.gdpo_keys.empty())
-      return config.out_of_range(
-          "algorithm.gdpo_reward_keys",
-          "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
-    if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
-      return config.out_of_range("algorithm.gdpo_reward_weights",
-                                 "a list of " + std::to_string(options.gdpo_keys.size()) +
-                                     " numbers, one for each of algorithm.gdpo_reward_keys");
-    }
+    if (const Status fits = check_gdpo(config, options); !fits.ok()) return fits;
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
-  const Result<SampleStoreOptions> store = SampleStoreOptions::from_config(config);
-  if (!store.ok()) return store.status();
-  options.sample_store = *store;
+  read.take(options.sample_store, SampleStoreOptions::from_config(config));
+  if (!read.status().ok()) return read.status();
   if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
     return config.out_of_range(
         options.reward_scaling.baseline ? "algorithm.reward_baseline"
                                         : "algorithm.normalize_reward",
         "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
-  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok())
-    return goals;
-  const std::int64_t policy_workers =
-      read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
-  const Result<std::optional<RolloutWorkersOptions>> rollout_workers =
-      RolloutWorkersOptions::from_config(config, policy_workers);
-  if (!rollout_workers.ok()) return rollout_workers.status();
-  options.rollout_workers = *rollout_workers;
-  const Result<std::optional<PartialRolloutOptions>> partial_rollouts =
-      PartialRolloutOptions::from_config(config);
-  if (!partial_rollouts.ok()) return partial_rollouts.status();
-  options.partial_rollouts = *partial_rollouts;
+  return {};
+}
+
+Status read_codapo(const Config& config, ConfigReader& read, TrainerOptions& options) {
   options.codapo = {
       .top_k = read.find_int("algorithm.codapo_top_k").value_or(options.codapo.top_k),
       .weight_offset =
           read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
       .accuracy_key =
           read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};
+  if (!read.status().ok() || options.estimator != AdvantageEstimator::kCodapo) return read.status();
+  return check_codapo(config, options);
+}
+
+}  // namespace
+
+Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  TrainerOptions options;
+  read_batches(read, options);
+  read_validation(config, read, options);
+  read_outputs(read, options);
+  options.gdpo_keys =
+      read.find_strings("algorithm.gdpo_reward_keys").value_or(std::vector<std::string>());
+  if (const auto* weights = config.find("algorithm.gdpo_reward_weights");
+      weights != nullptr && !weights->is_null())
+    options.gdpo_weights = read.get_floats("algorithm.gdpo_reward_weights");
+  read_seeds(read, options);
+  options.warm_start = {.steps = read.get_int("sft.steps"),
+                        .batch_rows = read.get_int("sft.train_batch_size"),
+                        .learning_rate = read.get_float("sft.lr")};
   if (!read.status().ok()) return read.status();
-  if (options.estimator == AdvantageEstimator::kCodapo) {
-    if (const Status fits = check_codapo(config, options); !fits.ok()) return fits;
-  }
-  const Result<SaveTimes> save = SaveTimes::from_config(config);
-  if (!save.ok()) return save.status();
-  options.save = *save;
-  const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
-  if (!alarms.ok()) return alarms.status();
-  options.alarms = *alarms;
-  Result<LossAlarmOptions> loss_alarms = LossAlarmOptions::from_config(config);
-  if (!loss_alarms.ok()) return loss_alarms.status();
-  options.warm_start.alarms = std::move(*loss_alarms);
+  if (options.folder.empty())
+    return config.out_of_range("trainer.default_local_dir", "a folder for the run");
+
+  if (const Status fits = read_estimator(config, read, options); !fits.ok()) return fits;
+  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok())
+    return goals;
+  const std::int64_t policy_workers =
+      read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
+  read.take(options.rollout_workers, RolloutWorkersOptions::from_config(config, policy_workers));
+  read.take(options.partial_rollouts, PartialRolloutOptions::from_config(config));
+  if (const Status fits = read_codapo(config, read, options); !fits.ok()) return fits;
+  read.take(options.save, SaveTimes::from_config(config));
+  read.take(options.alarms, AlarmOptions::from_config(config));
+  read.take(options.warm_start.alarms, LossAlarmOptions::from_config(config));
   options.warm_start.alarms.rate = "sft.lr";
-  const Result<RunLength> length = RunLength::from_config(config);
-  if (!length.ok()) return length.status();
-  options.length = *length;
-  const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
-  if (!resume.ok()) return resume.status();
-  options.resume = *resume;
+  read.take(options.length, RunLength::from_config(config));
+  read.take(options.resume, ResumeOptions::from_config(config));
+  if (!read.status().ok()) return read.status();
   return options;
 }
 

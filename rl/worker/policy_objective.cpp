@@ -121,88 +121,81 @@ struct Surrogate {
   at::Tensor clipped_lower_BT;
 };
 
-Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
-                            const Aggregation& aggregation) {
-  const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
-  const auto per_token = [&](const PolicyLoss& tokens, AggregationMode mode) {
-    Aggregation how = aggregation;
-    how.mode = mode;
-    return Surrogate{aggregate(tokens.loss_BT * repeats_B1, in.mask_BT, how), tokens.clipped_BT,
-                     tokens.clipped_lower_BT};
-  };
+// Losses that weigh each token by its ratio to the policy that drew it. Nothing: another kind.
+std::optional<PolicyLoss> ratio_loss(const PolicyObjective& objective, const ObjectiveInputs& in) {
+  const auto ratio_BT = [&] { return importance_ratio(in.logprobs_BT, in.old_logprobs_BT); };
   switch (objective.mode) {
     case PolicyLossMode::kVanilla:
-      return per_token(clipped_surrogate(importance_ratio(in.logprobs_BT, in.old_logprobs_BT),
-                                         in.advantages_BT, objective.clip),
-                       aggregation.mode);
+      return clipped_surrogate(ratio_BT(), in.advantages_BT, objective.clip);
     case PolicyLossMode::kGspo: {
       // It has no dual clip. The paper's mean is over sequences of means over tokens
       // (seq-mean-token-mean); verl's, and so this one, is what loss_agg_mode says.
       const ClipOptions clip{.low = objective.clip.low, .high = objective.clip.high, .dual = {}};
-      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT,
-                                                                   in.old_logprobs_BT, in.mask_BT),
-                                         in.advantages_BT, clip),
-                       aggregation.mode);
+      return clipped_surrogate(
+          sequence_importance_ratio(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT),
+          in.advantages_BT, clip);
     }
     case PolicyLossMode::kCispo:
-      return per_token(
-          cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip),
-          aggregation.mode);
-    case PolicyLossMode::kGpg:
-      return per_token(policy_gradient_loss(in.logprobs_BT, in.advantages_BT), aggregation.mode);
+      return cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip);
     case PolicyLossMode::kClipCov:
-      return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT),
-                                               in.advantages_BT, in.chosen_BT, objective.clip),
-                       aggregation.mode);
+      return covariance_clipped_loss(ratio_BT(), in.advantages_BT, in.chosen_BT, objective.clip);
     case PolicyLossMode::kKlCov:
-      return per_token(covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
-                                          in.chosen_BT, objective.covariance.kl_coefficient),
-                       aggregation.mode);
-    // The paper's loss is a mean over sequences of means over tokens.
+      return covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.chosen_BT,
+                                objective.covariance.kl_coefficient);
     case PolicyLossMode::kSapo:
-      return per_token(
-          sapo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.sapo),
-          AggregationMode::kSeqMeanTokenMean);
+      return sapo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.sapo);
     case PolicyLossMode::kDppoTv:
-      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
-                                 TokenDivergence::kTotalVariation, objective.clip),
-                       aggregation.mode);
+      return dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                       TokenDivergence::kTotalVariation, objective.clip);
     case PolicyLossMode::kDppoKl:
-      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
-                                 TokenDivergence::kKl, objective.clip),
-                       aggregation.mode);
+      return dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, TokenDivergence::kKl,
+                       objective.clip);
     case PolicyLossMode::kDro:
-      return per_token(
-          dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta),
-          aggregation.mode);
+      return dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta);
     case PolicyLossMode::kReinforce:
-      return per_token(
-          weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
-                                        in.mask_BT, objective.weights),
-          aggregation.mode);
-    case PolicyLossMode::kDisco: {
-      const at::Tensor held_BT =
-          at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
-      return Surrogate{disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B,
-                                  objective.disco.score == DiscoScore::kLratio, in.kl_weight,
-                                  std::max(1.0, aggregation.tokens.value_or(1.0))),
-                       held_BT, at::zeros_like(in.mask_BT)};
-    }
-    case PolicyLossMode::kGeoMean: {
-      const SequencePolicyLoss sequences = geometric_mean_loss(
-          in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
-      return Surrogate{(sequences.loss_B * in.repeats_B).sum() /
-                           std::max(1.0, aggregation.sequences.value_or(1.0)),
-                       sequences.clipped_BT, sequences.clipped_lower_BT};
-    }
-    case PolicyLossMode::kOwn: {
-      const Result<PolicyLoss> tokens = objective.own.loss(
-          in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
-      if (!tokens.ok()) return tokens.status();
-      return per_token(*tokens, aggregation.mode);
-    }
+      return weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
+                                           in.mask_BT, objective.weights);
+    case PolicyLossMode::kGpg: return policy_gradient_loss(in.logprobs_BT, in.advantages_BT);
+    default: return std::nullopt;
   }
-  return Surrogate{};
+}
+
+Surrogate disco_surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
+                          const Aggregation& aggregation) {
+  const at::Tensor held_BT =
+      at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
+  return {disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B,
+                     objective.disco.score == DiscoScore::kLratio, in.kl_weight,
+                     std::max(1.0, aggregation.tokens.value_or(1.0))),
+          held_BT, at::zeros_like(in.mask_BT)};
+}
+
+Surrogate geometric_mean_surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
+                                   const Aggregation& aggregation) {
+  const SequencePolicyLoss sequences = geometric_mean_loss(
+      in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
+  return {
+      (sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)),
+      sequences.clipped_BT, sequences.clipped_lower_BT};
+}
+
+Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
+                            const Aggregation& aggregation) {
+  if (objective.mode == PolicyLossMode::kDisco) return disco_surrogate(objective, in, aggregation);
+  if (objective.mode == PolicyLossMode::kGeoMean)
+    return geometric_mean_surrogate(objective, in, aggregation);
+  std::optional<PolicyLoss> tokens = ratio_loss(objective, in);
+  if (!tokens) {
+    Result<PolicyLoss> own = objective.own.loss(in.logprobs_BT, in.old_logprobs_BT,
+                                                in.advantages_BT, in.mask_BT, objective.clip);
+    if (!own.ok()) return own.status();
+    tokens = std::move(*own);
+  }
+  Aggregation how = aggregation;
+  // The paper's loss is a mean over sequences of means over tokens.
+  if (objective.mode == PolicyLossMode::kSapo) how.mode = AggregationMode::kSeqMeanTokenMean;
+  return Surrogate{aggregate(tokens->loss_BT * in.repeats_B.unsqueeze(1), in.mask_BT, how),
+                   tokens->clipped_BT, tokens->clipped_lower_BT};
 }
 
 // What rewards have the policy learn, and what keeps it from learning only that.
@@ -238,10 +231,30 @@ Result<at::Tensor> reward_loss(const PolicyObjective& objective, const Objective
 
 }  // namespace
 
-Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
-  ConfigReader read(config);
+namespace {
+
+// The names of the loss and of its aggregation, as they stand for what verl's earlier releases
+// called some of their values.
+struct LossNames {
+  std::string loss;
+  std::string aggregation;
+};
+
+LossNames read_loss_names(const Config& config, ConfigReader& read) {
   const std::string actor = kObjectiveActor;
-  PolicyObjective objective;
+  LossNames names{read.get_string(actor + "policy_loss.loss_mode"),
+                  read.get_string(actor + "loss_agg_mode")};
+  if (read.find_bool(actor + "use_gpg_loss") == true &&
+      !config.is_set(actor + "policy_loss.loss_mode"))
+    names.loss = "gpg";
+  const std::optional<bool> token_level = read.find_bool(actor + "use_token_level_loss");
+  if (token_level && !config.is_set(actor + "loss_agg_mode"))
+    names.aggregation = *token_level ? "token-mean" : "seq-mean-token-mean";
+  return names;
+}
+
+void read_numbers(ConfigReader& read, PolicyObjective& objective) {
+  const std::string actor = kObjectiveActor;
   objective.clip = {.low = read.get_float(actor + "clip_ratio_low"),
                     .high = read.get_float(actor + "clip_ratio_high"),
                     .dual = read.get_float(actor + "clip_ratio_c")};
@@ -263,51 +276,59 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
       .delta = read.find_float(policy_loss + "delta").value_or(objective.disco.delta),
       .beta = read.find_float(policy_loss + "beta").value_or(objective.disco.beta),
       .tau = read.find_float(policy_loss + "tau").value_or(objective.disco.tau)};
-  const std::string score = read.find_string(policy_loss + "score_func").value_or("logL");
-  const std::optional<double> dro_beta = read.find_float(policy_loss + "dro_beta");
-  std::string loss = read.get_string(actor + "policy_loss.loss_mode");
-  std::string mode = read.get_string(actor + "loss_agg_mode");
-  // What verl's earlier releases called some of their values.
-  if (read.find_bool(actor + "use_gpg_loss") == true && !config.is_set(policy_loss + "loss_mode"))
-    loss = "gpg";
-  const std::optional<bool> token_level = read.find_bool(actor + "use_token_level_loss");
-  if (token_level && !config.is_set(actor + "loss_agg_mode"))
-    mode = *token_level ? "token-mean" : "seq-mean-token-mean";
-  const std::string estimator = read.get_string(actor + "kl_loss_type");
-  objective.own = read_own_loss(read, loss);
-  if (!read.status().ok()) return read.status();
-  const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
-  if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
+  objective.dro_beta = read.find_float(policy_loss + "dro_beta").value_or(0.0);
+}
+
+// What a policy loss asks of the other keys.
+Status check_loss(const Config& config, const PolicyObjective& objective,
+                  const std::string& disco_score) {
+  const std::string actor = kObjectiveActor;
+  const std::string policy_loss = actor + "policy_loss.";
   // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low
   // above 1.
   const bool clips_ratio =
-      *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
+      objective.mode == PolicyLossMode::kVanilla || objective.mode == PolicyLossMode::kGspo;
   if (clips_ratio && objective.clip.low > 1)
     return config.out_of_range(actor + "clip_ratio_low", "in [0, 1]");
-  if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0))
+  if (objective.mode == PolicyLossMode::kDro && !(objective.dro_beta > 0))
     return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
-  objective.dro_beta = dro_beta.value_or(0.0);
-  objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;
-  if (*loss_mode == PolicyLossMode::kDisco) {
-    if (const Status fits = check_disco(config, objective.disco, score); !fits.ok()) return fits;
-  } else if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) == "disco") {
+  if (objective.mode == PolicyLossMode::kDisco)
+    return check_disco(config, objective.disco, disco_score);
+  if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) == "disco") {
     return config.out_of_range(
         policy_loss + "loss_mode",
         "disco with algorithm.adv_estimator=disco, whose labels no other loss has a use for");
   }
-  const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
+  return {};
+}
+
+}  // namespace
+
+Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
+  ConfigReader read(config);
+  const std::string actor = kObjectiveActor;
+  PolicyObjective objective;
+  read_numbers(read, objective);
+  const std::string score = read.find_string(actor + "policy_loss.score_func").value_or("logL");
+  const LossNames names = read_loss_names(config, read);
+  const std::string estimator = read.get_string(actor + "kl_loss_type");
+  objective.own = read_own_loss(read, names.loss);
+  if (!read.status().ok()) return read.status();
+  const Result<PolicyLossMode> loss_mode = parse_loss_mode(names.loss);
+  if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
+  objective.mode = *loss_mode;
+  objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;
+  if (const Status fits = check_loss(config, objective, score); !fits.ok()) return fits;
+  const Result<AggregationMode> aggregation = parse_aggregation_mode(names.aggregation);
   if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
+  objective.aggregation = *aggregation;
   const Result<KlPenalty> penalty = parse_kl_penalty(estimator);
   if (!penalty.ok()) return penalty.status().with_context(actor + "kl_loss_type");
-  objective.mode = *loss_mode;
-  objective.aggregation = *aggregation;
   objective.kl_penalty = *penalty;
   if (const Status correction = read_rollout_correction(config, objective); !correction.ok())
     return correction;
-  const Result<std::optional<DistillationObjective>> distillation =
-      DistillationObjective::from_config(config);
-  if (!distillation.ok()) return distillation.status();
-  objective.distillation = *distillation;
+  read.take(objective.distillation, DistillationObjective::from_config(config));
+  if (!read.status().ok()) return read.status();
   return objective;
 }
 

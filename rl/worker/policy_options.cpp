@@ -268,6 +268,54 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
   return options;
 }
 
+namespace {
+
+Status check_lengths(const Config& config, const PolicyOptions& options,
+                     std::int64_t prompt_tokens_max) {
+  const std::string rollout = kRollout;
+  ConfigReader read(config);
+  const std::int64_t rollout_prompt_tokens = read.get_int(rollout + "prompt_length");
+  const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
+  if (!read.status().ok()) return read.status();
+  if (options.training.response_tokens_min > options.training.response_tokens_max) {
+    return config.out_of_range("data.min_response_length",
+                               "from 0 to data.max_response_length, " +
+                                   std::to_string(options.training.response_tokens_max));
+  }
+
+  if (rollout_prompt_tokens != prompt_tokens_max)
+    return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " +
+                                                              std::to_string(prompt_tokens_max));
+  if (rollout_response_tokens != options.training.response_tokens_max) {
+    return config.out_of_range(rollout + "response_length",
+                               "what data.max_response_length is, " +
+                                   std::to_string(options.training.response_tokens_max));
+  }
+  return {};
+}
+
+// In bf16 the old log-probs are those of the present weights; of samples that other weights drew
+// they are not.
+Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions& options) {
+  const std::string key = std::string(kActor) + "fsdp_config.dtype";
+  const bool replays = read.find_bool("sample_store.enable").value_or(false);
+  const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
+  const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
+  const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
+  options.samples_are_older = replays || draws_beside || draws_ahead;
+  if (!read.status().ok()) return read.status();
+  if (options.samples_are_older && !config.is_set(key)) options.bf16 = false;
+  if (!options.bf16 || !options.samples_are_older) return {};
+  const std::string why = replays       ? "sample_store.enable=true"
+                          : draws_ahead ? "trainer.v1.trainer_mode=" + mode
+                                        : "actor_rollout_ref.hybrid_engine=false";
+  return runtime::unimplemented(key + "=bfloat16 with " + why +
+                                ": samples of earlier weights need the log-probs that they were "
+                                "drawn with; leave one of the two out");
+}
+
+}  // namespace
+
 Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
   const std::string rollout = kRollout;
@@ -285,93 +333,37 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   options.epochs = read.get_int(actor + "ppo_epochs");
   options.probes_variance = read.get_bool(actor + "calculate_sum_pi_squared");
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
-  const std::int64_t rollout_prompt_tokens = read.get_int(rollout + "prompt_length");
-  const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
   options.recompute_layers = read.get_bool("actor_rollout_ref.model.enable_gradient_checkpointing");
   if (!read.status().ok()) return read.status();
-  const Result<bool> bf16 = computes_in_bf16(config, actor + "fsdp_config.dtype", device);
-  if (!bf16.ok()) return bf16.status();
-  options.bf16 = *bf16;
-  const Result<EngineLimits> engine = EngineLimits::from_config(config, device);
-  if (!engine.ok()) return engine.status();
-  options.engine = *engine;
-
+  read.take(options.bf16, computes_in_bf16(config, actor + "fsdp_config.dtype", device));
+  read.take(options.engine, EngineLimits::from_config(config, device));
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;
-  if (options.training.response_tokens_min > options.training.response_tokens_max) {
-    return config.out_of_range("data.min_response_length",
-                               "from 0 to data.max_response_length, " +
-                                   std::to_string(options.training.response_tokens_max));
-  }
+  read.check(check_lengths(config, options, prompt_tokens_max));
 
-  if (rollout_prompt_tokens != prompt_tokens_max)
-    return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " +
-                                                              std::to_string(prompt_tokens_max));
-  if (rollout_response_tokens != options.training.response_tokens_max) {
-    return config.out_of_range(rollout + "response_length",
-                               "what data.max_response_length is, " +
-                                   std::to_string(options.training.response_tokens_max));
-  }
-
-  Result<PolicyObjective> objective = PolicyObjective::from_config(config);
-  if (!objective.ok()) return objective.status();
-  options.objective = *objective;
-  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
-  if (!estimates.ok()) return estimates.status();
-  options.estimates = *estimates;
-  Result<LearnerOptions> learner = learner_from_config(config, kActorRole);
-  if (!learner.ok()) return learner.status();
-  options.learner = *learner;
-  const Result<OffloadOptions> offload = offload_from_config(config, actor + "fsdp_config");
-  if (!offload.ok()) return offload.status();
-  options.learner.offload = *offload;
-  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole, device);
-  if (!micro_batch.ok()) return micro_batch.status();
-  options.micro_batch = *micro_batch;
-  const Result<MicroBatchLimits> scoring_batch =
-      scoring_batch_from_config(config, kRolloutRole, device);
-  if (!scoring_batch.ok()) return scoring_batch.status();
-  options.scoring_batch = *scoring_batch;
-  if (const auto reference = scoring_batch_from_config(config, kReferenceRole, device);
-      !reference.ok())
-    return reference.status();  // the reference's own, found wrong before it starts
-  Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
-  if (!agent.ok()) return agent.status();
-  options.agent = std::move(*agent);
-  Result<PromptOptions> prompts = PromptOptions::from_config(config);
-  if (!prompts.ok()) return prompts.status();
-  options.chat_template = std::move(prompts->chat_template);
-  options.template_variables = std::move(prompts->template_variables);
-  Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config);
-  if (!adapter.ok()) return adapter.status();
-  options.adapter = std::move(*adapter);
-  Result<std::optional<SharedCriticOptions>> critic = SharedCriticOptions::from_config(config);
-  if (!critic.ok()) return critic.status();
-  options.critic = std::move(*critic);
+  read.take(options.objective, PolicyObjective::from_config(config));
+  read.take(options.estimates, EstimateOptions::from_config(config));
+  read.take(options.learner, learner_from_config(config, kActorRole));
+  read.take(options.learner.offload, offload_from_config(config, actor + "fsdp_config"));
+  read.take(options.micro_batch, micro_batch_from_config(config, kActorRole, device));
+  read.take(options.scoring_batch, scoring_batch_from_config(config, kRolloutRole, device));
+  // The reference's own, found wrong before it starts.
+  read.check(scoring_batch_from_config(config, kReferenceRole, device).status());
+  read.take(options.agent, AgentOptions::from_config(config));
+  PromptOptions prompts;
+  read.take(prompts, PromptOptions::from_config(config));
+  options.chat_template = std::move(prompts.chat_template);
+  options.template_variables = std::move(prompts.template_variables);
+  read.take(options.adapter, AdapterOptions::from_config(config));
+  read.take(options.critic, SharedCriticOptions::from_config(config));
+  if (!read.status().ok()) return read.status();
   if (options.agent && options.training.first_temperature > 0.0F) {
     return runtime::unimplemented(
         rollout +
         "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot "
         "is not said; leave one of the two out");
   }
-  // In bf16 the old log-probs are those of the present weights; of samples that other weights drew
-  // they are not.
-  const bool replays = read.find_bool("sample_store.enable").value_or(false);
-  const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
-  const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
-  const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
-  options.samples_are_older = replays || draws_beside || draws_ahead;
-  if (!read.status().ok()) return read.status();
-  if (options.samples_are_older && !config.is_set(actor + "fsdp_config.dtype"))
-    options.bf16 = false;
-  if (options.bf16 && options.samples_are_older) {
-    const std::string why = replays       ? "sample_store.enable=true"
-                            : draws_ahead ? "trainer.v1.trainer_mode=" + mode
-                                          : "actor_rollout_ref.hybrid_engine=false";
-    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with " + why +
-                                  ": samples of earlier weights need the log-probs that they were "
-                                  "drawn with; leave one of the two out");
-  }
+  if (const Status fits = settle_precision(config, read, options); !fits.ok()) return fits;
   if (options.critic && options.adapter) {
     return runtime::unimplemented(
         "actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's "

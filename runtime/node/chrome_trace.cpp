@@ -4,13 +4,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "runtime/observe/activity_layout.h"
-
 namespace runtime {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A call's arrow begins at a slice of its own on the caller's thread, short enough not to reach
 // into the next one.
@@ -18,8 +14,8 @@ constexpr double kSendMicroseconds = 0.2;
 
 constexpr int kOtherNode = 10'000'000;  // more than a kernel's process numbers
 
-std::string json_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string hex(std::uint64_t value) {
@@ -64,75 +60,80 @@ void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint
     const std::int64_t begin =
         static_cast<std::int64_t>(event.begin_ns) + behind_ns - static_cast<std::int64_t>(from_ns);
     if (begin < 0) continue;
-    const double ts = static_cast<double>(begin) * 1e-3;
-    const double dur = static_cast<double>(event.duration_ns) * 1e-3;
-    const std::string name =
-        event.method < process.names.size() ? process.names[event.method] : "?";
-    const Json place{{"pid", pid}, {"tid", event.tid}};
-    const auto with_place = [&](Json json) {
-      json.update(place);
-      return json;
-    };
+    const Place place{
+        .pid = pid,
+        .tid = event.tid,
+        .name = event.method < process.names.size() ? process.names[event.method] : "?",
+        .begin_us = static_cast<double>(begin) * 1e-3,
+        .duration_us = static_cast<double>(event.duration_ns) * 1e-3};
     switch (event.kind) {
-      case activity::EventKind::kRan: {
-        ++calls_;
-        write(json_text(
-            with_place({{"name", name},
-                        {"cat", "call"},
-                        {"ph", "X"},
-                        {"ts", ts},
-                        {"dur", dur},
-                        {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
-        write(json_text(with_place({{"name", "call"},
-                                    {"cat", "flow"},
-                                    {"ph", "f"},
-                                    {"bp", "e"},
-                                    {"id", hex(event.flow)},
-                                    {"ts", ts}})));
-        break;
-      }
-      case activity::EventKind::kCalled: {
-        write(json_text(with_place({{"name", "send " + name},
-                                    {"cat", "send"},
-                                    {"ph", "X"},
-                                    {"ts", ts},
-                                    {"dur", kSendMicroseconds}})));
-        write(json_text(with_place({{"name", "call"},
-                                    {"cat", "flow"},
-                                    {"ph", "s"},
-                                    {"id", hex(event.flow)},
-                                    {"ts", ts}})));
-        write(json_text(with_place({{"name", name},
-                                    {"cat", "wait"},
-                                    {"ph", "b"},
-                                    {"id", hex(event.flow)},
-                                    {"ts", ts},
-                                    {"args", {{"failed", event.failed != 0}}}})));
-        write(json_text(with_place({{"name", name},
-                                    {"cat", "wait"},
-                                    {"ph", "e"},
-                                    {"id", hex(event.flow)},
-                                    {"ts", ts + dur}})));
-        break;
-      }
-      case activity::EventKind::kFetched: {
-        ++transfers_;
-        // Several are on their way at once: as spans of their own rather than slices of a thread.
-        const std::string id = hex(event.number);
-        write(json_text(
-            with_place({{"name", name},
-                        {"cat", "transfer"},
-                        {"ph", "b"},
-                        {"id", id},
-                        {"ts", ts},
-                        {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
-        write(json_text(with_place(
-            {{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
-        break;
-      }
+      case activity::EventKind::kRan: add_run(event, place); break;
+      case activity::EventKind::kCalled: add_call(event, place); break;
+      case activity::EventKind::kFetched: add_transfer(event, place); break;
       default: break;  // of a newer version
     }
   }
+}
+
+void ChromeTrace::write_at(const Place& place, const Json& event) {
+  Json json = event;
+  json.update(Json{{"pid", place.pid}, {"tid", place.tid}});
+  write(json_text(json));
+}
+
+void ChromeTrace::add_run(const activity::TraceEvent& event, const Place& place) {
+  ++calls_;
+  write_at(place, {{"name", place.name},
+                   {"cat", "call"},
+                   {"ph", "X"},
+                   {"ts", place.begin_us},
+                   {"dur", place.duration_us},
+                   {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}});
+  write_at(place, {{"name", "call"},
+                   {"cat", "flow"},
+                   {"ph", "f"},
+                   {"bp", "e"},
+                   {"id", hex(event.flow)},
+                   {"ts", place.begin_us}});
+}
+
+void ChromeTrace::add_call(const activity::TraceEvent& event, const Place& place) {
+  const std::string id = hex(event.flow);
+  write_at(place, {{"name", "send " + place.name},
+                   {"cat", "send"},
+                   {"ph", "X"},
+                   {"ts", place.begin_us},
+                   {"dur", kSendMicroseconds}});
+  write_at(place,
+           {{"name", "call"}, {"cat", "flow"}, {"ph", "s"}, {"id", id}, {"ts", place.begin_us}});
+  write_at(place, {{"name", place.name},
+                   {"cat", "wait"},
+                   {"ph", "b"},
+                   {"id", id},
+                   {"ts", place.begin_us},
+                   {"args", {{"failed", event.failed != 0}}}});
+  write_at(place, {{"name", place.name},
+                   {"cat", "wait"},
+                   {"ph", "e"},
+                   {"id", id},
+                   {"ts", place.begin_us + place.duration_us}});
+}
+
+// Several are on their way at once: as spans with ids rather than slices of a thread.
+void ChromeTrace::add_transfer(const activity::TraceEvent& event, const Place& place) {
+  ++transfers_;
+  const std::string id = hex(event.number);
+  write_at(place, {{"name", place.name},
+                   {"cat", "transfer"},
+                   {"ph", "b"},
+                   {"id", id},
+                   {"ts", place.begin_us},
+                   {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}});
+  write_at(place, {{"name", place.name},
+                   {"cat", "transfer"},
+                   {"ph", "e"},
+                   {"id", id},
+                   {"ts", place.begin_us + place.duration_us}});
 }
 
 Status ChromeTrace::end() {

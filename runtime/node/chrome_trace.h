@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "runtime/control/observe.h"
+#include "runtime/observe/activity_layout.h"
 
 namespace runtime {
 
@@ -33,6 +35,21 @@ class ChromeTrace {
   std::uint64_t lost() const { return lost_; }
 
  private:
+  using Json = nlohmann::ordered_json;
+
+  /// Where and when something ran.
+  struct Place {
+    int pid = 0;
+    std::uint32_t tid = 0;
+    std::string name;
+    double begin_us = 0;
+    double duration_us = 0;
+  };
+
+  void add_run(const activity::TraceEvent& event, const Place& place);
+  void add_call(const activity::TraceEvent& event, const Place& place);
+  void add_transfer(const activity::TraceEvent& event, const Place& place);
+  void write_at(const Place& place, const Json& event);
   void write(const std::string& event);
   /// The process's number in the file: its own, unless a process of another node has that.
   int number_of(const std::string& node, const TraceOfProcess& process);

@@ -124,58 +124,84 @@ class MissingPart {
   std::uint64_t printed_ = 0;
 };
 
-}  // namespace
+/// The log that a command prints, and the connection to its node.
+class LogSource {
+ public:
+  static Result<LogSource> open(EventLoop& loop, const ClusterAddress& cluster) {
+    auto client = NodeClient::connect(loop, cluster, Role::kTool, deadline_after(kLogsTimeout));
+    if (!client.ok()) return client.status();
+    return LogSource(loop, cluster, *std::move(client));
+  }
 
-int logs_command(const std::string& address, const std::string& what, bool follow) {
-  auto cluster = find_cluster(address);
-  if (!cluster.ok()) return fail(cluster.status());
-  EventLoop loop;
-  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kLogsTimeout));
-  if (!client.ok()) return fail(client.status());
-  Place place{(*client)->node_id(), "", "", {}};
-  std::optional<ClusterState> state;
-  if (!what.empty()) {
-    Deadline deadline = deadline_after(kLogsTimeout);
-    auto asked = wait_for<ClusterState>(
-        loop, deadline, [&](auto done) { ClusterClient(**client).state(deadline, done); });
-    if (!asked.ok()) return fail(asked.status());
-    state = *std::move(asked);
-    auto chosen = choose_log(*state, what);
-    if (!chosen.ok()) return fail(chosen.status());
-    place = *chosen;
-    while (!place.job.is_none() && is_pending(*state, place.job)) {
-      if (!follow)
-        return fail(
-            unavailable(place.label + " has not begun, so that it has no log yet; `starling why " +
-                        place.job.short_hex() + "` says what it waits for, -f waits with it"));
+  const Place& place() const { return place_; }
+  NodeClient& client() { return *client_; }
+
+  /// The log of what is called so; `waits`: for a job that has not begun.
+  Status choose(const std::string& what, bool waits) {
+    if (Status status = look(what); !status.ok()) return status;
+    while (!place_.job.is_none() && is_pending(state_, place_.job)) {
+      if (!waits)
+        return unavailable(place_.label +
+                           " has not begun, so that it has no log yet; `starling why " +
+                           place_.job.short_hex() + "` says what it waits for, -f waits with it");
       std::this_thread::sleep_for(kFollowEvery);
-      deadline = deadline_after(kLogsTimeout);
-      asked = wait_for<ClusterState>(
-          loop, deadline, [&](auto done) { ClusterClient(**client).state(deadline, done); });
-      if (!asked.ok()) return fail(asked.status());
-      state = *std::move(asked);
-      chosen = choose_log(*state, place.job.hex());
-      if (!chosen.ok()) return fail(chosen.status());
-      place = *chosen;
+      if (Status status = look(place_.job.hex()); !status.ok()) return status;
     }
-    if (place.node.is_none())
-      return fail(not_found(place.label + " has not been started, so that it has no log"));
-    for (const NodeInfo& node : state->nodes) {
-      if (node.node != place.node || node.node == (*client)->node_id()) continue;
-      ClusterAddress other = *cluster;
+    if (place_.node.is_none())
+      return not_found(place_.label + " has not been started, so that it has no log");
+    if (Status status = move_to_its_node(); !status.ok()) return status;
+    if (!place_.job.is_none() && !wrote_here(state_, place_.job)) {
+      return not_found(
+          place_.label +
+          " was not submitted: its driver was simply run, and has written where it was run");
+    }
+    return {};
+  }
+
+ private:
+  LogSource(EventLoop& loop, ClusterAddress cluster, std::shared_ptr<NodeClient> client)
+      : loop_(loop),
+        cluster_(std::move(cluster)),
+        client_(std::move(client)),
+        place_{client_->node_id(), "", "", {}} {}
+
+  Status look(const std::string& what) {
+    const Deadline deadline = deadline_after(kLogsTimeout);
+    auto asked = wait_for<ClusterState>(
+        loop_, deadline, [&](auto done) { ClusterClient(*client_).state(deadline, done); });
+    if (!asked.ok()) return asked.status();
+    state_ = *std::move(asked);
+    auto chosen = choose_log(state_, what);
+    if (!chosen.ok()) return chosen.status();
+    place_ = *std::move(chosen);
+    return {};
+  }
+
+  Status move_to_its_node() {
+    for (const NodeInfo& node : state_.nodes) {
+      if (node.node != place_.node || node.node == client_->node_id()) continue;
+      ClusterAddress other = cluster_;
       other.address = node.address;
       other.unix_path.clear();
-      client = NodeClient::connect(loop, other, Role::kTool, deadline_after(kLogsTimeout));
-      if (!client.ok()) return fail(client.status().with_context("node " + node.node.short_hex()));
+      auto client = NodeClient::connect(loop_, other, Role::kTool, deadline_after(kLogsTimeout));
+      if (!client.ok()) return client.status().with_context("node " + node.node.short_hex());
+      client_ = *std::move(client);
     }
-    if ((*client)->node_id() != place.node)
-      return fail(unavailable("the node of " + place.label + " is gone, and its logs with it"));
+    if (client_->node_id() != place_.node)
+      return unavailable("the node of " + place_.label + " is gone, and its logs with it");
+    return {};
   }
-  if (!place.job.is_none() && !wrote_here(*state, place.job)) {
-    return fail(not_found(
-        place.label +
-        " was not submitted: its driver was simply run, and has written where it was run"));
-  }
+
+  EventLoop& loop_;
+  ClusterAddress cluster_;
+  std::shared_ptr<NodeClient> client_;
+  Place place_;
+  ClusterState state_;
+};
+
+/// Prints what there is of a log; `follow`: and what comes, until its job has ended.
+Status print_log(EventLoop& loop, LogSource& source, bool follow) {
+  const Place& place = source.place();
   MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
@@ -183,16 +209,16 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   bool is_over = !follow;
   bool said_missing = false;
   while (true) {
-    Deadline deadline = deadline_after(kLogsTimeout);
+    const Deadline deadline = deadline_after(kLogsTimeout);
     auto chunk = wait_for<control::LogChunk>(loop, deadline, [&](auto done) {
-      ClusterClient(**client).read_log(place.file, file, offset, deadline, done);
+      ClusterClient(source.client()).read_log(place.file, file, offset, deadline, done);
     });
     const bool is_missing = chunk.status().code() == ErrorCode::kNotFound && !place.file.empty();
     if (is_missing && !std::exchange(said_missing, true))
       std::fprintf(stderr, "note: %s has written nothing, or its log was removed for room\n",
                    place.label.c_str());
     if (is_missing) chunk = control::LogChunk{};
-    if (!chunk.ok()) return fail(chunk.status());
+    if (!chunk.ok()) return chunk.status();
     offset = chunk->next_offset;
     file = chunk->file;
     if (!chunk->text.empty()) missing.before(*chunk);
@@ -204,11 +230,26 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);
-    if (is_over) return 0;
-    is_over = !place.job.is_none() &&
-              has_ended(loop, **client, place.job);  // then once more, for what was written last
+    if (is_over) return {};
+    // Then once more, for what was written last.
+    is_over = !place.job.is_none() && has_ended(loop, source.client(), place.job);
     std::this_thread::sleep_for(kFollowEvery);
   }
+}
+
+}  // namespace
+
+int logs_command(const std::string& address, const std::string& what, bool follow) {
+  auto cluster = find_cluster(address);
+  if (!cluster.ok()) return fail(cluster.status());
+  EventLoop loop;
+  auto source = LogSource::open(loop, *cluster);
+  if (!source.ok()) return fail(source.status());
+  if (!what.empty()) {
+    if (Status status = source->choose(what, follow); !status.ok()) return fail(status);
+  }
+  const Status printed = print_log(loop, *source, follow);
+  return printed.ok() ? 0 : fail(printed);
 }
 
 }  // namespace runtime

@@ -92,94 +92,121 @@ Look take_look(NodeSet& nodes) {
   return look;
 }
 
+template <class... Values>
+void add_line(std::string& text, const char* format, Values... values) {
+  char buffer[320];
+  std::snprintf(buffer, sizeof buffer, format, values...);
+  text += buffer;
+  text += '\n';
+}
+
+/// What has happened on a node between two looks.
+struct Change {
+  const NodeLoad& now;
+  const NodeLoad* before;  // null: it was not there
+  double seconds;          // between them; 0: unknown
+
+  double rate(double now_count, double before_count) const {
+    return seconds > 0 && now_count >= before_count ? (now_count - before_count) / seconds : 0.0;
+  }
+};
+
+std::uint64_t calls_of(const NodeLoad& load) {
+  std::uint64_t calls = 0;
+  for (const ClassLoad& of_class : load.classes) calls += of_class.calls;
+  return calls;
+}
+
+void add_node(std::string& text, const NodeInfo& info, const Change& change) {
+  const NodeLoad& load = change.now;
+  const double busy = change.seconds > 0 ? (number(load, "machine_busy_seconds") -
+                                            number(*change.before, "machine_busy_seconds")) /
+                                               change.seconds
+                                         : 0;
+  std::uint64_t waiting = 0;
+  for (const ClassLoad& of_class : load.classes) waiting += of_class.waiting;
+  double workers = 0;
+  for (const char* state :
+       {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"})
+    workers += number(load, state);
+  const double store =
+      number(load, "store_capacity_bytes") > 0
+          ? number(load, "store_leased_bytes") + number(load, "store_published_bytes") +
+                number(load, "store_replica_bytes") + number(load, "store_orphaned_bytes")
+          : 0;
+  const double calls =
+      change.rate(static_cast<double>(calls_of(load)),
+                  change.before ? static_cast<double>(calls_of(*change.before)) : 0.0);
+  add_line(text, "%-8s %-21s %5.1f/%-3.0f %7.2f/%-7.2f %7.2f/%-7.2f %7.0f %7.0f %9.0f %7llu",
+           info.node.short_hex().c_str(), info.address.c_str(), std::max(0.0, busy),
+           number(load, "cpus"), as_gib(number(load, "memory_used_bytes")),
+           as_gib(number(load, "memory_limit_bytes")), as_gib(store),
+           as_gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
+           calls, static_cast<unsigned long long>(waiting));
+}
+
+void add_rows(std::vector<Row>& rows, NodeId node, const Change& change) {
+  std::map<ActorId, const ActorLoad*> before;
+  if (change.before) {
+    for (const ActorLoad& actor : change.before->actors) before[actor.actor] = &actor;
+  }
+  for (const ActorLoad& actor : change.now.actors) {
+    Row row{&actor, node, 0, 0};
+    if (auto known = before.find(actor.actor);
+        known != before.end() && change.seconds > 0 && actor.calls >= known->second->calls) {
+      row.calls_per_s = static_cast<double>(actor.calls - known->second->calls) / change.seconds;
+      row.busy =
+          static_cast<double>(actor.busy_ns - std::min(actor.busy_ns, known->second->busy_ns)) *
+          1e-9 / change.seconds;
+    }
+    if (!actor.running.empty())
+      row.busy = std::max(row.busy, std::min(1.0, static_cast<double>(actor.running_ns) * 1e-9 /
+                                                      std::max(change.seconds, 1e-3)));
+    rows.push_back(row);
+  }
+}
+
+void add_actor(std::string& text, const Row& row) {
+  const ActorLoad& load = *row.load;
+  char runs[160] = "";
+  if (!load.running.empty())
+    std::snprintf(runs, sizeof runs, "%.100s for %.1f s", load.running.c_str(),
+                  static_cast<double>(load.running_ns) * 1e-9);
+  add_line(text, "%-8s %-24.24s %-8s %7d %9.0f %5.0f%% %8llu %8llu  %s",
+           load.actor.short_hex().c_str(), load.class_name.c_str(), row.node.short_hex().c_str(),
+           load.pid, row.calls_per_s, 100 * row.busy, static_cast<unsigned long long>(load.waiting),
+           static_cast<unsigned long long>(load.failed), runs);
+}
+
 /// A line per node, and a line per actor, the busiest first.
 std::string render(NodeSet& nodes, const Look& before, const Look& now, int actor_rows) {
   std::string text;
-  const auto line = [&](const char* format, auto... values) {
-    char buffer[320];
-    std::snprintf(buffer, sizeof buffer, format, values...);
-    text += buffer;
-    text += '\n';
-  };
   std::vector<Row> rows;
-  line("%-8s %-21s %9s %15s %15s %7s %7s %9s %7s", "NODE", "ADDRESS", "CPU", "MEMORY GiB",
-       "STORE GiB", "ACTORS", "WORKERS", "CALLS/s", "IN LINE");
+  add_line(text, "%-8s %-21s %9s %15s %15s %7s %7s %9s %7s", "NODE", "ADDRESS", "CPU", "MEMORY GiB",
+           "STORE GiB", "ACTORS", "WORKERS", "CALLS/s", "IN LINE");
   for (const NodeSet::Entry& entry : nodes.nodes()) {
     const NodeId id = entry.info.node;
     auto found = now.loads.find(id);
     if (found == now.loads.end()) {
-      line("%-8s %-21s no answer: %.200s", id.short_hex().c_str(), entry.info.address.c_str(),
-           entry.trouble.message().c_str());
+      add_line(text, "%-8s %-21s no answer: %.200s", id.short_hex().c_str(),
+               entry.info.address.c_str(), entry.trouble.message().c_str());
       continue;
     }
-    const NodeLoad& load = found->second;
     auto earlier = before.loads.find(id);
-    const double seconds =
-        earlier == before.loads.end() ? 0 : seconds_between(earlier->second, load);
-    const double busy = seconds > 0 ? (number(load, "machine_busy_seconds") -
-                                       number(earlier->second, "machine_busy_seconds")) /
-                                          seconds
-                                    : 0;
-    std::uint64_t calls = 0, calls_before = 0, waiting = 0;
-    for (const ClassLoad& of_class : load.classes) {
-      calls += of_class.calls;
-      waiting += of_class.waiting;
-    }
-    std::map<ActorId, const ActorLoad*> actors_before;
-    if (earlier != before.loads.end()) {
-      for (const ClassLoad& of_class : earlier->second.classes) calls_before += of_class.calls;
-      for (const ActorLoad& actor : earlier->second.actors) actors_before[actor.actor] = &actor;
-    }
-    double workers = 0;
-    for (const char* state :
-         {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"})
-      workers += number(load, state);
-    const double store =
-        number(load, "store_capacity_bytes") > 0
-            ? number(load, "store_leased_bytes") + number(load, "store_published_bytes") +
-                  number(load, "store_replica_bytes") + number(load, "store_orphaned_bytes")
-            : 0;
-    line("%-8s %-21s %5.1f/%-3.0f %7.2f/%-7.2f %7.2f/%-7.2f %7.0f %7.0f %9.0f %7llu",
-         id.short_hex().c_str(), entry.info.address.c_str(), std::max(0.0, busy),
-         number(load, "cpus"), as_gib(number(load, "memory_used_bytes")),
-         as_gib(number(load, "memory_limit_bytes")), as_gib(store),
-         as_gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
-         seconds > 0 && calls >= calls_before ? static_cast<double>(calls - calls_before) / seconds
-                                              : 0.0,
-         static_cast<unsigned long long>(waiting));
-    for (const ActorLoad& actor : load.actors) {
-      Row row{&actor, id, 0, 0};
-      if (auto known = actors_before.find(actor.actor);
-          known != actors_before.end() && seconds > 0 && actor.calls >= known->second->calls) {
-        row.calls_per_s = static_cast<double>(actor.calls - known->second->calls) / seconds;
-        row.busy =
-            static_cast<double>(actor.busy_ns - std::min(actor.busy_ns, known->second->busy_ns)) *
-            1e-9 / seconds;
-      }
-      if (!actor.running.empty())
-        row.busy = std::max(row.busy, std::min(1.0, static_cast<double>(actor.running_ns) * 1e-9 /
-                                                        std::max(seconds, 1e-3)));
-      rows.push_back(row);
-    }
+    const NodeLoad* then = earlier == before.loads.end() ? nullptr : &earlier->second;
+    const Change change{found->second, then, then ? seconds_between(*then, found->second) : 0};
+    add_node(text, entry.info, change);
+    add_rows(rows, id, change);
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::tuple(a.calls_per_s, a.busy, a.load->waiting, b.load->actor) >
            std::tuple(b.calls_per_s, b.busy, b.load->waiting, a.load->actor);
   });
   text += '\n';
-  line("%-8s %-24s %-8s %7s %9s %6s %8s %8s  %s", "ACTOR", "CLASS", "NODE", "PID", "CALLS/s",
-       "BUSY", "IN LINE", "FAILED", "RUNS");
-  for (std::size_t i = 0; i < std::min(rows.size(), static_cast<std::size_t>(actor_rows)); ++i) {
-    const ActorLoad& load = *rows[i].load;
-    char runs[160] = "";
-    if (!load.running.empty())
-      std::snprintf(runs, sizeof runs, "%.100s for %.1f s", load.running.c_str(),
-                    static_cast<double>(load.running_ns) * 1e-9);
-    line("%-8s %-24.24s %-8s %7d %9.0f %5.0f%% %8llu %8llu  %s", load.actor.short_hex().c_str(),
-         load.class_name.c_str(), rows[i].node.short_hex().c_str(), load.pid, rows[i].calls_per_s,
-         100 * rows[i].busy, static_cast<unsigned long long>(load.waiting),
-         static_cast<unsigned long long>(load.failed), runs);
-  }
+  add_line(text, "%-8s %-24s %-8s %7s %9s %6s %8s %8s  %s", "ACTOR", "CLASS", "NODE", "PID",
+           "CALLS/s", "BUSY", "IN LINE", "FAILED", "RUNS");
+  for (std::size_t i = 0; i < std::min(rows.size(), static_cast<std::size_t>(actor_rows)); ++i)
+    add_actor(text, rows[i]);
   return text;
 }
 

@@ -29,6 +29,12 @@ StoreInfo info_of(NodeId node, const StoreList& store) {
   return info;
 }
 
+std::string silence_of(const StoreList::Process& silent, NodeId node) {
+  return client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) +
+         ") on node " + node.short_hex() +
+         " does not answer: stopped, or held up for seconds (starling list workers)";
+}
+
 }  // namespace
 
 ObjectList object_list(NodeId node, const StoreList& store) {
@@ -80,12 +86,8 @@ ObjectList object_list(NodeId node, const StoreList& store) {
     object.owner_pid = holder.pid;
     object.owner = client_name(holder.role, holder.worker);
   }
-  for (const StoreList::Process& silent : store.silent) {
-    list.troubles.push_back(
-        client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) +
-        ") on node " + node.short_hex() +
-        " does not answer: stopped, or held up for seconds (starling list workers)");
-  }
+  for (const StoreList::Process& silent : store.silent)
+    list.troubles.push_back(silence_of(silent, node));
   for (const ObjectLocation& location : store.adopted) {
     if (ObjectInfo& object = object_at(location); object.owner.empty()) object.owner = "cluster";
   }
