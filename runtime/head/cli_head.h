@@ -1,4 +1,4 @@
-// `starling head`: what a node starts beside itself. Not for people.
+// `starling head`: the program that a node starts next to itself. Not for people.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ struct HeadCommandOptions {
   std::string node;      // id
   std::string socket;    // path
   std::string journal;   // folder; empty: none
-  bool durable = false;  // it outlives the node beside the head
+  bool durable = false;  // it outlives the head's node
 };
 
 /// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code:

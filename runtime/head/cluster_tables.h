@@ -78,7 +78,7 @@ class ClusterTables {
   std::uint64_t order_ = 0;  // of the last end of an actor or a job
   bool follows_ = false;
   bool token_changed_ = false;
-  journal::Counters written_;  // as changes() gave them last
+  journal::Counters written_;  // as the journal has them
 };
 
 }  // namespace runtime

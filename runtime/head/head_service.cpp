@@ -160,17 +160,11 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
       seen && std::holds_alternative<control::ReadHead>(*seen)) {
     return answer(ControlAnswer{ObserveAnswer{numbers()}});
   }
-  if (const Journal* journal = line_.journal()) {
-    const Status trouble = journal->trouble();
-    if (!trouble.ok() && std::visit(IsRefusable{}, request.body) && !head_.knows(request.id))
-      return answer(trouble);
-    if (std::visit(TakesRoom{}, request.body) && !head_.knows(request.id)) {
-      if (Status scarcity = journal->scarcity(); !scarcity.ok()) return answer(scarcity);
-    }
-    if (!trouble.ok() && std::visit(IsOverview{}, request.body)) {
-      Turn turn(*this);
-      return head_.handle(from, std::move(request), std::move(answer));
-    }
+  if (Status refusal = check_journal(request); !refusal.ok()) return answer(refusal);
+  const Journal* journal = line_.journal();
+  if (journal && !journal->trouble().ok() && std::visit(IsOverview{}, request.body)) {
+    Turn turn(*this);
+    return head_.handle(from, std::move(request), std::move(answer));
   }
   Turn turn(*this);
   head_.handle(
@@ -180,6 +174,15 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
           answer(std::move(result));
         });
       }));
+}
+
+Status HeadService::check_journal(const ControlRequest& request) const {
+  const Journal* journal = line_.journal();
+  if (!journal) return {};
+  Status why;
+  if (std::visit(IsRefusable{}, request.body)) why = journal->trouble();
+  if (why.ok() && std::visit(TakesRoom{}, request.body)) why = journal->scarcity();
+  return why.ok() || head_.knows(request.id) ? Status() : why;
 }
 
 void HeadService::handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event) {
@@ -205,7 +208,7 @@ void HeadService::lose(NodeId node, const std::string& why) {
 }
 
 void HeadService::check_leases() {
-  // A head that was stopped has heard nobody meanwhile, and what they said lies unread: that time
+  // A head that was stopped has heard no node meanwhile, and what they said lies unread: that time
   // is not held against them.
   if (const Deadline now = steady_now(); leases_due_ < now - kLateMax) {
     for (auto& [node, link] : links_) link.heard = std::min(link.heard + (now - leases_due_), now);

@@ -62,6 +62,8 @@ class HeadService final : private HeadLinks {
   void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
   void event(NodeId node, const ControlEvent& event) override;
   bool is_connected(NodeId node) const override;
+  /// Why the request is better refused: nothing can be recorded, or there is hardly room.
+  Status check_journal(const ControlRequest& request) const;
   /// Within a turn: once everything that was decided in it is recorded.
   void leave(UniqueFunction<void()> action);
   void end_turn();

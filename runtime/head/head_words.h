@@ -11,8 +11,8 @@
 
 namespace runtime::head_words {
 
-// Whoever waits for something hears its reason for failing at its deadline if the head waits a
-// little longer.
+// A caller that waits gets the reason for the failure at its deadline if the head waits a little
+// longer.
 inline constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
 // How long the process of an actor whose owner has ended may take.
 inline constexpr auto kEndGrace = std::chrono::milliseconds(1000);

@@ -8,7 +8,7 @@
 
 namespace runtime {
 
-/// A file beside the journal that takes room for nothing, and gives it back a piece at a time when
+/// A file next to the journal that takes room for nothing, and gives it back a piece at a time when
 /// the journal finds the disk full. Not thread-safe.
 class JournalReserve {
  public:
@@ -20,7 +20,7 @@ class JournalReserve {
   JournalReserve(const JournalReserve&) = delete;
   JournalReserve& operator=(const JournalReserve&) = delete;
 
-  /// Makes room for a write of so many bytes. False: none is left to give.
+  /// Makes room for a write of that many bytes. False: none is left to give.
   bool release(std::uint64_t bytes);
   /// Takes room again as far as the disk has it. Whether the disk has as much as it should, besides
   /// the reserve; what takes much is refused until then.

@@ -148,7 +148,7 @@ void PublishedObjects::drop_copies(const std::vector<ObjectLocation>& copies) {
 }
 
 void PublishedObjects::drop_private_names(JobId job) {
-  // Nobody else knows the namespace that a job has to itself.
+  // Only the job knows the namespace that it has to itself.
   if (context_.tables.job_serves(job) ||
       context_.tables.jobs().name_space(job) != context_.tables.jobs().private_name_space(job))
     return;

@@ -21,9 +21,9 @@ class PublishedObjects {
   void serve(const HeadCall& call, control::Publish& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::FindPublished& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::Unpublish& body, ControlAnswerer answer);
-  /// What nobody else than the job could know, once it has ended.
+  /// What only the job could know, once it has ended.
   void drop_private_names(JobId job);
-  /// Nobody counts these copies any more.
+  /// These copies are no longer counted.
   void drop_copies(const std::vector<ObjectLocation>& copies);
 
   void tick(Deadline now);

@@ -1,4 +1,4 @@
-// ReservationSender: what nodes are told of the placement groups that they hold, gathered into one
+// ReservationSender: news for nodes about the placement groups that they hold, gathered into one
 // message a node at a time (docs/adr/0022-gangs-are-reserved-in-two-phases.md).
 #pragma once
 

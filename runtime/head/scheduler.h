@@ -1,4 +1,4 @@
-// What the head asks of whoever decides where things run. placement/ implements it; runtime only
+// Scheduler: decides where things run, for the head. placement/ implements it; runtime only
 // obeys.
 #pragma once
 

@@ -50,7 +50,7 @@ class Waiters {
     return expired;
   }
 
-  /// When expire() next has work; Deadline::max() if nobody waits.
+  /// When expire() next has work; Deadline::max() if no request waits.
   Deadline earliest() const { return waiting_.empty() ? Deadline::max() : earliest_; }
   bool empty() const { return waiting_.empty(); }
 

@@ -1,4 +1,4 @@
-// What the head's tables keep beside their records, so that nobody has to look through all of
+// What the head's tables keep next to their records, so that none has to look through all of
 // those, agrees with a look through all of them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the head tells whoever adds and removes nodes.
+// What the head tells programs that add and remove nodes.
 #include "tests/runtime/head/head_fixture.h"
 
 namespace runtime {
@@ -104,7 +104,7 @@ TEST_F(HeadDemandTest, KnowsWhatKeepsANode) {
   for (const ActorSpec& one : placed) exit(one);
   use = use_of(record(placed[0]).node);
   EXPECT_EQ(use.actors, 0u);
-  EXPECT_EQ(use.last_placed, before);  // whoever looks now sees that it was used meanwhile
+  EXPECT_EQ(use.last_placed, before);  // one that looks now sees that it was used meanwhile
 }
 
 TEST_F(HeadDemandTest, AGroupThatHasItsPlaceWaitsForNothing) {

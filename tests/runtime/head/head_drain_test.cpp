@@ -40,7 +40,7 @@ class HeadDrainTest : public HeadTest {
     }
     return std::nullopt;
   }
-  /// Answers all requests to take objects over: so many could not be.
+  /// Answers all requests to take objects over: that many could not be.
   int answer_rounds(std::int64_t failed = 0) {
     int rounds = 0;
     while (auto asked = links_.take<control::TakeOver>()) {
@@ -469,7 +469,7 @@ TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
     ASSERT_TRUE(second.contains(actor));
     EXPECT_LT(second[actor], 30s);
   }
-  // Placed anew, it is no concern of that drain's any more.
+  // Placed again, it is no concern of that drain's any more.
   exited(leaving);
   exited(staying);
   reserved();

@@ -239,7 +239,7 @@ class HeadTest : public ::testing::Test {
       const ActorRecord* other = left.actors().find(id);
       ASSERT_NE(other, nullptr) << id.hex();
       ActorRecord expected = record;
-      expected.pending_reason = other->pending_reason;  // said anew by whoever looks for a place
+      expected.pending_reason = other->pending_reason;  // said again when it looks for a place
       EXPECT_TRUE(*other == expected) << id.hex();
       EXPECT_EQ(left.actors().owned_by(id), right.actors().owned_by(id));
       EXPECT_EQ(left.job_serves(record.job), right.job_serves(record.job));

@@ -319,7 +319,7 @@ TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
     EXPECT_NE(status.message().find("put a copy in its place"), std::string::npos)
         << status.to_string();
   }
-  // The last transaction alone may be torn: nobody had been told of it.
+  // The last transaction alone may be torn: it was not acknowledged.
   std::string torn = whole;
   torn[torn.size() - 100] ^= 0x10;
   EXPECT_TRUE(open_with(torn).ok());

@@ -22,7 +22,7 @@ class TokenKeeperTest : public testing::Test {
                    [this](Result<ControlAnswer> answer) { answer_ = answer.status(); });
     return answer_.value_or(Status());
   }
-  /// What the node beside the head is asked, and says.
+  /// What the node of the head is asked, and says.
   void expected(const std::string& token, const Status& said = {}) {
     auto asked = links_.take<control::ExpectToken>();
     ASSERT_TRUE(asked);
