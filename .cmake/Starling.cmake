@@ -51,7 +51,7 @@ option(STARLING_UNITY "Compile the files of a library in batches" ON)
 enable_testing()
 
 # starling_library(name [APART] FOLDERS a b [SCHEMAS dir] DEPS x y): a static library of the .cpp files right in these folders.
-# A file `main.cpp` or `*_main.cpp` is a program's and stays out; the folders' Python programs are embedded. APART: its files differ in what machine they compile for, so never in batches.
+# A file `main.cpp` or `*_main.cpp` is a program's and stays out; the folders' files of other languages are embedded. APART: its files differ in what machine they compile for, so never in batches.
 function(starling_library name)
   cmake_parse_arguments(ARG "APART" "" "FOLDERS;SCHEMAS;DEPS" ${ARGN})
   set(sources)
@@ -61,7 +61,7 @@ function(starling_library name)
   endforeach()
   list(FILTER sources EXCLUDE REGEX "main\\.cpp$")
   foreach(folder ${ARG_FOLDERS})
-    starling_python_programs(sources ${folder})
+    starling_embedded(sources ${folder})
   endforeach()
   foreach(schema_folder ${ARG_SCHEMAS})
     file(GLOB schemas CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${schema_folder}/*.capnp)

@@ -5,16 +5,11 @@
 
 #include "rl/report/chart.h"
 #include "rl/report/page.h"
+#include "rl/report/page_texts.h"
 #include "rl/text/html.h"
 
 namespace rl {
 namespace {
-
-constexpr const char* kEvaluationScript = R"(
-for (const b of document.querySelectorAll('button[data-show]')) b.onclick = () => {
-  for (const p of document.querySelectorAll('.sample')) p.hidden = b.dataset.show == 'wrong' ? p.dataset.right == 'all' : b.dataset.show == 'mixed' ? p.dataset.right != 'some' : false;
-};
-)";
 
 std::string percent(double share) {
   char text[16];

@@ -7,16 +7,13 @@
 
 #include "rl/report/chart.h"
 #include "rl/report/page.h"
+#include "rl/report/page_texts.h"
 #include "rl/text/html.h"
 
 namespace rl {
 namespace {
 
 using runtime::Result;
-
-constexpr const char* kReportScript = R"(
-for (const b of document.querySelectorAll('button[data-by]')) b.onclick = () => { document.body.className = 'by-' + b.dataset.by; };
-)";
 
 // Where a metric belongs; the order is that of the page.
 struct Section {

@@ -1,27 +1,20 @@
-// Beam search in the engine: every beam is a sequence, held when its candidates are known until
-// those of all beams are.
+#include "rl/rollout/engine_beams.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "rl/kernel/softmax.h"
-#include "rl/model/transformer.h"
-#include "rl/rollout/engine_impl.h"
 #include "rl/rollout/logits_processor.h"
+#include "rl/rollout/sampler.h"
 
 namespace rl {
 
-void Engine::Impl::start_beams(RunningRequest& running) {
-  const SamplingParams& params = running.request.sampling;
-  const Sequence& first = *running.sequences.front();
-  running.beams.emplace(params.beam, stop_ids(params), first.length_max - first.length());
-  running.candidates.assign(1, {});
-  running.beam_versions.clear();
-}
-
-// The likeliest ways on from one beam, scored as transformers does: processors see
-// log-probabilities rather than logits.
-void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float> logits) {
+// Scored as transformers does: processors see log-probabilities rather than logits.
+void EngineBeams::collect(Sequence& sequence, std::span<const float> logits,
+                          std::uint64_t weight_version) {
   RunningRequest& running = *sequence.owner;
   const SamplingParams& params = running.request.sampling;
   const auto vocab = static_cast<std::int64_t>(logits.size());
@@ -29,13 +22,13 @@ void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float>
   kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, nullptr,
                              {.log_normalizer = &normalizer});
   if (!std::isfinite(normalizer)) {
-    return finish_all(
+    return requests_.finish_all(
         running, FinishReason::kError,
         runtime::task_failed("request: no token can be chosen at position " +
                              std::to_string(sequence.length()) + ": the logits are not finite"));
   }
   const std::vector<std::int32_t> forbidden =
-      forbidden_ids(params, end_ids_, sequence.tokens, sequence.generated());
+      forbidden_ids(params, setting_.end_ids, sequence.tokens, sequence.generated());
   const LogitsContext context{.params = &params,
                               .history = sequence.tokens,
                               .generated = sequence.generated(),
@@ -61,26 +54,26 @@ void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float>
   sequence.held = true;
   const bool all = std::none_of(running.candidates.begin(), running.candidates.end(),
                                 [](const auto& known) { return known.empty(); });
-  if (all) advance_beams(running);
+  if (all) advance(running, weight_version);
 }
 
-void Engine::Impl::advance_beams(RunningRequest& running) {
+void EngineBeams::advance(RunningRequest& running, std::uint64_t weight_version) {
   std::vector<BeamCandidate> candidates;
   for (const std::vector<BeamCandidate>& of_beam : running.candidates)
     candidates.insert(candidates.end(), of_beam.begin(), of_beam.end());
   const std::size_t before = running.candidates.size();
   running.beams->advance(std::move(candidates));
-  running.beam_versions.push_back(weight_version_);
+  running.beam_versions.push_back(weight_version);
   stats_.generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
   if (running.progress != nullptr)
     running.progress->generated_tokens += static_cast<std::int64_t>(running.beams->live().size());
-  if (running.beams->live().empty()) return finish_beams(running);
-  move_beams(running, before);
+  if (running.beams->live().empty()) return finish(running);
+  move(running, before);
   running.candidates.assign(running.beams->live().size(), {});
 }
 
 // The sequences become the beams that go on, each with the blocks of the one it comes from.
-void Engine::Impl::move_beams(RunningRequest& running, std::size_t before) {
+void EngineBeams::move(RunningRequest& running, std::size_t before) {
   struct Computed {
     std::vector<std::int32_t> blocks;
     std::int64_t tokens;
@@ -90,7 +83,7 @@ void Engine::Impl::move_beams(RunningRequest& running, std::size_t before) {
   std::vector<Computed> computed;
   for (const Beam& beam : live) {
     const Sequence& parent = *running.sequences[beam.parent];
-    for (const std::int32_t block : parent.blocks) cache_->retain(block);
+    for (const std::int32_t block : parent.blocks) cache_.retain(block);
     computed.push_back({.blocks = parent.blocks, .tokens = parent.computed, .place = parent.place});
   }
   for (std::size_t i = 0; i < before; ++i) {
@@ -111,7 +104,7 @@ void Engine::Impl::move_beams(RunningRequest& running, std::size_t before) {
   }
 }
 
-void Engine::Impl::finish_beams(RunningRequest& running) {
+void EngineBeams::finish(RunningRequest& running) {
   const std::vector<Beam>& found = running.beams->hypotheses();
   const runtime::Status none =
       runtime::internal_error("request: beam search found no hypothesis: every token is forbidden");
@@ -131,17 +124,18 @@ void Engine::Impl::finish_beams(RunningRequest& running) {
     completion.beam_score = found[i].score;
     completion.finish_reason = found[i].reason;
     for (std::size_t token = 0; token < completion.ids.size(); ++token)
-      stamp(completion, running.beam_versions[token]);
+      stamp_version(completion, running.beam_versions[token]);
     const SamplingParams& params = running.request.sampling;
     if (params.text)
-      completion.text = options_.tokenizer->decode(completion.ids, params.skip_special_tokens);
+      completion.text =
+          setting_.options.tokenizer->decode(completion.ids, params.skip_special_tokens);
   }
   for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
     scheduler_.remove(sequence.get());
     sequence->request = nullptr;
   }
   if (running.progress != nullptr) running.progress->finished += running.completions.size();
-  deliver(running);
+  requests_.deliver(running);
 }
 
 }  // namespace rl

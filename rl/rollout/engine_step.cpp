@@ -1,5 +1,5 @@
-// One step of the engine: rows through the model, log-probs of prompts, a token for each sequence
-// that was read to its end.
+#include "rl/rollout/engine_step.h"
+
 #include <algorithm>
 #include <string>
 
@@ -7,7 +7,6 @@
 #include "rl/model/transformer.h"
 #include "rl/profile/recorder.h"
 #include "rl/rollout/aten_sampler.h"
-#include "rl/rollout/engine_impl.h"
 #include "rl/rollout/logits_processor.h"
 
 namespace rl {
@@ -26,7 +25,8 @@ bool contains(std::span<const std::int32_t> ids, std::int32_t id) {
 
 }  // namespace
 
-void Engine::Impl::run_step() {
+void EngineStep::run(std::uint64_t weight_version) {
+  weight_version_ = weight_version;
   const profile::Span span("engine step");
   const std::vector<ScheduledTokens> parts = scheduler_.schedule();
   if (parts.empty()) return;
@@ -44,7 +44,7 @@ void Engine::Impl::run_step() {
   decoder_.forward(inputs);
   ++stats_.steps;
   stats_.blocks_peak = std::max(
-      stats_.blocks_peak, cache_->blocks() - cache_->free_blocks() - cache_->idle_cached_blocks());
+      stats_.blocks_peak, cache_.blocks() - cache_.free_blocks() - cache_.idle_cached_blocks());
 
   std::vector<Choice> choices;
   std::int64_t row = 0;
@@ -67,14 +67,14 @@ void Engine::Impl::run_step() {
 }
 
 // Log-probs of the prompt's tokens that follow the rows of `part`.
-void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_row) {
+void EngineStep::score_prompt(const ScheduledTokens& part, std::int64_t first_row) {
   const Sequence& sequence = *part.sequence;
   const std::int64_t top = sequence.request->sampling.prompt_top_logprobs;
   Completion& completion = *sequence.completion;
   std::vector<float>& scores = completion.prompt_logprobs;
   scores.resize(static_cast<std::size_t>(sequence.computed));  // again from here after a preemption
   if (top > 0) completion.prompt_top_logprobs.resize(scores.size());
-  const auto vocab = static_cast<std::size_t>(model_.config().vocab_size);
+  const auto vocab = static_cast<std::size_t>(setting_.model.config().vocab_size);
   const std::int64_t end = std::min(sequence.computed + part.count, sequence.prompt_tokens() - 1);
   for (std::int64_t begin = sequence.computed; begin < end;
        begin += static_cast<std::int64_t>(kScoredRows)) {
@@ -99,10 +99,10 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
 }
 
 // The prompt is read: its other samples take its blocks and get in line.
-void Engine::Impl::start_siblings(Sequence& sequence) {
+void EngineStep::start_siblings(Sequence& sequence) {
   for (Sequence* sibling : sequence.siblings) {
     sibling->blocks = sequence.blocks;
-    for (std::int32_t block : sibling->blocks) cache_->retain(block);
+    for (std::int32_t block : sibling->blocks) cache_.retain(block);
     sibling->computed = sequence.computed;
     sibling->place = sequence.place;
     sibling->completion->prompt_logprobs = sequence.completion->prompt_logprobs;
@@ -113,16 +113,16 @@ void Engine::Impl::start_siblings(Sequence& sequence) {
   sequence.siblings.clear();
 }
 
-void Engine::Impl::choose(std::span<const Choice> choices) {
+void EngineStep::choose(std::span<const Choice> choices) {
   std::vector<Choice> chosen;
   std::vector<std::int64_t> rows;  // samples of one prompt share a row of logits
   for (const Choice& choice : choices) {
     if (choice.sequence->request->sampling.max_new_tokens == 0) {
       RunningRequest& running = *choice.sequence->owner;
       if (running.request.sampling.beam.width > 0)
-        finish_all(running, FinishReason::kLength);
+        requests_.finish_all(running, FinishReason::kLength);
       else
-        finish(*choice.sequence, FinishReason::kLength);
+        requests_.finish(*choice.sequence, FinishReason::kLength);
       continue;
     }
     chosen.push_back(choice);
@@ -148,10 +148,10 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
     if (sequence.request == nullptr) continue;  // another beam of its request ended it
     const SamplingParams& params = sequence.request->sampling;
     if (params.beam.width > 0) {
-      collect_candidates(sequence, host_row(at));
+      beams_.collect(sequence, host_row(at), weight_version_);
       continue;
     }
-    forbidden[i] = forbidden_ids(params, end_ids_, sequence.tokens, sequence.generated());
+    forbidden[i] = forbidden_ids(params, setting_.end_ids, sequence.tokens, sequence.generated());
     sampled.push_back(&sequence);
     logit_rows.push_back(at);
     samples.push_back({.params = &params,
@@ -168,7 +168,7 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
 
 // Where the logits are, unless the engine is deterministic or a row asks for more than is done
 // there.
-std::vector<SampledToken> Engine::Impl::sample(
+std::vector<SampledToken> EngineStep::sample(
     std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
     const std::function<std::span<const float>(std::int64_t)>& host_row) {
   const profile::Span span("sample tokens");
@@ -182,23 +182,9 @@ std::vector<SampledToken> Engine::Impl::sample(
   return tokens;
 }
 
-void Engine::Impl::stamp(Completion& completion, std::uint64_t version) {
-  std::vector<VersionRun>& runs = completion.weight_versions;
-  if (runs.empty() || runs.back().version != version) runs.push_back({.version = version});
-  ++runs.back().tokens;
-}
-
-std::vector<std::int32_t> Engine::Impl::stop_ids(const SamplingParams& params) const {
-  std::vector<std::int32_t> ids = params.stop_ids;
-  if (!params.ignore_eos) ids.insert(ids.end(), end_ids_.begin(), end_ids_.end());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
-}
-
-void Engine::Impl::append(Sequence& sequence, SampledToken token) {
+void EngineStep::append(Sequence& sequence, SampledToken token) {
   if (token.id < 0) {
-    return finish(
+    return requests_.finish(
         sequence, FinishReason::kError,
         runtime::task_failed(
             "request: no token can be chosen at position " + std::to_string(sequence.length()) +
@@ -216,15 +202,15 @@ void Engine::Impl::append(Sequence& sequence, SampledToken token) {
     if (params.top_logprobs > 0)
       completion.top_processed_logprobs.push_back(std::move(token.top_processed));
   }
-  stamp(completion, weight_version_);
+  stamp_version(completion, weight_version_);
   ++stats_.generated_tokens;
   if (sequence.owner->progress != nullptr) ++sequence.owner->progress->generated_tokens;
 
   const bool may_stop = sequence.generated() >= params.min_new_tokens;
-  bool stops =
-      contains(params.stop_ids, token.id) || (!params.ignore_eos && contains(end_ids_, token.id));
+  bool stops = contains(params.stop_ids, token.id) ||
+               (!params.ignore_eos && contains(setting_.end_ids, token.id));
   const bool full =
-      sequence.generated() >= params.max_new_tokens || sequence.length() >= context_max();
+      sequence.generated() >= params.max_new_tokens || sequence.length() >= setting_.context_max();
   if (sequence.text != nullptr) {
     if (sequence.text->push(token.id, may_stop)) stops = true;
     if ((stops || full) && sequence.text->finish(may_stop)) stops = true;
@@ -238,7 +224,8 @@ void Engine::Impl::append(Sequence& sequence, SampledToken token) {
     if (sequence.text != nullptr && params.text)
       new_tokens_.back().text = sequence.text->take_new();
   }
-  if (stops || full) finish(sequence, stops ? FinishReason::kStop : FinishReason::kLength);
+  if (stops || full)
+    requests_.finish(sequence, stops ? FinishReason::kStop : FinishReason::kLength);
 }
 
 }  // namespace rl

@@ -29,4 +29,11 @@ struct RunningRequest {
   std::vector<std::uint64_t> beam_versions;  // the weights of each round
 };
 
+/// Notes by which weights the completion's next token was chosen.
+inline void stamp_version(Completion& completion, std::uint64_t version) {
+  std::vector<VersionRun>& runs = completion.weight_versions;
+  if (runs.empty() || runs.back().version != version) runs.push_back({.version = version});
+  ++runs.back().tokens;
+}
+
 }  // namespace rl

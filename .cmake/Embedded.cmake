@@ -1,16 +1,16 @@
-# Python programs that libraries embed, and their tests.
+# Files of other languages that libraries embed, and tests of those in Python.
 
-# starling_python_programs(list folder): appends to the list one C++ file for each Python program right in the folder. The text of
-# folder/some_name.py is kSomeName of the layer's namespace, which a header of the folder declares.
-function(starling_python_programs list folder)
-  file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.py)
+# starling_embedded(list folder): appends to the list one C++ file for each Python program, style sheet and script right in the folder. The
+# text of folder/some_name.py is kSomeName of the layer's namespace, which a header of the folder declares.
+function(starling_embedded list folder)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.py ${CMAKE_SOURCE_DIR}/${folder}/*.css ${CMAKE_SOURCE_DIR}/${folder}/*.js)
   string(REGEX MATCH "^[a-z]+" layer ${folder})
-  set(script ${CMAKE_SOURCE_DIR}/.cmake/EmbedPython.cmake)
-  foreach(program ${programs})
-    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR} ${program})
+  set(script ${CMAKE_SOURCE_DIR}/.cmake/EmbedText.cmake)
+  foreach(file ${files})
+    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR} ${file})
     set(output ${CMAKE_BINARY_DIR}/generated/${relative}.cpp)
-    add_custom_command(OUTPUT ${output} DEPENDS ${program} ${script} VERBATIM
-      COMMAND ${CMAKE_COMMAND} -DINPUT=${program} -DOUTPUT=${output} -DNAMESPACE=${layer} -P ${script})
+    add_custom_command(OUTPUT ${output} DEPENDS ${file} ${script} VERBATIM
+      COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${output} -DNAMESPACE=${layer} -P ${script})
     list(APPEND ${list} ${output})
   endforeach()
   set(${list} ${${list}} PARENT_SCOPE)
