@@ -74,9 +74,10 @@ void StoreClients::ask_processes(const object_wire::Request& request,
     message.meta = meta;
     channel->request(std::move(message), deadline_after(timeout),
                      [asking, peer = channel->peer()](Result<Message> replied) {
-                       asking->heard(peer, replied.ok()
-                                               ? object_wire::decode_reply(replied->meta)
-                                               : Result<object_wire::Reply>(replied.status()));
+                       asking->heard(peer,
+                                     replied.ok() ? object_wire::decode_reply(replied->meta)
+                                                  : Result<object_wire::Reply>(replied.status()),
+                                     replied.status().code() == ErrorCode::kUnavailable);
                        asking->end();
                      });
   }
