@@ -8,8 +8,6 @@
 // together in one system call.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,34 +22,19 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/drain_waiters.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/frame.h"
 #include "runtime/transport/frame_reader.h"
 #include "runtime/transport/frame_writer.h"
+#include "runtime/transport/peer_info.h"
 #include "runtime/transport/pending_table.h"
+#include "runtime/transport/silence_watch.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
 class SocketStream;
-
-/// What a process is in its cluster.
-enum class Role : std::uint16_t { kNode = 1, kWorker = 2, kDriver = 3, kTool = 4 };
-
-/// Who is at the other end, proved by the handshake (the token) and told by its Hello.
-struct PeerInfo {
-  Role role = Role::kTool;
-  ClusterId cluster;
-  NodeId node;      // none for a node-less tool
-  WorkerId worker;  // workers only
-  std::uint64_t incarnation = 0;
-  std::uint32_t protocol = 0;  // the version both speak
-  std::string version;         // the peer's release, for messages
-  std::string address;         // "10.0.0.2:41822", or "unix:/path"
-  pid_t pid = 0;               // from the kernel on Unix sockets, else as the peer says
-  std::optional<uid_t> uid{};  // from the kernel, on Unix sockets
-  bool is_submitter = false;   // has a submitter's token, not the cluster's
-};
 
 /// Limits of one connection. Exceeding a receive limit closes it: the peer is broken or hostile.
 struct ChannelOptions {
@@ -73,6 +56,8 @@ enum class Flush {
   kSoon,  // by the event loop, together with others
 };
 
+/// It has more private functions and members than other classes: sending, receiving and closing
+/// share one socket, one lock and one order, which parts of their own would have to hand around.
 class Channel : public std::enable_shared_from_this<Channel>, private FrameSink {
  public:
   /// Called exactly once, on the loop.
@@ -123,7 +108,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
   /// Has a TCP connection outlive its socket, under a number that both sides know and nobody else
-  /// has (channel_lasting.h): what is sent is kept until the peer confirms it, and a broken socket
+  /// has (lasting_state.h): what is sent is kept until the peer confirms it, and a broken socket
   /// neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has
   /// broken; of the side that connected, it is to resume(). Right after construction. For connect()
   /// and Listener.
@@ -159,7 +144,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// same each time.
   std::uint64_t serial() const { return serial_; }
   /// For messages: "worker 7f3a0011 (pid 1234) at unix:/run/...".
-  std::string describe_peer() const;
+  std::string describe_peer() const { return peer_.describe(); }
   EventLoop& loop() { return loop_; }
   bool is_unix() const { return is_unix_; }
   /// Accepted and not taken by the kernel yet. Cost: an atomic load.
@@ -214,8 +199,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Socket socket_;
   std::unique_ptr<SocketStream> stream_;
   Timer timer_;
-  Timer silence_;
-  int silent_ticks_ = 0;  // in which the peer's machine acknowledged nothing of what was on its way
+  SilenceWatch silence_;
   FrameReader reader_;
   std::unique_ptr<Lasting>
       lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
@@ -235,8 +219,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   std::function<void(Status)> on_close_;
   Status close_reason_;
   Deadline timer_at_ = Deadline::max();
-  std::vector<std::pair<std::size_t, UniqueFunction<void()>>>
-      draining_;  // who waits for how many bytes at most
+  DrainWaiters draining_;
   bool closed_ = false;
   bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;

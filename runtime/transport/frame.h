@@ -29,7 +29,7 @@ enum class FrameKind : std::uint16_t {
   kControlEvent = 8,  // one way
   kCancel = 9,        // one way
   kAttach = 10,       // one way: the descriptor of an accepted connection, payload = its preamble
-  // Of lasting connections (channel_lasting.h); they have no message and are not counted
+  // Of lasting connections (lasting_state.h); they have no message and are not counted
   // themselves.
   kConfirm = 11,  // one way: `id` frames were received on this connection
   kGoodbye = 12,  // one way: the sender ends the connection

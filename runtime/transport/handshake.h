@@ -86,7 +86,7 @@ struct Inbound {
 Message encode_attach(const Inbound& inbound, FileDescriptor socket);
 Result<Inbound> decode_attach(Message& message, FileDescriptor* socket);
 
-/// What one side says of a connection that outlives its socket (channel_lasting.h).
+/// What one side says of a connection that outlives its socket (lasting_state.h).
 struct SessionTerms {
   std::uint64_t session = 0;   // 0: none
   bool resumes = false;        // the sender knows the session from before

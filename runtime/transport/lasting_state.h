@@ -1,4 +1,4 @@
-// Channel::Lasting: what a connection that outlives its socket needs besides. Private to
+// Channel::Lasting: the state of a connection that outlives its socket. Private to
 // runtime/transport.
 //
 // Both sides number the frames that they send, from 1, and keep each until the other one has
