@@ -303,7 +303,7 @@ Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom
     wrong.push_back(agent.status().message());
   if (const auto profile = ProfileOptions::from_config(config, trainer->folder); !profile.ok())
     wrong.push_back(profile.status().message());
-  if (const auto order = RowOrderChoice::from_config(config, *trainer); !order.ok())
+  if (const auto order = RowOrderChoice::from_config(config, early_draws(*trainer)); !order.ok())
     wrong.push_back(order.status().message());
   // Of reward models only that they can be there: one may be on the hub, and is not fetched.
   const RewardModelLoader no_model = [](const std::filesystem::path&,

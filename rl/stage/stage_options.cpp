@@ -40,16 +40,14 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
-  options.seed = static_cast<std::uint64_t>(seed);
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");
-  options.recompute_layers = read.get_bool("model.enable_gradient_checkpointing");
   if (!read.status().ok()) return read.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
   if (!slots.ok()) return slots.status();
-  const Result<bool> bf16 = computes_in_bf16(config, "engine.dtype", slots->device);
-  if (!bf16.ok()) return bf16.status();
-  options.bf16 = *bf16;
+  const Result<StageWorkerOptions> worker = StageWorkerOptions::from_config(config, slots->device);
+  if (!worker.ok()) return worker.status();
+  static_cast<StageWorkerOptions&>(options) = *worker;
   if (options.folder.empty())
     return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   if (!by_tokens && pass_rows < 1)
@@ -78,12 +76,6 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
   if (!resume.ok()) return resume.status();
   options.resume = *resume;
-  const Result<LearnerOptions> learner = learner_from_config(config, kStageRole);
-  if (!learner.ok()) return learner.status();
-  options.learner = *learner;
-  Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config, kStageModel);
-  if (!adapter.ok()) return adapter.status();
-  options.adapter = std::move(*adapter);
   return options;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,18 +10,14 @@
 #include "rl/data/prompt_builder.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/early_stop.h"
-#include "rl/train/learner.h"
 #include "rl/train/loss_alarms.h"
 #include "rl/train/resume.h"
 #include "rl/train/run_length.h"
 #include "rl/train/save_times.h"
-#include "rl/worker/policy_options.h"
+#include "rl/worker/stage_worker_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-/// Sections that a stage's configuration has where RL's has them below a role.
-inline constexpr const char* kStageModel = "model";
 
 /// Every so many steps, or at the end of each epoch.
 struct StageInterval {
@@ -35,15 +30,11 @@ struct StageInterval {
   }
 };
 
-struct StageOptions {
+struct StageOptions : StageWorkerOptions {
   std::int64_t batch_rows = 1;     // a step, over all workers
   std::int64_t tokens_max = 1024;  // of a sequence
   Truncation truncation = Truncation::kError;
   MicroBatchLimits micro_batch;
-  LearnerOptions learner;
-  std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
-  bool recompute_layers = false;          // see PassOptions
-  bool bf16 = false;                      // see PassOptions
 
   RunLength length;
   SaveTimes save;
@@ -62,7 +53,6 @@ struct StageOptions {
   std::string experiment;
   std::int64_t log_interval = 1;
 
-  std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;
   bool shuffle = true;
 

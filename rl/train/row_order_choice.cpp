@@ -6,7 +6,7 @@
 namespace rl {
 
 runtime::Result<RowOrderChoice> RowOrderChoice::from_config(const Config& config,
-                                                            const TrainerOptions& trainer) {
+                                                            const EarlyDraws& draws) {
   const runtime::Result<std::optional<AdaptiveOrderOptions>> adaptive =
       AdaptiveOrderOptions::from_config(config);
   if (!adaptive.ok()) return adaptive.status();
@@ -19,11 +19,10 @@ runtime::Result<RowOrderChoice> RowOrderChoice::from_config(const Config& config
     return runtime::invalid_argument(
         "data.adarft.enable and data.sampler.class_path both say which rows come; leave one of the "
         "two out");
-  // These draw before it is known what became of the rows before.
   for (const auto& [other, is_on] :
-       {std::pair("algorithm.filter_groups.enable=true", trainer.filter_groups.enabled),
-        std::pair("actor_rollout_ref.hybrid_engine=false", trainer.rollout_workers.has_value()),
-        std::pair("trainer.v1.trainer_mode", trainer.partial_rollouts.has_value())}) {
+       {std::pair("algorithm.filter_groups.enable=true", draws.filters_groups),
+        std::pair("actor_rollout_ref.hybrid_engine=false", draws.has_rollout_workers),
+        std::pair("trainer.v1.trainer_mode", draws.is_partial)}) {
     if (is_on)
       return runtime::unimplemented(key + " with " + other +
                                     ": prompts are drawn before the scores of those before them "

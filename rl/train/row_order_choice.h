@@ -6,10 +6,16 @@
 #include "rl/config/config.h"
 #include "rl/data/adaptive_order.h"
 #include "rl/data/python_sampler.h"
-#include "rl/train/trainer_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+/// Ways to draw prompts before it is known what became of the rows before.
+struct EarlyDraws {
+  bool filters_groups = false;
+  bool has_rollout_workers = false;
+  bool is_partial = false;
+};
 
 /// One of them, or none.
 struct RowOrderChoice {
@@ -19,8 +25,7 @@ struct RowOrderChoice {
   /// From `data.adarft.*` and `data.sampler.*`. kInvalidArgument: both, or one beside
   /// data.train_weights; kUnimplemented: beside a way to draw that does not wait for the scores of
   /// the rows before.
-  static runtime::Result<RowOrderChoice> from_config(const Config& config,
-                                                     const TrainerOptions& trainer);
+  static runtime::Result<RowOrderChoice> from_config(const Config& config, const EarlyDraws& draws);
 };
 
 }  // namespace rl

@@ -8,12 +8,17 @@
 #include "rl/agent/tool_host.h"
 #include "rl/model/model_config.h"
 #include "rl/train/reward_model_path.h"
-#include "rl/train/row_order_choice.h"
 #include "rl/train/teachers.h"
 
 namespace rl {
 
 using runtime::Result;
+
+EarlyDraws early_draws(const TrainerOptions& trainer) {
+  return {.filters_groups = trainer.filter_groups.enabled,
+          .has_rollout_workers = trainer.rollout_workers.has_value(),
+          .is_partial = trainer.partial_rollouts.has_value()};
+}
 
 Result<PromptFeedOptions> training_feed_options(const Config& config, const TrainerOptions& trainer,
                                                 const std::filesystem::path& model,
@@ -42,7 +47,7 @@ Result<PromptFeedOptions> training_feed_options(const Config& config, const Trai
       if (!teacher.rows.empty()) options.teachers.push_back(teacher.rows);
     }
   }
-  Result<RowOrderChoice> order = RowOrderChoice::from_config(config, trainer);
+  Result<RowOrderChoice> order = RowOrderChoice::from_config(config, early_draws(trainer));
   if (!order.ok()) return order.status();
   options.adaptive = std::move(order->adaptive);
   options.python_sampler = std::move(order->python_sampler);

@@ -11,10 +11,13 @@
 #include "rl/data/dataset.h"
 #include "rl/reward/reward_function.h"
 #include "rl/train/prompt_feed.h"
+#include "rl/train/row_order_choice.h"
 #include "rl/train/trainer_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+EarlyDraws early_draws(const TrainerOptions& trainer);
 
 /// Of a model folder or file that is here, for so many workers. Errors: those of ModelConfig::load,
 /// RowOrderChoice, AgentOptions, tool_schemas() and teachers_from_config().

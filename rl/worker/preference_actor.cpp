@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "rl/stage/stage_options.h"
 #include "rl/train/process_memory.h"
 #include "rl/train/toy_model.h"
 #include "rl/worker/actor_setup.h"
+#include "rl/worker/stage_worker_options.h"
 
 namespace rl {
 
@@ -15,7 +15,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
                                                                  const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  const Result<StageOptions> stage = StageOptions::from_config(*config);
+  const Result<StageWorkerOptions> stage = StageWorkerOptions::from_config(*config, spec.device);
   if (!stage.ok()) return stage.status();
   const Result<PreferenceObjective> objective = PreferenceObjective::from_config(*config);
   if (!objective.ok()) return objective.status();

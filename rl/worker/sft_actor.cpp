@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "rl/stage/stage_options.h"
 #include "rl/train/process_memory.h"
 #include "rl/worker/actor_setup.h"
 #include "rl/worker/preference_actor.h"
+#include "rl/worker/stage_worker_options.h"
 
 namespace rl {
 
@@ -15,7 +15,7 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
                                                    const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  const Result<StageOptions> stage = StageOptions::from_config(*config);
+  const Result<StageWorkerOptions> stage = StageWorkerOptions::from_config(*config, spec.device);
   if (!stage.ok()) return stage.status();
   const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
   if (!teacher.ok()) return teacher.status();

@@ -7,11 +7,11 @@
 
 #include "runtime/actor/actor_host.h"
 #include "runtime/actor/blocked_calls.h"
+#include "runtime/actor/coroutine_await.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/thrown.h"
 #include "runtime/core/timer.h"
-#include "runtime/coroutine.h"
 
 namespace runtime {
 

@@ -16,7 +16,7 @@ void SilenceWatch::tick() {
   timer_.expires_after(kTick);
   timer_.async_wait([this, owner = owner_](const boost::system::error_code& ec) {
     const auto held = owner.lock();
-    if (ec || !held) return;
+    if (ec || !held || is_stopped_) return;
     silent_ticks_ = is_silent_() ? silent_ticks_ + 1 : 0;
     if (silent_ticks_ == kTicksMax) {
       silent_ticks_ = 0;

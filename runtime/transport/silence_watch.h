@@ -24,7 +24,10 @@ class SilenceWatch {
   /// with stop() or with `owner`, which has this, or when on_silent returns false.
   void start(std::weak_ptr<const void> owner, std::function<bool()> is_silent,
              std::function<bool()> on_silent);
-  void stop() { timer_.cancel(); }
+  void stop() {
+    is_stopped_ = true;
+    timer_.cancel();
+  }
 
  private:
   void tick();
@@ -33,6 +36,7 @@ class SilenceWatch {
   std::weak_ptr<const void> owner_;
   std::function<bool()> is_silent_;
   std::function<bool()> on_silent_;
+  bool is_stopped_ = false;
   int silent_ticks_ = 0;  // in which the peer's machine acknowledged nothing of what was on its way
 };
 
