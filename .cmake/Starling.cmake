@@ -98,7 +98,7 @@ endfunction()
 # What `make test` needs and `make demo` does not: test programs, fuzz targets, every program and example. Not the benchmarks.
 add_custom_target(test_programs)
 
-# Every folder under tests/ that holds *_test.cpp becomes one program, tests/rl/text -> test_rl_text, linked with what
+# Every folder under tests/ that holds *_test.cpp becomes one program, tests/rl/data -> test_rl_data, linked with what
 # tests/<layer> may use. Tests find the built programs through STARLING_BIN and the fixtures through STARLING_FIXTURES.
 function(starling_tests)
   find_package(GTest REQUIRED)
@@ -128,9 +128,11 @@ function(starling_tests)
       list(APPEND sources ${harness})
     endif()
     add_executable(test_${flat} ${sources})
-    # tests/rl/text links rl_text when there is such a library, else its layer's.
+    # tests/rl/data links rl_data when there is such a library, else its layer's.
     if(TARGET ${flat})
       target_link_libraries(test_${flat} PRIVATE ${flat})
+    elseif(layer STREQUAL "runtime")
+      target_link_libraries(test_${flat} PRIVATE runtime_node)
     elseif(TARGET ${layer})
       target_link_libraries(test_${flat} PRIVATE ${layer})
     elseif(layer STREQUAL "sim")
@@ -237,9 +239,9 @@ function(starling_fuzzers)
       continue()
     endif()
     add_executable(${fuzz_name} ${file})
-    # The target says what it decodes: the folder of its first project include is its library (rl/text -> rl_text).
+    # The target says what it decodes: the folder of its first project include is its library (rl/data -> rl_data).
     file(STRINGS ${file} first_include REGEX "#include \"(rl|runtime|placement)/" LIMIT_COUNT 1)
-    string(REGEX REPLACE ".*\"(rl/[a-z]+|runtime/head|runtime/metrics|placement/autoscaler|runtime|placement)/.*" "\\1" library "${first_include}")
+    string(REGEX REPLACE ".*\"(rl/[a-z]+|runtime/head|runtime/metrics|runtime/node|placement/app|placement/autoscaler|runtime|placement)/.*" "\\1" library "${first_include}")
     string(REPLACE "/" "_" library "${library}")
     if(NOT TARGET ${library})
       set(library rl)  # the folders that make it up
@@ -283,17 +285,17 @@ endfunction()
 function(starling_programs)
   set(programs)
   add_custom_target(demo_programs)
-  if(EXISTS ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
-    add_executable(starling ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/placement/app/starling_main.cpp)
+    add_executable(starling ${CMAKE_SOURCE_DIR}/placement/app/starling_main.cpp)
     target_link_libraries(starling PRIVATE placement_app allocator)
     list(APPEND programs starling)
     add_dependencies(demo_programs starling)
   endif()
-  if(STARLING_RL AND EXISTS ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
-    add_executable(starling-rl ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
-    target_link_libraries(starling-rl PRIVATE rl_command allocator)
-    add_executable(starling-config ${CMAKE_SOURCE_DIR}/rl/starling_config_main.cpp)
-    target_link_libraries(starling-config PRIVATE rl_check)
+  if(STARLING_RL AND EXISTS ${CMAKE_SOURCE_DIR}/rl/app/starling_rl_main.cpp)
+    add_executable(starling-rl ${CMAKE_SOURCE_DIR}/rl/app/starling_rl_main.cpp)
+    target_link_libraries(starling-rl PRIVATE rl_app allocator)
+    add_executable(starling-config ${CMAKE_SOURCE_DIR}/rl/app/starling_config_main.cpp)
+    target_link_libraries(starling-config PRIVATE rl_app_check)
     # What a user's reward library is loaded into: small, without torch.
     add_executable(starling-reward-host ${CMAKE_SOURCE_DIR}/rl/reward/reward_host_main.cpp)
     target_include_directories(starling-reward-host PRIVATE ${CMAKE_SOURCE_DIR})

@@ -22,7 +22,7 @@
 #include "bench/support/options.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
-#include "runtime/actor/local_cluster.h"
+#include "runtime/control/local_cluster.h"
 #include "runtime/runtime.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // The placement layer: decides where actors and groups run; runtime obeys
-// (runtime/head/scheduler.h).
+// (runtime/control/scheduler.h).
 #pragma once
 
 #include "placement/group/strategy.h"               // which node each bundle of a group goes to

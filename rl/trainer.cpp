@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rl/run/rl/rl_run.h"
-#include "rl/worker/actors.h"
+#include "rl/actor/actors.h"
 #include "runtime/runtime.h"
 
 namespace rl {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/watch/metrics.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

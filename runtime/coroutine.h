@@ -27,8 +27,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/actor/coroutine_await.h"
-#include "runtime/actor/coroutine_state.h"
+#include "runtime/worker/coroutine_await.h"
+#include "runtime/worker/coroutine_state.h"
 #include "runtime/core/asio.h"
 #include "runtime/runtime.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bench/support/timing.h"
-#include "runtime/actor/local_cluster.h"
+#include "runtime/control/local_cluster.h"
 #include "runtime/runtime.h"
 
 namespace {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/object/object_client.h"
-#include "runtime/object/object_store.h"
+#include "runtime/store/object_client.h"
+#include "runtime/store/object_store.h"
 #include "runtime/transport/listener.h"
 
 namespace {

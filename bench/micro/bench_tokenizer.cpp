@@ -23,7 +23,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/rest_of.h"
 
 namespace {

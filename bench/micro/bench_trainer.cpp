@@ -30,7 +30,7 @@
 #include "bench/support/options.h"
 #include "bench/support/timing.h"
 #include "rl/data/toy.h"
-#include "rl/train/toy_model.h"
+#include "rl/worker/toy_model.h"
 
 namespace {
 

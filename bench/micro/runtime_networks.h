@@ -11,7 +11,7 @@
 #include "bench/micro/runtime_actors.h"
 #include "bench/support/network_pair.h"
 #include "bench/support/raw_socket.h"
-#include "runtime/actor/local_cluster.h"
+#include "runtime/control/local_cluster.h"
 
 namespace bench {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "placement/autoscaler/cli_autoscaler.h"
+#include "placement/app/cli_autoscaler.h"
 
 namespace placement {
 

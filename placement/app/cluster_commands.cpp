@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "placement/placement.h"
-#include "runtime/head/cli_head.h"
-#include "runtime/node/cli_drain.h"
-#include "runtime/node/cli_list.h"
-#include "runtime/node/cli_metrics.h"
-#include "runtime/node/cli_status.h"
-#include "runtime/node/cli_stop.h"
-#include "runtime/node/cli_token.h"
+#include "placement/app/cli_head.h"
+#include "placement/app/cli_drain.h"
+#include "placement/app/cli_list.h"
+#include "placement/app/cli_metrics.h"
+#include "placement/app/cli_status.h"
+#include "placement/app/cli_stop.h"
+#include "placement/app/cli_token.h"
 
 namespace placement {
 

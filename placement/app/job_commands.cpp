@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "runtime/node/cli_jobs.h"
-#include "runtime/node/cli_logs.h"
-#include "runtime/node/cli_submit.h"
+#include "placement/app/cli_jobs.h"
+#include "placement/app/cli_logs.h"
+#include "placement/app/cli_submit.h"
 
 namespace placement {
 

@@ -3,11 +3,11 @@
 #include <chrono>
 #include <memory>
 
-#include "runtime/node/cli_doctor.h"
-#include "runtime/node/cli_stack.h"
-#include "runtime/node/cli_timeline.h"
-#include "runtime/node/cli_top.h"
-#include "runtime/node/cli_why.h"
+#include "placement/app/cli_doctor.h"
+#include "placement/app/cli_stack.h"
+#include "placement/app/cli_timeline.h"
+#include "placement/app/cli_top.h"
+#include "placement/app/cli_why.h"
 
 namespace placement {
 

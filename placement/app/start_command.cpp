@@ -5,8 +5,8 @@
 #include "placement/autoscaler/command_provider.h"
 #include "placement/autoscaler/config_file.h"
 #include "runtime/metrics/metrics_server.h"
-#include "runtime/node/cli_query.h"
-#include "runtime/node/cli_start.h"
+#include "placement/app/cli_query.h"
+#include "placement/app/cli_start.h"
 
 namespace placement {
 

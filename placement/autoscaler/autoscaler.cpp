@@ -8,8 +8,8 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/log.h"
-#include "runtime/node/cluster_client.h"
-#include "runtime/node/key_value_client.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/control/key_value_client.h"
 
 namespace placement {
 

@@ -11,7 +11,7 @@
 #include "placement/autoscaler/provider.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
-#include "runtime/node/node_client.h"
+#include "runtime/control/node_client.h"
 
 namespace placement {
 

@@ -9,8 +9,8 @@
 
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
-#include "runtime/node/child_process.h"
-#include "runtime/node/process_output.h"
+#include "runtime/process/child_process.h"
+#include "runtime/process/process_output.h"
 
 namespace placement {
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <set>
 
-#include "runtime/node/file_util.h"
-#include "runtime/node/start_plan.h"
+#include "runtime/process/file_util.h"
+#include "placement/app/start_plan.h"
 
 namespace placement {
 

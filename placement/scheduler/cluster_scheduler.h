@@ -13,7 +13,7 @@
 #include "placement/group/strategy.h"
 #include "placement/resource/resources.h"
 #include "placement/resource/room.h"
-#include "runtime/head/scheduler.h"
+#include "runtime/control/scheduler.h"
 
 namespace placement {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rl/rollout/request.h"
-#include "rl/train/rollout_batch.h"
+#include "rl/batch/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rl/text/chat_templates.h"
-#include "rl/text/tokenizer.h"
+#include "rl/template/chat_templates.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -9,8 +9,8 @@
 
 #include "rl/data/data_row.h"
 #include "rl/data/prompt_builder.h"
-#include "rl/text/chat_templates.h"
-#include "rl/text/tokenizer.h"
+#include "rl/template/chat_templates.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -10,8 +10,8 @@
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
-#include "rl/text/chat_templates.h"
-#include "rl/text/tokenizer.h"
+#include "rl/template/chat_templates.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

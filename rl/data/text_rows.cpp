@@ -9,7 +9,7 @@
 #include "rl/data/json_text.h"
 #include "rl/data/record_split.h"
 #include "rl/data/row_type.h"
-#include "rl/text/tokenizer_text.h"
+#include "rl/tokenizer/unicode_text.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rl/text/chat_templates.h"
-#include "rl/text/gguf_chat_templates.h"
-#include "rl/text/tokenizer_text.h"
+#include "rl/template/chat_templates.h"
+#include "rl/tokenizer/gguf_chat_templates.h"
+#include "rl/tokenizer/unicode_text.h"
 #include "rl/weights/gguf.h"
 
 namespace rl {

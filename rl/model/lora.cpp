@@ -13,7 +13,7 @@
 
 #include "rl/model/family.h"
 #include "rl/model/tensor_mismatches.h"
-#include "rl/text/tokenizer_regex.h"
+#include "rl/tokenizer/regex.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/safetensors.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "rl/model/gguf_tokenizer.h"
-#include "rl/text/chat_templates.h"
+#include "rl/template/chat_templates.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/convert.h"
 #include "rl/weights/gguf.h"

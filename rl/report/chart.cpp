@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "rl/text/html.h"
+#include "rl/template/html.h"
 
 namespace rl {
 namespace {

@@ -6,7 +6,7 @@
 #include "rl/report/chart.h"
 #include "rl/report/page.h"
 #include "rl/report/page_texts.h"
-#include "rl/text/html.h"
+#include "rl/template/html.h"
 
 namespace rl {
 namespace {

@@ -9,7 +9,7 @@
 #include "rl/reward/math_answer.h"
 #include "rl/reward/number_text.h"
 #include "rl/reward/search_answer.h"
-#include "rl/text/template_string.h"
+#include "rl/template/python_string.h"
 
 namespace rl {
 namespace {

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "rl/text/template_string.h"
+#include "rl/template/python_string.h"
 #include "runtime/core/json.h"
 
 namespace rl {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 
 namespace rl {
 

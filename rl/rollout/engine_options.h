@@ -6,7 +6,7 @@
 #include <string>
 
 #include "rl/rollout/kv_cache.h"
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 
 namespace rl {
 

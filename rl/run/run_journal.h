@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "rl/train/alarms.h"
-#include "rl/watch/metrics.h"
+#include "rl/run/alarms.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "rl/train/alarms.h"
-#include "rl/train/checkpoint_saver.h"
-#include "rl/watch/metrics.h"
-#include "rl/worker/step_profiler.h"
+#include "rl/run/alarms.h"
+#include "rl/checkpoint/checkpoint_saver.h"
+#include "rl/metrics/metrics.h"
+#include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rl/train/resume.h"
+#include "rl/checkpoint/resume.h"
 #include "runtime/core/log.h"
 
 namespace rl {

@@ -10,10 +10,10 @@
 
 #include "rl/run/run_journal.h"
 #include "rl/run/stage.h"
-#include "rl/train/checkpoint_saver.h"
-#include "rl/train/early_stop.h"
-#include "rl/train/save_times.h"
-#include "rl/worker/step_profiler.h"
+#include "rl/checkpoint/checkpoint_saver.h"
+#include "rl/checkpoint/early_stop.h"
+#include "rl/checkpoint/save_times.h"
+#include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 
 namespace rl {

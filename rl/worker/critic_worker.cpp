@@ -7,8 +7,8 @@
 #include "rl/model/device.h"
 #include "rl/model/guarded.h"
 #include "rl/model/head.h"
-#include "rl/train/flops.h"
-#include "rl/train/memory_plan.h"
+#include "rl/plan/flops.h"
+#include "rl/plan/memory_plan.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/response_scores.h"
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "rl/train/batch_plan.h"
-#include "rl/train/data_ranks.h"
-#include "rl/train/rollout_batch.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/comm/data_ranks.h"
+#include "rl/batch/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -11,7 +11,7 @@
 #include "rl/algo/kl.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
-#include "rl/watch/metrics.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

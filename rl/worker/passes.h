@@ -10,8 +10,8 @@
 #include "rl/model/packed_batch.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/transformer.h"
-#include "rl/train/batch_plan.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

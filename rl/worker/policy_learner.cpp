@@ -12,7 +12,7 @@
 #include "rl/algo/token_advantage.h"
 #include "rl/model/head.h"
 #include "rl/model/save.h"
-#include "rl/train/flops.h"
+#include "rl/plan/flops.h"
 #include "rl/worker/response_scores.h"
 #include "rl/worker/variance_proxy.h"
 

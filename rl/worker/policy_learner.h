@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "rl/train/batch_plan.h"
-#include "rl/train/communicator.h"
-#include "rl/train/learner.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/comm/communicator.h"
+#include "rl/optim/learner.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"

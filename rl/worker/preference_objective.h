@@ -9,7 +9,7 @@
 
 #include "rl/algo/preference.h"
 #include "rl/config/config.h"
-#include "rl/watch/metrics.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/train/communicator.h"
-#include "rl/train/learner.h"
-#include "rl/train/preference_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/comm/communicator.h"
+#include "rl/optim/learner.h"
+#include "rl/batch/preference_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/preference_objective.h"

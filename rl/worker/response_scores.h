@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "rl/model/packed_batch.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/rollout_batch.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/batch/rollout_batch.h"
 #include "rl/worker/passes.h"
 #include "runtime/core/result.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rl/model/model_config.h"
-#include "rl/train/batch_plan.h"
+#include "rl/batch/batch_plan.h"
 #include "rl/worker/passes.h"
 #include "runtime/core/json.h"
 

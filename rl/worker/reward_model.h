@@ -12,8 +12,8 @@
 #include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/scorer.h"
-#include "rl/text/chat_templates.h"
-#include "rl/text/tokenizer.h"
+#include "rl/template/chat_templates.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "rl/algo/distillation.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/communicator.h"
-#include "rl/train/learner.h"
-#include "rl/train/supervised_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/comm/communicator.h"
+#include "rl/optim/learner.h"
+#include "rl/batch/supervised_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"

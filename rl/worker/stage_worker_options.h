@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "rl/config/config.h"
-#include "rl/train/learner.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 

@@ -18,9 +18,9 @@
 #include "rl/algo/token_advantage.h"
 #include "rl/config/config.h"
 #include "rl/model/packed_batch.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/response_scores.h"
 #include "runtime/core/result.h"
 

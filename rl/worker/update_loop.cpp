@@ -7,7 +7,7 @@
 #include <chrono>
 #include <vector>
 
-#include "rl/train/flops.h"
+#include "rl/plan/flops.h"
 #include "rl/worker/response_scores.h"
 
 namespace rl {

@@ -11,10 +11,10 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/train/batch_plan.h"
-#include "rl/train/learner.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/optim/learner.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "rl/train/batch_plan.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/token_estimates.h"
 
 namespace rl {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "rl/model/offload.h"
-#include "rl/train/learner.h"
+#include "rl/optim/learner.h"
 
 namespace rl {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "runtime/actor/process.h"
-#include "runtime/node/cluster_client.h"
+#include "runtime/call/process.h"
+#include "runtime/control/cluster_client.h"
 
 namespace runtime {
 

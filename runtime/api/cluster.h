@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/actor/drain_hooks.h"
-#include "runtime/actor/watch.h"
+#include "runtime/call/drain_hooks.h"
+#include "runtime/call/watch.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
 #include "runtime/control/membership.h"

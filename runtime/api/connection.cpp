@@ -1,6 +1,6 @@
 #include "runtime/api/connection.h"
 
-#include "runtime/actor/process.h"
+#include "runtime/call/process.h"
 #include "runtime/core/fork_guard.h"
 
 namespace runtime {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "runtime/actor/process.h"
-#include "runtime/node/key_value_client.h"
+#include "runtime/call/process.h"
+#include "runtime/control/key_value_client.h"
 
 namespace runtime {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "runtime/actor/group_failure.h"
-#include "runtime/actor/process.h"
+#include "runtime/call/group_failure.h"
+#include "runtime/call/process.h"
 #include "runtime/core/fork_guard.h"
-#include "runtime/node/cluster_client.h"
+#include "runtime/control/cluster_client.h"
 
 namespace runtime {
 namespace {

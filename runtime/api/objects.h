@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/actor/actor_handle.h"
-#include "runtime/actor/completion.h"
-#include "runtime/actor/object_ref.h"
-#include "runtime/actor/object_view.h"
+#include "runtime/call/actor_handle.h"
+#include "runtime/call/completion.h"
+#include "runtime/call/object_ref.h"
+#include "runtime/call/object_view.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
 #include "runtime/control/object_info.h"

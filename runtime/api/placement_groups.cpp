@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/actor/process.h"
-#include "runtime/node/group_client.h"
+#include "runtime/call/process.h"
+#include "runtime/control/group_client.h"
 
 namespace runtime {
 

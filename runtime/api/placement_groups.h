@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "runtime/actor/object_ref.h"
-#include "runtime/actor/placement_group.h"
+#include "runtime/call/object_ref.h"
+#include "runtime/call/placement_group.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
 #include "runtime/control/membership.h"

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/actor/process.h"
-#include "runtime/node/published_client.h"
+#include "runtime/call/process.h"
+#include "runtime/control/published_client.h"
 
 namespace runtime {
 

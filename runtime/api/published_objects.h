@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/actor/published.h"
-#include "runtime/actor/watch.h"
+#include "runtime/call/published.h"
+#include "runtime/call/watch.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
 

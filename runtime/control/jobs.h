@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/control/death_cause.h"
+#include "runtime/process/death_cause.h"
 #include "runtime/core/ids.h"
 
 namespace runtime {

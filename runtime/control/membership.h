@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control/death_cause.h"
+#include "runtime/process/death_cause.h"
 #include "runtime/control/jobs.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/control/object_info.h"
-#include "runtime/object/object_location.h"
+#include "runtime/store/object_location.h"
 
 namespace runtime {
 

@@ -30,7 +30,7 @@
 #include "runtime/head/placement_queue.h"
 #include "runtime/head/published_objects.h"
 #include "runtime/head/request_ledger.h"
-#include "runtime/head/scheduler.h"
+#include "runtime/control/scheduler.h"
 #include "runtime/head/token_keeper.h"
 
 namespace runtime {

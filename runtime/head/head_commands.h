@@ -8,7 +8,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/control/token_state.h"
 #include "runtime/head/published_table.h"
-#include "runtime/head/scheduler.h"
+#include "runtime/control/scheduler.h"
 
 namespace runtime {
 

@@ -9,7 +9,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/head/cluster_tables.h"
 #include "runtime/head/head_links.h"
-#include "runtime/head/scheduler.h"
+#include "runtime/control/scheduler.h"
 #include "runtime/transport/keyring.h"
 
 namespace runtime {

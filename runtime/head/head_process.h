@@ -12,7 +12,7 @@
 #include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/head/head_service.h"
-#include "runtime/head/scheduler.h"
+#include "runtime/control/scheduler.h"
 #include "runtime/transport/listener.h"
 
 namespace runtime {

@@ -6,7 +6,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
-#include "runtime/node/token_strength.h"
+#include "runtime/control/token_strength.h"
 #include "runtime/transport/token_key.h"
 
 namespace runtime {

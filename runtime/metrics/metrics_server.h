@@ -1,7 +1,7 @@
 // HttpMetricsServer: answers scrapers on the event loop, a request a connection.
 #pragma once
 
-#include "runtime/node/metrics_source.h"
+#include "runtime/observe/metrics_source.h"
 
 namespace runtime {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/node/metrics_source.h"
+#include "runtime/observe/metrics_source.h"
 
 namespace runtime {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "runtime/core/result.h"
-#include "runtime/node/metrics_source.h"
+#include "runtime/observe/metrics_source.h"
 
 namespace runtime {
 

@@ -12,7 +12,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
-#include "runtime/node/program_files.h"
+#include "runtime/job/program_files.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {

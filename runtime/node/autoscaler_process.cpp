@@ -4,8 +4,8 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/session.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/session.h"
 
 namespace runtime {
 

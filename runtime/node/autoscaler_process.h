@@ -10,7 +10,7 @@
 
 #include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
-#include "runtime/node/kept_process.h"
+#include "runtime/process/kept_process.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "runtime/control/control.h"
-#include "runtime/node/process_watch.h"
+#include "runtime/process/process_watch.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

@@ -11,7 +11,7 @@
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/job_record.h"
-#include "runtime/node/job_user.h"
+#include "runtime/process/job_user.h"
 
 namespace runtime {
 

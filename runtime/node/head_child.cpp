@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
-#include "runtime/node/session.h"
+#include "runtime/process/session.h"
 
 namespace runtime {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/control/control_channel.h"
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/transport/listener.h"
 
 namespace runtime {

@@ -8,7 +8,7 @@
 #include <cctype>
 #include <cerrno>
 
-#include "runtime/node/log_position.h"
+#include "runtime/process/log_position.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {

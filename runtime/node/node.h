@@ -20,7 +20,7 @@
 #include "runtime/node/departure.h"
 #include "runtime/node/end_reports.h"
 #include "runtime/node/head_connection.h"
-#include "runtime/node/log_keeper.h"
+#include "runtime/process/log_keeper.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/node_introspection.h"
 #include "runtime/node/node_jobs.h"
@@ -28,7 +28,7 @@
 #include "runtime/node/node_options.h"
 #include "runtime/node/node_ports.h"
 #include "runtime/node/node_token.h"
-#include "runtime/node/program_files.h"
+#include "runtime/job/program_files.h"
 #include "runtime/node/reservations.h"
 #include "runtime/node/worker_pool.h"
 

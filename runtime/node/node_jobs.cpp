@@ -9,9 +9,9 @@
 #include <variant>
 
 #include "runtime/core/log.h"
-#include "runtime/node/content_hash.h"
+#include "runtime/process/content_hash.h"
 #include "runtime/node/job_record.h"
-#include "runtime/node/job_user.h"
+#include "runtime/process/job_user.h"
 
 namespace runtime {
 

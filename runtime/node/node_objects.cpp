@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "runtime/node/object_report.h"
-#include "runtime/object/segment.h"
+#include "runtime/store/segment.h"
 
 namespace runtime {
 

@@ -7,7 +7,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/node/ask_head.h"
-#include "runtime/object/object_store.h"
+#include "runtime/store/object_store.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "runtime/node/machine.h"
+#include "runtime/process/machine.h"
 
 namespace runtime {
 

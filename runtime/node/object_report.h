@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/control/object_control.h"
-#include "runtime/object/object_store.h"
+#include "runtime/store/object_store.h"
 
 namespace runtime {
 

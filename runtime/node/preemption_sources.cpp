@@ -8,7 +8,7 @@
 
 #include "runtime/core/lifetime.h"
 #include "runtime/core/log.h"
-#include "runtime/node/child_process.h"
+#include "runtime/process/child_process.h"
 #include "runtime/node/http_get.h"
 #include "runtime/node/preemption_watch.h"
 #include "runtime/transport/file_descriptor.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/node/gpus.h"
+#include "runtime/process/gpus.h"
 #include "runtime/node/job_record.h"
 
 namespace runtime {

@@ -14,10 +14,10 @@
 #include "runtime/core/lifetime.h"
 #include "runtime/node/ask_head.h"
 #include "runtime/node/end_reports.h"
-#include "runtime/node/job_fetcher.h"
-#include "runtime/node/job_files.h"
-#include "runtime/node/job_runner.h"
-#include "runtime/node/job_user.h"
+#include "runtime/job/job_fetcher.h"
+#include "runtime/job/job_files.h"
+#include "runtime/job/job_runner.h"
+#include "runtime/process/job_user.h"
 
 namespace runtime {
 

@@ -20,7 +20,7 @@
 #include "runtime/core/result.h"
 #include "runtime/node/actor_starts.h"
 #include "runtime/node/memory_guard.h"
-#include "runtime/node/program_files.h"
+#include "runtime/job/program_files.h"
 #include "runtime/observe/activity_layout.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"

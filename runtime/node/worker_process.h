@@ -14,11 +14,11 @@
 
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
-#include "runtime/node/child_process.h"
-#include "runtime/node/file_lock.h"
-#include "runtime/node/log_file.h"
-#include "runtime/node/process_output.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/child_process.h"
+#include "runtime/process/file_lock.h"
+#include "runtime/process/log_file.h"
+#include "runtime/process/process_output.h"
+#include "runtime/process/worker_environment.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 

@@ -1,10 +1,10 @@
 // The messages that callers and actors exchange.
-#include "runtime/actor/call_wire.h"
+#include "runtime/call/call_wire.h"
 
 #include <cstdlib>
 
-#include "runtime/actor/caller_options.h"
-#include "runtime/actor/registry.h"
+#include "runtime/call/caller_options.h"
+#include "runtime/call/registry.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace runtime;

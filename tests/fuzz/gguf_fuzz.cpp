@@ -1,5 +1,5 @@
 // Any bytes as a GGUF file: header, metadata, every tensor, and the vocabulary in it.
-#include "rl/text/tokenizer_files.h"
+#include "rl/tokenizer/tokenizer_files.h"
 
 #include <cstddef>
 #include <cstdint>

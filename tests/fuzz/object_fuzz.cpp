@@ -1,6 +1,6 @@
 // Requests and replies of object stores and their clients. The first byte picks which of the two
 // the rest is.
-#include "runtime/object/object_wire.h"
+#include "runtime/store/object_wire.h"
 
 #include <cstdlib>
 

@@ -1,14 +1,14 @@
 // Any bytes as a SentencePiece model; what loads must encode and decode without a crash, and decode
 // to UTF-8.
-#include "rl/text/tokenizer_files.h"
+#include "rl/tokenizer/tokenizer_files.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "rl/text/tokenizer.h"
-#include "rl/text/tokenizer_text.h"
+#include "rl/tokenizer/tokenizer.h"
+#include "rl/tokenizer/unicode_text.h"
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

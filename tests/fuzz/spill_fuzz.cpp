@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/object/spill_folder.h"
+#include "runtime/store/spill_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using runtime::object_detail::SpillFolder;

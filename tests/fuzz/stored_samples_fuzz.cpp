@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "rl/train/sample_store.h"
+#include "rl/run/rl/sample_store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto groups = rl::decode_groups({reinterpret_cast<const char*>(data), size});

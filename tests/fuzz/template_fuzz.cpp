@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "rl/text/template.h"
+#include "rl/template/template.h"
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

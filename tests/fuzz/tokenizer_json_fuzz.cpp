@@ -1,12 +1,12 @@
 // Any text as a tokenizer.json; what loads must encode and decode without a crash, and decode to
 // UTF-8.
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "rl/text/tokenizer_text.h"
+#include "rl/tokenizer/unicode_text.h"
 #include "runtime/core/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "runtime/node/child_process.h"
+#include "runtime/process/child_process.h"
 
 namespace sim {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "runtime/node/session.h"
-#include "runtime/node/session_folder.h"
+#include "runtime/process/session.h"
+#include "runtime/process/session_folder.h"
 
 namespace sim {
 

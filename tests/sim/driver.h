@@ -12,7 +12,7 @@
 #include "gangs.h"
 #include "keys.h"
 #include "ledger.h"
-#include "runtime/actor/object_state.h"
+#include "runtime/call/object_state.h"
 #include "world.h"
 
 namespace sim {

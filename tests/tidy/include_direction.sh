@@ -11,7 +11,7 @@ refuse runtime '#include "(placement|rl|bench|examples|tests)/' 'runtime include
 refuse placement '#include "(rl|bench|examples|tests)/' 'placement includes runtime only'
 refuse rl '#include "(bench|examples|tests)/' 'rl includes placement and runtime only'
 refuse "runtime placement" '#include [<"](torch|ATen|c10)/' 'torch appears in rl only'
-refuse "rl/text rl/weights rl/hub rl/config rl/check rl/data rl/reward rl/watch rl/report rl/kernel rl/profile" '#include [<"](torch|ATen|c10)/' 'this part of rl loads without torch'
+refuse "rl/template rl/tokenizer rl/weights rl/hub rl/config rl/app/check rl/data rl/reward rl/metrics rl/report rl/kernel rl/profile" '#include [<"](torch|ATen|c10)/' 'this part of rl loads without torch'
 found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -vE '^runtime/core/asio\.(h|cpp):|^runtime/metrics/(tls|http_stream)\.(h|cpp):[0-9]+:#include <boost/asio/ssl/')
 [ -z "$found" ] || { echo "$found"; echo '  ^ include runtime/core/asio.h instead'; bad=1; }
 # Own header first, so that each is proven self-contained.

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "rl/train/balance.h"
+#include "rl/batch/balance.h"
 
 namespace rl {
 namespace {

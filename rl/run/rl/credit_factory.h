@@ -11,7 +11,7 @@
 #include "rl/run/rl/credit_phase.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/score_reader.h"
-#include "rl/train/trainer_options.h"
+#include "rl/run/rl/trainer_options.h"
 
 namespace rl {
 

@@ -8,7 +8,7 @@
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
-#include "rl/train/begun_rollouts.h"
+#include "rl/run/rl/begun_rollouts.h"
 
 namespace rl {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rl/train/prompt_feed.h"
+#include "rl/feed/prompt_feed.h"
 #include "runtime/core/result.h"
 
 namespace rl {

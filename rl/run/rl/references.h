@@ -6,8 +6,8 @@
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/train/step_metrics.h"
-#include "rl/train/teachers.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/run/rl/teachers.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "rl/train/step_metrics.h"
-#include "rl/train/worker_lists.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/batch/worker_lists.h"
 
 namespace rl {
 namespace {

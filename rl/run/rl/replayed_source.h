@@ -8,7 +8,7 @@
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
-#include "rl/train/sample_store.h"
+#include "rl/run/rl/sample_store.h"
 
 namespace rl {
 

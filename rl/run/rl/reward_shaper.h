@@ -7,7 +7,7 @@
 #include "rl/algo/reward_scaling.h"
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/watch/metrics.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

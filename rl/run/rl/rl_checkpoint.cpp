@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "rl/train/changed_keys.h"
-#include "rl/train/checkpoint.h"
-#include "rl/train/resume.h"
+#include "rl/checkpoint/changed_keys.h"
+#include "rl/checkpoint/checkpoint.h"
+#include "rl/checkpoint/resume.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {

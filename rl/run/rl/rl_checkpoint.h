@@ -10,9 +10,9 @@
 #include "rl/run/rl/roles.h"
 #include "rl/run/rl/sample_source.h"
 #include "rl/run/stage.h"
-#include "rl/train/model_identity.h"
-#include "rl/train/prompt_feed.h"
-#include "rl/train/trainer_options.h"
+#include "rl/checkpoint/model_identity.h"
+#include "rl/feed/prompt_feed.h"
+#include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

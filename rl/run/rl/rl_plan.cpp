@@ -6,8 +6,8 @@
 
 #include "rl/run/rl/credit_factory.h"
 #include "rl/run/rl/rl_checkpoint.h"
-#include "rl/train/learner.h"
-#include "rl/train/resume.h"
+#include "rl/optim/learner.h"
+#include "rl/checkpoint/resume.h"
 #include "rl/worker/critic_worker.h"
 #include "runtime/core/log.h"
 

@@ -4,9 +4,9 @@
 
 #include "rl/model/model_config.h"
 #include "rl/run/rl/run_logs.h"
-#include "rl/train/memory_fit.h"
-#include "rl/train/run_memory.h"
-#include "rl/train/training_feed.h"
+#include "rl/run/memory_fit.h"
+#include "rl/run/rl/run_memory.h"
+#include "rl/run/rl/training_feed.h"
 
 namespace rl {
 namespace {

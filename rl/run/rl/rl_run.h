@@ -14,8 +14,8 @@
 #include "rl/run/rl/source_factory.h"
 #include "rl/run/run_journal.h"
 #include "rl/run/training_run.h"
-#include "rl/train/folder_lock.h"
-#include "rl/train/trainer_options.h"
+#include "rl/checkpoint/folder_lock.h"
+#include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

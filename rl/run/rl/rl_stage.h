@@ -18,7 +18,7 @@
 #include "rl/run/rl/update_phase.h"
 #include "rl/run/rl/validator.h"
 #include "rl/run/stage.h"
-#include "rl/train/alarms.h"
+#include "rl/run/alarms.h"
 
 namespace rl {
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "rl/reward/reward_function.h"
-#include "rl/train/balance.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/prompt_feed.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/watch/metrics.h"
-#include "rl/worker/actor_values.h"
-#include "runtime/actor/object_ref.h"
+#include "rl/batch/balance.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/feed/prompt_feed.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
+#include "rl/actor/actor_values.h"
+#include "runtime/call/object_ref.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "rl/run/rl/credit_factory.h"
-#include "rl/train/learner.h"
-#include "rl/train/reward_model_path.h"
-#include "rl/train/toy_model.h"
+#include "rl/optim/learner.h"
+#include "rl/run/reward_model_path.h"
+#include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 
 namespace rl {

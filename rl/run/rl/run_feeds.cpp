@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rl/reward/reward_function.h"
-#include "rl/train/training_feed.h"
+#include "rl/run/rl/training_feed.h"
 #include "rl/worker/reward_model.h"
 #include "runtime/core/log.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "rl/config/config.h"
-#include "rl/train/prompt_feed.h"
-#include "rl/train/trainer_options.h"
+#include "rl/feed/prompt_feed.h"
+#include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {

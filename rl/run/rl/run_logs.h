@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "rl/config/config.h"
-#include "rl/train/folder_lock.h"
-#include "rl/train/trainer_options.h"
-#include "rl/watch/metrics.h"
+#include "rl/checkpoint/folder_lock.h"
+#include "rl/run/rl/trainer_options.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

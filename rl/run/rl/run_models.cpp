@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "rl/model/model_config.h"
-#include "rl/train/learner.h"
-#include "rl/train/reward_model_path.h"
-#include "rl/train/teacher_vocabulary.h"
-#include "rl/train/toy_model.h"
+#include "rl/optim/learner.h"
+#include "rl/run/reward_model_path.h"
+#include "rl/run/teacher_vocabulary.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "rl/config/config.h"
 #include "rl/run/rl/roles.h"
-#include "rl/train/model_identity.h"
-#include "rl/train/trainer_options.h"
+#include "rl/checkpoint/model_identity.h"
+#include "rl/run/rl/trainer_options.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "rl/train/worker_lists.h"
+#include "rl/batch/worker_lists.h"
 #include "runtime/core/log.h"
 
 namespace rl {

@@ -11,10 +11,10 @@
 #include "rl/run/rl/prompt_source.h"
 #include "rl/run/rl/saved_part.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/train/prompt_feed.h"
-#include "rl/train/step_metrics.h"
-#include "rl/watch/metrics.h"
-#include "rl/worker/actor_values.h"
+#include "rl/feed/prompt_feed.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/metrics/metrics.h"
+#include "rl/actor/actor_values.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "rl/algo/resampling.h"
-#include "rl/train/worker_lists.h"
+#include "rl/batch/worker_lists.h"
 
 namespace rl {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "rl/run/rl/step_batch.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/trainer_options.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/run/rl/trainer_options.h"
 
 namespace rl {
 

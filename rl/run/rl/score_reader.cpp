@@ -1,6 +1,6 @@
 #include "rl/run/rl/score_reader.h"
 
-#include "rl/train/worker_lists.h"
+#include "rl/batch/worker_lists.h"
 
 namespace rl {
 

@@ -10,7 +10,7 @@
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
 #include "rl/run/rl/score_reader.h"
-#include "rl/train/trainer_options.h"
+#include "rl/run/rl/trainer_options.h"
 
 namespace rl {
 

@@ -5,8 +5,8 @@
 
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/train/step_metrics.h"
-#include "rl/watch/metrics.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/metrics/metrics.h"
 
 namespace rl {
 

@@ -1,6 +1,6 @@
 #include "rl/run/rl/validator.h"
 
-#include "rl/train/worker_lists.h"
+#include "rl/batch/worker_lists.h"
 
 namespace rl {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_dump.h"
-#include "rl/train/validation_metrics.h"
-#include "rl/watch/metrics.h"
+#include "rl/metrics/validation_metrics.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

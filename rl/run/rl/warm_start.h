@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "rl/run/run_journal.h"
-#include "rl/train/batch_plan.h"
-#include "rl/train/rollout_batch.h"
-#include "rl/train/trainer_options.h"
-#include "rl/watch/metrics.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/run/rl/trainer_options.h"
+#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -12,7 +12,7 @@
 
 #include "rl/agent/agent_options.h"
 #include "rl/data/toy.h"
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 
 namespace rl {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "rl/data/prompt_builder.h"
-#include "rl/train/prompt_feed.h"
+#include "rl/feed/prompt_feed.h"
 #include "tests/rl/agent/agent_fixture.h"
 #include "tests/rl/agent/scripted_turns.h"
 

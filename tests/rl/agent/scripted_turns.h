@@ -10,7 +10,7 @@
 
 #include "rl/agent/turn_source.h"
 #include "rl/data/toy.h"
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 
 namespace rl {
 

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "rl/data/toy.h"
-#include "tests/rl/text/tokenizer_fixtures.h"
+#include "tests/rl/tokenizer/tokenizer_fixtures.h"
 
 namespace rl {
 namespace {
@@ -145,7 +145,7 @@ TEST(ConversationBuilder, PublishedStylesOfTemplates) {
   const auto tokenizer =
       Tokenizer::load(testing::tokenizer_fixtures() / "tokenizers" / "qwen2_split_nfc");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
-  std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/text/template_style_cases.json");
+  std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/template/style_cases.json");
   const ordered_json all = ordered_json::parse(file);
   const DataRow row = conversation(
       {"user Is it cold?", "assistant Very cold.", "user And at sea?", "assistant Colder still!"});

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "rl/data/toy.h"
-#include "tests/rl/text/tokenizer_fixtures.h"
+#include "tests/rl/tokenizer/tokenizer_fixtures.h"
 
 namespace rl {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "rl/model/transformer.h"
-#include "rl/text/tokenizer.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "tests/rl/model/fixtures.h"
 
 namespace rl {

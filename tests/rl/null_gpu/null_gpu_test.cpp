@@ -17,8 +17,8 @@
 #include "rl/model/head.h"
 #include "rl/model/model_config.h"
 #include "rl/model/save.h"
-#include "rl/text/tokenizer.h"
-#include "rl/train/toy_model.h"
+#include "rl/tokenizer/tokenizer.h"
+#include "rl/worker/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {

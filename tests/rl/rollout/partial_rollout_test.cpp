@@ -7,7 +7,7 @@
 #include <random>
 
 #include "random_requests.h"
-#include "runtime/actor/codec.h"
+#include "runtime/codec/codec.h"
 
 namespace rl {
 namespace {

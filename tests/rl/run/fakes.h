@@ -16,9 +16,9 @@
 #include "rl/run/rl/prompt_source.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/train/worker_lists.h"
+#include "rl/batch/worker_lists.h"
 #include "rl/worker/update_loop.h"
-#include "runtime/actor/object_state.h"
+#include "runtime/call/object_state.h"
 
 namespace rl {
 

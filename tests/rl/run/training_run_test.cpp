@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "rl/train/resume.h"
+#include "rl/checkpoint/resume.h"
 
 namespace rl {
 namespace {

@@ -1,5 +1,5 @@
 // What a run keeps: weights and metrics, unless it is told to keep none; and from whose it goes on.
-#include "rl/train/checkpoint.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

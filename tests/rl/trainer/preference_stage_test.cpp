@@ -1,7 +1,7 @@
 // Whole runs of `starling-rl dpo`, `kto` and `rm`.
 #include <cmath>
 
-#include "rl/train/checkpoint.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

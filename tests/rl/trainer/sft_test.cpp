@@ -3,7 +3,7 @@
 #include <future>
 #include <thread>
 
-#include "rl/train/checkpoint.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

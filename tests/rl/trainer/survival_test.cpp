@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "rl/train/checkpoint.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

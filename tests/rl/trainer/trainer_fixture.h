@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/train/toy_model.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 

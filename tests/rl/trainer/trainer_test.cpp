@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "rl/train/checkpoint.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/worker/weight_channel.h"
+#include "rl/actor/weight_channel.h"
 #include "runtime/runtime.h"
 #include "tests/rl/rollout/tiny_model.h"
 

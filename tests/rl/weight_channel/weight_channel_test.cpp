@@ -1,5 +1,5 @@
 // Weights from one process to another, over a real cluster.
-#include "rl/worker/weight_channel.h"
+#include "rl/actor/weight_channel.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "rl/algo/masked.h"
-#include "rl/train/gloo_communicator.h"
-#include "rl/train/toy_model.h"
+#include "rl/comm/gloo_communicator.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "rl/config/stage_keys.h"
-#include "rl/worker/actor_setup.h"
+#include "rl/actor/actor_setup.h"
 #include "rl/worker/policy_options.h"
-#include "rl/worker/worker_group.h"
+#include "rl/actor/worker_group.h"
 
 namespace rl {
 namespace {

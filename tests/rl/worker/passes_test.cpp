@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "rl/train/toy_model.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

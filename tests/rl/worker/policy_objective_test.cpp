@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "rl/train/trainer_options.h"
+#include "rl/run/rl/trainer_options.h"
 
 namespace rl {
 namespace {

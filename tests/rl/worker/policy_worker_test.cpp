@@ -16,12 +16,12 @@
 #include "rl/algo/group_advantage.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/data/toy.h"
-#include "rl/text/tokenizer.h"
-#include "rl/train/gloo_communicator.h"
-#include "rl/train/toy_model.h"
+#include "rl/tokenizer/tokenizer.h"
+#include "rl/comm/gloo_communicator.h"
+#include "rl/worker/toy_model.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
-#include "rl/worker/snapshot_slot.h"
+#include "rl/actor/snapshot_slot.h"
 
 namespace rl {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "rl/config/key_table.h"
-#include "rl/train/gloo_communicator.h"
-#include "rl/train/step_metrics.h"
-#include "rl/train/toy_model.h"
+#include "rl/comm/gloo_communicator.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

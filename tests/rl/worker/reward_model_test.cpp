@@ -10,7 +10,7 @@
 #include "rl/data/toy.h"
 #include "rl/model/head.h"
 #include "rl/model/save.h"
-#include "rl/train/toy_model.h"
+#include "rl/worker/toy_model.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 

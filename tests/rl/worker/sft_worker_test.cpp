@@ -9,8 +9,8 @@
 #include <functional>
 #include <thread>
 
-#include "rl/train/gloo_communicator.h"
-#include "rl/train/toy_model.h"
+#include "rl/comm/gloo_communicator.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -1,10 +1,10 @@
-#include "runtime/actor/actor_link.h"
+#include "runtime/call/actor_link.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-#include "runtime/actor/worker_link.h"
+#include "runtime/call/worker_link.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

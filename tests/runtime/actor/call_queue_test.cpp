@@ -1,10 +1,10 @@
-#include "runtime/actor/call_queue.h"
+#include "runtime/call/call_queue.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/actor/call_numbers.h"
-#include "runtime/actor/outgoing_call.h"
-#include "runtime/actor/process.h"
+#include "runtime/call/call_numbers.h"
+#include "runtime/call/outgoing_call.h"
+#include "runtime/call/process.h"
 
 namespace runtime {
 namespace {

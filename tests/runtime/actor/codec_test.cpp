@@ -1,4 +1,4 @@
-#include "runtime/actor/codec.h"
+#include "runtime/codec/codec.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/actor/array_view.h"
-#include "runtime/actor/object_ref.h"
+#include "runtime/codec/array_view.h"
+#include "runtime/call/object_ref.h"
 
 namespace runtime {
 namespace {

@@ -1,7 +1,7 @@
 // Calls that wait for each other in a cycle are found and named; calls that only take long are not.
 #include "cluster_fixture.h"
 #include "cycle_relay.h"
-#include "runtime/actor/blocked_calls.h"
+#include "runtime/call/blocked_calls.h"
 
 namespace runtime::test {
 namespace {

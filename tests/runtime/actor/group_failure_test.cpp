@@ -1,4 +1,4 @@
-#include "runtime/actor/group_failure.h"
+#include "runtime/call/group_failure.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 #include "test_actors.h"
 #include "test_tasks.h"
 

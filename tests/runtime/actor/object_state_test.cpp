@@ -1,12 +1,12 @@
-#include "runtime/actor/object_state.h"
+#include "runtime/call/object_state.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "runtime/actor/countdown.h"
-#include "runtime/actor/object_ref.h"
-#include "runtime/actor/process.h"
+#include "runtime/call/countdown.h"
+#include "runtime/call/object_ref.h"
+#include "runtime/call/process.h"
 
 namespace runtime {
 namespace {

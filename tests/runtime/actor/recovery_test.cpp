@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "cluster_fixture.h"
-#include "runtime/actor/stored_object.h"
+#include "runtime/call/stored_object.h"
 
 namespace runtime::test {
 namespace {

@@ -1,9 +1,9 @@
-#include "runtime/actor/registry.h"
+#include "runtime/call/registry.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/actor/invoke.h"
-#include "runtime/actor/symbol.h"
+#include "runtime/call/invoke.h"
+#include "runtime/observe/symbol.h"
 #include "runtime/runtime_templates.h"
 
 namespace runtime {

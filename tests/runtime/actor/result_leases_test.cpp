@@ -1,8 +1,8 @@
-#include "runtime/actor/result_leases.h"
+#include "runtime/call/result_leases.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/actor/call_numbers.h"
+#include "runtime/call/call_numbers.h"
 
 namespace runtime {
 namespace {

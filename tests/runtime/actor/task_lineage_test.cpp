@@ -1,10 +1,10 @@
 // What is kept to make results of tasks again, and its bounds.
-#include "runtime/actor/task_lineage.h"
+#include "runtime/call/task_lineage.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/actor/method.h"
-#include "runtime/actor/registry.h"
+#include "runtime/codec/method.h"
+#include "runtime/call/registry.h"
 
 namespace runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "ledger.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 
 namespace runtime::test {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "fixture.h"
-#include "runtime/node/session.h"
+#include "runtime/process/session.h"
 
 namespace runtime::test {
 namespace {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "cluster.h"
-#include "runtime/actor/actor_scope.h"
+#include "runtime/call/actor_scope.h"
 
 namespace runtime::test {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "load.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 #include "tests/support/temporary_folder.h"
 
 int main(int argc, char** argv) {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "drain_actors.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "drain_fixture.h"
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/node/http_get.h"
 #include "tests/support/listening_socket.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cell.h"
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 
 int main(int argc, char** argv) {
   if (runtime::is_worker_process()) {

@@ -1,5 +1,5 @@
 // What a node has counted and recorded of its processes, while they come and go.
-#include "runtime/node/activity_table.h"
+#include "runtime/observe/activity_table.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

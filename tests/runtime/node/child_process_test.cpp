@@ -1,4 +1,4 @@
-#include "runtime/node/child_process.h"
+#include "runtime/process/child_process.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <csignal>
 #include <sstream>
 
-#include "runtime/node/session.h"
+#include "runtime/process/session.h"
 
 namespace runtime {
 namespace {

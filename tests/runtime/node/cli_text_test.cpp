@@ -1,4 +1,4 @@
-#include "runtime/node/cli_text.h"
+#include "placement/app/cli_text.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/node/file_util.h"
-#include "runtime/node/session_folder.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/session_folder.h"
 
 namespace runtime {
 

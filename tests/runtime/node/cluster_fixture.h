@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/session.h"
+#include "runtime/process/session.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/node/file_util.h"
+#include "runtime/process/file_util.h"
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
 #include "tests/runtime/node/cluster_fixture.h"

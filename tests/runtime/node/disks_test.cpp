@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/disk_space.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/key_value_client.h"
+#include "runtime/process/file_util.h"
+#include "runtime/control/key_value_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 

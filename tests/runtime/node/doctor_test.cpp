@@ -1,6 +1,6 @@
 // What the doctor says of machines that have something, each finding with its cure; and of a real
 // cluster.
-#include "runtime/node/doctor.h"
+#include "placement/app/doctor.h"
 
 #include <unistd.h>
 
@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/node/chrome_trace.h"
-#include "runtime/node/process_info.h"
+#include "placement/app/chrome_trace.h"
+#include "runtime/process/process_info.h"
 #include "runtime/observe/activity_layout.h"
 #include "tests/runtime/node/cluster_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/node/file_cache.h"
+#include "runtime/process/file_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "runtime/node/file_lock.h"
+#include "runtime/process/file_lock.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

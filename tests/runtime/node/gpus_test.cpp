@@ -1,5 +1,5 @@
 // GPUs as a node finds them, with an NVML that the test builds.
-#include "runtime/node/gpus.h"
+#include "runtime/process/gpus.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // The rules of gitignore(5), by hand and against git itself on random patterns and folders.
-#include "runtime/node/ignore_rules.h"
+#include "runtime/job/ignore_rules.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // What jobs bring along: looking through a folder, shipping it, unpacking it, and what must not get
 // through.
-#include "runtime/node/job_files.h"
+#include "runtime/job/job_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -11,11 +11,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "runtime/node/blocking.h"
-#include "runtime/node/content_hash.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/job_folder.h"
-#include "runtime/node/job_user.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/process/content_hash.h"
+#include "runtime/process/file_util.h"
+#include "runtime/job/job_folder.h"
+#include "runtime/process/job_user.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

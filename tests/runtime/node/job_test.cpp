@@ -13,11 +13,11 @@
 #include <sstream>
 
 #include "runtime/control/control.h"
-#include "runtime/node/blocking.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/job_client.h"
-#include "runtime/node/node_client.h"
-#include "runtime/node/session.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/process/file_util.h"
+#include "runtime/control/job_client.h"
+#include "runtime/control/node_client.h"
+#include "runtime/process/session.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {

@@ -1,4 +1,4 @@
-#include "runtime/node/line_merger.h"
+#include "runtime/process/line_merger.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "runtime/node/log_file.h"
+#include "runtime/process/log_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
-#include "runtime/node/file_lock.h"
-#include "runtime/node/file_util.h"
+#include "runtime/process/file_lock.h"
+#include "runtime/process/file_util.h"
 #include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/node/log_keeper.h"
+#include "runtime/process/log_keeper.h"
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "runtime/core/disk_space.h"
-#include "runtime/node/blocking.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/log_file.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/log_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 #include "tests/runtime/node/program.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 #include "runtime/node/node_ports.h"
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "tests/runtime/transport/fixture.h"
 
 namespace runtime {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "runtime/node/group_client.h"
+#include "runtime/control/group_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 

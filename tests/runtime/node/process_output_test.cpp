@@ -1,11 +1,11 @@
-#include "runtime/node/process_output.h"
+#include "runtime/process/process_output.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
-#include "runtime/node/log_file.h"
+#include "runtime/process/log_file.h"
 #include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,11 +1,11 @@
-#include "runtime/node/process_watch.h"
+#include "runtime/process/process_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 namespace {

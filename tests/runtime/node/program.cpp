@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "runtime/node/actor_directory.h"
-#include "runtime/node/cluster_client.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/program_files.h"
-#include "runtime/node/session.h"
-#include "runtime/object/object_wire.h"
+#include "runtime/control/actor_directory.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/process/file_util.h"
+#include "runtime/job/program_files.h"
+#include "runtime/process/session.h"
+#include "runtime/store/object_wire.h"
 
 namespace runtime {
 

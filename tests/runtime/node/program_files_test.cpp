@@ -1,4 +1,4 @@
-#include "runtime/node/program_files.h"
+#include "runtime/job/program_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
-#include "runtime/node/blocking.h"
-#include "runtime/node/file_util.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/process/file_util.h"
 #include "runtime/transport/listener.h"
 #include "tests/support/temporary_folder.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/node/file_util.h"
+#include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 #include "tests/support/process_limit.h"

@@ -1,4 +1,4 @@
-#include "runtime/node/session.h"
+#include "runtime/process/session.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -10,10 +10,10 @@
 #include <map>
 #include <optional>
 
-#include "runtime/node/cache_folder.h"
-#include "runtime/node/file_util.h"
-#include "runtime/node/private_folder.h"
-#include "runtime/node/session_folder.h"
+#include "runtime/process/cache_folder.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/private_folder.h"
+#include "runtime/process/session_folder.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -1,4 +1,4 @@
-#include "runtime/node/spill_place.h"
+#include "runtime/process/spill_place.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 #include "runtime/node/submitted_jobs.h"
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "tests/runtime/node/fake_head.h"
 #include "tests/runtime/transport/fixture.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/node/token_strength.h"
+#include "runtime/control/token_strength.h"
 
 #include <gtest/gtest.h>
 

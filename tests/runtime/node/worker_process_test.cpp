@@ -6,7 +6,7 @@
 #include <fstream>
 #include <optional>
 
-#include "runtime/node/blocking.h"
+#include "runtime/transport/blocking.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

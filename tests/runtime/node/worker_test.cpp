@@ -6,10 +6,10 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "runtime/node/actor_directory.h"
-#include "runtime/node/blocking.h"
-#include "runtime/node/group_client.h"
-#include "runtime/node/key_value_client.h"
+#include "runtime/control/actor_directory.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/control/group_client.h"
+#include "runtime/control/key_value_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 

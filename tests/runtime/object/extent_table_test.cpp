@@ -1,11 +1,11 @@
-#include "runtime/object/extent_table.h"
+#include "runtime/store/extent_table.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "runtime/object/segment.h"
+#include "runtime/store/segment.h"
 
 namespace runtime {
 namespace {

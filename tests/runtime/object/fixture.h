@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/object/object_client.h"
-#include "runtime/object/object_store.h"
+#include "runtime/store/object_client.h"
+#include "runtime/store/object_store.h"
 #include "runtime/transport/listener.h"
 #include "tests/support/temporary_folder.h"
 

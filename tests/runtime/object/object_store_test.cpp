@@ -1,4 +1,4 @@
-#include "runtime/object/object_store.h"
+#include "runtime/store/object_store.h"
 
 #include <atomic>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "runtime/object/object_wire.h"
+#include "runtime/store/object_wire.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/object/segment.h"
+#include "runtime/store/segment.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/object/borrow_table.h"
-#include "runtime/object/source_tree.h"
+#include "runtime/store/borrow_table.h"
+#include "runtime/store/source_tree.h"
 
 namespace runtime::object_detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "runtime/control/control_channel.h"
-#include "runtime/node/file_util.h"
+#include "runtime/process/file_util.h"
 #include "tests/runtime/cluster/fixture.h"
 #include "tests/support/listening_socket.h"
 #include "wire.h"

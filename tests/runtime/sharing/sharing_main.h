@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/node/worker_environment.h"
+#include "runtime/process/worker_environment.h"
 #include "tests/runtime/sharing/sharing_actors.h"
 
 namespace runtime::test {

@@ -1,0 +1,146 @@
+#include "placement/app/cli_drain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "runtime/core/duration.h"
+#include "runtime/core/nearest.h"
+#include "placement/app/cli_query.h"
+#include "runtime/control/cluster_client.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr std::size_t kOffered = 3;
+constexpr std::size_t kNameMax = 256;  // of what is compared with every node
+constexpr auto kDrainPoll = std::chrono::milliseconds(200);
+constexpr auto kDrainPatience = std::chrono::seconds(15);  // beyond the deadline
+
+std::string node_name(const NodeInfo& node) {
+  return node.node.short_hex() + " (" + node.address +
+         (node.hostname.empty() ? "" : ", " + node.hostname) + ")";
+}
+
+std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, nodes.size()); ++i)
+    text += (i == 0 ? "" : ", ") + node_name(nodes[i]);
+  return text;
+}
+
+std::size_t distance_to(const NodeInfo& node, const std::string& text) {
+  return std::min({edit_distance(node.node.hex().substr(0, text.size()), text),
+                   edit_distance(node.address, text), edit_distance(node.hostname, text)});
+}
+
+void say_what_happens(const NodeInfo& node) {
+  if (!node.drain) return;
+  say("node %s (%s) is drained (%s): it leaves within %s; now it waits for %s\n",
+      node.node.short_hex().c_str(), node.address.c_str(), node.drain->reason.c_str(),
+      describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
+  std::fflush(stdout);
+}
+
+// What has changed since then is asked for.
+constexpr std::uint64_t kNow = 0;        // those that there are
+constexpr std::uint64_t kBeginning = 1;  // those that have gone, too
+
+Result<control::NodeList> nodes_of(const std::string& address, std::uint64_t since = kNow) {
+  return ask_cluster<control::NodeList>(address,
+                                        [since](NodeClient& client, Deadline deadline, auto done) {
+                                          ClusterClient(client).watch_nodes(since, deadline, done);
+                                        });
+}
+
+/// The last one that had this name; null: none had.
+const NodeDeparture* find_departed(const std::vector<NodeDeparture>& departed,
+                                   const std::string& text) {
+  const auto is_it = [&](const NodeDeparture& gone) {
+    return gone.node.address == text || gone.node.node.hex().starts_with(text);
+  };
+  const auto found = std::find_if(departed.rbegin(), departed.rend(), is_it);
+  return found == departed.rend() ? nullptr : &*found;
+}
+
+int wait_until_drained(const DrainOptions& options, const NodeInfo& node, Deadline until) {
+  Status last;
+  while (std::chrono::steady_clock::now() < until) {
+    const auto nodes = nodes_of(options.address);
+    last = nodes.status();
+    const auto is_it = [&](const NodeInfo& other) { return other.node == node.node; };
+    if (nodes.ok() && std::none_of(nodes->nodes.begin(), nodes->nodes.end(), is_it)) {
+      say("node %s has left\n", node.node.short_hex().c_str());
+      return 0;
+    }
+    std::this_thread::sleep_for(kDrainPoll);
+  }
+  if (!last.ok())
+    return fail(last.with_context("waiting for node " + node.node.short_hex() + " to leave"));
+  return fail(deadline_exceeded("node " + node.node.short_hex() +
+                                " has not left; `starling list nodes` says what it waits for"));
+}
+
+}  // namespace
+
+Result<NodeInfo> find_node(const std::vector<NodeInfo>& nodes, const std::string& text) {
+  if (text.empty() || text.size() > kNameMax)
+    return invalid_argument(
+        "a node is named by its id, the first digits of that, HOST:PORT or its host's name");
+  std::vector<NodeInfo> matching;
+  for (const NodeInfo& node : nodes) {
+    if (node.node.hex() == text || node.address == text) return node;
+    if (node.node.hex().starts_with(text) || node.hostname == text) matching.push_back(node);
+  }
+  if (matching.size() == 1) return matching.front();
+  if (matching.size() > 1)
+    return invalid_argument("'" + text + "' may be any of " + list_of(matching, matching.size()) +
+                            "; give more of the id, or HOST:PORT");
+  std::vector<NodeInfo> nearest = nodes;
+  std::stable_sort(nearest.begin(), nearest.end(), [&](const NodeInfo& a, const NodeInfo& b) {
+    return distance_to(a, text) < distance_to(b, text);
+  });
+  return not_found("the cluster has no node '" + text + "'; the nearest: " +
+                   list_of(nearest, kOffered) + " (`starling list nodes` shows all)");
+}
+
+int drain_command(const DrainOptions& options) {
+  const auto time = parse_duration(options.deadline);
+  if (!time.ok()) return fail(time.status().with_context("--deadline"));
+  if (time->count() == 0)
+    return fail(
+        invalid_argument("--deadline 0: a node that is drained needs some time; `starling stop "
+                         "--address HOST:PORT` ends it at once"));
+  const auto nodes = nodes_of(options.address, kBeginning);
+  if (!nodes.ok()) return fail(nodes.status());
+  const auto node = find_node(nodes->nodes, options.node);
+  if (!node.ok()) {
+    const NodeDeparture* gone = node.status().code() == ErrorCode::kNotFound
+                                    ? find_departed(nodes->departed, options.node)
+                                    : nullptr;
+    return fail(
+        gone ? not_found("node '" + options.node + "' is not in the cluster any more: " + gone->why)
+             : node.status());
+  }
+  const Deadline until = deadline_after(*time + kDrainPatience);
+  const auto drained =
+      ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
+        ClusterClient(client).drain_node(
+            node->node, *time, options.reason, deadline, [done](const Status& status) {
+              done(status.ok() ? Result<bool>(true) : Result<bool>(status));
+            });
+      });
+  if (!drained.ok()) return fail(drained.status());
+  if (const auto after = nodes_of(options.address); after.ok()) {
+    const auto still = std::find_if(after->nodes.begin(), after->nodes.end(),
+                                    [&](const NodeInfo& now) { return now.node == node->node; });
+    if (still != after->nodes.end())
+      say_what_happens(*still);
+    else if (!options.wait)
+      say("node %s had nothing to keep it, and has left\n", node->node.short_hex().c_str());
+  }
+  return options.wait ? wait_until_drained(options, *node, until) : 0;
+}
+
+}  // namespace runtime

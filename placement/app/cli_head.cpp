@@ -1,0 +1,62 @@
+#include "placement/app/cli_head.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "runtime/core/asio.h"
+#include "runtime/core/descriptor_limit.h"
+#include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
+#include "runtime/head/head_process.h"
+#include "runtime/head/sqlite_journal.h"
+#include "runtime/node/head_child.h"
+#include "runtime/process/session.h"
+
+namespace runtime {
+
+int head_command(const HeadCommandOptions& options,
+                 const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGINT,
+           SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
+  start_log("head");
+  const auto fail = [](const Status& why) {
+    std::fprintf(stderr, "%s\n", printable_text(why.message()).c_str());
+    return HeadChild::kExitUnusable;
+  };
+  auto cluster = ClusterId::from_hex(options.cluster);
+  auto node = NodeId::from_hex(options.node);
+  auto token = token_from_environment();
+  if (!cluster.ok() || !node.ok() || !token.ok() || token->empty())
+    return fail(invalid_argument("starling head is started by a node, not by hand"));
+  raise_descriptor_limit();
+  HeadProcessOptions process;
+  process.cluster = *cluster;
+  process.node = *node;
+  process.token = *token;
+  process.socket = options.socket;
+  if (!options.journal.empty()) {
+    process.open_journal =
+        [folder = options.journal](EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
+      auto journal = SqliteJournal::open(loop, folder);
+      if (!journal.ok()) return journal.status();
+      return std::unique_ptr<Journal>(std::move(*journal));
+    };
+  }
+  process.scheduler = make_scheduler();
+  process.head.durable = options.durable;
+  EventLoop loop;
+  asio::signal_set signals(loop.context(), SIGTERM);
+  auto head = HeadProcess::start(loop, std::move(process));
+  if (!head.ok()) return fail(head.status());
+  signals.async_wait([&head](boost::system::error_code ec, int) {
+    if (!ec) (*head)->quit(cancelled("terminated"));
+  });
+  const Status end = (*head)->wait();
+  LOG(info, "stopped: {}", end.message());
+  head->reset();
+  return 0;
+}
+
+}  // namespace runtime

@@ -1,0 +1,255 @@
+#include "placement/app/cli_logs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/nearest.h"
+#include "runtime/core/printable_text.h"
+#include "placement/app/cli_query.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/control/job_client.h"
+#include "runtime/process/log_file.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr auto kLogsTimeout = std::chrono::seconds(10);
+constexpr auto kFollowEvery = std::chrono::milliseconds(200);
+
+/// A log file on some node.
+struct Place {
+  NodeId node;
+  std::string file;
+  std::string label;
+  JobId job;  // whose log it is
+};
+
+std::vector<Place> find_logs(const ClusterState& state, const std::string& what) {
+  std::vector<Place> places;
+  // A name is that of the living, if there is one: the dead had it before.
+  const bool lives =
+      std::any_of(state.actors.begin(), state.actors.end(), [&](const ActorState& actor) {
+        return actor.name == what && actor.phase != ActorPhase::kDead;
+      });
+  for (const ActorState& actor : state.actors) {
+    if (actor.actor.hex().starts_with(what) ||
+        (actor.name == what && (!lives || actor.phase != ActorPhase::kDead))) {
+      places.push_back({actor.node,
+                        "worker-" + actor.worker.hex() + ".log",
+                        "actor " + actor.class_name + " " + actor.actor.short_hex(),
+                        {}});
+    }
+  }
+  for (const JobInfo& job : state.jobs) {
+    if (job.job.hex().starts_with(what))
+      places.push_back(
+          {job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex(), job.job});
+  }
+  for (const NodeInfo& node : state.nodes) {
+    if (node.node.hex().starts_with(what))
+      places.push_back({node.node, "", "node " + node.node.short_hex(), {}});
+  }
+  return places;
+}
+
+Result<Place> choose_log(const ClusterState& state, const std::string& what) {
+  std::vector<Place> places = find_logs(state, what);
+  if (places.size() == 1) return places[0];
+  if (places.empty()) {
+    std::vector<std::string> names;
+    for (const ActorState& actor : state.actors) {
+      names.push_back(actor.actor.hex());
+      if (!actor.name.empty()) names.push_back(actor.name);
+    }
+    for (const JobInfo& job : state.jobs) names.push_back(job.job.hex());
+    for (const NodeInfo& node : state.nodes) names.push_back(node.node.hex());
+    return not_found("no actor, job or node is called '" + what + "'" +
+                     (names.empty() ? "; see starling status" : offer_closest(what, names)));
+  }
+  std::string text = "'" + what + "' may be";
+  for (const Place& place : places) text += " " + place.label + ",";
+  text.back() = ';';
+  return invalid_argument(text + " give more digits");
+}
+
+bool wrote_here(const ClusterState& state, JobId id) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(),
+                     [&](const JobInfo& job) { return job.job == id && job.submitted; });
+}
+
+bool is_pending(const ClusterState& state, JobId id) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) {
+    return job.job == id && job.submitted && job.running && job.pid == 0;
+  });
+}
+
+bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
+  const Deadline deadline = deadline_after(kLogsTimeout);
+  auto job = wait_for<JobInfo>(loop, deadline,
+                               [&](auto done) { JobClient(client).query(id, deadline, done); });
+  return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
+}
+
+/// Says once on stderr what is missing between what was printed and what comes now.
+class MissingPart {
+ public:
+  explicit MissingPart(std::string label) : label_(std::move(label)) {}
+
+  void before(const control::LogChunk& chunk) {
+    if (chunk.position > printed_) {
+      std::fflush(stdout);
+      const std::string where = printed_ == 0
+                                    ? "begins after its first "
+                                    : "lacks, from byte " + std::to_string(printed_) + " on, ";
+      std::fprintf(stderr,
+                   "note: the log of %s %s%llu bytes: they were rotated away (at most the last "
+                   "%llu MiB of a log are kept, fewer on a small disk)\n",
+                   label_.c_str(), where.c_str(),
+                   static_cast<unsigned long long>(chunk.position - printed_),
+                   static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
+      printed_ = chunk.position;
+    }
+    printed_ += chunk.text.size();
+  }
+
+ private:
+  const std::string label_;
+  std::uint64_t printed_ = 0;
+};
+
+/// The log that a command prints, and the connection to its node.
+class LogSource {
+ public:
+  static Result<LogSource> open(EventLoop& loop, const ClusterAddress& cluster) {
+    auto client = NodeClient::connect(loop, cluster, Role::kTool, deadline_after(kLogsTimeout));
+    if (!client.ok()) return client.status();
+    return LogSource(loop, cluster, *std::move(client));
+  }
+
+  const Place& place() const { return place_; }
+  NodeClient& client() { return *client_; }
+
+  /// The log of what is called so; `waits`: for a job that has not begun.
+  Status choose(const std::string& what, bool waits) {
+    if (Status status = look(what); !status.ok()) return status;
+    while (!place_.job.is_none() && is_pending(state_, place_.job)) {
+      if (!waits)
+        return unavailable(place_.label +
+                           " has not begun, so that it has no log yet; `starling why " +
+                           place_.job.short_hex() + "` says what it waits for, -f waits with it");
+      std::this_thread::sleep_for(kFollowEvery);
+      if (Status status = look(place_.job.hex()); !status.ok()) return status;
+    }
+    if (place_.node.is_none())
+      return not_found(place_.label + " has not been started, so that it has no log");
+    if (Status status = move_to_its_node(); !status.ok()) return status;
+    if (!place_.job.is_none() && !wrote_here(state_, place_.job)) {
+      return not_found(
+          place_.label +
+          " was not submitted: its driver was simply run, and has written where it was run");
+    }
+    return {};
+  }
+
+ private:
+  LogSource(EventLoop& loop, ClusterAddress cluster, std::shared_ptr<NodeClient> client)
+      : loop_(loop),
+        cluster_(std::move(cluster)),
+        client_(std::move(client)),
+        place_{client_->node_id(), "", "", {}} {}
+
+  Status look(const std::string& what) {
+    const Deadline deadline = deadline_after(kLogsTimeout);
+    auto asked = wait_for<ClusterState>(
+        loop_, deadline, [&](auto done) { ClusterClient(*client_).state(deadline, done); });
+    if (!asked.ok()) return asked.status();
+    state_ = *std::move(asked);
+    auto chosen = choose_log(state_, what);
+    if (!chosen.ok()) return chosen.status();
+    place_ = *std::move(chosen);
+    return {};
+  }
+
+  Status move_to_its_node() {
+    for (const NodeInfo& node : state_.nodes) {
+      if (node.node != place_.node || node.node == client_->node_id()) continue;
+      ClusterAddress other = cluster_;
+      other.address = node.address;
+      other.unix_path.clear();
+      auto client = NodeClient::connect(loop_, other, Role::kTool, deadline_after(kLogsTimeout));
+      if (!client.ok()) return client.status().with_context("node " + node.node.short_hex());
+      client_ = *std::move(client);
+    }
+    if (client_->node_id() != place_.node)
+      return unavailable("the node of " + place_.label + " is gone, and its logs with it");
+    return {};
+  }
+
+  EventLoop& loop_;
+  ClusterAddress cluster_;
+  std::shared_ptr<NodeClient> client_;
+  Place place_;
+  ClusterState state_;
+};
+
+/// Prints what there is of a log; `follow`: and what comes, until its job has ended.
+Status print_log(EventLoop& loop, LogSource& source, bool follow) {
+  const Place& place = source.place();
+  MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
+  std::uint64_t file = 0;
+  std::uint64_t offset = 0;
+  std::string unfinished;  // a character of which the rest is not read yet
+  bool is_over = !follow;
+  bool said_missing = false;
+  while (true) {
+    const Deadline deadline = deadline_after(kLogsTimeout);
+    auto chunk = wait_for<control::LogChunk>(loop, deadline, [&](auto done) {
+      ClusterClient(source.client()).read_log(place.file, file, offset, deadline, done);
+    });
+    const bool is_missing = chunk.status().code() == ErrorCode::kNotFound && !place.file.empty();
+    if (is_missing && !std::exchange(said_missing, true))
+      std::fprintf(stderr, "note: %s has written nothing, or its log was removed for room\n",
+                   place.label.c_str());
+    if (is_missing) chunk = control::LogChunk{};
+    if (!chunk.ok()) return chunk.status();
+    offset = chunk->next_offset;
+    file = chunk->file;
+    if (!chunk->text.empty()) missing.before(*chunk);
+    unfinished += chunk->text;
+    const std::size_t whole =
+        chunk->text.empty() ? unfinished.size() : whole_characters(unfinished);
+    const std::string text = terminal_text(STDOUT_FILENO, unfinished.substr(0, whole));
+    unfinished.erase(0, whole);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (!chunk->text.empty()) continue;
+    std::fflush(stdout);
+    if (is_over) return {};
+    // Then once more, for what was written last.
+    is_over = !place.job.is_none() && has_ended(loop, source.client(), place.job);
+    std::this_thread::sleep_for(kFollowEvery);
+  }
+}
+
+}  // namespace
+
+int logs_command(const std::string& address, const std::string& what, bool follow) {
+  auto cluster = find_cluster(address);
+  if (!cluster.ok()) return fail(cluster.status());
+  EventLoop loop;
+  auto source = LogSource::open(loop, *cluster);
+  if (!source.ok()) return fail(source.status());
+  if (!what.empty()) {
+    if (Status status = source->choose(what, follow); !status.ok()) return fail(status);
+  }
+  const Status printed = print_log(loop, *source, follow);
+  return printed.ok() ? 0 : fail(printed);
+}
+
+}  // namespace runtime

@@ -1,0 +1,44 @@
+// What the commands share: asking a node of the cluster, and printing what came back.
+#pragma once
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "runtime/core/printable_text.h"
+#include "runtime/transport/blocking.h"
+#include "placement/app/cli_text.h"
+#include "runtime/control/node_client.h"
+#include "runtime/process/session.h"
+
+namespace runtime {
+
+/// Connects to a node of the cluster at `address` (or the one that find_cluster() finds), calls
+/// ask(client, deadline, callback) and waits for the answer. Errors: those of find_cluster(), of
+/// connecting, of the answer; kDeadlineExceeded when none came in 10 s.
+template <class T, class Ask>
+Result<T> ask_cluster(const std::string& address, Ask ask) {
+  auto cluster = find_cluster(address);
+  if (!cluster.ok()) return cluster.status();
+  EventLoop loop;
+  const Deadline deadline = deadline_after(std::chrono::seconds(10));
+  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline);
+  if (!client.ok()) return client.status();
+  return wait_for<T>(loop, deadline, [&](auto done) { ask(**client, deadline, std::move(done)); });
+}
+
+/// Tells the user; returns the exit code.
+inline int fail(const Status& why) {
+  std::fprintf(stderr, "error: %s\n", printable_text(why.message()).c_str());
+  return 1;
+}
+
+inline void print_json(const nlohmann::ordered_json& json) {
+  // Names come from users and need not be UTF-8.
+  const std::string text =
+      json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::printf("%s\n", printable_json(text).c_str());
+}
+
+}  // namespace runtime

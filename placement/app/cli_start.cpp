@@ -1,0 +1,396 @@
+#include "placement/app/cli_start.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/asio.h"
+#include "runtime/core/descriptor_limit.h"
+#include "runtime/core/log.h"
+#include "runtime/core/printable_text.h"
+#include "runtime/core/timer.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/process/daemon.h"
+#include "runtime/process/machine.h"
+#include "runtime/process/session_folder.h"
+#include "runtime/process/spill_place.h"
+#include "placement/app/start_plan.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto kJoinTimeout = std::chrono::seconds(5);
+constexpr auto kRejoinPause = std::chrono::seconds(1);
+// How often a node looks after its files on disk.
+constexpr auto kRefreshPeriod = std::chrono::seconds(30);
+
+/// Which cluster the head that is to be joined is of: its folders are named by that.
+Status learn_cluster(EventLoop& loop, StartPlan& plan) {
+  Credentials credentials;
+  credentials.token = plan.node.token;
+  credentials.role = Role::kNode;
+  credentials.node = plan.node.node;
+  ConnectOptions connecting;
+  connecting.deadline = deadline_after(kJoinTimeout);
+  auto channel = connect(loop, plan.node.head, credentials, connecting);
+  if (!channel.ok()) return channel.status().with_context("joining");
+  plan.node.cluster = (*channel)->peer().cluster;
+  (*channel)->close(cancelled("that was all"));
+  return {};
+}
+
+/// Adds to a failure to listen who has the port, or that the address is another machine's.
+Status explain_listen(const Status& status, const Endpoint& bind) {
+  boost::system::error_code is_name;
+  const auto address = asio::ip::make_address(bind.host, is_name);
+  if (!is_name && !is_address_of_this_machine(address)) {
+    return Status(status.code(), "--bind " + bind.host +
+                                     ": not an address of this machine; an address that is "
+                                     "translated on its way here belongs in --advertise");
+  }
+  for (const SessionInfo& session : running_sessions()) {
+    auto other = Endpoint::parse(session.address);
+    if (bind.port == 0 || !other.ok() || other->port != bind.port) continue;
+    return Status(status.code(), status.message() + " (a node of cluster " +
+                                     session.cluster.short_hex() + ", pid " +
+                                     std::to_string(session.pid) + ", listens at " +
+                                     session.address + "; stop it with `starling stop --address " +
+                                     session.address + "`, or choose another --port)");
+  }
+  return status;
+}
+
+std::string announcement(const StartOptions& options, const StartPlan& plan,
+                         const std::string& address) {
+  std::string text =
+      options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
+  text += "node " + plan.node.node.short_hex() + ", pid " + std::to_string(::getpid()) + "\n";
+  text += "logs: " + (plan.node.session_dir / "logs").string() + "\n";
+  if (options.head && !options.is_private) {
+    text += "another node: starling start --address " + address + "\n";
+    if (!plan.node.bind.is_loopback()) {
+      text += "  on another machine with STARLING_TOKEN_FILE naming a copy of " +
+              (plan.node.session_dir.parent_path() / "token").string() + "\n";
+    }
+    text += "stop it all:  starling stop\n";
+  }
+  return text + address + "\n";
+}
+
+/// The process of a node. It is a member of its cluster under one node id, and under another each
+/// time that the cluster has declared it dead and it comes back: what an older one ran has been
+/// replaced.
+class NodeRun {
+ public:
+  NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
+      : options_(options),
+        plan_(std::move(plan)),
+        report_(report),
+        signals_(loop_.context(), SIGINT, SIGTERM),
+        signalled_(loop_) {
+    // Before anything else, so that a Ctrl-C while starting is no abrupt end.
+    await_signals();
+  }
+
+  int run() {
+    if (!options_.head) {
+      if (Status status = learn_cluster(loop_, plan_); !status.ok()) return fail(status);
+    }
+    if (Status status = join(); !status.ok()) return fail(status);
+    report_.up(announcement(options_, plan_, node_->address()));
+    for (;;) {
+      const Status end = node_->wait();
+      const bool fenced = node_->is_fenced() && !node_->is_leaving() && !signalled_.is_set();
+      leave();
+      if (!fenced) return finish(end);
+      LOG(warn, "{}", end.message());
+      plan_.node.node = NodeId::random();
+      if (Status status = join_anew(); !status.ok()) return finish(status);
+    }
+  }
+
+ private:
+  /// SIGTERM has the node drained, if it has time for that; the second one, or SIGINT, ends it at
+  /// once.
+  void await_signals() {
+    signals_.async_wait([this](boost::system::error_code ec, int number) {
+      if (ec) return;
+      const std::chrono::milliseconds drain_time = std::exchange(plan_.drain_time, {});
+      if (number == SIGTERM && drain_time.count() > 0 && node_) {
+        node_->drain("SIGTERM", drain_time);
+        return await_signals();
+      }
+      stop_reason_ = cancelled(number == SIGINT ? "interrupted" : "terminated");
+      signalled_.set();
+      if (node_) node_->stop(stop_reason_);
+    });
+  }
+
+  Status join() {
+    const Status status = try_to_join();
+    if (!status.ok()) drop_session();
+    return status;
+  }
+
+  void drop_session() {
+    spill_.reset();
+    if (plan_.node.session_dir.empty()) return;
+    remove_session(plan_.node.session_dir);
+    std::error_code ignored;
+    fs::remove_all(plan_.node.session_dir, ignored);
+    // Succeeds only when no other node is in it.
+    fs::remove(plan_.node.session_dir.parent_path(), ignored);
+    unlock_session();
+  }
+
+  /// A session's folder, the node, and everybody's way to find it.
+  Status try_to_join() {
+    auto created = SessionFolder::create(plan_.node.cluster, plan_.node.node, plan_.node.token);
+    if (!created.ok()) return created.status();
+    const fs::path session = created->path();
+    plan_.node.session_dir = session;
+    on_loop(loop_, [&] {
+      session_.emplace(*std::move(created));
+      return true;
+    });
+    // One that joins again, which may take long, is found by `starling stop` meanwhile.
+    if (!address_.empty()) {
+      if (Status status = publish(false); !status.ok()) return status;
+    }
+    if (options_.head && options_.journal.empty() && !options_.is_private)
+      plan_.node.journal = session / "journal";
+    plan_.node.durable = keeps_journal();
+    // Before anything runs: a folder that cannot be written to is better known now.
+    if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
+    plan_.node.memory.threshold = options_.memory_threshold;
+    plan_.node.log_limit = options_.log_limit;
+    plan_.node.job_size_limit = options_.job_size_limit;
+    plan_.node.job_user = options_.job_user;
+    if (options_.spill_limit != 0) {
+      // A folder per node, so that nodes can share a --spill-dir.
+      const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);
+      auto place = SpillPlace::create(parent, plan_.node.node);
+      if (!place.ok()) return place.status();
+      spill_ = *std::move(place);
+      plan_.node.spill.folder = spill_->path().string();
+      plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
+    }
+    if (report_.background()) {
+      if (Status status = redirect_output((session / "logs" / "node.log").string()); !status.ok())
+        return status;
+    }
+    plan_.node.keep_token = [this](const std::string& token, bool is_present) {
+      return keep_token(token, is_present);
+    };
+    auto node = Node::start(loop_, plan_.node);
+    if (!node.ok()) return explain_listen(node.status(), plan_.node.bind);
+    const Status told_to_stop = on_loop(loop_, [&] {
+      node_ = std::move(*node);
+      return stop_reason_;
+    });
+    address_ = node_->address();
+    // On the loop, where a change of the token may come in already.
+    const Status noted = on_loop(loop_, [this] { return note_cluster(plan_.node.node); });
+    if (!noted.ok()) LOG(warn, "{}", noted.message());
+    if (Status status = publish(is_what_commands_mean()); !status.ok()) {
+      give_up();
+      return status;
+    }
+    on_loop(loop_, [this] {
+      refresh_session();
+      return true;
+    });
+    LOG(info, "{} {} of cluster {} listens at {}", options_.head ? "head" : "node",
+        plan_.node.node.hex(), plan_.node.cluster.hex(), node_->address());
+    if (!told_to_stop.ok()) node_->stop(told_to_stop);
+    return {};
+  }
+
+  /// For as long as nodes wait for a head.
+  Status join_anew() {
+    const Deadline patience = deadline_after(plan_.node.link.patience);
+    for (;;) {
+      Status status = try_to_join();
+      if (status.ok()) return status;
+      const bool passing =
+          status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
+      const bool signalled = passing && steady_now() <= patience &&
+                             loop_.run_until(signalled_, deadline_after(kRejoinPause));
+      if (passing && steady_now() <= patience && !signalled) continue;
+      drop_session();
+      return signalled ? stop_reason_ : status;
+    }
+  }
+
+  void leave() {
+    if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok())
+      plan_.node.bind.port = endpoint->port;  // where others know it
+    give_up();
+    spill_.reset();
+    remove_session(plan_.node.session_dir);
+    unlock_session();
+    if (!keeps_journal() && !plan_.node.journal.empty()) {
+      std::error_code ignored;
+      fs::remove_all(plan_.node.journal, ignored);
+    }
+  }
+
+  void give_up() {
+    std::unique_ptr<Node> gone = on_loop(loop_, [this] { return std::move(node_); });
+  }
+
+  int finish(const Status& end) {
+    LOG(info, "stopped: {}", end.message());
+    if (end.code() == ErrorCode::kCancelled) return 0;
+    if (!report_.background())
+      std::fprintf(stderr, "error: %s\n", printable_text(end.message()).c_str());
+    return 1;
+  }
+
+  int fail(const Status& why) {
+    report_.failed(why);
+    return 1;
+  }
+
+  /// Commands that name no cluster use what was started last; of one cluster's nodes here the
+  /// first, which stays longest: not one that comes and goes.
+  bool is_what_commands_mean() const {
+    if (options_.is_private || options_.head) return !options_.is_private;
+    const std::vector<SessionInfo> sessions = running_sessions();
+    return std::none_of(sessions.begin(), sessions.end(), [&](const SessionInfo& other) {
+      return other.cluster == plan_.node.cluster && other.node != plan_.node.node;
+    });
+  }
+
+  bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
+
+  Status note_cluster(NodeId beside) const {
+    return note_cluster(beside, plan_.node.token, plan_.node.next_token);
+  }
+  Status note_cluster(NodeId beside, const std::string& token,
+                      const std::string& next_token) const {
+    return keeps_journal()
+               ? write_cluster_file(plan_.node.journal,
+                                    ClusterFile{plan_.node.cluster, token, beside, next_token})
+               : Status();
+  }
+
+  /// On the loop.
+  Status keep_token(const std::string& token, bool is_present) {
+    const bool is_known = is_present ? plan_.node.token == token && plan_.node.next_token.empty()
+                                     : plan_.node.next_token == token;
+    if (is_known) return {};
+    const std::string& present = is_present ? token : plan_.node.token;
+    const std::string next = is_present ? "" : token;
+    // Known only once it is on disk: what failed is tried again when it is told again.
+    if (Status noted = note_cluster(plan_.node.node, present, next); !noted.ok()) return noted;
+    if (is_present && session_) {
+      if (Status used = session_->use_token(token); !used.ok()) return used;
+    }
+    plan_.node.token = present;
+    plan_.node.next_token = next;
+    return {};
+  }
+
+  Status publish(bool as_last) {
+    return on_loop(loop_, [&] { return session_->publish(session_info(), as_last); });
+  }
+
+  /// Now and then, so that a cleaner of temporary folders takes nothing away. On the loop.
+  void refresh_session() {
+    if (!session_) return;
+    if (Status status = session_->refresh(); !status.ok())
+      LOG(warn, "the node's files: {}", status.message());
+    refresh_.expires_after(kRefreshPeriod);
+    refresh_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) refresh_session();
+    });
+  }
+
+  void unlock_session() {
+    on_loop(loop_, [this] {
+      refresh_.cancel();
+      session_.reset();
+      return true;
+    });
+  }
+
+  SessionInfo session_info() const {
+    SessionInfo info;
+    info.cluster = plan_.node.cluster;
+    info.node = plan_.node.node;
+    info.pid = ::getpid();
+    info.pid_start = process_start_time(info.pid);
+    info.pid_scope = pid_scope();
+    info.host = machine_hostname();
+    info.address = address_;
+    // The port is the node's; what it listens at may be every address of the machine.
+    if (auto endpoint = Endpoint::parse(address_); endpoint.ok())
+      info.bound = Endpoint::tcp(plan_.node.bind.host, endpoint->port).to_string();
+    info.head_address = options_.head ? info.address : plan_.head.address;
+    info.is_head = options_.head;
+    info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);
+    return info;
+  }
+
+  const StartOptions& options_;
+  StartPlan plan_;
+  StartReport& report_;
+  EventLoop loop_;
+  asio::signal_set signals_;
+  Event signalled_;
+  Status stop_reason_;  // of a signal; with node_ written on the loop, where signals arrive
+  std::unique_ptr<Node> node_;
+  std::optional<SessionFolder> session_;  // on the loop
+  std::unique_ptr<SpillPlace> spill_;     // while the node is there
+  Timer refresh_{loop_.context()};
+  std::string address_;  // of the node now, or last
+};
+
+int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
+  raise_descriptor_limit();
+  start_log(options.head ? "head" : "node");
+  return NodeRun(options, std::move(plan), report).run();
+}
+
+}  // namespace
+
+int start_command(const StartOptions& options, const MetricsProvider& metrics) {
+  auto plan = make_plan(options);
+  if (!plan.ok()) {
+    std::fprintf(stderr, "error: %s\n", printable_text(plan.status().message()).c_str());
+    return 1;
+  }
+  plan->node.metrics = metrics;
+  if (plan->node.tls.any() && metrics.check_tls) {
+    if (Status status = metrics.check_tls(plan->node.tls); !status.ok()) {
+      std::fprintf(stderr, "error: --tls-cert, --tls-key: %s\n", status.message().c_str());
+      return 1;
+    }
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(
+      SIGXFSZ,
+      SIG_IGN);  // a file-size limit that is too low is an error of the write, with the file's name
+  if (options.block || options.is_private) {
+    if (options.is_private) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() == 1) return 1;  // its parent is gone already
+    }
+    StartReport report;
+    return run_node(options, std::move(*plan), report);
+  }
+  auto shared = std::make_shared<StartPlan>(std::move(*plan));
+  return run_in_background(
+      [&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
+}
+
+}  // namespace runtime

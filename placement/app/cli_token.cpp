@@ -1,0 +1,79 @@
+#include "placement/app/cli_token.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "runtime/core/duration.h"
+#include "placement/app/cli_nodes.h"
+#include "placement/app/cli_query.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/process/session.h"
+#include "runtime/transport/token_key.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr std::chrono::minutes kGraceDefault{10};
+
+Result<std::string> next_token(const std::string& file) {
+  return file.empty() ? ClusterId::random().hex() + ClusterId::random().hex()
+                      : read_token_file(file);
+}
+
+/// To whom the change has to be told by hand.
+void say_what_is_left(std::chrono::milliseconds grace) {
+  std::fprintf(
+      stderr,
+      "the cluster has another token; the one before counts for %s still.\n"
+      "Nodes, workers, drivers and this user's jobs know it. Until then, replace it in\n"
+      "  - STARLING_TOKEN_FILE (or STARLING_TOKEN), here and on other machines, for nodes that "
+      "start there and for commands\n"
+      "  - submitters' tokens (starling token --submitter) and the key of scrapers "
+      "(starling metrics --key)\n",
+      describe_duration(grace).c_str());
+}
+
+Status change_token(const TokenCommandOptions& options) {
+  auto grace = options.grace.empty() ? Result<std::chrono::milliseconds>(kGraceDefault)
+                                     : parse_duration(options.grace);
+  if (!grace.ok()) return grace.status().with_context("--grace");
+  auto token = next_token(options.file);
+  if (!token.ok()) return token.status();
+  auto changed = ask_cluster<std::monostate>(
+      options.address, [&](NodeClient& client, Deadline deadline, auto done) {
+        ClusterClient(client).change_token(
+            *token, *grace, deadline, [done = std::move(done)](Status status) mutable {
+              status.ok() ? done(std::monostate()) : done(std::move(status));
+            });
+      });
+  const bool may_be_done = changed.status().code() == ErrorCode::kDeadlineExceeded ||
+                           changed.status().code() == ErrorCode::kUnavailable;
+  if (may_be_done)
+    return Status(changed.status().code(),
+                  std::string(changed.status().message()) +
+                      "; the token may have been changed all the same: `starling token` on a "
+                      "machine of the cluster prints the one that counts");
+  if (!changed.ok()) return changed.status();
+  say_what_is_left(*grace);
+  std::printf("%s\n", token->c_str());
+  return {};
+}
+
+}  // namespace
+
+int token_command(const TokenCommandOptions& options) {
+  if (options.change) {
+    const Status changed = change_token(options);
+    return changed.ok() ? 0 : fail(changed);
+  }
+  auto cluster = find_cluster(options.address);
+  if (!cluster.ok()) return fail(cluster.status());
+  if (options.submitter && !key_of_caller(cluster->token).id.is_none())
+    return fail(invalid_argument("STARLING_TOKEN is a submitter's token already"));
+  std::printf("%s\n",
+              options.submitter ? submitter_token(cluster->token).c_str() : cluster->token.c_str());
+  return 0;
+}
+
+}  // namespace runtime

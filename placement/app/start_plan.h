@@ -1,0 +1,27 @@
+// What `starling start` decides before anything runs.
+#pragma once
+
+#include <optional>
+
+#include "runtime/core/result.h"
+#include "placement/app/cli_start.h"
+#include "placement/app/cluster_file.h"
+#include "runtime/node/node.h"
+#include "runtime/process/session.h"
+
+namespace runtime {
+
+struct StartPlan {
+  NodeOptions node;
+  std::chrono::milliseconds drain_time{0};  // that SIGTERM gives; 0: none
+  ClusterAddress head;  // of another machine's node; empty address: the head is beside this one
+  std::optional<ClusterFile> earlier;  // the cluster that is gone on with
+};
+
+/// A label with this value could not be asked for. Errors: kInvalidArgument, saying why.
+Status check_label_value(const std::string& value);
+
+/// Errors: kInvalidArgument naming the option; kNotFound and kUnavailable as find_cluster().
+Result<StartPlan> make_plan(const StartOptions& options);
+
+}  // namespace runtime

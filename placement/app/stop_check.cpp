@@ -1,0 +1,68 @@
+#include "placement/app/stop_check.h"
+
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "runtime/core/printable_text.h"
+#include "runtime/core/time_text.h"
+#include "runtime/transport/blocking.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/control/node_client.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr auto kJobsAskTimeout = std::chrono::seconds(3);
+// A program that has just ended is in the list until the head was told.
+constexpr auto kJustEnding = std::chrono::seconds(1);
+constexpr auto kJobsPoll = std::chrono::milliseconds(50);
+
+/// None where nobody can say.
+std::vector<JobInfo> jobs_that_run(EventLoop& loop, NodeClient& client, NodeId node) {
+  const Deadline deadline = deadline_after(kJobsAskTimeout);
+  const auto state = wait_for<ClusterState>(
+      loop, deadline, [&](auto done) { ClusterClient(client).state(deadline, done); });
+  std::vector<JobInfo> running;
+  if (!state.ok()) return running;
+  for (const JobInfo& job : state->jobs) {
+    if (job.running && (node.is_none() || job.node == node)) running.push_back(job);
+  }
+  return running;
+}
+
+std::string job_line(const JobInfo& job) {
+  return job.job.short_hex() + "  " + printable_text(job.command, /*one_line=*/true) +
+         (job.pid == 0
+              ? "  (has not begun)"
+              : "  (pid " + std::to_string(job.pid) + ", since " + time_text(job.started_ms) + ")");
+}
+
+}  // namespace
+
+bool may_end_jobs(EventLoop& loop, const ClusterAddress& address, NodeId node, bool force) {
+  auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kJobsAskTimeout));
+  if (!client.ok()) return true;
+  std::vector<JobInfo> jobs = jobs_that_run(loop, **client, node);
+  for (const Deadline patience = deadline_after(kJustEnding);
+       !force && !jobs.empty() && steady_now() < patience;
+       jobs = jobs_that_run(loop, **client, node))
+    std::this_thread::sleep_for(kJobsPoll);
+  if (jobs.empty()) return true;
+  const bool is_one = jobs.size() == 1;
+  if (!force) {
+    std::fprintf(stderr,
+                 "error: %s at %s, and would be ended: stop %s (starling job stop ID) or wait for "
+                 "%s; starling stop --force ends all\n",
+                 is_one ? "a job runs" : (std::to_string(jobs.size()) + " jobs run").c_str(),
+                 address.address.c_str(), is_one ? "it" : "them", is_one ? "it" : "them");
+  }
+  for (const JobInfo& job : jobs)
+    std::fprintf(force ? stdout : stderr, "%s %s\n", force ? "ending job" : "  job",
+                 job_line(job).c_str());
+  std::fflush(stdout);
+  return force;
+}
+
+}  // namespace runtime

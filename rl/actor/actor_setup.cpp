@@ -1,0 +1,35 @@
+#include "rl/actor/actor_setup.h"
+
+#include "rl/model/device.h"
+#include "rl/comm/gloo_communicator.h"
+#include "rl/comm/runtime_rendezvous.h"
+
+namespace rl {
+
+using runtime::Result;
+
+Result<Config> parse_config(const WorkerSpec& spec) {
+  Result<Config> config = Config::deserialize(spec.config);
+  if (!config.ok() || !spec.device.starts_with("cuda")) return config;
+  const Result<std::string> precision = config->get_string("trainer.float32_matmul_precision");
+  if (!precision.ok()) return precision.status();
+  set_matmul_precision(*precision);
+  return config;
+}
+
+Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
+                                                 const WorkerSpec& spec) {
+  if (spec.size == 1) return make_single_communicator();
+  const Result<std::string> host = node_host(runtime);
+  if (!host.ok()) return host.status();
+  return make_gloo_communicator(
+      make_runtime_rendezvous(runtime),
+      {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
+}
+
+Result<std::vector<std::string>> as_text(const Result<std::vector<std::filesystem::path>>& files) {
+  if (!files.ok()) return files.status();
+  return std::vector<std::string>(files->begin(), files->end());
+}
+
+}  // namespace rl

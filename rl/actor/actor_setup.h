@@ -1,0 +1,29 @@
+// What every trained actor does first: read the driver's configuration, join its group.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/comm/communicator.h"
+#include "rl/actor/actors.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// Of an actor on CUDA it also sets the process's precision of fp32 products as the configuration
+/// says. kInvalidArgument: no JSON object.
+runtime::Result<Config> parse_config(const WorkerSpec& spec);
+
+/// Returns when all ranks of the group are there.
+runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
+                                                          const WorkerSpec& spec);
+
+/// Paths travel as text.
+runtime::Result<std::vector<std::string>> as_text(
+    const runtime::Result<std::vector<std::filesystem::path>>& files);
+
+}  // namespace rl

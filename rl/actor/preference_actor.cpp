@@ -1,0 +1,71 @@
+#include "rl/actor/preference_actor.h"
+
+#include <utility>
+
+#include "rl/metrics/process_memory.h"
+#include "rl/worker/toy_model.h"
+#include "rl/actor/actor_setup.h"
+#include "rl/worker/stage_worker_options.h"
+
+namespace rl {
+
+using runtime::Result;
+
+Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtime& runtime,
+                                                                 const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  const Result<StageWorkerOptions> stage = StageWorkerOptions::from_config(*config, spec.device);
+  if (!stage.ok()) return stage.status();
+  const Result<PreferenceObjective> objective = PreferenceObjective::from_config(*config);
+  if (!objective.ok()) return objective.status();
+  PreferenceWorkerOptions options{.model = spec.model,
+                                  .reference = {},
+                                  .threads = spec.threads,
+                                  .device = spec.device,
+                                  .objective = *objective,
+                                  .learner = stage->learner,
+                                  .adapter = stage->adapter,
+                                  .recompute_layers = stage->recompute_layers,
+                                  .bf16 = stage->bf16,
+                                  .seed = stage->seed};
+  if (options.adapter) {
+    options.adapter->folder = spec.adapter;
+    options.adapter->lora.base_model = spec.model_name;
+  }
+  if (objective->needs_reference() && config->find_string(kReferencePath).value_or(std::nullopt)) {
+    Result<std::filesystem::path> reference = resolve_model(*config, kReferencePath, stage->seed);
+    if (!reference.ok()) return reference.status();
+    options.reference = std::move(*reference);
+  }
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<PreferenceWorker>> worker =
+      PreferenceWorker::create(options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<PreferenceActor>(std::move(*worker));
+}
+
+Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch,
+                                        const PreferencePasses& passes,
+                                        const PreferenceTotals& totals, double learning_rate) {
+  const CallSpan span("update");
+  return with_peak_memory(worker_->update(batch, passes, totals, learning_rate));
+}
+
+Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch,
+                                          const PreferencePasses& passes,
+                                          const PreferenceTotals& totals, std::int64_t batch_rows) {
+  const CallSpan span("evaluate");
+  return worker_->evaluate(batch, passes, totals, batch_rows);
+}
+
+Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) {
+  return as_text(worker_->save(folder));
+}
+
+Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) {
+  return as_text(snapshot_.write(*worker_, folder));
+}
+
+}  // namespace rl

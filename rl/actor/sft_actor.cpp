@@ -1,0 +1,72 @@
+#include "rl/actor/sft_actor.h"
+
+#include <utility>
+
+#include "rl/metrics/process_memory.h"
+#include "rl/actor/actor_setup.h"
+#include "rl/actor/preference_actor.h"
+#include "rl/worker/stage_worker_options.h"
+
+namespace rl {
+
+using runtime::Result;
+
+Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
+                                                   const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  const Result<StageWorkerOptions> stage = StageWorkerOptions::from_config(*config, spec.device);
+  if (!stage.ok()) return stage.status();
+  const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
+  if (!teacher.ok()) return teacher.status();
+  SftWorkerOptions options{.model = spec.model,
+                           .threads = spec.threads,
+                           .device = spec.device,
+                           .learner = stage->learner,
+                           .adapter = stage->adapter,
+                           .recompute_layers = stage->recompute_layers,
+                           .bf16 = stage->bf16,
+                           .teacher = *teacher};
+  if (options.adapter) {
+    options.adapter->folder = spec.adapter;
+    options.adapter->lora.base_model = spec.model_name;
+  }
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<SftActor>(std::move(*worker));
+}
+
+Result<Metrics> SftActor::update(const SupervisedBatch& batch, const SupervisedPlan& plan) {
+  const CallSpan span("update");
+  return with_peak_memory(worker_->update(batch, plan));
+}
+
+Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch,
+                                          const std::vector<MicroBatch>& micro_batches) {
+  const CallSpan span("evaluate");
+  return worker_->evaluate(batch, micro_batches);
+}
+
+Result<std::vector<std::string>> SftActor::save(const std::string& folder) {
+  return as_text(worker_->save(folder));
+}
+
+Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) {
+  return as_text(snapshot_.write(*worker_, folder));
+}
+
+void register_stage_actors(runtime::Runtime& runtime) {
+  runtime.register_actor<SftActor>(
+      SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load,
+      &SftActor::take_snapshot, &SftActor::begin_profile, &SftActor::end_profile,
+      runtime::method(&SftActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  runtime.register_actor<PreferenceActor>(
+      PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate,
+      &PreferenceActor::save, &PreferenceActor::load, &PreferenceActor::take_snapshot,
+      &PreferenceActor::begin_profile, &PreferenceActor::end_profile,
+      runtime::method(&PreferenceActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+}
+
+}  // namespace rl

@@ -1,0 +1,194 @@
+// WorkerGroup: the workers of one role, placed over the nodes and called as one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rl/actor/actors.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// Slots for workers: `nodes` bundles of a placement group, each on a node of its own, `per_node`
+/// slots of `cpus` each. With CUDA a bundle a slot, so that what shares the slot shares its GPU.
+/// Roles that share the slots (colocated) take turns, so that only one of them needs to reserve the
+/// CPUs.
+struct WorkerSlots {
+  runtime::GroupId group;
+  std::int64_t nodes = 1;
+  std::int64_t per_node = 1;
+  double cpus = 1.0;        // of one slot
+  std::string device = {};  // where workers compute, see find_device()
+  // Roles whose models share a slot's GPU. 0: the workers in question load none.
+  std::int64_t models = 1;
+
+  std::int64_t size() const { return nodes * per_node; }
+  bool has_gpus() const { return device.starts_with("cuda"); }
+  std::uint32_t bundle_of(std::int64_t rank) const {
+    return static_cast<std::uint32_t>(has_gpus() ? rank : rank / per_node);
+  }
+  /// What one role takes of a slot's GPU, so that all fit.
+  double gpu_share() const;
+  WorkerSlots without_models() const {
+    WorkerSlots slots = *this;
+    slots.models = 0;
+    return slots;
+  }
+  std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
+};
+
+/// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node`,
+/// `trainer.cpus_per_worker` and `trainer.device`.
+struct SlotOptions {
+  std::int64_t nodes = 1;
+  std::int64_t per_node = 1;   // workers on each
+  double cpus_per_worker = 0;  // 0: the CPUs of a node shared evenly
+  std::string device = {};  // see find_device(); with CUDA each worker has a GPU of its own, which
+                            // all roles of its slot share
+  // Workers with slots of their own in the same run: where there are too few nodes for both, a
+  // node's CPUs are shared evenly with them.
+  std::int64_t beside_nodes = 0;
+  std::int64_t beside_per_node = 0;
+  std::string nodes_key = "trainer.nnodes";  // what sets nodes, for messages
+  std::int64_t models = 1;                   // see WorkerSlots
+
+  static runtime::Result<SlotOptions> from_config(const Config& config);
+};
+
+/// Reserves the slots; waits up to a minute for what other jobs hold. kResourceExhausted: the
+/// cluster has too few nodes or CPUs; the message says what is missing and how to get it.
+runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
+
+/// What workers are started with, that libraries read before any code of ours runs.
+std::map<std::string, std::string> worker_environment(const WorkerSlots& slots);
+
+/// Begins to write what a group had to save into a folder, once. Gives the files, relative to it,
+/// as text; any thread.
+using WriteState = std::function<runtime::ObjectRef<std::vector<std::string>>(
+    const std::filesystem::path& folder)>;
+
+/// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and
+/// return references in rank order; arguments that differ by rank are given with runtime::split().
+/// Copyable: it holds handles only.
+template <class T>
+class WorkerGroup {
+ public:
+  WorkerGroup() = default;
+
+  /// Makes the group. `spec` is completed with rank, size and threads. With `reserves` each member
+  /// takes its slot's CPUs, else it shares them with the role that does. Errors: what T::create
+  /// returned, with the rank; those of Runtime::spawn_group.
+  static runtime::Result<WorkerGroup> spawn(runtime::Runtime& runtime, const WorkerSlots& slots,
+                                            bool reserves, WorkerSpec spec) {
+    std::vector<runtime::ActorOptions> options;
+    std::vector<WorkerSpec> specs;
+    spec.size = static_cast<std::int32_t>(slots.size());
+    spec.threads = slots.threads();
+    spec.device = slots.device;
+    for (std::int64_t rank = 0; rank < slots.size(); ++rank) {
+      runtime::ActorOptions member;
+      member.cpus = reserves ? slots.cpus : 0.0;
+      member.gpus = slots.gpu_share();
+      member.threads = static_cast<std::uint32_t>(slots.threads());
+      member.bundle = runtime::BundleSlot{slots.group, slots.bundle_of(rank)};
+      member.env = worker_environment(slots);
+      if constexpr (requires { &T::write_snapshot; })
+        member.concurrency_groups = {{kSavingCalls, 1}};
+      options.push_back(std::move(member));
+      spec.rank = static_cast<std::int32_t>(rank);
+      specs.push_back(spec);
+    }
+    auto group = runtime.spawn_group<T>(options, runtime::split(std::move(specs)));
+    if (!group.ok())
+      return group.status().with_context(std::string("starting the ") + T::kName + " workers");
+    return WorkerGroup(runtime, std::move(*group));
+  }
+
+  std::size_t size() const { return actors_.size(); }
+  const runtime::ActorHandle<T>& member(std::size_t rank) const { return actors_[rank]; }
+  bool empty() const { return actors_.empty(); }
+
+  /// Starts the method on every member and returns at once: one reference a rank, to pass on or to
+  /// fetch().
+  template <class M, class... Args>
+  auto call(M method, const Args&... args) const {
+    return actors_.call(method, args...);
+  }
+
+  /// Calls and waits for all: the results by rank, or the first failure with its rank. Where a
+  /// member died and the others only noticed that it was gone, the death is the failure.
+  template <class M, class... Args>
+  auto fetch(M method, const Args&... args) const {
+    const auto refs = actors_.call(method, args...);
+    auto results = runtime_->objects().gather(refs);
+    if constexpr (std::is_same_v<decltype(results), runtime::Status>) {
+      return results.ok() ? results : root_cause(results, refs);
+    } else {
+      return results.ok() ? results : decltype(results)(root_cause(results.status(), refs));
+    }
+  }
+
+  /// The member of rank 0: what needs to be done once is done there.
+  const runtime::ActorHandle<T>& leader() const { return actors_[0]; }
+
+  /// What the group has to save now. All members hold the same bits, so that the leader writes
+  /// them: `beside` the calls that follow, from a copy that is taken here, or without one in the
+  /// line of its calls, before the next of them. Errors: those of Runtime::get.
+  runtime::Result<WriteState> state(bool beside) const {
+    const runtime::Status copied =
+        beside ? runtime_->get(leader().call(&T::take_snapshot)) : runtime::Status();
+    if (!copied.ok()) return copied;
+    const auto write = beside ? &T::write_snapshot : &T::save;
+    return WriteState([leader = leader(), write](const std::filesystem::path& folder) {
+      return leader.call(write, folder.string());
+    });
+  }
+
+  /// Ends the members.
+  runtime::Status kill() {
+    if (actors_.empty()) return {};
+    return runtime_->kill(std::exchange(actors_, {}));
+  }
+
+ private:
+  WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors)
+      : runtime_(&runtime), actors_(std::move(actors)) {}
+
+  // Collectives fail on every member when one dies, and its death may be told last.
+  template <class R>
+  runtime::Status root_cause(const runtime::Status& first,
+                             const std::vector<runtime::ObjectRef<R>>& refs) const {
+    if (first.code() != runtime::ErrorCode::kUnavailable &&
+        first.code() != runtime::ErrorCode::kDeadlineExceeded)
+      return first;
+    const auto settled = runtime_->wait(refs, refs.size(), kDeathNotice);
+    for (const auto& ref : settled.ready) {
+      const runtime::Status status = status_of(*runtime_, ref);
+      if (status.code() == runtime::ErrorCode::kActorDied) return status;
+    }
+    return first;
+  }
+
+  template <class R>
+  static runtime::Status status_of(runtime::Runtime& runtime, const runtime::ObjectRef<R>& ref) {
+    if constexpr (std::is_void_v<R>) {
+      return runtime.get(ref);
+    } else {
+      return runtime.get(ref).status();
+    }
+  }
+
+  static constexpr std::chrono::seconds kDeathNotice{3};  // a death is known within a second
+
+  runtime::Runtime* runtime_ = nullptr;
+  runtime::ActorGroup<T> actors_;
+};
+
+}  // namespace rl

@@ -1,0 +1,48 @@
+#include "rl/app/checkpoint_folder.h"
+
+#include <initializer_list>
+
+#include "rl/checkpoint/checkpoint.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint,
+                                    std::initializer_list<const char*> places) {
+  std::error_code ignored;
+  for (const char* place : places) {
+    if (fs::exists(checkpoint / place / file, ignored))
+      return (checkpoint / place).lexically_normal();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+runtime::Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
+  std::error_code ignored;
+  if (!fs::is_directory(checkpoint, ignored))
+    return runtime::not_found(checkpoint.string() + ": no such folder");
+  fs::path folder = checkpoint;
+  if (!checkpoint_step(fs::absolute(folder, ignored).lexically_normal())) {
+    if (const std::optional<fs::path> latest = find_latest_checkpoint(folder)) folder = *latest;
+  }
+  if (fs::exists(folder / "manifest.json", ignored)) {
+    if (runtime::Status status = verify_checkpoint(folder); !status.ok()) return status;
+  }
+  return folder;
+}
+
+std::optional<fs::path> model_in_checkpoint(const fs::path& checkpoint) {
+  return folder_with("config.json", checkpoint,
+                     {"actor/huggingface", "huggingface", "actor", "model", "."});
+}
+
+std::optional<fs::path> adapter_in_checkpoint(const fs::path& checkpoint) {
+  return folder_with("adapter_config.json", checkpoint,
+                     {"actor/lora_adapter", "lora_adapter", "."});
+}
+
+}  // namespace rl

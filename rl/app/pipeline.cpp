@@ -1,0 +1,389 @@
+#include "rl/app/pipeline.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "rl/app/command_line.h"
+#include "rl/app/interrupt_watch.h"
+#include "rl/config/check.h"
+#include "rl/config/yaml.h"
+#include "rl/data/row_source.h"
+#include "rl/run/pipeline_file.h"
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kConfigFile =
+    "stage.yaml";  // in the stage's folder: its keys as they were run
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return in ? text.str() : std::string();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path from = fs::absolute(file).lexically_normal().lexically_relative(
+      fs::absolute(folder).lexically_normal());
+  return !from.empty() && *from.begin() != "..";
+}
+
+// Files to train on that no stage makes have to be there before the first one runs.
+Status check_data(const PipelineFile& pipeline, const PipelineStage& stage,
+                  const ordered_json& config) {
+  const auto files = config.find("data.train_files");
+  if (files == config.end() || config.contains("data.custom_cls.path") ||
+      fs::exists(stage.folder / kStageDoneFile))
+    return {};  // a class of the user's reads them, or nobody does any more
+  const auto is_made = [&](const fs::path& file) {
+    return std::any_of(
+        pipeline.stages.begin(), pipeline.stages.end(), [&](const PipelineStage& other) {
+          const auto writes = [&](const PipelineKey& key) {
+            return (key.key == "trainer.rollout_data_dir" ||
+                    key.key == "trainer.validation_data_dir") &&
+                   key.value.is_string() && is_below(file, key.value.get<std::string>());
+          };
+          return is_below(file, other.folder) ||
+                 std::any_of(other.keys.begin(), other.keys.end(), writes);
+        });
+  };
+  for (const ordered_json& file : files->is_array() ? *files : ordered_json::array({*files})) {
+    if (!file.is_string()) continue;
+    const std::string& name = file.get_ref<const std::string&>();
+    std::error_code error;
+    if (name.empty() || name.find("${") != std::string::npos ||
+        fs::exists(expand_home(name), error) || is_made(name))
+      continue;
+    return runtime::not_found("stage " + stage.name + ": data.train_files: " + name + ": " +
+                              (error ? error.message() : "No such file or directory"));
+  }
+  return {};
+}
+
+// What of a stage's keys its command would refuse, with the lines that they are in.
+Status check_keys(const PipelineStage& stage, const ordered_json& config) {
+  ConfigSources sources;
+  sources.keys = find_key_table(stage.command);
+  const fs::path file =
+      fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
+  Status status = write_file_atomically(file, write_yaml(config));
+  if (!status.ok()) return status;
+  sources.file = file;
+  const Result<ConfigCheck> checked = check_config(sources);
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  if (!checked.ok()) return checked.status();
+  std::string lines;
+  for (const KeyCheck& key : checked->keys) {
+    if (key.verdict != Judgement::Verdict::kRefused && key.verdict != Judgement::Verdict::kInvalid)
+      continue;
+    std::string origin;
+    std::string meaning = key.meaning;
+    for (const PipelineKey& own : stage.keys) {
+      if (own.key == key.written) origin = own.origin;
+    }
+    if (const std::size_t prefix = meaning.find(file.string()); prefix == 0)
+      meaning.erase(0, meaning.find(": ") + 2);
+    lines += (lines.empty() ? "" : "\n") + (origin.empty() ? std::string() : origin + ": ") +
+             "stage " + stage.name + ": " + meaning;
+  }
+  return lines.empty() ? Status() : runtime::invalid_argument(std::move(lines));
+}
+
+bool keeps_no_weights(const PipelineStage& stage) {
+  bool never = false;
+  for (const PipelineKey& key : stage.keys) {
+    if (key.key == "trainer.save_freq") never = key.value == 0 || key.value == false;
+  }
+  return never;
+}
+
+// What a stage takes from one that is told to keep nothing would be missed when that has run.
+Status check_outputs(const PipelineFile& pipeline, const PipelineStage& stage) {
+  for (const PipelineKey& key : stage.keys) {
+    for (const auto& [name, what] : stage_references(key.value)) {
+      if (what == "folder" || what.starts_with("best_")) continue;
+      for (const PipelineStage& other : pipeline.stages) {
+        if (other.name != name || !keeps_no_weights(other)) continue;
+        return runtime::invalid_argument(
+            key.origin + ": stage " + stage.name + ": " + key.key + " is the " + what +
+            " of stage " + name +
+            ", which keeps none: set its trainer.save_freq to -1 (saved at "
+            "the end) or above 0");
+      }
+    }
+  }
+  return {};
+}
+
+// What the signal handler may touch.
+std::atomic<pid_t> present_child{0};
+std::atomic<bool> interrupted{false};
+
+void pass_on(int signal) {
+  interrupted = true;
+  if (const pid_t child = present_child; child > 0) pass_on_signal(child, signal);
+}
+
+// While it lives, SIGINT, SIGTERM and SIGHUP (unless it is ignored) go to the stage that runs,
+// which decides what they are to it, and no further one is begun. One at a time in a process.
+class SignalRelay {
+ public:
+  SignalRelay() {
+    interrupted = false;
+    struct sigaction forward = {};
+    forward.sa_handler = pass_on;
+    ::sigaction(SIGINT, &forward, &interrupt_);
+    ::sigaction(SIGTERM, &forward, &terminate_);
+    ::sigaction(SIGHUP, nullptr, &hang_up_);
+    if (hang_up_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &forward, nullptr);
+  }
+  ~SignalRelay() { restore(); }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  // As it was before.
+  void restore() const {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+    ::sigaction(SIGHUP, &hang_up_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_ = {}, terminate_ = {}, hang_up_ = {};
+};
+
+// Runs `starling-rl ARGUMENTS` to its end, in this group of processes, so that what stops,
+// continues or kills the group does it to the stage, too. If this process alone is killed, the
+// stage is asked to end. kCancelled: an interrupt came before it was begun.
+Status run_child(const std::vector<std::string>& arguments, const SignalRelay* relay) {
+  std::error_code error;
+  const std::string program = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return runtime::errno_status(error.value(), "/proc/self/exe");
+  std::vector<std::string> texts = arguments;
+  texts.insert(texts.begin(), program);
+  std::vector<char*> argv;
+  for (std::string& text : texts) argv.push_back(text.data());
+  argv.push_back(nullptr);
+  std::cout.flush();
+  sigset_t held, mask;
+  ::sigemptyset(&held);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&held, signal);
+  ::pthread_sigmask(SIG_BLOCK, &held, &mask);  // until it is known whom to pass them on to
+  if (interrupted) {
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    return runtime::cancelled("interrupted");
+  }
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  const int fork_error = errno;
+  if (child == 0) {
+    if (relay != nullptr) relay->restore();
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() == parent) ::execv(program.c_str(), argv.data());
+    ::_exit(127);
+  }
+  present_child = child;
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  present_child = 0;
+  if (child < 0) return runtime::errno_status(fork_error, "starting " + program);
+  if (WIFSIGNALED(status))
+    return runtime::internal_error("ended by signal " + std::to_string(WTERMSIG(status)));
+  if (WEXITSTATUS(status) != 0)
+    return runtime::internal_error("ended with exit code " + std::to_string(WEXITSTATUS(status)));
+  return {};
+}
+
+enum class Progress { kComplete, kChanged, kBegun, kNew };
+
+Progress progress_of(const PipelineStage& stage, const std::optional<std::string>& keys) {
+  std::error_code ignored;
+  const fs::path done = stage.folder / kStageDoneFile;
+  if (fs::exists(done, ignored))
+    return keys && read_text(done) == *keys ? Progress::kComplete : Progress::kChanged;
+  return fs::exists(stage.folder / kConfigFile, ignored) ? Progress::kBegun : Progress::kNew;
+}
+
+const char* name_of(Progress progress) {
+  switch (progress) {
+    case Progress::kComplete: return "complete";
+    case Progress::kChanged: return "complete, with other keys";
+    case Progress::kBegun: return "begun";
+    case Progress::kNew: return "to be run";
+  }
+  return "";
+}
+
+Status changed(const PipelineStage& stage) {
+  return runtime::invalid_argument(
+      "stage " + stage.name + " was completed with other keys or other inputs (" +
+      (stage.folder / kStageDoneFile).string() + "): put them back, or remove " +
+      stage.folder.string() + " to run it anew");
+}
+
+/// What each stage's command is given before its keys: the cluster.
+using ClusterArguments = std::vector<std::string>;
+
+// Each stage's state, and what its command says of the first that can be run.
+Status dry_run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
+  bool waits = false;  // for an earlier stage
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PipelineStage& stage = pipeline.stages[i];
+    const Result<ordered_json> config = stage_config(pipeline, stage, /*placeholders=*/false);
+    const std::optional<std::string> keys =
+        config.ok() ? std::optional(write_yaml(*config)) : std::nullopt;
+    const Progress progress = progress_of(stage, keys);
+    std::cout << "stage " << i + 1 << " of " << pipeline.stages.size() << ": " << stage.name
+              << " (starling " << stage.command << "): " << name_of(progress) << "\n  "
+              << stage.folder.string() << "\n";
+    if (progress == Progress::kComplete) continue;
+    if (progress == Progress::kChanged && !waits) return changed(stage);
+    if (waits || !config.ok()) {
+      for (const PipelineKey& key : stage.keys) {
+        for (const auto& [name, what] : stage_references(key.value))
+          std::cout << "  " << key.key << ": the " << what << " of stage " << name << "\n";
+      }
+      waits = true;
+      continue;
+    }
+    waits = true;
+    const fs::path file =
+        fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
+    Status status = write_file_atomically(file, *keys);
+    if (!status.ok()) return status;
+    std::vector<std::string> arguments = {stage.command, "--dry-run", "--config", file.string()};
+    arguments.insert(arguments.end(), cluster.begin(), cluster.end());
+    status = run_child(arguments, /*relay=*/nullptr);
+    std::error_code ignored;
+    fs::remove(file, ignored);
+    if (!status.ok()) return status.with_context("stage " + stage.name);
+  }
+  return {};
+}
+
+Status run(const PipelineFile& pipeline, const ClusterArguments& cluster) {
+  const SignalRelay relay;
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PipelineStage& stage = pipeline.stages[i];
+    const std::string title = "stage " + std::to_string(i + 1) + " of " +
+                              std::to_string(pipeline.stages.size()) + ": " + stage.name;
+    const Result<ordered_json> config = stage_config(pipeline, stage, /*placeholders=*/false);
+    if (!config.ok()) return config.status();
+    const std::string keys = write_yaml(*config);
+    const Progress progress = progress_of(stage, keys);
+    if (progress == Progress::kChanged) return changed(stage);
+    if (progress == Progress::kComplete) {
+      std::cout << title << ": complete\n";
+      continue;
+    }
+    std::cout << title << ": starling " << stage.command << " --config "
+              << (stage.folder / kConfigFile).string()
+              << (progress == Progress::kBegun ? " (continues)" : "") << "\n";
+    std::error_code error;
+    fs::create_directories(stage.folder, error);
+    if (error) return runtime::errno_status(error.value(), "making " + stage.folder.string());
+    Status status = write_file_atomically(stage.folder / kConfigFile, keys);
+    if (!status.ok()) return status;
+    std::vector<std::string> arguments = {stage.command, "--config",
+                                          (stage.folder / kConfigFile).string()};
+    arguments.insert(arguments.end(), cluster.begin(), cluster.end());
+    const auto begin = std::chrono::steady_clock::now();
+    status = run_child(arguments, &relay);
+    if (!status.ok())
+      return status.with_context("stage " + stage.name + " (the same command goes on from here)");
+    status = write_file_atomically(stage.folder / kStageDoneFile, keys);
+    if (!status.ok()) return status;
+    std::cout
+        << title << ": done in "
+        << seconds_text(
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count())
+        << "\n\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+int pipeline_command(int argc, char** argv) {
+  CLI::App app(
+      "Runs the stages of a file in order, each with what the ones before it made; goes on where "
+      "it was cut off.",
+      "starling pipeline");
+  app.footer(
+      "Example:\n  folder: runs/toy\n  stages:\n    sft:\n      data: {dataset_name: toy}\n      "
+      "model.path: toy\n    rl:\n      command: train\n      data: {dataset_name: toy}\n"
+      "      actor_rollout_ref.model.path: ${stages.sft.model}\nA stage also has .adapter, "
+      ".checkpoint and .folder, and with trainer.save_best .best_model, .best_adapter and "
+      ".best_checkpoint.");
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string address;
+  bool own_clusters = false;
+  bool dry = false;
+  app.add_option("file", file, "YAML file")->required()->type_name("FILE");
+  app.add_option("overrides", overrides,
+                 "STAGE.key=value, folder=DIR: go before what the file says")
+      ->type_name("OVERRIDE");
+  app.add_option("--address", address,
+                 "HOST:PORT of a node of the cluster, or private; default: STARLING_ADDRESS, then "
+                 "the last `starling start`")
+      ->type_name("ADDRESS");
+  app.add_flag("--private", own_clusters,
+               "start a cluster on this machine for each stage, for as long as it runs, whichever "
+               "others run")
+      ->excludes("--address");
+  app.add_flag("--dry-run", dry,
+               "say which stages would run, and what the first of them would be; start nothing");
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  const Result<PipelineFile> pipeline = PipelineFile::load(file, overrides);
+  if (!pipeline.ok()) return fail(pipeline.status());
+  // A mistake in the last stage is told before the first is run.
+  for (const PipelineStage& stage : pipeline->stages) {
+    const Result<ordered_json> config = stage_config(*pipeline, stage, /*placeholders=*/true);
+    if (!config.ok()) return fail(config.status());
+    if (const Status status = check_keys(stage, *config); !status.ok()) return fail(status);
+    if (const Status status = check_data(*pipeline, stage, *config); !status.ok())
+      return fail(status);
+    if (const Status status = check_outputs(*pipeline, stage); !status.ok()) return fail(status);
+  }
+  ClusterArguments cluster;
+  if (own_clusters) cluster = {"--private"};
+  if (!address.empty()) cluster = {"--address", address};
+  const Status status = dry ? dry_run(*pipeline, cluster) : run(*pipeline, cluster);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace rl

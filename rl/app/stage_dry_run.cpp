@@ -1,0 +1,116 @@
+// What `--dry-run` says of a stage.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "rl/app/kept.h"
+#include "rl/app/stage_command.h"
+#include "rl/run/stage_memory.h"
+#include "rl/run/profile_options.h"
+#include "rl/worker/toy_model.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+// The toy model is made for the while; what is only on the hub is not fetched.
+class DryModel {
+ public:
+  explicit DryModel(fs::path model) : path_(std::move(model)) {}
+  ~DryModel() {
+    std::error_code ignored;
+    if (made_) fs::remove_all(path_, ignored);
+  }
+  DryModel(const DryModel&) = delete;
+  DryModel& operator=(const DryModel&) = delete;
+
+  Status prepare() {
+    if (path_ != kToyModelName) return {};
+    path_ = fs::temp_directory_path() / ("starling_toy_" + std::to_string(::getpid()));
+    made_ = true;
+    return make_toy_model(path_, {});
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool made_ = false;
+};
+
+Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
+                          std::span<const NodeRoom> nodes, std::ostream& out) {
+  const Result<RoleMemory> role = stage_memory(setup, stage);
+  if (!role.ok()) return role.status();
+  out << "memory of each process, at its peak:\n  worker x " << role->workers << ": "
+      << bytes_text(role->total()) << " (";
+  for (std::size_t i = 0; i < role->parts.size(); ++i)
+    out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
+  out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
+  if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
+  std::optional<std::string> tight;
+  const Status fits = judge_stage_fit(
+      setup, stage,
+      [&](const RoleMemory& one) { return check_memory_fits(std::span(&one, 1), slots, nodes); },
+      tight);
+  if (tight) out << "note: " << *tight << "\n";
+  return fits;
+}
+
+}  // namespace
+
+Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
+                     std::span<const NodeRoom> nodes) {
+  Result<StageOptions> options = StageOptions::from_config(config);
+  if (!options.ok()) return options.status();
+  const Result<SlotOptions> slots = SlotOptions::from_config(config);
+  if (!slots.ok()) return slots.status();
+  if (const auto profile = ProfileOptions::from_config(config, options->folder); !profile.ok())
+    return profile.status();
+  const Result<std::string> given = config.get_string("model.path");
+  if (!given.ok()) return given.status();
+  DryModel model(*given);
+  if (const Status made = model.prepare(); !made.ok()) return made;
+  for (const std::string& note : config.notes()) out << note << "\n";
+
+  const StageSetup setup{.config = config,
+                         .options = std::move(*options),
+                         .model = model.path(),
+                         .workers = slots->nodes * slots->per_node};
+  if (const Status opened = stage.open(setup); !opened.ok()) return opened;
+  if (const Status validation = setup.options.check_validation(config, stage.validates());
+      !validation.ok())
+    return validation;
+  const std::int64_t in_epoch = stage.batches_per_epoch();
+  const std::int64_t steps = setup.options.length.last(in_epoch);
+  const Result<LrScheduleOptions> schedule =
+      lr_schedule_from_config(config, kStageRole, setup.options.length.scheduled(in_epoch));
+  if (!schedule.ok()) return schedule.status();
+  out << "a step:\n  " << setup.options.batch_rows << " rows of at most "
+      << setup.options.tokens_max << " tokens, at most "
+      << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of "
+      << setup.workers << " workers\n"
+      << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; "
+      << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some")
+      << "\n"
+      << "learning rate:\n  " << schedule_text(*schedule) << " (" << config.origin("optim.lr")
+      << ")\n"
+      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each\n"
+      << "  checkpoints "
+      << setup.options.save.text(setup.options.folder, setup.options.save_best.goal.metric)
+      << "\n  configuration and logs in " << setup.options.folder.string() << "\n";
+  if (const Status resumes =
+          print_resume(out, setup.options.resume, setup.options.folder, config, "model.path",
+                       setup.model, setup.options.adapter.has_value());
+      !resumes.ok())
+    return resumes;
+  const Result<std::string> row = stage.first_row();
+  if (!row.ok()) return row.status();
+  out << *row;
+  return judge_stage_memory(setup, stage, *slots, nodes, out);
+}
+
+}  // namespace rl

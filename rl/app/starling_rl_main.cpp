@@ -1,0 +1,97 @@
+// starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the
+// cluster runs it for their workers.
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <span>
+#include <string_view>
+
+#include "rl/app/all_reduce.h"
+#include "rl/app/data.h"
+#include "rl/app/eval.h"
+#include "rl/app/export.h"
+#include "rl/app/generate.h"
+#include "rl/app/inspect.h"
+#include "rl/app/pipeline.h"
+#include "rl/app/preference.h"
+#include "rl/app/render.h"
+#include "rl/app/report.h"
+#include "rl/app/reward.h"
+#include "rl/app/score.h"
+#include "rl/app/sft.h"
+#include "rl/app/tokenize.h"
+#include "rl/app/train.h"
+#include "rl/rl.h"
+#include "rl/comm/all_reduce_probe.h"
+#include "rl/actor/sft_actor.h"
+#include "runtime/core/log.h"
+#include "runtime/core/printable_stream.h"
+#include "runtime/core/standard_streams.h"
+#include "runtime/runtime.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  int (*run)(int argc, char** argv);
+};
+
+// Tools that people debug with, and what runs other commands: they never start a cluster.
+constexpr Command kTools[] = {
+    {"generate", rl::generate_command}, {"score", rl::score_command},
+    {"tokenize", rl::tokenize_command}, {"detokenize", rl::detokenize_command},
+    {"render", rl::render_command},     {"export", rl::export_command},
+    {"inspect", rl::inspect_command},   {"report", rl::report_command},
+    {"data", rl::data_command},         {"pipeline", rl::pipeline_command},
+    {"eval", rl::eval_command},         {"reward", rl::reward_command},
+};
+
+// What trains: with a cluster, at hand or of its own.
+struct Training {
+  const char* name;
+  int (*run)(runtime::Runtime& runtime, int argc, char** argv);
+};
+
+constexpr Training kTrainings[] = {{"train", rl::train_command},
+                                   {"sft", rl::sft_command},
+                                   {"dpo", rl::dpo_command},
+                                   {"kto", rl::kto_command},
+                                   {"rm", rl::rm_command}};
+
+void print_usage(std::ostream& out) {
+  out << "usage: starling-rl COMMAND ...\ncommands: train";
+  for (const Training& training : std::span(kTrainings).subspan(1)) out << ", " << training.name;
+  for (const Command& tool : kTools) out << ", " << tool.name;
+  out << "\n`starling COMMAND --help` explains each\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  runtime::open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is like a full disk: an error of the write,
+                                  // which training outlives
+  runtime::Runtime runtime(argc, argv);
+  rl::register_training_actors(runtime);
+  rl::register_stage_actors(runtime);
+  rl::register_all_reduce_probe(runtime);
+  if (runtime.is_worker()) return runtime.run([](runtime::Runtime&) { return 0; });
+  const runtime::PrintableStream out(std::cout, STDOUT_FILENO);
+  const runtime::PrintableStream err(std::cerr, STDERR_FILENO);
+  const std::string_view name = argc < 2 ? "" : argv[1];
+  if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
+  for (const Command& tool : kTools) {
+    if (name == tool.name) return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
+  }
+  if (name == "all-reduce")
+    return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
+  for (const Training& training : kTrainings) {
+    if (name != training.name) continue;
+    runtime::start_log("driver");
+    return runtime::finish_standard_output(training.run(runtime, argc - 1, argv + 1));
+  }
+  if (!name.empty()) std::cerr << "error: no command '" << name << "'\n";
+  print_usage(std::cerr);
+  return 2;
+}

@@ -1,0 +1,125 @@
+#include "rl/batch/balance.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+constexpr double kWorthMoving =
+    0.98;  // of the tokens that the slowest workers have in all mini-batches
+
+struct Item {
+  std::int64_t prompt = 0;
+  PromptPlace place;
+  std::int64_t tokens = 0;
+};
+
+std::vector<std::int64_t> worker_shares(const std::vector<std::int64_t>& sizes,
+                                        const std::vector<std::int64_t>& worker_of,
+                                        std::size_t workers) {
+  std::vector<std::int64_t> shares(workers, 0);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    shares[static_cast<std::size_t>(worker_of[i])] += sizes[i];
+  return shares;
+}
+
+double largest(const std::vector<std::int64_t>& shares) {
+  return static_cast<double>(*std::max_element(shares.begin(), shares.end()));
+}
+
+// Which worker has which share does not matter to this mini-batch: the largest goes to who has had
+// least, so that sums over a step come near each other, too. Adds the shares to `totals`.
+void hand_out(std::vector<std::int64_t>& worker_of, const std::vector<std::int64_t>& shares,
+              std::vector<std::int64_t>& totals) {
+  std::vector<std::size_t> by_share(totals.size()), by_total(totals.size());
+  std::iota(by_share.begin(), by_share.end(), std::size_t{0});
+  std::iota(by_total.begin(), by_total.end(), std::size_t{0});
+  std::stable_sort(by_share.begin(), by_share.end(),
+                   [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  std::stable_sort(by_total.begin(), by_total.end(),
+                   [&](std::size_t a, std::size_t b) { return totals[a] < totals[b]; });
+  std::vector<std::int64_t> now(totals.size());
+  for (std::size_t k = 0; k < totals.size(); ++k) {
+    now[by_share[k]] = static_cast<std::int64_t>(by_total[k]);
+    totals[by_total[k]] += shares[by_share[k]];
+  }
+  for (std::int64_t& worker : worker_of) worker = now[static_cast<std::size_t>(worker)];
+}
+
+}  // namespace
+
+std::vector<std::int64_t> assign_evenly(std::span<const std::int64_t> sizes, std::int64_t workers) {
+  CHECK(workers > 0);
+  std::vector<std::size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(workers), 0);
+  std::vector<std::int64_t> worker_of(sizes.size(), 0);
+  for (const std::size_t item : order) {
+    const auto least = std::min_element(sums.begin(), sums.end());
+    worker_of[item] = least - sums.begin();
+    *least += sizes[item];
+  }
+  return worker_of;
+}
+
+std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_t> sizes,
+                                                     std::int64_t workers) {
+  std::vector<std::vector<std::int64_t>> items(static_cast<std::size_t>(workers));
+  const std::vector<std::int64_t> worker_of = assign_evenly(sizes, workers);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    items[static_cast<std::size_t>(worker_of[i])].push_back(static_cast<std::int64_t>(i));
+  return items;
+}
+
+std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
+                                             const std::vector<std::vector<std::int64_t>>& tokens) {
+  CHECK(!shards.empty());
+  CHECK(shards.size() == tokens.size());
+  BalancedShards balanced{.shards = std::vector<PromptShard>(shards.size()),
+                          .places = PromptPlaces(shards.size())};
+  std::vector<std::int64_t> totals(shards.size(), 0);
+  double before = 0.0;
+  double after = 0.0;
+  for (std::size_t k = 0; k + 1 < shards.front().mini_batch_offsets.size(); ++k) {
+    std::vector<Item> items;
+    for (std::size_t worker = 0; worker < shards.size(); ++worker) {
+      const PromptShard& shard = shards[worker];
+      CHECK(tokens[worker].size() == shard.prompts.size());
+      for (auto row = static_cast<std::size_t>(shard.mini_batch_offsets[k]);
+           row < static_cast<std::size_t>(shard.mini_batch_offsets[k + 1]); ++row) {
+        items.push_back({shard.prompts[row],
+                         {static_cast<std::int64_t>(worker), static_cast<std::int64_t>(row)},
+                         tokens[worker][row]});
+      }
+    }
+    std::sort(items.begin(), items.end(),
+              [](const Item& a, const Item& b) { return a.prompt < b.prompt; });
+    std::vector<std::int64_t> sizes, drew;
+    for (const Item& item : items) {
+      sizes.push_back(item.tokens);
+      drew.push_back(item.place.worker);
+    }
+    std::vector<std::int64_t> worker_of =
+        assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
+    const std::vector<std::int64_t> shares = worker_shares(sizes, worker_of, shards.size());
+    before += largest(worker_shares(sizes, drew, shards.size()));
+    after += largest(shares);
+    hand_out(worker_of, shares, totals);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const auto worker = static_cast<std::size_t>(worker_of[i]);
+      balanced.shards[worker].prompts.push_back(items[i].prompt);
+      balanced.places[worker].push_back(items[i].place);
+    }
+    for (PromptShard& shard : balanced.shards)
+      shard.mini_batch_offsets.push_back(static_cast<std::int64_t>(shard.prompts.size()));
+  }
+  if (after > before * kWorthMoving) return std::nullopt;
+  return balanced;
+}
+
+}  // namespace rl

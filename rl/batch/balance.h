@@ -1,0 +1,47 @@
+// Who trains what, so that all workers have about as many tokens. Plain lists; nothing here depends
+// on chance.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "rl/batch/batch_plan.h"
+
+namespace rl {
+
+/// Which of `workers` gets each item: the largest first, each to who has least so far (Graham 1969,
+/// longest processing time first). Equal ones in their order.
+std::vector<std::int64_t> assign_evenly(std::span<const std::int64_t> sizes, std::int64_t workers);
+
+/// The same as lists: the items of each worker, in their order.
+std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_t> sizes,
+                                                     std::int64_t workers);
+
+/// Where a prompt's samples were drawn: which worker, and which row of its share.
+struct PromptPlace {
+  std::int64_t worker = 0;
+  std::int64_t row = 0;
+
+  auto fields() { return std::tie(worker, row); }
+  bool operator==(const PromptPlace&) const = default;
+};
+
+/// places[w][i]: where what is now the i-th prompt of worker w was.
+using PromptPlaces = std::vector<std::vector<PromptPlace>>;
+
+struct BalancedShards {
+  std::vector<PromptShard> shards;
+  PromptPlaces places;
+};
+
+/// The same prompts in the same mini-batches, spread anew within each: workers take an optimizer
+/// step together, so that each mini-batch takes as long as the worker with most of its tokens.
+/// `tokens[w][row]` are those of a prompt with its responses. Nothing: there is nothing to be won
+/// that is worth moving samples for.
+std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
+                                             const std::vector<std::vector<std::int64_t>>& tokens);
+
+}  // namespace rl

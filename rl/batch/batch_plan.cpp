@@ -1,0 +1,153 @@
+#include "rl/batch/batch_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+
+std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts,
+                                       std::int64_t workers) {
+  CHECK(workers > 0);
+  CHECK(mini_batch_prompts > 0);
+  std::vector<PromptShard> shards(static_cast<std::size_t>(workers));
+  for (std::int64_t begin = 0; begin < prompts; begin += mini_batch_prompts) {
+    const std::int64_t count = std::min(mini_batch_prompts, prompts - begin);
+    for (std::int64_t worker = 0; worker < workers; ++worker) {
+      PromptShard& shard = shards[static_cast<std::size_t>(worker)];
+      for (std::int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i)
+        shard.prompts.push_back(begin + i);
+      shard.mini_batch_offsets.push_back(static_cast<std::int64_t>(shard.prompts.size()));
+    }
+  }
+  return shards;
+}
+
+std::vector<std::vector<MiniBatch>> plan_mini_batches(
+    const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
+    std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
+  std::vector<std::vector<std::int64_t>> samples_of;
+  for (const PromptShard& shard : shards)
+    samples_of.emplace_back(shard.prompts.size(), samples_per_prompt);
+  return plan_mini_batches(shards, samples_of, response_tokens, uses);
+}
+
+std::vector<std::vector<MiniBatch>> plan_mini_batches(
+    const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
+    std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
+  CHECK(!shards.empty());
+  CHECK(shards.size() == response_tokens.size());
+  CHECK(shards.size() == samples_of.size());
+  CHECK(uses.empty() || uses.size() == shards.size());
+  const std::size_t mini_batches = shards.front().mini_batch_offsets.size() - 1;
+  std::vector<std::vector<MiniBatch>> plan(shards.size());
+  std::vector<std::int64_t> done(shards.size(),
+                                 0);  // samples of each worker in the mini-batches so far
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::int64_t tokens_total = 0;
+    std::int64_t samples_total = 0;
+    std::int64_t positive_total = 0;
+    std::vector<MiniBatch> parts(shards.size());
+    for (std::size_t w = 0; w < shards.size(); ++w) {
+      MiniBatch& mine = parts[w];
+      mine.first_sample = done[w];
+      for (std::int64_t p = shards[w].mini_batch_offsets[k];
+           p < shards[w].mini_batch_offsets[k + 1]; ++p)
+        done[w] += samples_of[w][static_cast<std::size_t>(p)];
+      mine.last_sample = done[w];
+      CHECK(mine.last_sample <= static_cast<std::int64_t>(response_tokens[w].size()));
+      for (auto s = static_cast<std::size_t>(mine.first_sample);
+           s < static_cast<std::size_t>(mine.last_sample); ++s) {
+        const std::int64_t repeats =
+            uses.empty() || uses[w].repeats.empty() ? 1 : uses[w].repeats[s];
+        const bool positive =
+            !uses.empty() && !uses[w].positive.empty() && uses[w].positive[s] != 0;
+        samples_total += repeats;
+        tokens_total += repeats * response_tokens[w][s];
+        if (positive) positive_total += repeats * response_tokens[w][s];
+      }
+    }
+    if (samples_total == 0) continue;
+    for (std::size_t w = 0; w < shards.size(); ++w) {
+      parts[w].tokens_total = tokens_total;
+      parts[w].samples_total = samples_total;
+      parts[w].positive_tokens_total = positive_total;
+      plan[w].push_back(parts[w]);
+    }
+  }
+  return plan;
+}
+
+std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths,
+                                           const MicroBatchLimits& limits) {
+  std::vector<MicroBatch> micro_batches;
+  std::int64_t tokens = 0;
+  for (const std::int64_t length : lengths) {
+    const std::int64_t rows =
+        micro_batches.empty() ? 0 : micro_batches.back().last - micro_batches.back().first;
+    const bool full = (limits.samples_max > 0 && rows >= limits.samples_max) ||
+                      (limits.tokens_max > 0 && rows > 0 && tokens + length > limits.tokens_max);
+    if (micro_batches.empty() || full) {
+      const std::int64_t begin = micro_batches.empty() ? 0 : micro_batches.back().last;
+      micro_batches.push_back({begin, begin});
+      tokens = 0;
+    }
+    ++micro_batches.back().last;
+    tokens += length;
+  }
+  return micro_batches;
+}
+
+std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std::int64_t>> lengths,
+                                                 std::span<const MicroBatchLimits> limits) {
+  CHECK(lengths.size() == limits.size());
+  std::vector<std::vector<MicroBatch>> rounds;
+  std::size_t count = 0;
+  for (std::size_t w = 0; w < lengths.size(); ++w) {
+    rounds.push_back(plan_micro_batches(lengths[w], limits[w]));
+    count = std::max(count, rounds.back().size());
+  }
+  for (std::size_t w = 0; w < lengths.size(); ++w) {
+    const auto end = static_cast<std::int64_t>(lengths[w].size());
+    rounds[w].resize(count, MicroBatch{end, end});
+  }
+  return rounds;
+}
+
+void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
+                       std::span<const std::vector<std::int64_t>> tokens,
+                       std::span<const MicroBatchLimits> limits) {
+  CHECK(plan.size() == tokens.size());
+  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::vector<std::vector<std::int64_t>> lengths;
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const MiniBatch& mine = plan[w][k];
+      lengths.emplace_back(tokens[w].begin() + mine.first_sample,
+                           tokens[w].begin() + mine.last_sample);
+    }
+    std::vector<std::vector<MicroBatch>> rounds = plan_rounds(lengths, limits);
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const std::int64_t begin = plan[w][k].first_sample;
+      for (MicroBatch& rows : rounds[w]) rows = {begin + rows.first, begin + rows.last};
+      plan[w][k].micro_batches = std::move(rounds[w]);
+    }
+  }
+}
+
+runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
+                                                     std::span<const MicroBatch> planned) {
+  if (planned.empty()) return std::vector{rows};
+  std::int64_t next = rows.first;
+  bool follow = true;
+  for (const MicroBatch& part : planned) {
+    follow = follow && part.first == next && part.last >= part.first;
+    next = part.last;
+  }
+  if (!follow || next != rows.last)
+    return runtime::invalid_argument("update: micro-batches of other rows than there are");
+  return std::vector<MicroBatch>(planned.begin(), planned.end());
+}
+
+}  // namespace rl

@@ -1,0 +1,368 @@
+#include "rl/checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <functional>
+
+#include "rl/weights/atomic_file.h"
+#include "rl/weights/page_cache.h"
+#include "runtime/core/json.h"
+#include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
+#include "runtime/core/xxh3_hash.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
+constexpr const char* kBestFile = "best_checkpointed_iteration.txt";
+constexpr const char* kFolderPrefix = "global_step_";
+constexpr std::size_t kReadBytes = 4 << 20;
+constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
+
+struct FileDigest {
+  std::uint64_t bytes = 0;
+  std::string hash;  // 32 hex digits
+};
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+enum class Digesting {
+  kWritten,  // forces what some process wrote to the disk, and reads it past the page cache: nobody
+             // reads it again soon
+  kToBeLoaded  // by way of the cache, where loading finds it
+};
+
+Result<FileDigest> digest(const fs::path& path, Digesting how) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return runtime::errno_status(errno, "reading " + path.string());
+  if (how == Digesting::kWritten) {
+    if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
+    set_past_cache(fd.get(), true);
+  }
+  runtime::Xxh3Hash hash;
+  const DirectBlock buffer = allocate_direct_block(kReadBytes);
+  if (!buffer)
+    return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
+  FileDigest result;
+  for (;;) {
+    const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
+    if (count < 0) {
+      const int error = errno;
+      if (error == EINTR) continue;
+      if (error == EINVAL && is_past_cache(fd.get()) && set_past_cache(fd.get(), false)) continue;
+      return runtime::errno_status(error, "reading " + path.string());
+    }
+    if (count == 0) break;
+    hash.add(buffer.get(), static_cast<std::size_t>(count));
+    result.bytes += static_cast<std::uint64_t>(count);
+  }
+  result.hash = hash.hex();
+  return result;
+}
+
+Status sync_folder(const fs::path& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0)
+    return runtime::errno_status(errno, "syncing " + path.string());
+  return {};
+}
+
+// Regular files below `folder`, relative and sorted; and all folders, deepest first, `folder` last.
+struct Tree {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+};
+
+Result<Tree> walk(const fs::path& folder) {
+  Tree tree;
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory()) tree.folders.insert(tree.folders.begin(), entry->path());
+    if (entry->is_regular_file()) tree.files.push_back(fs::relative(entry->path(), folder));
+  }
+  if (error) return runtime::errno_status(error.value(), "reading " + folder.string());
+  tree.folders.push_back(folder);
+  std::sort(tree.files.begin(), tree.files.end());
+  return tree;
+}
+
+// `from` becomes `to`; when `to` exists the two change places in one move, so that there is never
+// none.
+Status move_into_place(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST &&
+      ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0)
+    return {};
+  if (errno != EINVAL && errno != ENOSYS)
+    return runtime::errno_status(errno, "renaming " + from.string() + " to " + to.string());
+  // A file system without the flags (NFS): the old one has to go first.
+  std::error_code error;
+  fs::remove_all(to, error);
+  if (!error) fs::rename(from, to, error);
+  return error ? runtime::errno_status(error.value(),
+                                       "renaming " + from.string() + " to " + to.string())
+               : Status();
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> read_pointer(const fs::path& file) {
+  std::ifstream in(file);
+  std::string text;
+  in >> text;
+  return parse_number(text);
+}
+
+// The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's
+// "metrics.csv.tmp.345.6".
+std::optional<std::int64_t> maker_of(const std::string& name) {
+  if (name.starts_with(std::string(".") + kFolderPrefix) && name.ends_with(".tmp")) {
+    const std::string stem = name.substr(0, name.size() - 4);
+    return parse_number(std::string_view(stem).substr(stem.rfind('.') + 1));
+  }
+  const std::size_t mark = name.rfind(".tmp.");
+  if (mark == std::string::npos) return std::nullopt;
+  const std::string_view numbers = std::string_view(name).substr(mark + 5);
+  const std::size_t dot = numbers.find('.');
+  if (dot == std::string_view::npos || !parse_number(numbers.substr(dot + 1))) return std::nullopt;
+  return parse_number(numbers.substr(0, dot));
+}
+
+// What a process that is no more left half written.
+void remove_leftovers(const fs::path& root) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (auto entry = fs::directory_iterator(root, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const auto pid = maker_of(entry->path().filename().string());
+    if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)))
+      leftovers.push_back(entry->path());
+  }
+  for (const fs::path& path : leftovers) fs::remove_all(path, error);
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(fs::path root, fs::path folder, std::int64_t step)
+    : root_(std::move(root)), folder_(std::move(folder)), step_(step) {}
+
+CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
+    : root_(std::move(other.root_)),
+      folder_(std::exchange(other.folder_, {})),
+      step_(other.step_) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int64_t step) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(root, error);
+  if (!error) fs::create_directories(absolute, error);
+  if (error)
+    return runtime::errno_status(error.value(), "making the checkpoint folder " + root.string());
+  remove_leftovers(absolute);
+  const fs::path folder = absolute / ("." + std::string(kFolderPrefix) + std::to_string(step) +
+                                      "." + std::to_string(::getpid()) + ".tmp");
+  fs::create_directory(folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
+  return CheckpointWriter(absolute, folder, step);
+}
+
+Status CheckpointWriter::write_json(const fs::path& relative, const nlohmann::ordered_json& json) {
+  std::error_code error;
+  const fs::path path = folder_ / relative;
+  fs::create_directories(path.parent_path(), error);
+  if (error) return runtime::errno_status(error.value(), "making " + path.parent_path().string());
+  return write_file_atomically(path, json.dump(2) + "\n");
+}
+
+Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected) {
+  const Result<Tree> tree = walk(folder_);
+  if (!tree.ok()) return tree.status();
+  for (const fs::path& path : expected) {
+    if (std::binary_search(tree->files.begin(), tree->files.end(), path)) continue;
+    return runtime::not_found(
+        "checkpoint of step " + std::to_string(step_) + ": " + path.string() +
+        " did not arrive in " + root_.string() +
+        "; is trainer.default_local_dir on a file system that all nodes share?");
+  }
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const fs::path& path : tree->files) {
+    const Result<FileDigest> file = digest(folder_ / path, Digesting::kWritten);
+    if (!file.ok()) return file.status();
+    files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
+  }
+  Status status =
+      write_json(kManifest, {{"format", 1}, {"step", step_}, {"files", std::move(files)}});
+  for (const fs::path& folder : tree->folders) {
+    if (status.ok()) status = sync_folder(folder);
+  }
+  const fs::path final_path = checkpoint_path(root_, step_);
+  if (status.ok()) status = move_into_place(folder_, final_path);
+  if (status.ok()) status = sync_folder(root_);
+  if (status.ok()) status = write_file_atomically(root_ / kLatest, std::to_string(step_));
+  if (!status.ok()) return status;
+  // After an exchange the temporary name holds the checkpoint that was replaced.
+  std::error_code ignored;
+  fs::remove_all(std::exchange(folder_, {}), ignored);
+  return final_path;
+}
+
+Status verify_checkpoint(const fs::path& folder) {
+  const Result<nlohmann::ordered_json> manifest = read_checkpoint_json(folder, kManifest);
+  if (!manifest.ok()) return manifest.status();
+  const auto files = manifest->find("files");
+  if (files == manifest->end() || !files->is_array() || files->empty())
+    return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
+  const auto step = manifest->find("step");
+  const auto named = checkpoint_step(folder);
+  if (named && step != manifest->end() && *step != *named)
+    return runtime::invalid_argument(folder.string() + ": it is of step " + step->dump() +
+                                     ", as manifest.json says: give the folder its name back");
+  for (const auto& entry : *files) {
+    const bool complete = entry.is_object() && entry.contains("path") &&
+                          entry["path"].is_string() && entry.contains("bytes") &&
+                          entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") &&
+                          entry["xxh3_128"].is_string();
+    if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
+    const fs::path inside = entry["path"].get<std::string>();
+    if (inside.is_absolute() || std::find(inside.begin(), inside.end(), "..") != inside.end())
+      return runtime::invalid_argument(folder.string() +
+                                       ": manifest.json names a file outside of it");
+    const fs::path path = folder / inside;
+    struct stat there {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+      return runtime::invalid_argument(path.string() + ": not a file");
+    const Result<FileDigest> file = digest(path, Digesting::kToBeLoaded);
+    if (!file.ok()) return runtime::invalid_argument(file.status().message());
+    if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
+      return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) +
+                                       " bytes instead of " + entry["bytes"].dump());
+    }
+    if (file->hash != entry["xxh3_128"].get<std::string>())
+      return runtime::invalid_argument(path.string() + ": damaged, its checksum is wrong");
+  }
+  return {};
+}
+
+Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder,
+                                                    const fs::path& relative) {
+  const fs::path path = folder / relative;
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) return runtime::invalid_argument(path.string() + ": " + error.message());
+  if (bytes > kJsonBytesMax)
+    return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) +
+                                     " bytes are too many");
+  std::ifstream in(path, std::ios::binary);
+  nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(runtime::rest_of(in));
+  if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
+  return json;
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(root, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
+  }
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
+}
+
+std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) {
+  return read_pointer(root / kLatest);
+}
+
+std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
+  auto candidates = list_checkpoints(root);
+  if (const auto latest = latest_checkpoint_step(root)) {
+    // What is above the pointer was there when the run began anew, or is whole and was killed
+    // before it was pointed to: the last choice.
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [&](const auto& candidate) { return candidate.first <= *latest; });
+  }
+  for (const auto& [step, folder] : candidates) {
+    const Status status = verify_checkpoint(folder);
+    if (status.ok()) return folder;
+    LOG(warn, "passing over checkpoint {}: {}", folder.string(), status.message());
+  }
+  return std::nullopt;
+}
+
+Status mark_best_checkpoint(const fs::path& root, std::int64_t step) {
+  return write_file_atomically(root / kBestFile, std::to_string(step));
+}
+
+std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) {
+  return read_pointer(root / kBestFile);
+}
+
+Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
+  if (keep < 1) return {};
+  const auto latest = latest_checkpoint_step(root);
+  const auto best = best_checkpoint_step(root);
+  std::int64_t kept = 0;
+  for (const auto& [step, folder] : list_checkpoints(root)) {
+    std::error_code ignored;
+    // Another run's, or nobody's: neither counted nor removed.
+    if ((latest && step > *latest) || folder.filename() != checkpoint_path(root, step).filename() ||
+        !fs::is_regular_file(folder / kManifest, ignored))
+      continue;
+    if (++kept <= keep || step == latest || step == best) continue;
+    // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
+    const fs::path doomed =
+        root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
+    std::error_code error;
+    fs::rename(folder, doomed, error);
+    if (!error) fs::remove_all(doomed, error);
+    if (error) return runtime::errno_status(error.value(), "removing " + folder.string());
+  }
+  return {};
+}
+
+fs::path checkpoint_path(const fs::path& root, std::int64_t step) {
+  return root / (kFolderPrefix + std::to_string(step));
+}
+
+std::optional<std::int64_t> checkpoint_step(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kFolderPrefix)) return std::nullopt;
+  return parse_number(std::string_view(name).substr(std::string_view(kFolderPrefix).size()));
+}
+
+}  // namespace rl

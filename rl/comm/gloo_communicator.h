@@ -1,0 +1,31 @@
+// Communicator over c10d's Gloo, which libtorch_cpu.so contains.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "rl/comm/communicator.h"
+
+namespace rl {
+
+struct GlooOptions {
+  int rank = 0;
+  int size = 1;
+  std::string group =
+      "default";  // names the group's keys in the rendezvous; use a fresh one for every group made
+  std::string
+      host;  // address or name of this machine that the other ranks reach; empty: Gloo picks one
+  std::chrono::milliseconds deadline =
+      std::chrono::minutes(10);  // of the rendezvous and of each collective
+  std::size_t bucket_elements = std::size_t{1}
+                                << 22;  // a large reduction is cut into pieces of this many
+};
+
+/// Blocks until all ranks are there. `rendezvous` is shared with what keeps running in the group.
+/// kInvalidArgument: a rank outside the group, a host that is not this machine's;
+/// kDeadlineExceeded: not all ranks came.
+runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
+    std::shared_ptr<Rendezvous> rendezvous, const GlooOptions& options);
+
+}  // namespace rl

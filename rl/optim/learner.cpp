@@ -1,0 +1,263 @@
+#include "rl/optim/learner.h"
+
+#include <xxhash.h>
+
+#include <ATen/ops/copy.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "rl/model/guarded.h"
+#include "rl/profile/recorder.h"
+#include "rl/checkpoint/checkpoint.h"
+#include "rl/weights/safetensors.h"
+#include "rl/weights/weight_source.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+std::span<float> elements(const at::Tensor& arena) {
+  return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
+}
+
+std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
+  return arena.subspan(static_cast<std::size_t>(spec.offset), static_cast<std::size_t>(spec.count));
+}
+
+}  // namespace
+
+Result<OptimizerKind> parse_optimizer(std::string_view name) {
+  if (name == "AdamW" || name == "adam")
+    return OptimizerKind::kAdamW;  // the small ones are Megatron's, whose adam decays weights as
+                                   // AdamW does
+  if (name == "SGD" || name == "sgd") return OptimizerKind::kSgd;
+  if (name == "Muon" || name == "muon") return OptimizerKind::kMuon;
+  return runtime::invalid_argument("no optimizer '" + std::string(name) +
+                                   "': use AdamW, SGD or Muon");
+}
+
+std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs) {
+  std::vector<ArenaMatrix> matrices;
+  for (const ParameterSpec& spec : specs) {
+    const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
+    const bool looked_up = named("embed") || named("wte") || named("wpe") || named("head") ||
+                           named("score") || named("output_layer");
+    if (spec.shape.size() == 2 && !spec.frozen && !looked_up)
+      matrices.push_back({spec.offset, spec.shape[0], spec.shape[1]});
+  }
+  return matrices;
+}
+
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, bool with_norms) {
+  std::vector<ArenaRange> ranges;
+  for (const ParameterSpec& spec : specs) {
+    if ((spec.shape.size() < 2 && !with_norms) || spec.frozen) continue;
+    const ArenaRange range{spec.offset, spec.offset + spec.count};
+    if (!ranges.empty() && ranges.back().end == range.begin) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
+Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
+                 const LearnerOptions& options)
+    : model_(std::move(model)),
+      communicator_(std::move(communicator)),
+      ranks_(*communicator_),
+      options_(options) {
+  model_->enable_gradients();
+  const at::Tensor& arena = model_->trained_parameters().arena();
+  if (!arena.device().is_cpu()) {
+    host_weights_ = arena.to(at::kCPU);
+    host_gradients_ = at::empty_like(host_weights_);
+  }
+  reset_optimizer();
+  begin_step();
+  offload_ = std::make_unique<Offload>(*model_, options_.offload,
+                                       adapter() == nullptr ? host_weights_ : at::Tensor());
+}
+
+// On the host.
+const at::Tensor& Learner::weights() const {
+  return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena();
+}
+
+// What an adapter drops depends on the step, so that a resumed run drops the same.
+void Learner::begin_step() {
+  model_->dropout_passes().begin_step(static_cast<std::uint32_t>(communicator_->rank()),
+                                      optimizer_->steps());
+}
+
+void Learner::reset_optimizer() {
+  const Parameters& parameters = model_->trained_parameters();
+  const std::int64_t size = parameters.arena_size();
+  const std::vector<ArenaRange> decayed = decayed_ranges(parameters.specs(), options_.decay_norms);
+  switch (options_.optimizer) {
+    case OptimizerKind::kAdamW:
+      optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw);
+      break;
+    case OptimizerKind::kSgd:
+      optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd);
+      break;
+    case OptimizerKind::kMuon:
+      optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed,
+                                          options_.muon, options_.adamw);
+      break;
+  }
+}
+
+Result<OptimizerReport> Learner::apply(double learning_rate) {
+  return guarded<OptimizerReport>("optimizer step", [&] { return take_step(learning_rate); });
+}
+
+Result<OptimizerReport> Learner::take_step(double learning_rate) {
+  // A worker without samples has made no pass; what comes late would be the old weights.
+  if (const Status there = offload_->await(); !there.ok()) return there;
+  if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
+  const std::span<float> gradients =
+      elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
+  if (communicator_->size() > 1) {
+    const Status reduced = communicator_->all_reduce_sum(gradients);
+    if (!reduced.ok()) return reduced;
+  }
+  OptimizerReport report;
+  {
+    const profile::Span span("gradient norm");
+    report.grad_norm = l2_norm(model_->pool(), gradients);
+  }
+  // Every rank sees the same bits of the sum, so all of them decide alike.
+  report.skipped = !std::isfinite(report.grad_norm);
+  if (!report.skipped) {
+    const profile::Span span("optimizer step");
+    const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
+    optimizer_->step(model_->pool(), elements(weights()), gradients,
+                     static_cast<float>(learning_rate), static_cast<float>(scale));
+    if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
+  }
+  const profile::Span span("zero gradients");
+  model_->zero_gradients();
+  begin_step();
+  return report;
+}
+
+std::uint64_t Learner::weights_checksum() const {
+  const at::Tensor& arena = weights();
+  return XXH3_64bits(arena.const_data_ptr<float>(),
+                     static_cast<std::size_t>(arena.numel()) * sizeof(float));
+}
+
+Status Learner::check_equal_weights() {
+  const Result<std::vector<std::uint64_t>> checksums =
+      communicator_->all_gather(weights_checksum());
+  if (!checksums.ok()) return checksums.status();
+  for (std::size_t rank = 1; rank < checksums->size(); ++rank) {
+    if ((*checksums)[rank] == checksums->front()) continue;
+    return runtime::internal_error("the weights of rank " + std::to_string(rank) +
+                                   " differ from those of rank 0");
+  }
+  return {};
+}
+
+const LoraAdapter* Learner::adapter() const {
+  return model_->used_adapter().empty() ? nullptr : model_->adapter(model_->used_adapter());
+}
+
+const char* Learner::weights_folder() const {
+  return adapter() != nullptr ? kAdapterFolder : kModelFolder;
+}
+
+Result<std::vector<std::filesystem::path>> Learner::save(
+    const std::filesystem::path& folder) const {
+  const Offload::Stay here = stay();
+  if (const Status there = offload_->await(); !there.ok()) return there;
+  return write_learner(state(), folder);
+}
+
+void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) const {
+  if (into)
+    into->retake(state());
+  else
+    into = std::make_unique<LearnerSnapshot>(state());
+}
+
+LearnerState Learner::state() const {
+  return {model_->config(),
+          model_->parameters(),
+          adapter(),
+          optimizer_->state(),
+          std::string(optimizer_->name()),
+          optimizer_->steps(),
+          adapter() == nullptr ? host_weights_ : at::Tensor()};
+}
+
+Status Learner::load_weights(const std::filesystem::path& folder) {
+  return guarded<void>("weights of " + folder.string(), [&] {
+    const Status read = read_weights(folder);
+    if (read.ok() && host_weights_.defined())
+      host_weights_.copy_(model_->trained_parameters().arena());
+    return read;
+  });
+}
+
+Status Learner::read_weights(const std::filesystem::path& folder) {
+  if (const LoraAdapter* mine = adapter()) {
+    const Result<LoraAdapter> saved = LoraAdapter::load(model_->config(), folder / kAdapterFolder);
+    if (!saved.ok()) return saved.status();
+    if (!std::ranges::equal(saved->parameters().specs(), mine->parameters().specs())) {
+      return runtime::invalid_argument(
+          (folder / kAdapterFolder).string() +
+          ": an adapter of another rank, or for other layers, than this run's");
+    }
+    mine->parameters().arena().copy_(saved->parameters().arena());
+    return {};
+  }
+  const Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
+  if (!parameters.ok()) return parameters.status();
+  model_->parameters().arena().copy_(parameters->arena());
+  return {};
+}
+
+Status Learner::load(const std::filesystem::path& folder) {
+  const Offload::Stay here = stay();
+  if (const Status there = offload_->await(); !there.ok()) return there;
+  if (const Status status = load_weights(folder); !status.ok()) return status;
+
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
+  if (!state.ok()) return state.status();
+  if (const auto name = state->find("optimizer");
+      name == state->end() || *name != std::string(optimizer_->name())) {
+    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": not the state of " +
+                                     std::string(optimizer_->name()) +
+                                     ", which this run's optim.optimizer names");
+  }
+  Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
+  if (!moments.ok()) return moments.status();
+  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
+    for (const OptimizerState& part : optimizer_->state()) {
+      const Status status =
+          (*moments)->read_f32(part.name + "." + spec.name, range(part.values, spec));
+      if (!status.ok()) return status;
+    }
+  }
+  const auto steps = state->find("steps");
+  if (steps == state->end() || !steps->is_number_unsigned()) {
+    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");
+  }
+  optimizer_->set_steps(steps->get<std::int64_t>());
+  begin_step();
+  return {};
+}
+
+}  // namespace rl

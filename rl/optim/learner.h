@@ -1,0 +1,135 @@
+// Learner: a model, its optimizer and its fellow workers. What every trained role (policy, later
+// critic and reward model) is built on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rl/model/offload.h"
+#include "rl/model/transformer.h"
+#include "rl/comm/communicator.h"
+#include "rl/comm/data_ranks.h"
+#include "rl/optim/learner_snapshot.h"
+#include "rl/optim/muon.h"
+#include "rl/optim/optimizer.h"
+#include "rl/optim/sgd.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+enum class OptimizerKind { kAdamW, kSgd, kMuon };
+
+/// "AdamW", "SGD", "Muon". kInvalidArgument: another name.
+runtime::Result<OptimizerKind> parse_optimizer(std::string_view name);
+
+struct LearnerOptions {
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  AdamWOptions adamw;  // of kMuon, too: what is no matrix
+  SgdOptions sgd;
+  MuonOptions muon;
+  bool decay_norms = false;    // weight decay of norms and biases, too
+  double grad_norm_max = 1.0;  // gradients are scaled down to it; 0: never
+  OffloadOptions offload;      // of a model on a device
+};
+
+/// What one optimizer step did.
+struct OptimizerReport {
+  double grad_norm = 0.0;  // of the whole gradient, before clipping
+  bool skipped = false;    // the gradient was not finite; nothing changed
+};
+
+/// Matrices and embeddings: what weight decay applies to. Norms and biases are left out unless
+/// asked for.
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs,
+                                       bool with_norms = false);
+
+/// What Muon orthogonalises: the matrices between the layers, not embeddings and output layers,
+/// whose rows are looked up one by one.
+std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
+
+/// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use.
+/// Invariant: after apply() all ranks hold the same bits. Where the model is on another device than
+/// the CPU, its optimizer and its state stay on the host: gradients come over, weights go back (Ren
+/// et al. 2021, "ZeRO-Offload"). A resource; one thread at a time.
+class Learner {
+ public:
+  /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
+  /// with equal weights.
+  Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
+          const LearnerOptions& options);
+
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  Transformer& model() { return *model_; }
+  const Transformer& model() const { return *model_; }
+  DataRanks& ranks() { return ranks_; }
+
+  /// While it lives the model may be used: without it its weights, and without `with_gradients` its
+  /// gradients, may have left their device (LearnerOptions::offload).
+  [[nodiscard]] Offload::Stay stay(bool with_gradients = false) const {
+    return offload_->stay(with_gradients);
+  }
+
+  /// See Offload::await.
+  runtime::Status await_weights() const { return offload_->await(); }
+
+  /// Adds the gradients of all ranks, clips them, takes one optimizer step and zeroes them.
+  /// Gradients must come from a loss that was divided by totals over all ranks. A gradient that is
+  /// not finite is dropped on all ranks alike. Errors: those of Communicator and of
+  /// caught_status().
+  runtime::Result<OptimizerReport> apply(double learning_rate);
+
+  /// Forgets the optimizer's moments: what comes next is another objective.
+  void reset_optimizer();
+
+  /// What it has of the optimizer's state, of the arena's size; for tests of what gradients were.
+  std::vector<OptimizerState> optimizer_state() const { return optimizer_->state(); }
+
+  /// Of what is trained: equal on two ranks exactly when it has the same bits. Cost: one read of
+  /// the arena.
+  std::uint64_t weights_checksum() const;
+
+  /// kInternal unless all ranks have the same weights; every rank must call it.
+  runtime::Status check_equal_weights();
+
+  /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
+  runtime::Result<std::vector<std::filesystem::path>> save(
+      const std::filesystem::path& folder) const;
+
+  /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const;
+
+  /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On
+  /// failure the weights are unspecified.
+  runtime::Status load(const std::filesystem::path& folder);
+
+  /// Which of the two folders below save()'s holds what was trained.
+  const char* weights_folder() const;
+
+ private:
+  const LoraAdapter* adapter() const;
+  const at::Tensor& weights() const;
+  LearnerState state() const;
+  void begin_step();
+  runtime::Result<OptimizerReport> take_step(double learning_rate);
+  runtime::Status read_weights(const std::filesystem::path& folder);
+  runtime::Status load_weights(const std::filesystem::path& folder);
+
+  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Communicator> communicator_;
+  CommunicatorRanks ranks_;
+  LearnerOptions options_;
+  std::unique_ptr<Optimizer> optimizer_;
+  // Where the model is on another device, what the optimizer works on: the weights and the
+  // gradients on the host, of the arena's size.
+  at::Tensor host_weights_;
+  at::Tensor host_gradients_;
+  std::unique_ptr<Offload> offload_;
+};
+
+}  // namespace rl

@@ -1,0 +1,111 @@
+#include "rl/optim/learner_snapshot.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "rl/model/save.h"
+#include "rl/weights/atomic_file.h"
+#include "rl/weights/safetensors.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+const at::Tensor& weights_of(const LearnerState& state) {
+  return state.host_weights.defined() ? state.host_weights : state.model.arena();
+}
+
+Parameters copy_of_model(const LearnerState& state) {
+  if (state.adapter != nullptr) return Parameters::zeros(std::vector<ParameterSpec>());
+  if (!state.host_weights.defined()) return state.model.clone();
+  Parameters copy = Parameters::zeros({state.model.specs().begin(), state.model.specs().end()});
+  copy.arena().copy_(state.host_weights);
+  return copy;
+}
+
+}  // namespace
+
+Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& state,
+                                                         const std::filesystem::path& folder) {
+  const char* const weights = state.adapter != nullptr ? kAdapterFolder : kModelFolder;
+  Status status = state.adapter != nullptr
+                      ? state.adapter->save(folder / weights)
+                      : save_model_folder(state.config, state.model, folder / weights);
+  if (!status.ok()) return status;
+  const Parameters& trained = state.adapter != nullptr ? state.adapter->parameters() : state.model;
+  std::vector<TensorView> tensors;
+  for (const ParameterSpec& spec : trained.specs()) {
+    for (const OptimizerState& part : state.optimizer) {
+      tensors.push_back({part.name + "." + spec.name, spec.shape,
+                         part.values.subspan(static_cast<std::size_t>(spec.offset),
+                                             static_cast<std::size_t>(spec.count))});
+    }
+  }
+  status = write_safetensors(folder / kMomentsFile, tensors, {});
+  if (!status.ok()) return status;
+  const nlohmann::ordered_json optimizer{{"optimizer", state.optimizer_name},
+                                         {"steps", state.optimizer_steps}};
+  status = write_file_atomically(folder / kOptimizerFile, optimizer.dump(2) + "\n");
+  if (!status.ok()) return status;
+  std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
+  for (const std::filesystem::path& file :
+       state.adapter != nullptr ? LoraAdapter::files() : model_folder_files(trained))
+    files.push_back(weights / file);
+  return files;
+}
+
+LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
+    : config_(state.config),
+      model_(copy_of_model(state)),
+      optimizer_name_(state.optimizer_name),
+      optimizer_steps_(state.optimizer_steps) {
+  if (state.adapter != nullptr) adapter_ = state.adapter->to(at::kCPU);
+  for (const OptimizerState& part : state.optimizer) {
+    optimizer_names_.push_back(part.name);
+    optimizer_values_.push_back(at::from_blob(part.values.data(),
+                                              {static_cast<std::int64_t>(part.values.size())},
+                                              at::kFloat)
+                                    .clone());
+  }
+}
+
+void LearnerSnapshot::retake(const LearnerState& state) {
+  bool fits = state.adapter == nullptr && !adapter_ &&
+              model_.arena().numel() == state.model.arena().numel() &&
+              optimizer_values_.size() == state.optimizer.size();
+  for (std::size_t i = 0; fits && i < optimizer_values_.size(); ++i)
+    fits =
+        optimizer_values_[i].numel() == static_cast<std::int64_t>(state.optimizer[i].values.size());
+  if (!fits) {
+    *this = LearnerSnapshot(state);
+    return;
+  }
+  model_.arena().copy_(weights_of(state));
+  for (std::size_t i = 0; i < optimizer_values_.size(); ++i) {
+    const std::span<float> values = state.optimizer[i].values;
+    optimizer_values_[i].copy_(
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  }
+  optimizer_steps_ = state.optimizer_steps;
+}
+
+Result<std::vector<std::filesystem::path>> LearnerSnapshot::write(
+    const std::filesystem::path& folder) const {
+  std::vector<OptimizerState> optimizer;
+  for (std::size_t i = 0; i < optimizer_names_.size(); ++i) {
+    const at::Tensor& values = optimizer_values_[i];
+    optimizer.push_back({optimizer_names_[i], std::span(values.mutable_data_ptr<float>(),
+                                                        static_cast<std::size_t>(values.numel()))});
+  }
+  const LearnerState state{
+      config_,         model_,          adapter_ ? &*adapter_ : nullptr, std::move(optimizer),
+      optimizer_name_, optimizer_steps_};
+  return write_learner(state, folder);
+}
+
+}  // namespace rl

@@ -1,0 +1,237 @@
+#include "rl/plan/memory_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "rl/model/parameters.h"
+#include "rl/model/transformer.h"
+#include "rl/rollout/engine_options.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+
+constexpr std::int64_t kElement = sizeof(float);
+constexpr std::int64_t kGatheredMax = 2 * (256 << 20);  // PagedAttention's, of keys and of values
+constexpr const char* kScores = "attention scores";
+constexpr const char* kGathered = "gathered keys and values";
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// Blocks are taken as sequences grow, and no more of them than the cache has.
+std::int64_t cache_bytes(const ModelConfig& config, const MemoryOptions& options) {
+  const EngineOptions engine;
+  const std::int64_t together =
+      options.sequences_max > 0 ? options.sequences_max : engine.sequences_max;
+  const std::int64_t tokens = std::min(options.sequences, together) *
+                              round_up(options.positions, engine.cache.block_tokens);
+  const std::int64_t all = tokens * cache_token_bytes(config);
+  return options.on_device ? all : std::min(engine.cache.bytes_max, all);
+}
+
+// Logits that backward keeps; beyond that it computes some rows at a time again.
+std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options) {
+  const LogprobOptions logprobs;
+  const std::int64_t all = options.output_tokens * config.vocab_size * kElement;
+  if (all <= logprobs.kept_bytes_max) return all;
+  return logprobs.kept_bytes_max + logprobs.logit_rows_max * config.vocab_size * kElement;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace
+
+bool is_of_passes(const MemoryPart& part) {
+  return part.name == "activations" || part.name == "bf16 copies" || part.name == kScores ||
+         part.name == kGathered;
+}
+
+std::int64_t RoleMemory::total() const {
+  std::int64_t sum = 0;
+  for (const MemoryPart& part : parts) sum += part.bytes;
+  return sum;
+}
+
+std::int64_t weight_elements(const ModelConfig& config) {
+  return arena_elements(parameter_layout(config));
+}
+
+// What a layer keeps: the inputs of both norms, queries, keys and values, attention's output, and
+// the MLP's gate and up. What lies between is computed again, except that an adapter's gradient
+// takes the inputs of the layers that it is put on.
+std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
+  const std::int64_t query = config.heads * config.head_dim;
+  const std::int64_t key = config.kv_heads * config.head_dim;
+  const std::int64_t mlp = config.moe
+                               ? config.moe->experts_per_token * config.moe->intermediate_size +
+                                     config.moe->shared_intermediate_size
+                               : config.intermediate_size;
+  const std::int64_t inputs = adapter ? 2 * config.hidden_size + mlp : 0;
+  return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp + inputs) *
+         kElement;
+}
+
+MemoryPart checkpoint_memory(std::int64_t trained_elements) {
+  return {kCheckpointPart, 3 * trained_elements * kElement};
+}
+
+namespace {
+
+// What LibTorch's attention makes on a device, where the kernels of a CPU need no such memory: all
+// scores of a sequence, twice, and the cached keys and values of a step in one piece.
+void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& config,
+                          const MemoryOptions& options) {
+  if (!options.on_device) return;
+  parts.push_back({kScores, 2 * config.heads * options.positions * options.positions * kElement});
+  if (options.sequences > 0)
+    parts.push_back(
+        {kGathered, std::min(kGatheredMax, cache_bytes(config, options) / config.layers)});
+}
+
+}  // namespace
+
+std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
+  const std::int64_t weights = weight_elements(config);
+  const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weights;
+  std::vector<MemoryPart> parts = {
+      {"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
+      {"gradients", trained * kElement},
+      {"optimizer", 2 * trained * kElement}};
+  if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
+  const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
+  // What enters each layer, and the inside of the one that backward is at.
+  const std::int64_t token =
+      options.recompute_layers
+          ? kept / config.layers + config.layers * config.hidden_size * kElement
+          : kept;
+  parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
+  // The output layer's weight while its log-probs are known and not yet gone back through, and what
+  // a layer's products round: its weights, its rows.
+  const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);
+  if (options.bf16)
+    parts.push_back(
+        {"bf16 copies", (config.vocab_size * config.hidden_size + 2 * widest * config.hidden_size +
+                         2 * options.forward_tokens * widest) *
+                            2});
+  add_device_attention(parts, config, options);
+  return parts;
+}
+
+std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOptions& options) {
+  // Without backward, only what the next layer reads lives on.
+  const std::int64_t widest = 4 * config.hidden_size + 3 * std::max(config.intermediate_size,
+                                                                    config.heads * config.head_dim);
+  const LogprobOptions logprobs;
+  std::vector<MemoryPart> parts = {
+      {"weights", weight_elements(config) * kElement},
+      {"activations", options.forward_tokens * widest * kElement +
+                          std::min(options.output_tokens, logprobs.logit_rows_max) *
+                              config.vocab_size * kElement}};
+  add_device_attention(parts, config, options);
+  return parts;
+}
+
+std::int64_t cache_token_bytes(const ModelConfig& config) {
+  return config.layers * config.kv_size() * 2 * kElement;
+}
+
+std::int64_t tokens_that_fit(const ModelConfig& config, MemoryOptions options, std::int64_t tokens,
+                             std::int64_t bytes) {
+  constexpr std::int64_t kLeast = 2048;
+  for (; tokens > kLeast; tokens = std::max(kLeast, tokens / 2)) {
+    options.forward_tokens = options.output_tokens = tokens;
+    if (pass_bytes(training_memory(config, options)) <= bytes) break;
+  }
+  return tokens;
+}
+
+std::int64_t pass_bytes(std::span<const MemoryPart> parts) {
+  std::int64_t sum = 0;
+  for (const MemoryPart& part : parts) sum += is_of_passes(part) ? part.bytes : 0;
+  return sum;
+}
+
+std::int64_t device_context_bytes() {
+  constexpr std::int64_t kContext = 500'000'000;  // published figures: 0.4 to 0.6 GB
+  constexpr std::int64_t kWorkspace = 32 << 20;   // as LibTorch asks for it on Hopper
+  constexpr std::int64_t kThreads = 2;
+  return kContext + kThreads * kWorkspace;
+}
+
+Result<std::int64_t> plan_cache(const CachePlan& plan) {
+  const EngineOptions engine;
+  const std::int64_t sequence =
+      round_up(plan.longest, engine.cache.block_tokens) * plan.token_bytes;
+  const auto allowed =
+      static_cast<std::int64_t>(static_cast<double>(plan.device_total) * plan.utilization);
+  const std::int64_t room = std::min(allowed - plan.weights, plan.device_free - plan.passes);
+  if (room >= sequence) return std::min(room, plan.sequences * sequence);
+  return runtime::resource_exhausted(
+      "the device has " + bytes_text(plan.device_free) + " of " + bytes_text(plan.device_total) +
+      " free: beside weights of " + bytes_text(plan.weights) + " and " + bytes_text(plan.passes) +
+      " for passes, keys and values of one sequence of " + std::to_string(plan.longest) +
+      " tokens (" + bytes_text(sequence) +
+      ") do not fit; raise actor_rollout_ref.rollout.gpu_memory_utilization (" +
+      short_number(plan.utilization) +
+      "), or lower actor_rollout_ref.actor.ppo_max_token_len_per_gpu or "
+      "data.max_response_length");
+}
+
+DeviceMemory device_memory(const RoleMemory& role) {
+  DeviceMemory memory{.beside_others = role.beside_others};
+  bool has_model = false;
+  for (const MemoryPart& part : role.parts) {
+    if (part.name == "weights") (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
+    if (part.name == "gradients")
+      (role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
+    if (part.name == "KV cache") memory.always += part.bytes;
+    if (part.name == "weights") has_model = true;
+    if (is_of_passes(part))
+      (role.weights_leave || role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
+  }
+  if (has_model) memory.always += device_context_bytes();
+  return memory;
+}
+
+std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts) {
+  std::vector<MemoryPart> host;
+  for (const MemoryPart& part : parts) {
+    if (part.name != "KV cache" && !is_of_passes(part)) host.push_back(part);
+  }
+  return host;
+}
+
+std::int64_t device_peak(std::span<const DeviceMemory> roles) {
+  std::int64_t always = 0, at_work = 0, beside = 0;
+  for (const DeviceMemory& role : roles) {
+    always += role.always;
+    if (role.beside_others)
+      beside += role.at_work;
+    else
+      at_work = std::max(at_work, role.at_work);
+  }
+  return always + beside + at_work;
+}
+
+// Measured, with clang 14 and LibTorch 2.11.
+MemoryPart process_memory(bool trains) { return {"process", trains ? 160'000'000 : 136'000'000}; }
+
+std::string bytes_text(std::int64_t bytes) {
+  static const char* const kUnits[] = {"B", "KB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value,
+                kUnits[unit]);
+  return text;
+}
+
+}  // namespace rl

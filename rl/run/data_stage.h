@@ -1,0 +1,88 @@
+// DataStage: what differs between the trainings around RL: supervised, distilled, on preferences,
+// of a reward model. The loop is TrainingRun's.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/run/stage_options.h"
+#include "rl/checkpoint/model_identity.h"
+#include "rl/metrics/metrics.h"
+#include "rl/run/step_profiler.h"
+#include "rl/actor/worker_group.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// What every stage is given.
+struct StageSetup {
+  Config config;
+  StageOptions options;
+  std::filesystem::path model;  // what training starts from
+  ModelIdentity identity = {};  // of it; empty where nothing is trained (a dry run)
+  std::int64_t workers = 1;
+
+  /// What a worker group of this stage is made from.
+  WorkerSpec spec(const std::string& role, const WorkerSlots& slots) const;
+};
+
+/// One stage's data and workers. Called in the order of the methods; draw(), step() and validate()
+/// alternate. A resource; one thread at a time.
+class DataStage {
+ public:
+  virtual ~DataStage() = default;
+
+  /// Reads the data and finds what can be found wrong before anything is started. Errors name key,
+  /// file or row.
+  virtual runtime::Status open(const StageSetup& setup) = 0;
+
+  virtual std::int64_t batches_per_epoch() const = 0;
+
+  /// The first row for people, after open(): what the model reads, and which of it has a loss.
+  virtual runtime::Result<std::string> first_row() const = 0;
+
+  /// Models that each worker holds beside the one that it trains, and never changes: teachers,
+  /// references.
+  virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }
+
+  /// Starts the workers on these slots.
+  virtual runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) = 0;
+
+  /// The workers, for a profile; after start().
+  virtual std::vector<ProfiledGroup> profiled_groups() const = 0;
+
+  /// Draws the next batch. On failure no weight has changed.
+  virtual runtime::Status draw() = 0;
+
+  /// Takes one optimizer step on the batch that was drawn last. Returns "train/..." of it:
+  /// train/loss, train/grad_norm, and as train/global_tokens how many tokens went through the
+  /// model. Denominators are those of the whole batch, so that its numbers do not depend on how
+  /// many workers there are.
+  virtual runtime::Result<Metrics> step(double learning_rate) = 0;
+
+  /// The epoch of the last batch, from 0.
+  virtual std::int64_t epoch() const = 0;
+
+  /// Whether there are data to validate on.
+  virtual bool validates() const = 0;
+
+  /// "val/...", of all validation rows; no weight changes.
+  virtual runtime::Result<Metrics> validate() = 0;
+
+  /// What steps leave to the next ones besides weights, above all the position in the data; and
+  /// back again.
+  virtual nlohmann::json position() const = 0;
+  virtual runtime::Status resume(const nlohmann::json& position) = 0;
+
+  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, beside the
+  /// next steps or before them: see WorkerGroup::state().
+  virtual runtime::Result<WriteState> state(bool beside) const = 0;
+  virtual runtime::Status load(const std::filesystem::path& folder) = 0;
+};
+
+}  // namespace rl

@@ -1,0 +1,172 @@
+#include "rl/run/memory_fit.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+constexpr std::size_t kNodesShown = 8;
+
+// What the processes of a node take.
+struct NodeNeed {
+  std::int64_t always = 0;
+  std::int64_t passes = 0;  // of the role that takes most, while it is at work
+
+  void add(const RoleMemory& role, std::int64_t workers) {
+    std::int64_t of_passes = 0;
+    for (const MemoryPart& part : role.parts) {
+      if (part.name == kCheckpointPart) continue;
+      (is_of_passes(part) ? of_passes : always) += workers * part.bytes;
+    }
+    if (role.beside_others)
+      always += of_passes;
+    else
+      passes = std::max(passes, of_passes);
+  }
+  std::int64_t total() const { return always + passes; }
+};
+
+// Of a role's workers one writes checkpoints: the leader, wherever it is.
+std::int64_t checkpoint_copies(std::span<const RoleMemory> roles) {
+  std::int64_t bytes = 0;
+  for (const RoleMemory& role : roles) {
+    for (const MemoryPart& part : role.parts)
+      bytes += part.name == kCheckpointPart ? part.bytes : 0;
+  }
+  return bytes;
+}
+
+// Of each node that the run needs, largest first. Roles take turns, but for those that generate a
+// step ahead, which have nodes of their own where there are enough of them.
+std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
+                                         const SlotOptions& slots, std::size_t nodes_there) {
+  NodeNeed here, ahead;
+  for (const RoleMemory& role : roles) {
+    if (role.devices_of_its_own)
+      ahead.add(role, slots.beside_per_node);
+    else
+      here.add(role, slots.per_node);
+  }
+  std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here.total());
+  const bool apart = nodes_there >= static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
+  for (std::int64_t i = 0; i < slots.beside_nodes; ++i) {
+    if (apart || i >= slots.nodes)
+      needs.push_back(ahead.total());
+    else
+      needs[static_cast<std::size_t>(i)] += ahead.total();
+  }
+  std::sort(needs.begin(), needs.end(), std::greater<>());
+  needs.front() += checkpoint_copies(roles);
+  return needs;
+}
+
+std::string figures(std::span<const RoleMemory> roles) {
+  std::string text;
+  for (const RoleMemory& role : roles)
+    text += (text.empty() ? "" : ", ") + role.role + " x " + std::to_string(role.workers) + " of " +
+            bytes_text(role.total()) + " each";
+  return text;
+}
+
+}  // namespace
+
+std::vector<NodeRoom> node_rooms(std::span<const runtime::NodeInfo> nodes) {
+  const auto amount = [](const runtime::NodeInfo& node, const char* resource) {
+    const auto found = node.resources.find(resource);
+    return found == node.resources.end() ? 0.0 : found->second;
+  };
+  std::vector<NodeRoom> rooms;
+  for (const runtime::NodeInfo& node : nodes) {
+    if (!node.alive || amount(node, "CPU") <= 0) continue;
+    // A cluster that is still to be started has no ids.
+    const std::string name = node.node.is_none()
+                                 ? node.hostname
+                                 : "node " + node.node.short_hex() + " at " + node.address;
+    rooms.push_back({name, amount(node, "memory"), amount(node, "CPU")});
+  }
+  return rooms;
+}
+
+runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
+                                  std::span<const NodeRoom> nodes) {
+  std::vector<double> rooms;
+  for (const NodeRoom& node : nodes) {
+    if (node.memory_bytes <= 0) return {};  // it does not say
+    rooms.push_back(node.memory_bytes);
+  }
+  std::sort(rooms.begin(), rooms.end(), std::greater<>());
+  const std::vector<std::int64_t> needs = needs_of_nodes(roles, slots, rooms.size());
+  if (rooms.size() < needs.size()) return {};
+  // With a GPU for each worker the workers of a run need not be spread evenly: only the sum is
+  // known.
+  const bool spread = !slots.device.starts_with("cuda");
+  std::size_t misfit = needs.size();
+  std::int64_t all = 0;
+  double all_rooms = 0;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    all += needs[i];
+    if (spread && misfit == needs.size() && static_cast<double>(needs[i]) > rooms[i]) misfit = i;
+  }
+  for (const double room : rooms) all_rooms += room;
+  if (!spread && static_cast<double>(all) > all_rooms) misfit = 0;
+  if (misfit == needs.size()) return {};
+
+  std::string text = "the processes of this run do not fit the nodes' memory: " + figures(roles) +
+                     "; together " + bytes_text(all);
+  if (needs.size() > 1) text += ", up to " + bytes_text(needs.front()) + " on a node";
+  text += ". There are ";
+  const std::size_t shown = std::min(nodes.size(), kNodesShown);
+  for (std::size_t i = 0; i < shown; ++i)
+    text += (i == 0 ? "" : ", ") + bytes_text(static_cast<std::int64_t>(nodes[i].memory_bytes)) +
+            " on " + nodes[i].name;
+  if (shown < nodes.size())
+    text += " and what " + std::to_string(nodes.size() - shown) + " more have";
+  std::int64_t fits = slots.per_node - 1;
+  for (; fits > 0 && spread; --fits) {
+    SlotOptions fewer = slots;
+    fewer.per_node = fits;
+    const std::vector<std::int64_t> less = needs_of_nodes(roles, fewer, rooms.size());
+    bool all_fit = true;
+    for (std::size_t i = 0; i < less.size() && all_fit; ++i)
+      all_fit = static_cast<double>(less[i]) <= rooms[i];
+    if (all_fit) break;
+  }
+  text += spread && fits > 0 ? ". With trainer.n_gpus_per_node=" + std::to_string(fits) +
+                                   " workers of this size would fit;"
+                             : ". Take fewer workers (trainer.n_gpus_per_node);";
+  return runtime::resource_exhausted(
+      text +
+      " smaller micro-batches, shorter sequences and more nodes (trainer.nnodes) help, too. A node "
+      "that has more than it says declares it: starling start --resources '{\"memory\": BYTES}'");
+}
+
+runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
+                           const SlotOptions& slots) {
+  const auto nodes = runtime.cluster().nodes();
+  if (!nodes.ok()) return nodes.status();
+  const std::vector<NodeRoom> rooms = node_rooms(*nodes);
+  if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);
+  return check_memory_fits(roles, slots, rooms);
+}
+
+std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes) {
+  std::vector<double> cpus;
+  for (const NodeRoom& node : nodes) cpus.push_back(node.cpus);
+  if (cpus.size() < static_cast<std::size_t>(slots.nodes) || cpus.empty()) return std::nullopt;
+  std::sort(cpus.begin(), cpus.end(), std::greater<>());
+  const bool shared = cpus.size() < static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
+  const std::int64_t workers = slots.per_node + (shared ? slots.beside_per_node : 0);
+  const double fewest = cpus[static_cast<std::size_t>(slots.nodes) - 1];
+  if (static_cast<double>(workers) <= fewest) return std::nullopt;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", fewest);
+  return "trainer.n_gpus_per_node: " + std::to_string(workers) +
+         " workers are more than the CPUs of a node (" + text +
+         "): they take turns, and as many workers as CPUs would be faster";
+}
+
+}  // namespace rl

@@ -1,0 +1,41 @@
+// Whether the processes of a run fit the memory of the nodes that it would run on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rl/plan/memory_plan.h"
+#include "rl/actor/worker_group.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// What a node has, as it says itself: memory is the machine's, or the least limit of its cgroups,
+/// or what `starling start --resources` declared.
+struct NodeRoom {
+  std::string name;  // "node 7f3a0011 at 10.0.0.2:7000"
+  double memory_bytes = 0;
+  double cpus = 0;
+};
+
+/// Of the nodes that workers can be on.
+std::vector<NodeRoom> node_rooms(std::span<const runtime::NodeInfo> nodes);
+
+/// kResourceExhausted: the peaks of what would run together are more than some node has; with the
+/// figures of each process, their number, the sum, what each node has, and what would fit. A
+/// cluster of too few nodes is not judged here.
+runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
+                                  std::span<const NodeRoom> nodes);
+
+/// check_memory_fits() of the nodes that the cluster has, and what cpu_warning() says in the log.
+runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
+                           const SlotOptions& slots);
+
+/// That a node has more workers than CPUs, which is slow and no mistake; nothing: it has not.
+std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes);
+
+}  // namespace rl

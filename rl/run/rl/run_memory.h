@@ -1,0 +1,40 @@
+// How much memory the processes of an RL run will take: which roles it has, and what decides the
+// size of each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/dataset.h"
+#include "rl/model/model_config.h"
+#include "rl/plan/memory_plan.h"
+#include "rl/run/rl/trainer_options.h"
+#include "rl/worker/policy_options.h"
+#include "rl/actor/worker_group.h"
+
+namespace rl {
+
+struct RunMemory {
+  std::vector<RoleMemory> roles;        // on the host, the process itself included
+  std::int64_t device_bytes = 0;        // of each device, where models are on one
+  std::int64_t ahead_device_bytes = 0;  // of each that generates a step ahead
+  std::vector<std::string> notes;       // what is not counted, and why
+};
+
+/// Prompts are as long as `prompt_tokens`, the longest of the data, or as may be where that is 0
+/// and not known; responses as long as may be. Reads the config.json of other roles' models, where
+/// they are here. Errors: an adapter that does not fit, values of roles' keys.
+runtime::Result<RunMemory> run_memory(const Config& config, const TrainerOptions& trainer,
+                                      const PolicyOptions& policy, const ModelConfig& policy_model,
+                                      std::int64_t prompt_tokens, const SlotOptions& slots);
+
+/// Tokens of the longest of the first thousand prompts, as the policy reads them. Errors: a row
+/// that cannot be read, a model without a tokenizer.
+runtime::Result<std::int64_t> longest_prompt(const Config& config,
+                                             const std::filesystem::path& model,
+                                             const Dataset& rows);
+
+}  // namespace rl

@@ -1,0 +1,138 @@
+#include "rl/run/sft/sft_stage.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "rl/model/model_config.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/run/teacher_vocabulary.h"
+#include "rl/worker/toy_model.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::split;
+using runtime::Status;
+
+// The passes over each worker's rows.
+std::vector<std::vector<MicroBatch>> passes_of(const SupervisedStep& step,
+                                               const MicroBatchLimits& limits) {
+  std::vector<std::vector<std::int64_t>> lengths;
+  for (const SupervisedBatch& batch : step.batches) lengths.push_back(sequence_lengths(batch));
+  return plan_rounds(lengths, std::vector(lengths.size(), limits));
+}
+
+}  // namespace
+
+Status SftStage::open(const StageSetup& setup) {
+  setup_ = setup;
+  const Result<ModelConfig> model = ModelConfig::load(setup.model);
+  if (!model.ok()) return model.status();
+  if (const Status status = open_teacher(); !status.ok()) return status;
+  SupervisedFeedOptions options{.model = setup.model,
+                                .context = model->max_position_embeddings,
+                                .vocabulary = model->vocab_size,
+                                .batch_rows = setup.options.batch_rows,
+                                .workers = setup.workers,
+                                .shuffle = setup.options.shuffle,
+                                .shuffle_seed = setup.options.shuffle_seed};
+  const Result<std::optional<DatasetOptions>> train =
+      supervised_dataset(setup.config, Split::kTrain);
+  if (!train.ok()) return train.status();
+  Result<std::unique_ptr<SupervisedFeed>> feed =
+      SupervisedFeed::create(setup.config, **train, options);
+  if (!feed.ok()) return feed.status();
+  feed_ = std::move(*feed);
+
+  const Result<std::optional<DatasetOptions>> validation =
+      supervised_dataset(setup.config, Split::kValidation);
+  if (!validation.ok()) return validation.status();
+  if (!*validation) return {};
+  options.batch_rows = 1;  // any number of rows will do
+  feed = SupervisedFeed::create(setup.config, **validation, options);
+  if (!feed.ok()) return feed.status().with_context("validation data");
+  validation_feed_ = std::move(*feed);
+  return {};
+}
+
+Status SftStage::open_teacher() {
+  const Result<std::optional<TeacherOptions>> options = TeacherOptions::from_config(setup_.config);
+  if (!options.ok()) return options.status();
+  if (!*options) return {};
+  Result<std::filesystem::path> teacher =
+      resolve_model(setup_.config, "distillation.teacher.path", setup_.options.seed);
+  if (!teacher.ok()) return teacher.status();
+  if (const Status same = check_same_vocabulary(setup_.model, *teacher); !same.ok())
+    return same.with_context("distillation.teacher.path");
+  teacher_ = std::move(*teacher);
+  return {};
+}
+
+std::vector<std::filesystem::path> SftStage::frozen_models() const {
+  return teacher_.empty() ? std::vector<std::filesystem::path>{}
+                          : std::vector<std::filesystem::path>{teacher_};
+}
+
+Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
+  WorkerSpec spec = setup_.spec("sft", slots);
+  if (!teacher_.empty()) {
+    nlohmann::ordered_json config = setup_.config.to_json();
+    config["distillation"]["teacher"]["path"] =
+        teacher_.string();  // what the hub's name stands for
+    spec.config = setup_.config.with_tree(std::move(config)).serialize();
+  }
+  auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, spec);
+  if (!workers.ok()) return workers.status();
+  workers_ = std::move(*workers);
+  return {};
+}
+
+Status SftStage::draw() {
+  Result<SupervisedStep> step = feed_->next();
+  if (step.ok()) drawn_ = std::move(*step);
+  return step.status();
+}
+
+Result<Metrics> SftStage::step(double learning_rate) {
+  std::vector<SupervisedPlan> plans;
+  for (auto& micro_batches : passes_of(drawn_, setup_.options.micro_batch))
+    plans.push_back({drawn_.learned_tokens, learning_rate, std::move(micro_batches)});
+  const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches), split(plans));
+  if (!reports.ok()) return reports.status();
+  Metrics metrics = sum_metrics(*reports);
+  metrics["train/global_tokens"] = static_cast<double>(drawn_.tokens);
+  metrics["train/learned_tokens"] = static_cast<double>(drawn_.learned_tokens);
+  return metrics;
+}
+
+Result<Metrics> SftStage::validate() {
+  const Result<std::vector<SupervisedStep>> steps =
+      validation_feed_->all(setup_.options.batch_rows);
+  if (!steps.ok()) return steps.status();
+  SupervisedSums sums;
+  for (const SupervisedStep& step : *steps) {
+    const auto parts = workers_.fetch(&SftActor::evaluate, split(step.batches),
+                                      split(passes_of(step, setup_.options.micro_batch)));
+    if (!parts.ok()) return parts.status();
+    for (const SupervisedSums& part : *parts) {
+      sums.loss += part.loss;
+      sums.kl += part.kl;
+      sums.tokens += part.tokens;
+    }
+  }
+  const auto mean = [&](double sum) {
+    return sums.tokens > 0 ? sum / static_cast<double>(sums.tokens)
+                           : std::numeric_limits<double>::quiet_NaN();
+  };
+  Metrics metrics{{"val/loss", mean(sums.loss)}};
+  if (!teacher_.empty()) metrics["val/kl"] = mean(sums.kl);
+  return metrics;
+}
+
+Status SftStage::load(const std::filesystem::path& folder) {
+  return workers_.fetch(&SftActor::load, folder.string());
+}
+
+}  // namespace rl

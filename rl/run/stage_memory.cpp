@@ -1,0 +1,76 @@
+#include "rl/run/stage_memory.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "rl/model/lora.h"
+#include "rl/model/model_config.h"
+#include "rl/actor/worker_group.h"
+
+namespace rl {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
+                                std::int64_t row_tokens) {
+  const Result<ModelConfig> model = ModelConfig::load(setup.model);
+  if (!model.ok()) return model.status();
+  const StageOptions& options = setup.options;
+  const std::int64_t share = (options.batch_rows + setup.workers - 1) / setup.workers;
+  const std::int64_t longest =
+      std::min(std::min(row_tokens, options.tokens_max), model->max_position_embeddings);
+  const std::int64_t limit = options.micro_batch.samples_max > 0
+                                 ? options.micro_batch.samples_max * longest
+                                 : std::max(options.micro_batch.tokens_max, longest);
+  const std::int64_t forward = std::min(limit, share * longest);
+  const Result<SlotOptions> slots = SlotOptions::from_config(setup.config);
+  if (!slots.ok()) return slots.status();
+  const bool on_device = !slots->device.empty() && slots->device != "cpu";
+  MemoryOptions memory{.forward_tokens = forward,
+                       .output_tokens = forward,
+                       .sequences = 0,
+                       .positions = longest,
+                       .recompute_layers = options.recompute_layers,
+                       .bf16 = options.bf16,
+                       .on_device = on_device};
+  if (options.adapter) {
+    const Result<LoraAdapter> adapter = options.adapter->folder.empty()
+                                            ? LoraAdapter::create(*model, options.adapter->lora, 0)
+                                            : LoraAdapter::load(*model, options.adapter->folder);
+    if (!adapter.ok()) return adapter.status();
+    memory.trained_elements = adapter->parameters().arena_size();
+  }
+  RoleMemory role{"worker", setup.workers, training_memory(*model, memory)};
+  for (const fs::path& frozen : stage.frozen_models()) {
+    const Result<ModelConfig> other = ModelConfig::load(frozen);
+    if (!other.ok()) return other.status();
+    std::int64_t bytes = 0;
+    for (const MemoryPart& part : scoring_memory(*other, memory))
+      bytes += on_device && is_of_passes(part) ? 0 : part.bytes;
+    role.parts.push_back({"frozen model", bytes});
+  }
+  if (options.copies())
+    role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements
+                                                                        : weight_elements(*model)));
+  if (on_device) role.parts = host_memory(role.parts);
+  role.parts.push_back(process_memory(/*trains=*/true));
+  return role;
+}
+
+Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const FitsNodes& fits,
+                       std::optional<std::string>& note) {
+  // What cannot be counted is found wrong by the workers, if it is.
+  const Result<RoleMemory> most = stage_memory(setup, stage);
+  if (!most.ok()) return {};
+  const Status judged = fits(*most);
+  if (judged.ok()) return judged;
+  const Result<RoleMemory> least = stage_memory(setup, stage, /*row_tokens=*/1);
+  if (least.ok() && !fits(*least).ok()) return judged;
+  note = "with rows of data.max_length (" + std::to_string(setup.options.tokens_max) + ") tokens " +
+         std::string(judged.message());
+  return {};
+}
+
+}  // namespace rl

@@ -1,0 +1,29 @@
+// How much memory a stage's workers will take.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "rl/run/data_stage.h"
+#include "rl/plan/memory_plan.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Of an opened stage. Reads the config.json of its models. Errors: a model that is not here, an
+/// adapter that does not fit. `row_tokens`: the longest row, where it is less than data.max_length.
+runtime::Result<RoleMemory> stage_memory(
+    const StageSetup& setup, const DataStage& stage,
+    std::int64_t row_tokens = std::numeric_limits<std::int64_t>::max());
+
+/// Whether that fits: check_memory_fits() of some nodes.
+using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;
+/// How long the rows are is not known before they are read: what fits with short ones is not
+/// refused, and `note` has the figures.
+runtime::Status judge_stage_fit(const StageSetup& setup, const DataStage& stage,
+                                const FitsNodes& fits, std::optional<std::string>& note);
+
+}  // namespace rl

@@ -1,0 +1,301 @@
+// Operators of the template language, as Python defines them.
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "rl/template/builtins.h"
+#include "rl/template/failure.h"
+#include "rl/template/python_string.h"
+
+namespace rl {
+namespace {
+
+[[noreturn]] void fail_overflow() { fail_python("OverflowError", "integer beyond 64 bits"); }
+
+[[noreturn]] void fail_operands(std::string_view op, const TemplateValue& a,
+                                const TemplateValue& b) {
+  const std::string name = op == "**" ? "** or pow()" : std::string(op);
+  fail_type("unsupported operand type(s) for " + name + ": '" + a.type_name() + "' and '" +
+            b.type_name() + "'");
+}
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+  if (b == 0) fail_python("ZeroDivisionError", "integer division or modulo by zero");
+  if (a == std::numeric_limits<std::int64_t>::min() && b == -1) fail_overflow();
+  const std::int64_t quotient = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
+}
+
+std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t result = 1;
+  for (std::int64_t i = 0; i < exponent; ++i) {
+    if (__builtin_mul_overflow(result, base, &result)) fail_overflow();
+    if (result == 0 || (result == 1 && base == 1)) return result;
+    if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+  }
+  return result;
+}
+
+TemplateValue integer_arithmetic(std::string_view op, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (op == "+") {
+    if (__builtin_add_overflow(a, b, &result)) fail_overflow();
+    return result;
+  }
+  if (op == "-") {
+    if (__builtin_sub_overflow(a, b, &result)) fail_overflow();
+    return result;
+  }
+  if (op == "*") {
+    if (__builtin_mul_overflow(a, b, &result)) fail_overflow();
+    return result;
+  }
+  if (op == "/") {
+    if (b == 0) fail_python("ZeroDivisionError", "division by zero");
+    return static_cast<double>(a) / static_cast<double>(b);
+  }
+  if (op == "//") return floor_divide(a, b);
+  if (op == "%") {
+    if (b == 0) fail_python("ZeroDivisionError", "integer modulo by zero");
+    if (b == -1) return std::int64_t{0};
+    return a - floor_divide(a, b) * b;
+  }
+  if (b < 0 && a == 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
+  if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
+  return integer_power(a, b);
+}
+
+TemplateValue float_arithmetic(std::string_view op, double a, double b) {
+  if (op == "+") return a + b;
+  if (op == "-") return a - b;
+  if (op == "*") return a * b;
+  if (op == "**" && a == 0 && b < 0)
+    fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
+  if (op == "**") return std::pow(a, b);
+  if (b == 0)
+    fail_python("ZeroDivisionError", op == "/"    ? "float division by zero"
+                                     : op == "//" ? "float floor division by zero"
+                                                  : "float modulo");
+  if (op == "/") return a / b;
+  if (op == "//") return std::floor(a / b);
+  double rest = std::fmod(a, b);
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  return rest;
+}
+
+/// "ab" * 3 and [1] * 3.
+TemplateValue repeat(TemplateEvaluator& evaluator, const TemplateValue& value, std::int64_t times) {
+  const std::size_t size =
+      value.is_string() ? value.as_string().size() : value.items().size() * sizeof(TemplateValue);
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(times, 0));
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes))
+    bytes = std::numeric_limits<std::size_t>::max() / 4;
+  evaluator.charge(bytes);
+  if (value.is_string()) {
+    std::string text;
+    if (size == 0) return text;
+    for (std::size_t i = 0; i < count; ++i) text += value.as_string();
+    return text;
+  }
+  ValueList items;
+  if (size > 0) {
+    for (std::size_t i = 0; i < count; ++i)
+      items.insert(items.end(), value.items().begin(), value.items().end());
+  }
+  return value.is_list() ? TemplateValue::list(std::move(items))
+                         : TemplateValue::tuple(std::move(items));
+}
+
+TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a,
+                            const TemplateValue& b) {
+  evaluator.charge((a.items().size() + b.items().size()) * sizeof(TemplateValue));
+  ValueList items = a.items();
+  items.insert(items.end(), b.items().begin(), b.items().end());
+  return a.is_list() ? TemplateValue::list(std::move(items))
+                     : TemplateValue::tuple(std::move(items));
+}
+
+/// One conversion of format_percent: flags, width, precision and letter.
+struct Conversion {
+  bool left = false, zero = false, plus = false;
+  std::size_t width = 0;
+  std::optional<int> precision;
+  char letter = 's';
+};
+
+std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
+                    const TemplateValue& value) {
+  require_defined(value);
+  std::string text;
+  switch (conversion.letter) {
+    case 's':
+    case 'r':
+      text = conversion.letter == 's' ? value.to_string(evaluator) : value.repr(evaluator);
+      if (conversion.precision)
+        text.resize(std::min(text.size(), static_cast<std::size_t>(*conversion.precision)));
+      break;
+    case 'd':
+    case 'i':
+      if (value.is_big_integer()) {
+        text = value.repr(evaluator);
+        break;
+      }
+      if (!value.is_number())
+        fail_type("%d format: a real number is required, not " + value.type_name());
+      text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double()))
+                              : std::to_string(value.as_int());
+      break;
+    case 'f':
+    case 'e':
+    case 'g': {
+      if (!value.is_number()) fail_type("must be real number, not " + value.type_name());
+      char buffer[512];
+      const char format[] = {'%', '.', '*', conversion.letter, '\0'};
+      std::snprintf(buffer, sizeof(buffer), format, std::min(conversion.precision.value_or(6), 100),
+                    value.as_double());
+      text = buffer;
+      break;
+    }
+    default:
+      fail_python("ValueError",
+                  std::string("unsupported format character '") + conversion.letter + "'");
+  }
+  const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
+  if (is_number && conversion.plus && text[0] != '-') text = "+" + text;
+  const auto size = static_cast<std::size_t>(count_characters(text));
+  if (size >= conversion.width) return text;
+  const std::string padding(conversion.width - size,
+                            is_number && conversion.zero && !conversion.left ? '0' : ' ');
+  if (conversion.left) return text + padding;
+  if (padding[0] == '0' && !text.empty() && (text[0] == '-' || text[0] == '+'))
+    return text.substr(0, 1) + padding + text.substr(1);
+  return padding + text;
+}
+
+}  // namespace
+
+std::string format_percent(TemplateEvaluator& evaluator, const std::string& format,
+                           const ValueList& values, bool all_used) {
+  constexpr std::size_t kWidthMax = 10'000;
+  evaluator.charge(format.size());
+  evaluator.charge_scan(format.size());
+  std::string out;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%') {
+      out += format[i];
+      continue;
+    }
+    Conversion conversion;
+    for (++i;
+         i < format.size() && std::string_view("-+0 #").find(format[i]) != std::string_view::npos;
+         ++i) {
+      conversion.left = conversion.left || format[i] == '-';
+      conversion.plus = conversion.plus || format[i] == '+';
+      conversion.zero = conversion.zero || format[i] == '0';
+    }
+    for (; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
+      conversion.width =
+          std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
+    if (i < format.size() && format[i] == '.') {
+      int precision = 0;
+      for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
+        precision = std::min(precision * 10 + (format[i] - '0'), static_cast<int>(kWidthMax));
+      conversion.precision = precision;
+    }
+    if (i >= format.size()) fail_python("ValueError", "incomplete format");
+    if (format[i] == '%') {
+      out += '%';
+      continue;
+    }
+    conversion.letter = format[i];
+    if (next >= values.size()) fail_type("not enough arguments for format string");
+    const std::string text = convert(evaluator, conversion, values[next++]);
+    evaluator.charge(text.size());
+    out += text;
+  }
+  if (all_used && next < values.size())
+    fail_type("not all arguments converted during string formatting");
+  return out;
+}
+
+TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a,
+                         const TemplateValue& b) {
+  if (op == "%" && a.is_string()) {
+    // Of one value that has items Python does not ask whether it was used: it may have been for
+    // names.
+    const bool has_items = b.is_list() || b.is_dict() || b.is_range() || b.is_undefined();
+    return format_percent(evaluator, a.as_string(),
+                          b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
+  }
+  require_defined(a);
+  require_defined(b);
+  if (a.is_number() && b.is_number()) {
+    if (a.is_float() || b.is_float()) return float_arithmetic(op, a.as_double(), b.as_double());
+    return integer_arithmetic(op, a.as_int(), b.as_int());
+  }
+  const auto is_numeric = [](const TemplateValue& value) {
+    return value.is_number() || value.is_big_integer();
+  };
+  if (is_numeric(a) && is_numeric(b)) fail_overflow();
+  if (op == "+") {
+    if (a.is_string() && b.is_string()) {
+      evaluator.charge(a.as_string().size() + b.as_string().size());
+      return a.as_string() + b.as_string();
+    }
+    if ((a.is_list() && b.is_list()) ||
+        (a.is_tuple() && b.is_tuple() && !a.is_range() && !b.is_range()))
+      return add_sequences(evaluator, a, b);
+    if (a.is_string() || a.is_sequence())
+      fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " +
+                a.type_name());
+  }
+  if (op == "*") {
+    const auto is_whole = [](const TemplateValue& value) {
+      return value.is_int() || value.is_bool();
+    };
+    if (a.is_range() || b.is_range()) fail_operands(op, a, b);
+    if ((a.is_string() || a.is_sequence()) && is_whole(b)) return repeat(evaluator, a, b.as_int());
+    if ((b.is_string() || b.is_sequence()) && is_whole(a)) return repeat(evaluator, b, a.as_int());
+  }
+  fail_operands(op, a, b);
+}
+
+bool contains(TemplateEvaluator& evaluator, const TemplateValue& container,
+              const TemplateValue& item) {
+  if (container.is_string()) {
+    require_defined(item);
+    if (!item.is_string())
+      fail_type("'in <string>' requires string as left operand, not " + item.type_name());
+    evaluator.charge_scan(container.as_string().size() + item.as_string().size());
+    return find_text(container.as_string(), item.as_string()) != std::string_view::npos;
+  }
+  if (container.is_dict()) return container.as_dict().find_value(evaluator, item) != nullptr;
+  if (container.is_none() || container.is_number() || container.is_callable()) {
+    fail_type("argument of type '" + container.type_name() + "' is not iterable");
+  }
+  for (const TemplateValue& present : evaluator.iterate(container)) {
+    if (equal_values(evaluator, present, item)) return true;
+  }
+  return false;
+}
+
+std::int64_t length_of(TemplateEvaluator& evaluator, const TemplateValue& value) {
+  if (value.is_undefined()) return 0;
+  if (value.is_string()) {
+    evaluator.charge_scan(value.as_string().size());
+    return count_characters(value.as_string());
+  }
+  if (value.is_sequence()) return static_cast<std::int64_t>(value.items().size());
+  if (value.is_dict()) return static_cast<std::int64_t>(value.as_dict().entries().size());
+  if (value.is_loop()) return static_cast<std::int64_t>(value.as_loop().items.size());
+  fail_type("object of type '" + value.type_name() + "' has no len()");
+}
+
+void require_defined(const TemplateValue& value) {
+  if (value.is_undefined())
+    fail_python(value.as_undefined().exception, value.as_undefined().message);
+}
+
+}  // namespace rl

@@ -1,0 +1,126 @@
+// BlockedCalls: the calls that run in this process and wait for other calls, and the search for
+// cycles among these.
+//
+// A wait that lasts is announced to the process of the awaited call, along the connection that the
+// call went over. If that call is held up by one that waits itself (it is that one, or stands in
+// line behind it before an actor that runs one call at a time), the search goes on to what that one
+// waits for. A search that comes back to its origin has found a cycle: none of its calls can end.
+// Constructors and coroutines count as calls. A call that computes, an actor that runs several
+// calls at once, and a coroutine that awaits several things at once end every search.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/codec/fwd.h"
+#include "runtime/call/wait_step.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/ids.h"
+
+namespace runtime {
+
+class EventLoop;
+
+/// A call that an actor of this process serves. The names outlive it: they are the registry's.
+struct ServedCall {
+  /// Of a constructor: no channel, and 0.
+  using Key = std::tuple<ActorId, const Channel*, std::uint64_t /* its sequence */>;
+
+  Key key;
+  const std::string* class_name;
+  const std::string* method;
+
+  /// "Counter 7f3a0011: add".
+  std::string describe() const;
+};
+
+/// A call that runs on a thread; lives on its stack.
+class RunningCall {
+ public:
+  explicit RunningCall(const ServedCall& call);
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+  ~RunningCall();
+
+  /// The calling thread's; null: it runs none.
+  static const ServedCall* current();
+
+ private:
+  const ServedCall call_;
+  const ServedCall* const outer_;
+};
+
+/// The name of a constructor among an actor's calls, and of the actor's making.
+extern const std::string kConstructor;
+std::string describe_constructor(const std::string& class_name, ActorId actor);
+
+/// Any thread may call any method.
+class BlockedCalls {
+ public:
+  using Producers = std::vector<std::weak_ptr<Producer>>;
+
+  explicit BlockedCalls(std::uint64_t session) : session_(session) {}
+  BlockedCalls(const BlockedCalls&) = delete;
+  BlockedCalls& operator=(const BlockedCalls&) = delete;
+
+  /// How long a call waits before others hear of it, and between two times that they do.
+  static constexpr std::chrono::seconds kPeriod{1};
+
+  /// As the executor's block_until(), for what all of `objects` settle. Where the calling thread
+  /// runs no call, or in a simulation, it is just that. A call that can only end by the end of the
+  /// one that waits fails meanwhile with kInvalidArgument, which names the cycle, unless some wait
+  /// of it has a limit.
+  bool wait(EventLoop& loop, Event& event, const ObjectState* const* objects, std::size_t count,
+            Deadline deadline);
+  /// The same for what a call brings before its end.
+  bool wait(EventLoop& loop, Event& event, Producers producers, Deadline deadline);
+  /// ": " and the cycle that the calling thread's last wait was part of; empty: none is known.
+  static std::string take_cycle();
+
+  struct Entry;
+  /// A wait that has lasted kPeriod, in the table while this lives. A call has one at a time.
+  class Registered {
+   public:
+    /// `bounded`: it has a limit of time of its own.
+    Registered(BlockedCalls& table, const ServedCall& call, Producers producers, bool bounded);
+    Registered(const Registered&) = delete;
+    Registered& operator=(const Registered&) = delete;
+    ~Registered();
+
+    /// Tells the processes of the awaited calls; to be repeated every kPeriod.
+    void announce() const { table_.tell(*entry_, {}); }
+    /// That it is part of; empty: none is known.
+    std::string cycle() const;
+
+   private:
+    BlockedCalls& table_;
+    const ServedCall::Key key_;
+    const std::shared_ptr<Entry> entry_;
+  };
+
+  /// The call `held_by` runs here, and what the last of `steps` waits for ends only after it. On
+  /// the loop.
+  void on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps);
+
+ private:
+  void tell(const Entry& entry, const std::vector<WaitStep>& steps) const;
+  void close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const;
+  void on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const;
+  static void note(Entry& entry, const std::string& cycle, bool logs);
+
+  const std::uint64_t session_;
+  std::mutex mutex_;  // guards what follows
+  std::uint64_t numbers_ = 0;
+  std::map<ServedCall::Key, std::shared_ptr<Entry>> entries_;
+};
+
+/// "A 12: f waits for B 34: g; B 34: h waits for A 12: k": the steps as one sentence.
+std::string describe_cycle(const std::vector<WaitStep>& steps);
+
+}  // namespace runtime

@@ -1,0 +1,67 @@
+#include "runtime/call/outgoing_call.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "runtime/call/actor_client.h"
+#include "runtime/call/actor_options.h"
+#include "runtime/call/blocked_calls.h"
+#include "runtime/call/call_wire.h"
+#include "runtime/call/process.h"
+#include "runtime/call/registry.h"
+
+namespace runtime {
+
+ObjectStatePtr OutgoingCall::blocker() const { return first_unsettled(arguments.refs); }
+
+Status OutgoingCall::cancel(const std::shared_ptr<Producer>& self, CancelMode mode) {
+  return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
+}
+
+std::string OutgoingCall::describe() const { return client->describe() + ": " + method->name; }
+
+std::string OutgoingCall::constructor() const { return client->describe() + ": " + kConstructor; }
+
+// The limit of a task's call is the task's.
+bool OutgoingCall::has_own_limit() const {
+  return timeout.count() > 0 ? timeout < kDefaultCallTimeout
+                             : deadline < deadline_after(kDefaultCallTimeout / 2);
+}
+
+void OutgoingCall::on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,
+                            bool fails) {
+  cycle = text;
+  if (!fails) return;
+  result->fail(invalid_argument(describe() + ": " + text));
+  (void)cancel(self, CancelMode::kCooperative);
+}
+
+void OutgoingCall::fail(const Status& why) const {
+  const bool died = why.code() == ErrorCode::kActorDied || why.code() == ErrorCode::kUnavailable;
+  if (forced && died)
+    result->fail(cancelled(describe() + ": cancelled by force: " + why.message()));
+  else
+    result->fail(why.with_context(describe()));
+}
+
+void OutgoingCall::record_end(bool failed) const {
+  if (sent_ns == 0) return;
+  const Process& process = *client->process();
+  auto of_class = process.registry().find(client->class_name());
+  if (!of_class.ok()) return;
+  ActivityPage& page = *process.activity();
+  const auto number = static_cast<std::size_t>(method - (*of_class)->methods().data());
+  activity::TraceEvent event;
+  event.kind = activity::EventKind::kCalled;
+  event.begin_ns = sent_ns;
+  event.duration_ns = activity_now() - sent_ns;
+  event.flow = call_flow(process.session(), client->id(), sequence);
+  std::memcpy(&event.actor, client->id().bytes.data(), sizeof event.actor);
+  event.tid = sent_by;
+  event.method =
+      number < (*of_class)->methods().size() ? page.class_of(**of_class).method(number) : 0;
+  event.failed = failed;
+  page.record(event);
+}
+
+}  // namespace runtime

@@ -1,0 +1,194 @@
+// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the
+// object store, its sides of actors. Private to the runtime; users see Runtime. Shared by handles
+// and refs, so that these may outlive the Runtime and then fail with kCancelled instead of
+// dangling.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/call/actor_scope.h"
+#include "runtime/call/blocked_calls.h"
+#include "runtime/call/callback_thread.h"
+#include "runtime/call/countdown.h"
+#include "runtime/call/drain_hooks.h"
+#include "runtime/codec/encoder.h"
+#include "runtime/codec/fwd.h"
+#include "runtime/call/object_state.h"
+#include "runtime/call/pending_actor.h"
+#include "runtime/call/registry.h"
+#include "runtime/control/membership.h"
+#include "runtime/core/result.h"
+#include "runtime/control/node_client.h"
+#include "runtime/store/object_client.h"
+#include "runtime/observe/activity_page.h"
+#include "runtime/transport/block_until.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+/// How long a value that someone waits for (an argument, a result) waits for room in a full store,
+/// if its call has so long.
+inline constexpr std::chrono::seconds kStoreWait{30};
+inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
+
+class Process : public std::enable_shared_from_this<Process> {
+ public:
+  /// In a child that fork() made of this process it is never destroyed: what its destructor would
+  /// wait for is the parent's.
+  static std::shared_ptr<Process> make(std::shared_ptr<const Registry> registry);
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Takes over the connection to the node. Once, before anything else.
+  void attach(std::unique_ptr<NodeClient> node);
+  /// Ends all connections; everything outstanding fails. Idempotent; not from a handler.
+  void shut_down();
+  bool is_shut_down() const { return shut_down_.load(); }
+
+  bool is_attached() const { return node_ != nullptr; }
+  EventLoop& loop() { return loop_; }
+  /// Whether this is a child that fork() made since: calls fail with forked_status(). Cost: a load.
+  bool is_forked() const { return loop_.is_forked(); }
+  NodeClient& node() { return *node_; }
+  /// What this process says of itself to its node; null when the node is elsewhere, or this is a
+  /// simulation.
+  const std::shared_ptr<ActivityPage>& activity() const { return activity_; }
+  const Registry& registry() const { return *registry_; }
+  /// What this process's calls carry to tell them from another's with the same sequence.
+  std::uint64_t session() const { return session_; }
+
+  /// The one client of this process for the actor; a newer incarnation replaces an older one.
+  std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
+  /// The one that there is; null: none.
+  std::shared_ptr<ActorClient> find_client(ActorId actor) const;
+  /// The connection to the worker process of that address, shared by the clients of its actors.
+  std::shared_ptr<WorkerLink> link_for(const ActorAddress& address);
+  /// For the destructors of clients and links; not with the mutex held.
+  void forget_client(ActorId actor);
+  void forget_link(WorkerId worker);
+
+  /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's
+  /// shared memory. Errors: kResourceExhausted (no room by the deadline), kCancelled (told to stop
+  /// while it waited for room), kUnavailable.
+  Result<ObjectValue> store(Encoder& encoder, Deadline deadline, const std::stop_token& stop = {});
+  /// The encoded value as bytes, of whatever size.
+  ObjectValue inlined(Encoder& encoder);
+  /// An object of another process. `indirect`: it was passed on by one that does not own it.
+  std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
+  /// The same of one that ObjectClient::borrow_and_confirm has told the owner of.
+  std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
+  /// Keeps for a moment what was lent to a process that has died: those that it passed the objects
+  /// on to are about to say that they have them.
+  void linger(std::vector<ObjectValue> lent);
+  ObjectClient& objects() { return *objects_; }
+  ObjectTable& object_table() { return *object_table_; }
+  BlockedCalls& blocked_calls() { return blocked_calls_; }
+  /// Objects that lie in this process itself, or have no value yet.
+  void count_inline(int change) {
+    inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+  }
+
+  /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
+  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
+                           std::chrono::milliseconds timeout);
+  void on_actor_died(ActorId actor);
+
+  /// A node is about to leave, as NodeClient::set_on_node_drains. On the loop.
+  void on_node_drains(NodeId node, const NodeDrain& drain);
+  /// That this process's own node is about to leave; nothing while it is not. Any thread.
+  std::optional<DrainNotice> drain_notice() const;
+  /// Called on the loop for each node that is about to leave; for those that are already before it
+  /// returns. Not from within a handler.
+  void hear_of_drains(std::function<void(NodeId node)> handler);
+
+  /// The one actor that this process runs, whose children what it spawns are; none when it runs
+  /// several.
+  void set_resident(ActorInstance actor);
+  /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's
+  /// resident. None in a driver.
+  ActorInstance current_actor() const;
+
+  /// Makes the thread that callbacks run on. Errors: as Thread::start().
+  Status prepare_callbacks() { return callbacks_.start(); }
+  /// Runs a user's callback on a thread of its own, after those before it; not once shut down.
+  void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
+
+  /// Blocks until `count` of the objects are settled or the deadline passes; with
+  /// OnFailure::kReturn also when one has failed.
+  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline,
+            OnFailure on_failure = OnFailure::kCount);
+
+  /// Makes an asynchronous request of the node and blocks for its answer: `make(callback)`.
+  template <class T>
+  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make,
+                const std::function<void()>& when_slow = {});
+  Status ask(const std::function<void(NodeClient::Done)>& make);
+
+ private:
+  explicit Process(std::shared_ptr<const Registry> registry);
+  ~Process();
+
+  const std::shared_ptr<const Registry> registry_;
+  const std::uint64_t session_;
+  EventLoop loop_;
+  std::unique_ptr<NodeClient> node_;
+  std::shared_ptr<ActivityPage> activity_;  // constant after attach()
+  std::shared_ptr<ObjectClient> objects_;
+  const std::shared_ptr<ObjectTable> object_table_;
+  std::atomic<bool> shut_down_{false};
+  std::atomic<std::uint64_t> inline_objects_{0};
+  BlockedCalls blocked_calls_;
+
+  object_wire::ProcessReport report() const;
+  void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);
+  void show_activity();
+
+  mutable std::mutex mutex_;
+  std::uint64_t lingering_ = 0;  // the number of the last
+  std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering_values_;
+  ActorInstance resident_;
+  std::optional<DrainNotice> drain_notice_;
+  std::vector<std::function<void(NodeId)>> drain_handlers_;
+  std::vector<NodeId> draining_;
+  CallbackThread callbacks_;
+  std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
+  std::unordered_map<WorkerId, std::weak_ptr<WorkerLink>> links_;
+  std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
+};
+
+/// How long something may take before a word about it.
+inline constexpr std::chrono::seconds kSilentWait{2};
+
+/// A deadline that the node understands: not for ever.
+Deadline bounded(Deadline deadline);
+
+template <class T>
+Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make,
+                       const std::function<void()>& when_slow) {
+  struct Answer {
+    explicit Answer(EventLoop& loop) : event(loop) {}
+    Event event;
+    std::optional<Result<T>> result;
+  };
+  // Shared with the callback, which may come after a shutdown has ended the wait.
+  auto answer = std::make_shared<Answer>(loop_);
+  make([answer](Result<T> result) {
+    answer->result = std::move(result);
+    answer->event.set();
+  });
+  if (when_slow && !block_until(loop_, answer->event, deadline_after(kSilentWait))) when_slow();
+  if (!block_until(loop_, answer->event, Deadline::max()))
+    return cancelled("the runtime was stopped");
+  return *std::move(answer->result);
+}
+
+}  // namespace runtime

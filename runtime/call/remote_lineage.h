@@ -1,0 +1,30 @@
+// RemoteLineage: what another process of the cluster knows about how an object was made. A
+// reference carries it, so that whoever reads the object and finds it lost can have it made again,
+// and can say what is lost.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/call/lineage.h"
+
+namespace runtime {
+
+class RemoteLineage final : public Lineage {
+ public:
+  /// `keeper`: as Lineage::keeper.
+  RemoteLineage(std::weak_ptr<Process> process, std::string maker, std::string keeper)
+      : process_(std::move(process)), maker_(std::move(maker)), keeper_(std::move(keeper)) {}
+
+  std::string maker() const override { return maker_; }
+  std::string keeper() const override { return keeper_; }
+  /// Asks the keeper, by way of the nodes.
+  Result<ObjectStatePtr> make_again(const ObjectLocation& lost) override;
+
+ private:
+  const std::weak_ptr<Process> process_;
+  const std::string maker_;
+  const std::string keeper_;
+};
+
+}  // namespace runtime

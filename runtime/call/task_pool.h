@@ -1,0 +1,113 @@
+// TaskPool: runs a process's tasks on workers that it leases from the cluster.
+//
+// A lease is a worker process that holds the resources of one kind of task. It is asked for when
+// tasks wait, kept while they come, and given back when it has been idle for a while, so that a
+// task costs one message to a worker and no question to the head. Short tasks are sent ahead of
+// their turn, long ones are not, so that they spread over the workers.
+//
+// A worker's process owns the large results that it made: while some are held here, an idle worker
+// gives back its resources only, and its process stays.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/codec/fwd.h"
+#include "runtime/call/object_state.h"
+#include "runtime/call/pending_actor.h"
+#include "runtime/call/task.h"
+#include "runtime/call/task_lineage.h"
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+struct TaskPoolOptions {
+  std::size_t leases_max = 256;             // per kind of resources
+  std::size_t asks_max = 4;                 // leases that are being waited for
+  std::size_t tasks_ahead_max = 128;        // sent to one worker
+  std::chrono::microseconds ahead{1000};    // as much work as that is sent ahead
+  std::chrono::milliseconds idle_max{500};  // then a lease is given back
+  std::size_t lineage_bytes_max = 256 << 20;
+  int restores_max = 5;  // of one task's arguments, one after another
+};
+
+/// Any thread. Owned by a shared_ptr, since what is under way holds on to it.
+class TaskPool : public std::enable_shared_from_this<TaskPool> {
+ public:
+  /// How leases come and go: an actor of class TaskRunner with these resources, or why none can be
+  /// asked for.
+  struct Leases {
+    std::function<Result<PendingActor>(const ResourceMap& resources,
+                                       std::chrono::milliseconds timeout)>
+        ask;
+    std::function<void(ActorId actor)> give_back;
+    /// Gives back its resources alone.
+    std::function<void(ActorId actor)> park;
+  };
+
+  TaskPool(std::shared_ptr<Process> process, Leases leases, TaskPoolOptions options = {});
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
+  ~TaskPool();
+
+  /// Runs the function once its arguments are there. What goes wrong ends up in the returned
+  /// object: the function's own failure; kActorDied when worker after worker died;
+  /// kResourceExhausted (what is missing where) or kDeadlineExceeded when the time is up.
+  ObjectStatePtr submit(const MethodEntry* function, ObjectValue arguments,
+                        const TaskOptions& options);
+
+  /// The node is about to leave: its workers get no more tasks, and are given back when they have
+  /// run those that they have. What they made stays readable.
+  void on_node_drains(NodeId node);
+
+  /// Fails what waits and everything later; leases are left to the end of the job. Before the
+  /// process is shut down.
+  void close();
+
+ private:
+  struct Task;
+  struct Lease;
+  struct Queue;
+  struct Timer;
+  using TaskPtr = std::shared_ptr<Task>;
+  using LeasePtr = std::shared_ptr<Lease>;
+  class Section;
+
+  Queue* queue_for(ResourceMap resources);
+  TaskPtr make_task(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options);
+  Status cancel(const TaskPtr& task, CancelMode mode);
+  /// Makes the lost ones of its arguments again, and then runs it again; settles it with `failure`
+  /// if none was.
+  void restore_arguments(const TaskPtr& task, Status failure);
+  void keep_lineage(const TaskPtr& task, const ObjectValue& result);
+  void enqueue(const TaskPtr& task);
+  void pump(Queue& queue, Section& section);
+  void send(const TaskPtr& task, const LeasePtr& lease);
+  void on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectState& result);
+  void ask(Queue& queue, Deadline deadline);
+  void on_lease(Queue& queue, const PendingActor& pending);
+  void drop(Queue& queue, const LeasePtr& lease);
+  void arm_timer(Deadline at);
+  void on_timer();
+  /// Of a task that fails: with what became of the workers that ran it.
+  static Status with_deaths(const Task& task, const Status& why);
+
+  const std::shared_ptr<Process> process_;
+  const TaskPoolOptions options_;
+  const std::shared_ptr<LineageTable> lineages_;
+
+  std::mutex mutex_;  // guards what follows; nothing is called with it held that may call back
+  Leases leases_;
+  std::map<ResourceMap, std::unique_ptr<Queue>>
+      queues_;  // never erased: as many as there are kinds of tasks in the program
+  std::shared_ptr<Timer> timer_;
+  Deadline timer_at_ = Deadline::max();
+  bool closed_ = false;
+};
+
+}  // namespace runtime

@@ -1,0 +1,206 @@
+#include "runtime/call/worker_link.h"
+
+#include <utility>
+#include <vector>
+
+#include "runtime/call/actor_client.h"
+#include "runtime/call/call_wire.h"
+#include "runtime/call/process.h"
+#include "runtime/core/timer.h"
+#include "runtime/control/actor_directory.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+namespace {
+constexpr std::chrono::milliseconds kAskAfter{300};
+}
+
+WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& address)
+    : process_(std::move(process)),
+      worker_(address.worker),
+      node_(address.node),
+      unix_path_(address.unix_path),
+      node_address_(address.node_address),
+      pid_(address.pid),
+      is_shared_(address.shared),
+      is_local_(address.node == process_->node().node_id() && !address.unix_path.empty()) {}
+
+WorkerLink::~WorkerLink() {
+  if (process_->is_forked()) {
+    (void)new std::shared_ptr<Channel>(std::move(channel_));  // never destroyed
+    return;
+  }
+  if (channel_)
+    channel_->close(cancelled("the caller has no handle to an actor of worker " +
+                              worker_.short_hex() + " any more"));
+  process_->forget_link(worker_);
+}
+
+void WorkerLink::close(Status reason) {
+  std::shared_ptr<Channel> channel;
+  {
+    std::lock_guard lock(mutex_);
+    channel = channel_;
+  }
+  if (channel) channel->close(std::move(reason));  // on_closed() does the rest
+}
+
+void WorkerLink::describe(ActorAddress& address) const {
+  address.worker = worker_;
+  address.node = node_;
+  address.unix_path = unix_path_;
+  address.node_address = node_address_;
+  address.pid = pid_;
+  address.shared = is_shared_;
+}
+
+std::shared_ptr<Channel> WorkerLink::attach(ActorId actor,
+                                            const std::shared_ptr<ActorClient>& client) {
+  std::lock_guard lock(mutex_);
+  if (channel_) {
+    users_[actor] = client;
+    return channel_;
+  }
+  waiting_[actor] = client;
+  if (!std::exchange(connecting_, true)) connect();
+  return nullptr;
+}
+
+std::shared_ptr<Channel> WorkerLink::channel() const {
+  std::lock_guard lock(mutex_);
+  return channel_;
+}
+
+void WorkerLink::detach(ActorId actor) {
+  std::lock_guard lock(mutex_);
+  // Unless a newer client of the actor has taken the place.
+  for (Users* users : {&users_, &waiting_}) {
+    if (auto found = users->find(actor); found != users->end() && found->second.expired())
+      users->erase(found);
+  }
+}
+
+void WorkerLink::connect() {
+  auto done = [weak = weak_from_this()](Result<std::shared_ptr<Channel>> channel) {
+    if (auto self = weak.lock())
+      self->on_connected(std::move(channel));
+    else if (channel.ok())
+      (*channel)->close(cancelled("the caller has no handle any more"));
+  };
+  Result<Endpoint> endpoint =
+      is_local_ ? Endpoint::unix_socket(unix_path_) : Endpoint::parse(node_address_);
+  if (!endpoint.ok()) {
+    process_->loop().post([done, why = endpoint.status()] { done(why); });
+    return;
+  }
+  if (!is_local_) endpoint = endpoint->for_worker(worker_);
+  // Which start of an actor a call is for is checked with every call: a worker process may outlive
+  // an actor.
+  ConnectOptions options;
+  options.lasting = true;  // over TCP: calls, replies and streams survive a lost socket
+  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
+}
+
+void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
+  if (channel.ok()) {
+    (*channel)->set_handler(
+        [weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
+          if (auto self = weak.lock()) self->on_message(from, message);
+        });
+    // Its caller has given up and knows of no result; the process that holds it must hear that.
+    (*channel)->set_on_late_reply([](const std::shared_ptr<Channel>& from, Message reply) {
+      if (std::optional<CallNotice> release = release_of(reply.meta)) send_notice(*from, *release);
+    });
+    (*channel)->set_on_interrupt(
+        [weak = weak_from_this(), connection = std::weak_ptr<Channel>(*channel)] {
+          if (auto self = weak.lock()) self->watch_interrupted(connection);
+        });
+    (*channel)->set_on_close([weak = weak_from_this(), raw = channel->get()](Status reason) {
+      if (auto self = weak.lock()) self->on_closed(raw, reason);
+    });
+  }
+  std::vector<std::shared_ptr<ActorClient>> clients;
+  Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
+  {
+    std::lock_guard lock(mutex_);
+    connecting_ = false;
+    for (auto& [actor, weak] : waiting_) {
+      if (auto client = weak.lock()) clients.push_back(std::move(client));
+    }
+    if (why.ok()) {
+      channel_ = *channel;
+      users_.merge(waiting_);
+    }
+    waiting_.clear();
+  }
+  for (const auto& client : clients)
+    client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
+}
+
+void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message& message) {
+  if (message.kind != FrameKind::kCancel) return;
+  Result<CallNotice> notice = decode_notice(message.meta);
+  if (!notice.ok()) return;
+  std::shared_ptr<ActorClient> client;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = users_.find(notice->actor); found != users_.end())
+      client = found->second.lock();
+  }
+  if (client) client->on_notice(from, *notice, message);
+}
+
+void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
+  // Most come back before that.
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kAskAfter);
+  timer->async_wait([weak = weak_from_this(), channel = std::move(channel),
+                     timer](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    if (self && !ec) self->ask_whether_it_lives(channel);
+  });
+}
+
+void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
+  auto connection = channel.lock();
+  if (!connection || !connection->is_interrupted() || process_->is_shut_down()) return;
+  std::shared_ptr<ActorClient> client;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [actor, user] : users_) {
+      if ((client = user.lock())) break;
+    }
+  }
+  if (!client) return;
+  // The head waits a moment for news before it answers that all is well.
+  const std::uint64_t incarnation = client->address().incarnation;
+  ActorDirectory(process_->node())
+      .state(client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
+             [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
+               auto self = weak.lock();
+               auto interrupted = channel.lock();
+               if (!self || !interrupted || !interrupted->is_interrupted()) return;
+               if (!state.ok()) return self->watch_interrupted(channel);
+               const bool lives =
+                   state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
+               if (lives) return self->watch_interrupted(channel);
+               interrupted->close(unavailable(
+                   "the process at the other end of the interrupted connection has ended"));
+             });
+}
+
+void WorkerLink::on_closed(const Channel* channel, const Status& reason) {
+  Users users;
+  {
+    std::lock_guard lock(mutex_);
+    if (channel_.get() != channel) return;
+    channel_.reset();
+    users = std::exchange(users_, {});
+  }
+  for (auto& [actor, weak] : users) {
+    if (auto client = weak.lock()) client->on_channel_closed(channel, reason);
+  }
+}
+
+}  // namespace runtime

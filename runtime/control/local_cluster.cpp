@@ -1,0 +1,222 @@
+#include "runtime/control/local_cluster.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <sstream>
+
+#include "runtime/core/thread.h"
+#include "runtime/process/file_lock.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/session.h"
+#include "runtime/process/session_folder.h"
+#include "runtime/transport/endpoint.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kOutputBytesMax = 64 << 10;
+
+/// What the node announces last: a line that is nothing but HOST:PORT.
+std::string find_address(const std::string& output) {
+  std::istringstream lines(output);
+  std::string address;
+  for (std::string line; std::getline(lines, line);) {
+    bool whole = !line.empty() && line.find(' ') == std::string::npos;
+    if (lines.eof()) whole = false;  // the line's end has not come yet
+    auto endpoint = whole ? Endpoint::parse(line) : Result<Endpoint>(not_found("no address"));
+    if (endpoint.ok() && endpoint->port != 0) address = line;
+  }
+  return address;
+}
+
+}  // namespace
+
+Result<fs::path> find_starling_program() {
+  if (const char* named = std::getenv("STARLING_PROGRAM")) return fs::path(named);
+  std::error_code error;
+  fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  std::vector<fs::path> places{here / "starling", here / ".." / "bin" / "starling"};
+  std::istringstream path(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(path, folder, ':');)
+    places.push_back(fs::path(folder) / "starling");
+  for (const fs::path& place : places) {
+    if (::access(place.c_str(), X_OK) == 0 && fs::is_regular_file(place, error)) return place;
+  }
+  return not_found(
+      "no cluster runs, and to start one the program `starling` is needed: it is neither in " +
+      here.string() + " nor in PATH");
+}
+
+/// The child, and a thread that started it and waits for it. The kernel ends the child when that
+/// thread goes, so it stays till the end.
+struct LocalCluster::Child {
+  std::vector<std::string> argv;
+  fs::path root;
+  FileLock root_lock;     // while this process lives, no other takes the root for left behind
+  FileDescriptor output;  // the child's stdout, to read
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  pid_t pid = 0;  // 0: not started
+  int start_error = 0;
+  bool ended = false;
+  Thread keeper;
+
+  ~Child() {
+    {
+      std::unique_lock lock(mutex);
+      if (pid > 0 && !ended) {
+        ::kill(pid, SIGTERM);
+        if (!changed.wait_for(lock, std::chrono::seconds(10), [&] { return ended; }))
+          ::kill(pid, SIGKILL);
+      }
+    }
+    if (keeper.joinable()) keeper.join();
+  }
+
+  Status start() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status(errno, "making a pipe");
+    output.reset(ends[0]);
+    auto write_end = std::make_shared<FileDescriptor>(ends[1]);
+    auto thread = Thread::start_real([this, write_end] { keep(std::move(*write_end)); });
+    if (!thread.ok()) return thread.status();
+    keeper = *std::move(thread);
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return pid > 0 || start_error != 0; });
+    if (start_error == EAGAIN) return thread_limit_status(start_error);
+    return start_error != 0 ? errno_status(start_error, "starting " + argv[0]) : Status();
+  }
+
+  void keep(FileDescriptor write_end) {
+    std::vector<char*> arguments;
+    for (std::string& argument : argv) arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    std::vector<std::string> variables;
+    for (char** entry = environ; *entry; ++entry) {
+      std::string_view variable(*entry);
+      // What this program was to join, or where, is not for its cluster's processes.
+      if (!variable.starts_with("STARLING_SESSION_ROOT=") &&
+          !variable.starts_with("STARLING_ADDRESS="))
+        variables.emplace_back(variable);
+    }
+    variables.push_back("STARLING_SESSION_ROOT=" + root.string());
+    std::vector<char*> environment;
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    environment.push_back(nullptr);
+    FileDescriptor log(
+        ::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+
+    pid_t parent = ::getpid();
+    pid_t child = ::fork();
+    if (child ==
+        0) {  // only async-signal-safe calls from here: other threads of the parent are gone
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() != parent) ::_exit(127);
+      ::setpgid(0, 0);  // Ctrl-C is the driver's to handle
+      sigset_t none;
+      sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
+      ::dup2(write_end.get(), STDOUT_FILENO);
+      ::dup2(log.get(), STDERR_FILENO);
+      ::execve(arguments[0], arguments.data(), environment.data());
+      ::_exit(127);
+    }
+    {
+      std::lock_guard lock(mutex);
+      if (child > 0)
+        pid = child;
+      else
+        start_error = errno;
+      changed.notify_all();
+    }
+    write_end.reset();
+    if (child < 0) return;
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    std::lock_guard lock(mutex);
+    ended = true;
+    changed.notify_all();
+  }
+
+  /// Reads until the address has come. Empty: the child ended, or the time is up.
+  std::string read_address(Deadline deadline) {
+    std::string text;
+    for (;;) {
+      if (std::string address = find_address(text); !address.empty()) return address;
+      auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      pollfd waiting{.fd = output.get(), .events = POLLIN, .revents = 0};
+      if (left.count() <= 0 || text.size() > kOutputBytesMax) return "";
+      if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
+      char buffer[4096];
+      ssize_t count = ::read(output.get(), buffer, sizeof buffer);
+      if (count <= 0) return "";
+      text.append(buffer, static_cast<std::size_t>(count));
+    }
+  }
+};
+
+LocalCluster::LocalCluster(std::unique_ptr<Child> child, std::string address, fs::path root)
+    : child_(std::move(child)), address_(std::move(address)), root_(std::move(root)) {}
+
+LocalCluster::~LocalCluster() {
+  child_.reset();
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+}
+
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std::string>& arguments,
+                                                          std::chrono::milliseconds timeout) {
+  Result<fs::path> program = find_starling_program();
+  if (!program.ok()) return program.status();
+  remove_dead_local_roots();
+  auto child = std::make_unique<Child>();
+  child->root = local_root(::getpid());
+  if (Status status = make_session_root(child->root); !status.ok()) return status;
+  auto lock = FileLock::of_file(child->root / kRootMark);
+  if (!lock.ok()) return lock.status();
+  child->root_lock = *std::move(lock);
+  child->argv = {program->string(), "start", "--head", "--private", "--port", "0"};
+  child->argv.insert(child->argv.end(), arguments.begin(), arguments.end());
+  Status why = child->start();
+  fs::path root = child->root;
+  std::string address;
+  if (why.ok()) address = child->read_address(deadline_after(timeout));
+  if (why.ok() && address.empty()) {
+    auto log = read_file(root / "start.log", kOutputBytesMax);
+    std::error_code ignored;
+    std::string said = log.ok() ? *log : "";
+    if (said.empty())
+      said = fs::space(root, ignored).available == 0 ? "no space left in " + root.string()
+                                                     : "it wrote nothing";
+    why = unavailable("`" + program->string() + " start --head` did not come up: " + said);
+  }
+  if (!why.ok()) {
+    child.reset();
+    std::error_code ignored;
+    fs::remove_all(root, ignored);
+    return why;
+  }
+  ::setenv("STARLING_SESSION_ROOT", root.c_str(), 1);
+  return std::unique_ptr<LocalCluster>(
+      new LocalCluster(std::move(child), std::move(address), std::move(root)));
+}
+
+}  // namespace runtime

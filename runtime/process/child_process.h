@@ -1,0 +1,76 @@
+// ChildProcess: a process that a node started, its output, and how it ended.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/control/membership.h"
+#include "runtime/core/result.h"
+#include "runtime/process/job_user.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+struct ProcessSpec {
+  std::string program;            // a path, or a name to look up in PATH
+  std::vector<std::string> argv;  // argv[0] first
+  std::vector<std::string>
+      env;                  // "NAME=value": added to this process's environment, later ones win
+  std::string working_dir;  // empty: this process's
+  std::optional<JobUser>
+      user{};              // whom to become, with an environment of that user's own; only root can
+  std::string input = {};  // what it reads from its stdin; empty: nothing
+  bool guards_group =
+      false;  // if this process is killed, so is the whole group: not just the
+              // process itself, as always; and end() gives all of the group its time
+};
+
+struct ProcessHandlers {
+  /// Bytes as they were written. Runs on the loop.
+  std::function<void(bool is_stderr, std::string_view bytes)> on_output;
+  /// The process is reaped and its output read (up to a short wait, should a grandchild keep the
+  /// pipe open). Runs once, on the loop; the ChildProcess may be destroyed in it.
+  std::function<void(DeathCause cause)> on_exit;
+};
+
+/// Runs in a process group of its own, which is killed when the process ends (unless it was told to
+/// end and has time left), and gets SIGKILL when this process dies. Use it on the loop only: the
+/// kernel ties that signal to the thread that starts the child, which must live as long as the
+/// process; a node's loop runs on its main thread.
+class ChildProcess {
+ public:
+  /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the
+  /// working folder; kResourceExhausted: too many processes or descriptors.
+  static Result<std::unique_ptr<ChildProcess>> start(EventLoop& loop, const ProcessSpec& spec,
+                                                     ProcessHandlers handlers);
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  /// Kills the group if it still runs; on_exit is not called then.
+  virtual ~ChildProcess() = default;
+
+  virtual std::int32_t pid() const = 0;
+  virtual bool running() const = 0;
+  /// Sends a signal to the whole group.
+  virtual void signal(int number) = 0;
+  /// SIGTERM to the group now, SIGKILL to what is left of it after `grace`; a grace of zero kills
+  /// at once. The first process may end before others of the group, as a shell does: on_exit waits
+  /// for the last one.
+  virtual void end(std::chrono::milliseconds grace) = 0;
+  /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
+  virtual void pause_output(bool paused) = 0;
+
+ protected:
+  ChildProcess() = default;
+};
+
+/// "SIGSEGV"; "signal 35" for one without a name.
+std::string signal_name(int number);
+/// How a process ended, from waitpid's status.
+DeathCause death_cause(std::int32_t pid, int wait_status);
+
+}  // namespace runtime

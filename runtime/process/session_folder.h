@@ -1,0 +1,70 @@
+// SessionFolder: what a node keeps of itself on disk while it runs (the layout: session.h).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/process/file_lock.h"
+#include "runtime/process/session.h"
+
+namespace runtime {
+
+/// A node's folder, locked for as long as this object: by that others know that the node lives, and
+/// cleaners of temporary folders leave it alone. Not thread-safe.
+class SessionFolder {
+ public:
+  /// Makes `<root>/<cluster>/<node>/logs`, all 0700, and the token's file. What dead nodes of this
+  /// user left is removed on the way: run files at once, logs after a week.
+  /// Errors: kInvalidArgument (a folder there is another user's, open to others, or a link; socket
+  /// paths below it would be too long; no locks there).
+  static Result<SessionFolder> create(ClusterId cluster, NodeId node, std::string token);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Writes node.json in it; `as_last` also points `last` there. Both atomically.
+  Status publish(SessionInfo info, bool as_last);
+
+  /// The cluster has another one: its file says so from now on.
+  Status use_token(std::string token);
+
+  /// Keeps the files young, and puts back those that somebody has removed: lock, token, node.json
+  /// and `last`. Sockets cannot be put back.
+  Status refresh();
+
+ private:
+  SessionFolder(std::filesystem::path path, std::string token);
+  Status lock();
+  Status write_node_file() const;
+
+  std::filesystem::path path_;
+  std::string token_;
+  std::optional<SessionInfo> published_;
+  bool is_last_ = false;
+  FileLock lock_;
+  FileLock root_;  // against systemd-tmpfiles
+};
+
+/// Removes node.json and the sockets; the token and `last` too when no other node needs them. Logs
+/// stay. Only of a folder that has a node's lock in it.
+void remove_session(const std::filesystem::path& dir);
+
+/// Removes what dead nodes of this user left: run files and spilled objects at once, their folders
+/// with the logs after a week, or once all of them are more than 200 or have more than 2 GiB (or a
+/// quarter of what the disk has): those that ended longest ago.
+void remove_dead_sessions();
+
+/// The root of the cluster that a program has for itself.
+std::filesystem::path local_root(std::int32_t program);
+
+/// Removes the roots of programs that were killed before they could: those with a root's mark whose
+/// lock no process holds, and in which no node lives.
+void remove_dead_local_roots();
+
+/// Makes a root of sessions by itself, as one that STARLING_SESSION_ROOT may name. Errors: as
+/// make_private_folder().
+Status make_session_root(const std::filesystem::path& root);
+
+}  // namespace runtime

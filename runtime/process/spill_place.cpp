@@ -1,0 +1,83 @@
+#include "runtime/process/spill_place.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/core/log.h"
+#include "runtime/process/private_folder.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSpillPrefix = "spill-";
+constexpr const char* kSpillLock = "lock";
+constexpr const char* kSpilled = ".spill";  // an object's file (object/spill_folder.cpp)
+// Each time somebody took the new folder for a dead one, between its making and its lock.
+constexpr int kLockTries = 100;
+
+bool is_spill_name(const std::string& name) {
+  const std::string prefix = kSpillPrefix;
+  return name.starts_with(prefix) && NodeId::from_hex(name.substr(prefix.size())).ok();
+}
+
+/// With the lock held. Returns how many bytes that made free.
+std::uint64_t remove_spilled(const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (at->path().extension() != kSpilled || !at->is_regular_file(gone)) continue;
+    const std::uint64_t size = at->file_size(gone);
+    if (fs::remove(at->path(), gone)) bytes += size;
+  }
+  fs::remove(folder / kSpillLock, error);
+  fs::remove(folder, error);  // succeeds only when it is empty
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SpillPlace>> SpillPlace::create(const fs::path& parent, NodeId node) {
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) return errno_status(error.value(), "making spill folder " + parent.string());
+  remove_dead_spills(parent);
+  std::unique_ptr<SpillPlace> place(new SpillPlace(parent / (kSpillPrefix + node.hex())));
+  if (Status status = place->lock(); !status.ok()) return status.with_context("spill folder");
+  return place;
+}
+
+Status SpillPlace::lock() {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (Status status = make_private_folder(path_); !status.ok()) return status;
+    auto held = FileLock::of_file(path_ / kSpillLock);
+    if (!held.ok() && held.status().code() == ErrorCode::kNotFound) continue;
+    if (!held.ok()) return held.status();
+    lock_ = *std::move(held);
+    if (lock_.is_of(path_ / kSpillLock)) return {};
+  }
+  return unavailable(path_.string() + " is removed by another process as soon as it is made");
+}
+
+SpillPlace::~SpillPlace() {
+  if (lock_.is_of(path_ / kSpillLock)) remove_spilled(path_);
+}
+
+void remove_dead_spills(const fs::path& parent) {
+  std::error_code error;
+  for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
+    const fs::path& folder = at->path();
+    if (!is_spill_name(folder.filename().string()) || !check_private_folder(folder).ok()) continue;
+    // Held, so that nobody takes it for living now.
+    const auto dead = FileLock::of_dead(folder / kSpillLock);
+    if (!dead.ok() || !dead->is_of(folder / kSpillLock)) continue;
+    const std::uint64_t bytes = remove_spilled(folder);
+    if (bytes == 0) continue;
+    LOG(info, "removed {} bytes that a dead node had spilled to {}", bytes, folder.string());
+  }
+}
+
+}  // namespace runtime

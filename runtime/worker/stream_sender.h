@@ -1,0 +1,59 @@
+// StreamSender: the actor's side of a call that yields many values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "runtime/call/call_context.h"
+#include "runtime/codec/encoder.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+class HeldResults;
+
+/// Used by the thread that runs the method; the event loop tells how far the consumer is.
+class StreamSender {
+ public:
+  StreamSender(std::shared_ptr<Process> process, HeldResults& held,
+               std::shared_ptr<Channel> channel, ActorId actor, std::uint64_t sequence,
+               std::uint32_t window, CallContext context);
+  StreamSender(const StreamSender&) = delete;
+  StreamSender& operator=(const StreamSender&) = delete;
+
+  /// Sends a value; blocks while the consumer is a window behind. Errors: kCancelled (nobody reads
+  /// any more), kDeadlineExceeded, kResourceExhausted (no room in the store).
+  Status write(Encoder& value);
+  /// The consumer has taken so many values in all.
+  void on_taken(std::uint64_t count);
+
+ private:
+  struct Wake {
+    Event* event;
+    void operator()() const { event->set(); }
+  };
+
+  Status wait_for_room(bool* consumer_waits);
+
+  const std::shared_ptr<Process> process_;
+  HeldResults& held_;
+  const std::shared_ptr<Channel> channel_;
+  const ActorId actor_;
+  const std::uint64_t sequence_;
+  const std::uint32_t window_;
+  const CallContext context_;
+  Event event_;
+
+  std::mutex mutex_;  // guards what follows
+  std::uint64_t sent_ = 0;
+  std::uint64_t taken_ = 0;
+
+  std::stop_callback<Wake> on_stop_;  // last: it uses the event
+};
+
+}  // namespace runtime

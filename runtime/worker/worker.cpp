@@ -1,0 +1,138 @@
+#include "runtime/worker/worker.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "runtime/call/process.h"
+#include "runtime/core/end_process.h"
+#include "runtime/core/log.h"
+#include "runtime/core/timer.h"
+#include "runtime/observe/stack_handler.h"
+#include "runtime/transport/refusal_log.h"
+
+namespace runtime {
+
+namespace {
+/// How long a method that runs when the worker is told to end may go on; and how long callers have
+/// to finish their handshakes.
+constexpr std::chrono::milliseconds kGrace{500};
+}  // namespace
+
+Worker::Worker(std::shared_ptr<Process> process, Runtime& runtime)
+    : process_(std::move(process)),
+      executor_(process_->loop()),
+      actors_(std::make_shared<ActorTable>(
+          std::make_shared<const HostContext>(process_, runtime, executor_))) {}
+
+Worker::~Worker() {
+  // A worker that was drained ends while its node is still there to call.
+  process_->node().set_on_shutdown({});
+  process_->node().set_on_drain_actor({});
+  // They would keep what serves them, and with it the whole process's state.
+  process_->loop().post([callers = callers_] {
+    for (auto& [serial, weak] : *callers) {
+      if (auto channel = weak.lock()) channel->close(unavailable("the worker process has ended"));
+    }
+  });
+  if (listener_) listener_->stop();
+}
+
+Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, Runtime& runtime) {
+  auto node = NodeClient::connect_worker(process->loop(), deadline_after(std::chrono::seconds(10)));
+  if (!node.ok()) return node.status();
+  process->attach(*std::move(node));
+  if (process->activity()) install_stack_handler(process->activity());
+  std::unique_ptr<Worker> worker(new Worker(process, runtime));
+
+  auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
+  if (!endpoint.ok()) return endpoint.status();
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [actors = worker->actors_,
+                          callers = worker->callers_](std::shared_ptr<Channel> channel) {
+    (*callers)[channel->serial()] = channel;
+    actors->on_channel(channel);
+    channel->set_handler([actors](const std::shared_ptr<Channel>& from, Message message) {
+      actors->on_message(from, std::move(message));
+    });
+    channel->set_on_close([actors, callers, raw = channel.get()](const Status&) {
+      callers->erase(raw->serial());
+      actors->on_channel_closed(raw);
+    });
+  };
+  callbacks.on_refused = [log = std::make_shared<RefusalLog>("a caller at ")](
+                             const std::string& peer, const Status& why) { log->note(peer, why); };
+  auto listener = Listener::listen(process->loop(), *endpoint, process->node().credentials(),
+                                   std::move(callbacks));
+  if (!listener.ok()) return listener.status();
+  worker->listener_ = *std::move(listener);
+
+  NodeClient& client = process->node();
+  client.set_on_attach(
+      [raw = worker->listener_.get()](FileDescriptor socket, const Inbound& inbound) {
+        raw->adopt(std::move(socket), inbound);
+      });
+  client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
+  client.set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {
+    if (auto self = weak.lock()) self->on_actor_died(actor);
+  });
+  client.set_on_drain_actor(
+      [raw = worker.get()](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
+        const bool shared = raw->actors_->is_shared();
+        raw->actors_->drain(actor, incarnation, [raw, shared, answer = std::move(answer)] {
+          answer({});
+          if (!shared) raw->finish();  // what was drained was all there is to this process
+        });
+      });
+  process->hear_of_drains(
+      [weak = std::weak_ptr(worker->actors_), here = client.node_id()](NodeId draining) {
+        if (auto actors = weak.lock(); actors && draining == here) actors->tell_of_drain();
+      });
+  client.set_on_stop_actor(
+      [weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {
+        if (auto actors = weak.lock()) actors->stop(actor, incarnation, {});
+      });
+  // Last: from here on the node's requests come in.
+  // Weak, since the actors hold the process, and this is part of it.
+  client.set_on_create_actor(
+      [weak = std::weak_ptr(worker->actors_), raw = worker.get()](
+          ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+        auto actors = weak.lock();
+        if (!actors) return answer(cancelled("the worker process is ending"));
+        if (spec.shared)
+          raw->executor_.want_threads(std::max(1u, std::thread::hardware_concurrency()));
+        actors->build(std::move(spec), incarnation, std::move(answer));
+      });
+  return worker;
+}
+
+// A caller that is just connecting is told too that its calls have not run.
+void Worker::finish() {
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kGrace);
+  timer->async_wait(
+      [timer, life = std::weak_ptr(callers_), this](const boost::system::error_code& ec) {
+        if (auto held = life.lock(); held && !ec) executor_.stop();
+      });
+  listener_->finish([timer, this] {
+    timer->cancel();
+    executor_.stop();
+  });
+}
+
+void Worker::run() {
+  executor_.run();
+  actors_->clear();
+}
+
+void Worker::on_shutdown(const Status& reason) {
+  LOG(debug, "ending: {}", reason.message());
+  executor_.stop();
+  actors_->cancel_running();
+  // A method that runs does not end by itself; the process must.
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kGrace);
+  timer->async_wait([timer](const boost::system::error_code& ec) {
+    if (!ec) end_process(0);
+  });
+  watchdog_ = timer;
+}
+
+}  // namespace runtime

@@ -1,0 +1,313 @@
+#include "rl/app/dry_run.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "rl/worker/toy_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rl {
+namespace {
+
+struct Told {
+  std::string text;
+  std::string error;
+};
+
+Told tell(std::vector<std::string> overrides, const std::vector<NodeRoom>& nodes = {}) {
+  std::vector<std::string> all = {"data.dataset_name=toy",       "actor_rollout_ref.model.path=toy",
+                                  "data.train_batch_size=16",    "data.max_prompt_length=32",
+                                  "data.max_response_length=16", "actor_rollout_ref.rollout.n=4"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const auto config = Config::load({std::nullopt, all});
+  if (!config.ok()) return {"", config.status().message()};
+  std::ostringstream out;
+  const runtime::Status status = dry_run(*config, out, nodes);
+  return {out.str(), status.ok() ? "" : status.message()};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DryRun, SaysBatchesAndSteps) {
+  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=8", "data.toy.rows=100",
+                          "trainer.total_epochs=2"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "16 prompts x 4 responses = 64 samples")) << told.text;
+  EXPECT_TRUE(has(told.text, "2 optimizer steps of 8 prompts (32 samples)")) << told.text;
+  EXPECT_TRUE(has(told.text, "100 rows, 6 steps an epoch, 12 steps in all")) << told.text;
+}
+
+TEST(DryRun, SaysTheMemoryOfEachRole) {
+  const Told plain = tell({});
+  EXPECT_TRUE(has(plain.text, "policy (generates and trains) x 1: ")) << plain.text;
+  EXPECT_TRUE(has(plain.text, "optimizer ")) << plain.text;
+  EXPECT_FALSE(has(plain.text, "reference x"));
+  EXPECT_FALSE(has(plain.text, "critic x"));
+  const Told all =
+      tell({"actor_rollout_ref.actor.use_kl_loss=true", "algorithm.adv_estimator=gae",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=16", "trainer.n_gpus_per_node=2"});
+  EXPECT_EQ(all.error, "");
+  EXPECT_TRUE(has(all.text, "reference x 2: ")) << all.text;
+  EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
+}
+
+TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
+  const std::vector<std::string> eight = {"trainer.n_gpus_per_node=8"};
+  const std::vector<NodeRoom> small = {{"node a", 1e9, 2}};
+  const Told refused = tell(eight, small);
+  EXPECT_TRUE(has(refused.error, "do not fit the nodes' memory: policy (generates and trains) x 8"))
+      << refused.error;
+  EXPECT_TRUE(has(refused.error, "1.0 GB on node a")) << refused.error;
+  EXPECT_TRUE(has(refused.text, "8 workers are more than the CPUs of a node (2)")) << refused.text;
+  EXPECT_EQ(tell(eight, {{"node a", 1e12, 2}}).error, "") << "CPUs are for a warning only";
+  EXPECT_EQ(tell(eight).error, "");
+}
+
+TEST(DryRun, DoesNotJudgeNamesThatTheHubMayHave) {
+  for (const char* name : {"gpt2", "org/name"}) {
+    const Told told = tell({std::string("actor_rollout_ref.model.path=") + name});
+    EXPECT_FALSE(has(told.error, "there is no")) << told.error;
+  }
+  EXPECT_TRUE(
+      has(tell({"actor_rollout_ref.model.path=model.gguf"}).error, "there is no model.gguf here"));
+}
+
+TEST(DryRun, SaysTheMemoryOfDevices) {
+  const std::vector<std::string> plain = {"actor_rollout_ref.actor.use_kl_loss=true"};
+  EXPECT_FALSE(has(tell(plain).text, "memory of each device"));
+  std::vector<std::string> on_device = plain;
+  on_device.push_back("trainer.device=cuda");
+  const Told there = tell(on_device);
+  EXPECT_EQ(there.error, "");
+  EXPECT_TRUE(has(there.text, "memory of each device (cuda), at its peak:\n")) << there.text;
+  EXPECT_TRUE(has(there.text, "of each process on the host")) << there.text;
+  EXPECT_FALSE(has(there.text, "activations")) << there.text;
+  on_device.push_back("actor_rollout_ref.actor.fsdp_config.offload_policy=true");
+  on_device.push_back("actor_rollout_ref.ref.fsdp_config.param_offload=true");
+  const Told leaving = tell(on_device);
+  EXPECT_EQ(leaving.error, "");
+  EXPECT_TRUE(has(leaving.text, "memory of each device (cuda)")) << leaving.text;
+}
+
+TEST(DryRun, CountsPassesOfTheSizeThatTheyHave) {
+  const auto activations = [](std::vector<std::string> overrides) {
+    const std::string text = tell(std::move(overrides)).text;
+    const std::size_t begin = text.find("activations ");
+    return begin == std::string::npos ? std::string()
+                                      : text.substr(begin, text.find_first_of(",)", begin) - begin);
+  };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
+  EXPECT_NE(activations({}), "");
+  EXPECT_NE(activations({dynamic, size + "64"}), activations({}));
+  EXPECT_EQ(activations({dynamic, size + "100000"}), activations({})) << "more do not pay on a CPU";
+}
+
+TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
+  const std::string path = "distillation.teacher_models.teacher_model.model_path";
+  const Told told = tell({"distillation.enabled=true", path + "=toy", "trainer.n_gpus_per_node=2"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "teacher x 2: ")) << told.text;
+  EXPECT_TRUE(has(tell({"distillation.enabled=true", path + "=/no/such/teacher"}).text,
+                  "teacher /no/such/teacher: not counted"));
+  EXPECT_TRUE(has(tell({"distillation.enabled=true"}).error, path + " is not set"));
+  EXPECT_FALSE(has(tell({path + "=toy"}).text, "teacher x"));
+  std::vector<std::string> several = {"distillation.enabled=true"};
+  for (const std::string name : {"one", "two"})
+    several.insert(several.end(), {"distillation.teacher_models." + name + ".model_path=toy",
+                                   "distillation.teacher_models." + name + ".key=" + name});
+  EXPECT_TRUE(has(tell(several).text, "teacher one x 1: ")) << tell(several).text;
+  EXPECT_TRUE(has(tell(several).text, "teacher two x 1: ")) << tell(several).text;
+  several.pop_back();
+  EXPECT_TRUE(has(tell(several).error, "distillation.teacher_models.two.key is not set"))
+      << tell(several).error;
+}
+
+TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
+  const Told told =
+      tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
+  EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
+  EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6"))
+      << told.error;
+}
+
+TEST(DryRun, AValidationHasNoBatchesToCut) {
+  EXPECT_EQ(tell({"trainer.val_only=true", "trainer.n_gpus_per_node=32"}).error, "");
+}
+
+TEST(DryRun, AGroupOfOneIsPointedOut) {
+  const Told told = tell({"actor_rollout_ref.rollout.n=1"});
+  EXPECT_EQ(told.error, "") << "articles train so";
+  EXPECT_TRUE(has(told.text, "rollout.n is 1: a response's score is its advantage then"))
+      << told.text;
+}
+
+TEST(DryRun, LengthsThatAreSaidTwiceHaveToAgree) {
+  EXPECT_TRUE(
+      has(tell({"actor_rollout_ref.rollout.response_length=8"}).error, "data.max_response_length"));
+  EXPECT_EQ(tell({"actor_rollout_ref.rollout.response_length=16",
+                  "actor_rollout_ref.rollout.prompt_length=32"})
+                .error,
+            "");
+}
+
+TEST(DryRun, SaysWhatItCanWithoutDataOrModel) {
+  const Told told = tell({"data.dataset_name=null", "data.train_files=/no/such.jsonl",
+                          "actor_rollout_ref.model.path=org/name"});
+  EXPECT_EQ(told.error, "data file /no/such.jsonl: No such file or directory")
+      << "and the hub may have the model";
+  EXPECT_EQ(tell({"actor_rollout_ref.model.path=org/name"}).error, "");
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=/no/model"}).error,
+                  "actor_rollout_ref.model.path: there is no /no/model here"));
+  EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;
+  EXPECT_TRUE(has(told.text, "/no/such.jsonl")) << told.text;
+  EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
+}
+
+TEST(DryRun, DataThatAreThereAndBrokenAreAnError) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("starling_broken_" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(file) << "{\"prompt\": \"ab\"}\n{\"prompt\": 7}\n";
+  const Told told = tell({"data.dataset_name=null", "data.train_files=" + file.string()});
+  std::filesystem::remove(file);
+  EXPECT_TRUE(has(told.error, file.string() + ":2: 'prompt' must be a text or a list of messages"))
+      << told.error;
+  EXPECT_TRUE(has(told.text, "memory of each process")) << "what can be said is said all the same";
+}
+
+// What a run would find before its first step, too.
+TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
+  EXPECT_TRUE(has(tell({"data.toy.rows=8"}).error, "data.train_batch_size"))
+      << tell({"data.toy.rows=8"}).error;
+  EXPECT_TRUE(has(tell({"data.max_prompt_length=2"}).error, "data.max_prompt_length"))
+      << tell({"data.max_prompt_length=2"}).error;
+  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet", "trainer.test_freq=1"}).error,
+                  "/no/val.parquet"));
+  EXPECT_EQ(tell({"data.val_files=/no/val.parquet", "trainer.val_before_train=false",
+                  "trainer.test_freq=-1"})
+                .error,
+            "")
+      << "nobody reads it";
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty"))
+      << tell({"data.adarft.enable=true"}).error;
+  EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error,
+                  "reward.custom_reward_function.path: there is no file /no/r.py here"));
+  EXPECT_TRUE(has(tell({"reward.shared_library.path=/no/r.so"}).error,
+                  "reward.shared_library.path: there is no file /no/r.so here"));
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() /
+      ("starling_truthless_" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream rows(file);
+  for (int i = 0; i < 16; ++i)
+    rows << "{\"prompt\": \"ab\", \"answer\": " << (i == 9 ? "null" : "\"b\"") << "}\n";
+  rows.close();
+  const Told told =
+      tell({"data.dataset_name=null", "data.train_files=" + file.string(), "reward.rule=contains"});
+  std::filesystem::remove(file);
+  EXPECT_TRUE(has(told.error, file.string() + ":10")) << told.error;
+}
+
+/// A toy model that has a chat template, data, and a reward function.
+class DryRunOfFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const runtime::Status made = make_toy_model(folder_.path() / "model", {.positions = 256});
+    ASSERT_TRUE(made.ok()) << made.to_string();
+    std::ofstream(folder_.path() / "model/chat_template.jinja")
+        << "{% for m in messages %}<{{ m.role }}>\n{{ m.content }}\n{% endfor %}";
+    std::ofstream(folder_.path() / "reward.py") << "def compute_score(**kwargs): return 0.0\n";
+  }
+
+  Told tell_of(const std::string& row, std::vector<std::string> overrides = {}) {
+    std::ofstream rows(folder_.path() / "rows.jsonl");
+    for (int i = 0; i < 16; ++i) rows << row << "\n";
+    rows.close();
+    const std::string at = folder_.path().string();
+    overrides.insert(overrides.begin(),
+                     {"data.dataset_name=null", "data.train_files=" + at + "/rows.jsonl",
+                      "actor_rollout_ref.model.path=" + at + "/model", "data.max_prompt_length=200",
+                      "reward.custom_reward_function.path=" + at + "/reward.py"});
+    return tell(std::move(overrides));
+  }
+
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(DryRunOfFiles, TheFirstRowIsShownAsModelAndRewardGetIt) {
+  const Told told = tell_of(
+      R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba", "data_source": "d", "extra_info": {"index": 3}})");
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "rows.jsonl:1), as the model reads it:\n  | <user>\n  | abc\n"))
+      << told.text;
+  EXPECT_TRUE(has(told.text,
+                  "  its answer: \"cba\"\n  what the reward gets: the response, "
+                  "ground_truth \"cba\", data_source \"d\", extra_info {\"index\":3}\n"))
+      << told.text;
+  EXPECT_FALSE(has(told.text, "note: ")) << told.text;
+}
+
+TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreToldOfWithTheirColumns) {
+  const Told told = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})");
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "rows.jsonl:1: no answer: it has 'prompt', 'reply', and none of"))
+      << told.text;
+  EXPECT_TRUE(has(told.text, "data.columns.answer")) << told.text;
+  EXPECT_TRUE(has(told.text, "ground_truth null")) << told.text;
+  const Told named = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})",
+                             {"data.columns.answer=reply"});
+  EXPECT_FALSE(has(named.text, "note: ")) << named.text;
+}
+
+TEST_F(DryRunOfFiles, PlainPromptsForAChatModelAreToldOfWithTheKey) {
+  const char* const row = R"({"prompt": "abc", "answer": "cba"})";
+  EXPECT_TRUE(has(tell_of(row).text, "data.prompt_form=chat")) << tell_of(row).text;
+  for (const char* form : {"data.prompt_form=chat", "data.prompt_form=plain"})
+    EXPECT_FALSE(has(tell_of(row, {form}).text, "note: ")) << form;
+}
+
+TEST(DryRun, PartsThatContradictEachOtherAreNamed) {
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true", "algorithm.filter_groups.enable=true"}).error,
+                  "data.adarft.enable with algorithm.filter_groups.enable=true"));
+  EXPECT_TRUE(has(tell({"global_profiler.steps=[0]"}).error, "global_profiler.steps"));
+}
+
+TEST(DryRun, ACriticOfItsOwnModelTakesThatModelsMemory) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("starling_critic_" + std::to_string(::getpid()));
+  ASSERT_TRUE(
+      make_toy_model(folder, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
+  const auto critic = [](const std::string& text) {
+    const std::size_t begin = text.find("critic x 1: ");
+    return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const Told as_policy = tell({"algorithm.adv_estimator=gae"}),
+             small = tell({"algorithm.adv_estimator=gae", "critic.model.path=" + folder.string()});
+  const Told unknown = tell({"algorithm.adv_estimator=gae", "critic.model.path=org/none"});
+  std::filesystem::remove_all(folder);
+  EXPECT_NE(critic(small.text), "");
+  EXPECT_NE(critic(small.text), critic(as_policy.text));
+  EXPECT_EQ(critic(unknown.text), critic(as_policy.text));
+  EXPECT_TRUE(has(unknown.text, "critic org/none: counted as if it were the policy's"))
+      << unknown.text;
+}
+
+TEST(DryRun, ValuesOutOfRangeAreErrors) {
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.temperature=0"}).error, "temperature"));
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.actor.optim.lr=-1"}).error,
+                  "actor_rollout_ref.actor.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"critic.optim.lr=-1", "algorithm.adv_estimator=gae"}).error,
+                  "critic.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"data.max_response_length=-5"}).error,
+                  "data.max_response_length: must be at least 1, got -5"));
+}
+
+}  // namespace
+}  // namespace rl

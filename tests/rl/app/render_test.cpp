@@ -1,0 +1,70 @@
+#include "rl/app/render.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace rl {
+namespace {
+
+struct Rendered {
+  bool all_read;
+  std::string out;
+};
+
+Rendered render(const std::string& source, const std::string& lines) {
+  const auto chat_template = ChatTemplates::parse(source);
+  EXPECT_TRUE(chat_template.ok());
+  std::istringstream in(lines);
+  std::ostringstream out;
+  const bool all_read = render_lines(*chat_template, {{"bos_token", "<s>"}}, in, out);
+  return {all_read, out.str()};
+}
+
+TEST(RenderCommand, GivesTextOrErrorPerLine) {
+  const Rendered result = render(
+      "{{ bos_token }}{{ messages[0].content }}{% if tools is none and add_generation_prompt %}>{% "
+      "endif %}{{ raise_exception('no') if "
+      "refuse }}",
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"h\u00e9\"}],\"add_generation_prompt\":true}"
+      "\n\n"
+      "{\"messages\":[{\"content\":\"a\"}],\"bos_token\":\"<b>\"}\n"
+      "{\"messages\":[{}],\"refuse\":true}\n");
+  EXPECT_TRUE(result.all_read);
+  EXPECT_EQ(result.out,
+            "{\"text\":\"<s>h\u00e9>\"}\n{\"text\":\"<b>a\"}\n{\"error\":\"TemplateError: no\"}\n");
+}
+
+TEST(RenderCommand, NumbersLinesThatAreNoObjects) {
+  const Rendered result = render("x", "{}\n[1]\n{\n");
+  EXPECT_FALSE(result.all_read);
+  EXPECT_EQ(result.out,
+            "{\"text\":\"x\"}\n{\"error\":\"stdin:2: not a JSON object\"}\n{\"error\":\"stdin:3: "
+            "not a JSON object\"}\n");
+}
+
+// Copying such a value would exhaust the stack.
+TEST(RenderCommand, DeepLinesAreRefused) {
+  const Rendered result =
+      render("x", "{\"messages\": " + std::string(100'000, '[') + std::string(100'000, ']') +
+                      "}\n" + std::string(100'000, '[') + "\n{}\n");
+  EXPECT_FALSE(result.all_read);
+  EXPECT_EQ(result.out,
+            "{\"error\":\"stdin:1: nested deeper than 500\"}\n"
+            "{\"error\":\"stdin:2: nested deeper than 500\"}\n{\"text\":\"x\"}\n");
+}
+
+TEST(RenderCommand, BytesThatAreNoTextAreReplaced) {
+  EXPECT_EQ(render("\xff", "{}\n").out, "{\"text\":\"\xef\xbf\xbd\"}\n");
+}
+
+TEST(RenderCommand, UsageAndMissingFiles) {
+  char name[] = "render", option[] = "--template", file[] = "/nonexistent/t.jinja";
+  char* none[] = {name};
+  char* missing[] = {name, option, file};
+  EXPECT_EQ(render_command(1, none), 2);
+  EXPECT_EQ(render_command(3, missing), 1);
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,222 @@
+#include "rl/checkpoint/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "rl/weights/atomic_file.h"
+#include "tests/support/file_size_limit.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("starling-checkpoint-" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  runtime::Status save(std::int64_t step, const std::string& weights = "weights") {
+    auto writer = CheckpointWriter::begin(root_, step);
+    if (!writer.ok()) return writer.status();
+    fs::create_directories(writer->folder() / "actor");
+    const auto written = write_file_atomically(writer->folder() / "actor/model", weights);
+    if (!written.ok()) return written;
+    const auto state = writer->write_json("trainer.json", {{"step", step}});
+    if (!state.ok()) return state;
+    return writer->commit({"actor/model", "trainer.json"}).status();
+  }
+
+  std::vector<std::string> entries() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(root_))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Checkpoint, IsFoundAfterCommitAndCarriesItsState) {
+  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+  ASSERT_TRUE(save(5).ok());
+  ASSERT_TRUE(save(10).ok());
+  const auto latest = find_latest_checkpoint(root_);
+  ASSERT_TRUE(latest.has_value());
+  EXPECT_EQ(checkpoint_step(*latest), 10);
+  EXPECT_EQ((*read_checkpoint_json(*latest, "trainer.json"))["step"], 10);
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_10", "global_step_5",
+                                                 "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, AbandonedWriterLeavesNothing) {
+  ASSERT_TRUE(save(1).ok());
+  {
+    auto writer = CheckpointWriter::begin(root_, 2);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(writer->write_json("trainer.json", {}).ok());
+  }
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"global_step_1", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, LeftoversOfAKilledWriterGoWithTheNextOne) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  fs::create_directories(root_ / (".global_step_3." + std::to_string(child) + ".tmp/actor"));
+  ASSERT_TRUE(save(4).ok());
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"global_step_4", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, ReplacesOneOfTheSameStep) {
+  ASSERT_TRUE(save(7, "old").ok());
+  ASSERT_TRUE(save(7, "new").ok());
+  std::string text;
+  std::ifstream(root_ / "global_step_7/actor/model") >> text;
+  EXPECT_EQ(text, "new");
+  EXPECT_TRUE(verify_checkpoint(root_ / "global_step_7").ok());
+  EXPECT_EQ(entries().size(), 2u);
+}
+
+TEST_F(Checkpoint, MissingFileIsAnErrorThatSpeaksOfTheSharedFolder) {
+  auto writer = CheckpointWriter::begin(root_, 1);
+  ASSERT_TRUE(writer.ok());
+  const auto committed = writer->commit({"actor/model"});
+  EXPECT_EQ(committed.status().code(), runtime::ErrorCode::kNotFound);
+  EXPECT_NE(committed.status().message().find("share"), std::string::npos);
+}
+
+TEST_F(Checkpoint, DamageIsFoundAndTheOneBeforeIsUsed) {
+  ASSERT_TRUE(save(1).ok());
+  ASSERT_TRUE(save(2).ok());
+  std::fstream(root_ / "global_step_2/actor/model", std::ios::in | std::ios::out).put('W');
+  const auto status = verify_checkpoint(root_ / "global_step_2");
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("actor/model"), std::string::npos);
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+
+  std::ofstream(root_ / "global_step_1/actor/model") << "short";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_1").message().find("5 bytes instead of 7"),
+            std::string::npos);
+  std::ofstream(root_ / "global_step_1/manifest.json") << "{\"files\":[{\"path\":3}]}";
+  EXPECT_FALSE(verify_checkpoint(root_ / "global_step_1").ok());
+  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+}
+
+TEST_F(Checkpoint, ALostPointerDoesNotLoseTheCheckpoint) {
+  ASSERT_TRUE(save(9).ok());
+  ASSERT_TRUE(save(11).ok());
+  std::ofstream(root_ / "latest_checkpointed_iteration.txt") << "not a number";
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_11");
+}
+
+TEST_F(Checkpoint, AManifestOfNothingOrOfAnotherStepIsNone) {
+  ASSERT_TRUE(save(3).ok());
+  ASSERT_TRUE(save(5).ok());
+  ASSERT_TRUE(verify_checkpoint(root_ / "global_step_5").ok());
+  std::filesystem::rename(root_ / "global_step_5", root_ / "global_step_7");
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_7").message().find("it is of step 5"),
+            std::string::npos);
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_3");
+  std::ofstream(root_ / "global_step_3" / "manifest.json") << R"({"step": 3, "files": []})";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("lists no files"),
+            std::string::npos);
+}
+
+TEST_F(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  std::filesystem::create_directories(root_);
+  const std::string mine =
+      "metrics.csv.tmp." + std::to_string(::getppid()) + ".1";  // of a process that runs
+  const std::vector<std::string> names = {
+      "latest_checkpointed_iteration.txt.tmp." + std::to_string(gone) + ".4", "notes.tmp.x.1",
+      "a.tmp.1", mine};
+  for (const std::string& name : names) std::ofstream(root_ / name) << "x";
+  ASSERT_TRUE(save(1).ok());
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"a.tmp.1", "global_step_1",
+                                      "latest_checkpointed_iteration.txt", mine, "notes.tmp.x.1"}));
+}
+
+TEST_F(Checkpoint, FullDiskKeepsTheOldOneWhole) {
+  ASSERT_TRUE(save(1).ok());
+  const auto status = [&] {
+    const support::FileSizeLimit room(4096);
+    return save(2, std::string(100'000, 'x'));
+  }();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("actor/model"), std::string::npos) << status.message();
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"global_step_1", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, PruningKeepsTheNewest) {
+  for (const std::int64_t step : {2, 4, 6, 8}) ASSERT_TRUE(save(step).ok());
+  ASSERT_TRUE(prune_checkpoints(root_, 0).ok());
+  EXPECT_EQ(entries().size(), 5u);
+  ASSERT_TRUE(prune_checkpoints(root_, 2).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_6", "global_step_8",
+                                                 "latest_checkpointed_iteration.txt"}));
+}
+
+// Of a run that was longer, and was begun anew in the same folder.
+TEST_F(Checkpoint, WhatIsAboveThePointerIsAnotherRuns) {
+  for (const std::int64_t step : {7, 8, 9, 2, 4, 6}) ASSERT_TRUE(save(step).ok());
+  std::filesystem::create_directories(root_ / "global_step_5");  // nobody's
+  std::filesystem::create_directories(root_ / "global_step_007");
+  ASSERT_TRUE(prune_checkpoints(root_, 2).ok());
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"global_step_007", "global_step_4", "global_step_5",
+                                      "global_step_6", "global_step_7", "global_step_8",
+                                      "global_step_9", "latest_checkpointed_iteration.txt"}));
+  std::ofstream(root_ / "global_step_6" / "actor/model") << "damaged";
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_4");
+}
+
+TEST_F(Checkpoint, AManifestNamesFilesOfItsFolder) {
+  ASSERT_TRUE(save(3).ok());
+  for (const char* path : {"/dev/zero", "../global_step_3/trainer.json"}) {
+    std::ofstream(root_ / "global_step_3" / "manifest.json")
+        << R"({"step": 3, "files": [{"path": ")" << path << R"(", "bytes": 1, "xxh3_128": "x"}]})";
+    EXPECT_NE(
+        verify_checkpoint(root_ / "global_step_3").message().find("names a file outside of it"),
+        std::string::npos);
+  }
+  std::filesystem::create_symlink("/dev/zero", root_ / "global_step_3" / "zero");
+  std::ofstream(root_ / "global_step_3" / "manifest.json")
+      << R"({"step": 3, "files": [{"path": "zero", "bytes": 1, "xxh3_128": "x"}]})";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("not a file"),
+            std::string::npos);
+}
+
+TEST_F(Checkpoint, PruningKeepsTheBest) {
+  for (const std::int64_t step : {2, 4, 6}) ASSERT_TRUE(save(step).ok());
+  EXPECT_FALSE(best_checkpoint_step(root_).has_value());
+  ASSERT_TRUE(mark_best_checkpoint(root_, 2).ok());
+  ASSERT_TRUE(prune_checkpoints(root_, 1).ok());
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{"best_checkpointed_iteration.txt", "global_step_2",
+                                      "global_step_6", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST(CheckpointStep, ReadsOnlyItsOwnNames) {
+  EXPECT_EQ(checkpoint_step("/x/global_step_12"), 12);
+  EXPECT_FALSE(checkpoint_step("/x/global_step_").has_value());
+  EXPECT_FALSE(checkpoint_step("/x/global_step_1x").has_value());
+  EXPECT_FALSE(checkpoint_step("/x/step_1").has_value());
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,114 @@
+#include "rl/run/memory_fit.h"
+
+#include <gtest/gtest.h>
+
+namespace rl {
+namespace {
+
+constexpr std::int64_t kGb = 1'000'000'000;
+
+RoleMemory role(const std::string& name, std::int64_t workers, std::int64_t gb) {
+  return {.role = name, .workers = workers, .parts = {{"weights", gb * kGb}}};
+}
+
+NodeRoom room(double gb, double cpus = 2) {
+  return {"node n" + std::to_string(static_cast<int>(gb)), gb * kGb, cpus};
+}
+
+std::string refusal(const std::vector<RoleMemory>& roles, const SlotOptions& slots,
+                    const std::vector<NodeRoom>& nodes) {
+  const runtime::Status status = check_memory_fits(roles, slots, nodes);
+  EXPECT_TRUE(status.ok() || status.code() == runtime::ErrorCode::kResourceExhausted);
+  return status.message();
+}
+
+TEST(MemoryFit, IsRefusedWithTheFigures) {
+  const std::vector<RoleMemory> roles = {role("policy", 8, 3), role("reference", 8, 1)};
+  const SlotOptions slots{.nodes = 1, .per_node = 8};
+  const std::string why = refusal(roles, slots, {room(24)});
+  for (const char* part :
+       {"policy x 8 of 3.0 GB each", "reference x 8 of 1.0 GB each", "together 32 GB",
+        "24 GB on node n24", "trainer.n_gpus_per_node=6", "starling start --resources"})
+    EXPECT_NE(why.find(part), std::string::npos) << part << " in: " << why;
+  EXPECT_EQ(refusal(roles, slots, {room(32)}), "");
+  EXPECT_EQ(refusal(roles, {.nodes = 1, .per_node = 6}, {room(24)}), "");
+}
+
+TEST(MemoryFit, EachNodeHasItsShare) {
+  const std::vector<RoleMemory> roles = {role("policy", 4, 5)};
+  const SlotOptions slots{.nodes = 2, .per_node = 2};
+  EXPECT_EQ(refusal(roles, slots, {room(10), room(10)}), "");
+  EXPECT_EQ(refusal(roles, slots, {room(4), room(12), room(10)}), "") << "the third is not needed";
+  const std::string why = refusal(roles, slots, {room(30), room(9)});
+  EXPECT_NE(why.find("together 20 GB, up to 10 GB on a node"), std::string::npos) << why;
+  EXPECT_EQ(refusal(roles, slots, {room(1)}), "") << "that there is one node too few is said there";
+}
+
+TEST(MemoryFit, WhatGeneratesAStepAheadHasNodesOfItsOwnWhereThereAreSome) {
+  std::vector<RoleMemory> roles = {role("policy", 2, 5), role("rollout", 1, 4)};
+  roles[1].devices_of_its_own = true;
+  SlotOptions slots{.nodes = 1, .per_node = 2};
+  slots.beside_nodes = slots.beside_per_node = 1;
+  EXPECT_EQ(refusal(roles, slots, {room(4), room(10)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(3), room(10)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(13)}), "");
+  EXPECT_EQ(refusal(roles, slots, {room(14)}), "");
+}
+
+TEST(MemoryFit, OneWorkerOfARoleWritesCheckpoints) {
+  std::vector<RoleMemory> roles = {role("policy", 4, 2)};
+  roles[0].parts.push_back({kCheckpointPart, 4 * kGb});
+  const SlotOptions slots{.nodes = 1, .per_node = 4};
+  EXPECT_EQ(refusal(roles, slots, {room(12)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(11)}), "");
+}
+
+TEST(MemoryFit, RolesTakeTurns) {
+  std::vector<RoleMemory> roles = {role("policy", 1, 2), role("critic", 1, 2)};
+  for (RoleMemory& one : roles) one.parts.push_back({"activations", 6 * kGb});
+  const SlotOptions slots{.nodes = 1, .per_node = 1};
+  EXPECT_EQ(refusal(roles, slots, {room(10)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(9)}), "");
+  roles[1].beside_others = true;
+  EXPECT_NE(refusal(roles, slots, {room(15)}), "");
+  EXPECT_EQ(refusal(roles, slots, {room(16)}), "");
+}
+
+TEST(MemoryFit, OneNodeAloneHasTheCopyThatIsWritten) {
+  std::vector<RoleMemory> roles = {role("policy", 3, 6)};
+  roles[0].parts.push_back({kCheckpointPart, 4 * kGb});
+  EXPECT_EQ(refusal(roles, {.nodes = 3, .per_node = 1}, {room(6), room(10), room(6)}), "");
+}
+
+TEST(MemoryFit, ANodeThatDoesNotSayWhatItHasIsNotJudged) {
+  EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {{"node a", 0, 2}}), "");
+  EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {}), "");
+}
+
+TEST(MemoryFit, MoreWorkersThanCpusAreAWarning) {
+  const std::vector<NodeRoom> nodes = {room(24, 2)};
+  const auto warning = cpu_warning({.nodes = 1, .per_node = 8}, nodes);
+  ASSERT_TRUE(warning);
+  EXPECT_NE(warning->find("8 workers are more than the CPUs of a node (2)"), std::string::npos)
+      << *warning;
+  EXPECT_FALSE(cpu_warning({.nodes = 1, .per_node = 2}, nodes));
+  EXPECT_FALSE(cpu_warning({.nodes = 2, .per_node = 8}, nodes)) << "a node too few";
+}
+
+TEST(MemoryFit, KnowsWhatNodesSay) {
+  runtime::NodeInfo node;
+  node.address = "10.0.0.2:7000";
+  node.node = runtime::NodeId::random();
+  node.resources = {{"CPU", 4}, {"memory", 5e9}};
+  runtime::NodeInfo without_cpus = node, dead = node;
+  without_cpus.resources.erase("CPU");
+  dead.alive = false;
+  const std::vector<NodeRoom> rooms = node_rooms(std::vector{node, without_cpus, dead});
+  ASSERT_EQ(rooms.size(), 1u);
+  EXPECT_EQ(rooms[0].memory_bytes, 5e9);
+  EXPECT_EQ(rooms[0].cpus, 4);
+  EXPECT_EQ(rooms[0].name, "node " + node.node.short_hex() + " at 10.0.0.2:7000");
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Includes point down from folder to folder.
+
+A file includes headers of its own folder, and of the folders of the libraries that its library's
+DEPS name in CMakeLists.txt, directly or by way of others. A library of several folders may include
+among these only downwards, in the order in which FOLDERS names them.
+
+    folder_includes.py SOURCE_FOLDER
+"""
+import pathlib
+import re
+import sys
+
+
+def libraries(text: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Name of each library: its folders, lowest first, and the libraries that it depends on."""
+    found = {}
+    for call in re.finditer(r"starling_(?:library|program)\(([^)]*)\)", re.sub(r"#[^\n]*", "", text)):
+        words = call.group(1).replace('"', " ").split()
+        lists: dict[str, list[str]] = {"FOLDERS": [], "DEPS": []}
+        current = None
+        for word in words[1:]:
+            if word in ("FOLDERS", "DEPS", "SCHEMAS", "APART"):
+                current = lists.setdefault(word, [])
+            elif current is not None:
+                current.append(word)
+        found[words[0]] = (lists["FOLDERS"], lists["DEPS"])
+    return found
+
+
+# Libraries that other files of .cmake make, by the library whose folder theirs is next to.
+APART = {"rl/data/arrow": "rl_data"}
+
+
+def reachable(name: str, all_of: dict[str, tuple[list[str], list[str]]]) -> set[str]:
+    """Folders of the libraries below `name`."""
+    folders: set[str] = set()
+    open_names, seen = list(all_of[name][1]), set()
+    while open_names:
+        library = open_names.pop()
+        if library in seen or library not in all_of:
+            continue
+        seen.add(library)
+        folders.update(all_of[library][0])
+        open_names.extend(all_of[library][1])
+    return folders
+
+
+def main(root: pathlib.Path) -> int:
+    all_of = libraries((root / "CMakeLists.txt").read_text())
+    allowed: dict[str, set[str]] = {}
+    for name, (folders, _) in all_of.items():
+        below = reachable(name, all_of)
+        for place, folder in enumerate(folders):
+            if folder in below:
+                print(f"{name}: its folder {folder} is also one of a library that it depends on")
+                return 1
+            allowed[folder] = below | set(folders[: place + 1])
+    for folder, library in APART.items():
+        allowed[folder] = {folder, *all_of[library][0]} | reachable(library, all_of)
+    bad = 0
+    for layer in ("runtime", "placement", "rl"):
+        for file in sorted((root / layer).rglob("*")):
+            if file.suffix not in (".h", ".cpp", ".cu", ".inc"):
+                continue
+            folder = str(file.parent.relative_to(root))
+            for line, text in enumerate(file.read_text().splitlines(), 1):
+                include = re.match(r'#include "((?:runtime|placement|rl)/.*)/[^/]+"', text)
+                if not include or ".capnp.h" in text:  # generated from a schema
+                    continue
+                if folder not in allowed:
+                    print(f"{file.relative_to(root)}: no library of CMakeLists.txt has its folder")
+                    bad += 1
+                    break
+                if include.group(1) not in allowed[folder]:
+                    print(f"{file.relative_to(root)}:{line}: {folder} may not include "
+                          f"{include.group(1)}: it is no folder below (CMakeLists.txt)")
+                    bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
