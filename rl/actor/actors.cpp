@@ -27,6 +27,9 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime,
   return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
 }
 
+// A version is published before it is asked for: what takes longer has been lost.
+constexpr std::chrono::minutes kArrival{5};
+
 // As the policy, unless its own key says otherwise.
 Result<bool> reference_in_bf16(const Config& config, const PolicyOptions& policy,
                                const std::string& device) {
@@ -126,6 +129,23 @@ Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunP
   if (!rest.ok()) return rest.status();
   return PartlyGenerated{std::move(*generated), std::move(partial->finished),
                          std::move(partial->oldest), std::move(partial->newest), std::move(*rest)};
+}
+
+Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) {
+  const Offload::Stay here = worker_->stay();
+  if (const Status there = worker_->await_weights(); !there.ok()) return there;
+  return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version);
+}
+
+Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name,
+                                             std::uint64_t version) {
+  WeightReceiver& receiver =
+      receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;
+  const std::uint64_t before = receiver.version();
+  const Status arrived = receiver.wait(version, kArrival);
+  if (!arrived.ok()) return arrived;
+  if (receiver.version() != before) worker_->weights_changed(receiver.version());
+  return generate(prompts, /*validation=*/false);
 }
 
 Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBatch& fresh,

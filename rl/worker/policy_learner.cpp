@@ -85,6 +85,12 @@ PackedBatch pack_demonstrations(const DemonstrationBatch& batch, const MicroBatc
   return packed;
 }
 
+Result<Probabilities> probabilities(const Passes& passes, const RolloutBatch& batch,
+                                    const PolicyOptions& options) {
+  return response_probabilities(passes, batch, options.training.temperature,
+                                scoring_passes(batch, options.scoring_batch));
+}
+
 // How far the tokens' probabilities lie apart.
 double mean_difference(std::span<const float> a, std::span<const float> b) {
   double sum = 0.0;
@@ -128,11 +134,9 @@ Result<TokenEstimates> PolicyLearner::estimate(const RolloutBatch& batch,
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (needs_probabilities(options_.estimates.estimator)) {
     const Offload::Stay here = learner_.stay();
-    const Result<Probabilities> probabilities =
-        response_probabilities(scoring(), batch, options_.training.temperature,
-                               scoring_passes(batch, options_.scoring_batch));
-    if (!probabilities.ok()) return probabilities.status();
-    return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *probabilities);
+    const Result<Probabilities> of_tokens = probabilities(scoring(), batch, options_);
+    if (!of_tokens.ok()) return of_tokens.status();
+    return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *of_tokens);
   }
   if (options_.estimates.estimator != AdvantageEstimator::kGae)
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
@@ -183,13 +187,11 @@ Result<Metrics> PolicyLearner::update(const RolloutBatch& batch,
   }
   Metrics variance;
   if (options_.probes_variance && !plan.critic_only) {
-    const Result<Probabilities> probabilities =
-        response_probabilities(scoring(), batch, options_.training.temperature,
-                               scoring_passes(batch, options_.scoring_batch));
-    if (!probabilities.ok()) return probabilities.status();
+    const Result<Probabilities> of_tokens = probabilities(scoring(), batch, options_);
+    if (!of_tokens.ok()) return of_tokens.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
-    variance = variance_parts(batch, *probabilities, sample_advantages(batch, plan, estimates),
+    variance = variance_parts(batch, *of_tokens, sample_advantages(batch, plan, estimates),
                               plan.use, samples_total);
   }
   const UpdateLoop loop{
