@@ -109,6 +109,7 @@ Value absolute(const Quotient& value) {
   return make_symbol("abs(" + serialize(value) + ")");
 }
 
+/// Recursive descent: one function for each rule of the grammar, hence their number.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "rl/reward/scorer_factory.h"
 #include "runtime/core/log.h"
 
 namespace rl {

@@ -14,7 +14,7 @@
 #include "rl/config/config.h"
 #include "rl/reward/length_penalty.h"
 #include "rl/reward/scorer.h"
-#include "rl/reward/scorer_factory.h"
+#include "rl/reward/weighted_scorer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -3,9 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,23 +11,10 @@
 #include "rl/config/config.h"
 #include "rl/reward/process_scorer.h"
 #include "rl/reward/scorer.h"
+#include "rl/reward/weighted_scorer.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-using ScorerResult = runtime::Result<std::unique_ptr<Scorer>>;
-
-/// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the
-/// weights are not read, and only check_row() may be called.
-using RewardModelLoader =
-    std::function<ScorerResult(const std::filesystem::path& model, bool start)>;
-
-/// A part of a reward.
-struct WeightedScorer {
-  std::string name;
-  double weight = 1.0;
-  std::unique_ptr<Scorer> scorer;  // null where it was not started
-};
 
 /// A value that borrows the configuration and the loader. Errors name the key.
 class ScorerFactory {

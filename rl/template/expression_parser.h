@@ -11,7 +11,8 @@
 
 namespace rl {
 
-/// Reads from a place in a list of tokens that outlives it. Throws TemplateFailure.
+/// Reads from a place in a list of tokens that outlives it. Throws TemplateFailure. One private
+/// function for each rule of the grammar, hence their number.
 class ExpressionParser {
  public:
   explicit ExpressionParser(const std::vector<TemplateToken>& tokens) : tokens_(tokens) {}

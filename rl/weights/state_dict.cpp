@@ -164,6 +164,7 @@ bool fits(const PickledTensor& tensor) {
   return last < tensor.storage_count;
 }
 
+/// The pickle virtual machine. One function for each instruction of the format, hence their number.
 class Machine {
  public:
   Machine(std::span<const std::byte> pickle, std::string_view name)
