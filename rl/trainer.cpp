@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "rl/run/rl/rl_run.h"
 #include "rl/actor/actors.h"
+#include "rl/run/rl/rl_run.h"
 #include "runtime/runtime.h"
 
 namespace rl {

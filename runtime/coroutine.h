@@ -27,10 +27,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/worker/coroutine_await.h"
-#include "runtime/worker/coroutine_state.h"
 #include "runtime/core/asio.h"
 #include "runtime/runtime.h"
+#include "runtime/worker/coroutine_await.h"
+#include "runtime/worker/coroutine_state.h"
 
 namespace runtime {
 

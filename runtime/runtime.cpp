@@ -10,12 +10,12 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/call_wire.h"
-#include "runtime/worker/crash_handler.h"
 #include "runtime/call/group_failure.h"
-#include "runtime/control/local_cluster.h"
 #include "runtime/call/process.h"
 #include "runtime/call/task_pool.h"
-#include "runtime/worker/worker.h"
+#include "runtime/control/actor_directory.h"
+#include "runtime/control/cluster_view.h"
+#include "runtime/control/local_cluster.h"
 #include "runtime/core/descriptor_limit.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/fork_guard.h"
@@ -23,11 +23,11 @@
 #include "runtime/core/printable_text.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/actor_directory.h"
-#include "runtime/control/cluster_view.h"
-#include "runtime/process/line_merger.h"
 #include "runtime/job/program_files.h"
+#include "runtime/process/line_merger.h"
 #include "runtime/process/worker_environment.h"
+#include "runtime/worker/crash_handler.h"
+#include "runtime/worker/worker.h"
 
 namespace runtime {
 

@@ -5,18 +5,18 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "placement/app/cli_query.h"
 #include "placement/autoscaler/autoscaler.h"
 #include "placement/autoscaler/command_provider.h"
 #include "placement/autoscaler/config_file.h"
 #include "placement/autoscaler/local_provider.h"
 #include "placement/autoscaler/status.h"
+#include "runtime/control/key_value_client.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 #include "runtime/core/printable_text.h"
-#include "placement/app/cli_query.h"
 #include "runtime/process/file_util.h"
-#include "runtime/control/key_value_client.h"
 
 namespace placement {
 

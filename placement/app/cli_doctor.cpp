@@ -6,11 +6,11 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/core/clock.h"
-#include "runtime/process/child_process.h"
 #include "placement/app/cli_nodes.h"
 #include "placement/app/cli_text.h"
 #include "placement/app/doctor.h"
+#include "runtime/core/clock.h"
+#include "runtime/process/child_process.h"
 
 namespace runtime {
 

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <thread>
 
-#include "runtime/core/duration.h"
-#include "runtime/core/nearest.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/duration.h"
+#include "runtime/core/nearest.h"
 
 namespace runtime {
 

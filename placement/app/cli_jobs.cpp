@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <thread>
 
-#include "runtime/core/nearest.h"
-#include "runtime/core/printable_text.h"
-#include "runtime/core/time_text.h"
 #include "placement/app/cli_logs.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/job_client.h"
+#include "runtime/core/nearest.h"
+#include "runtime/core/printable_text.h"
+#include "runtime/core/time_text.h"
 
 namespace runtime {
 

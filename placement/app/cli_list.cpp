@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_filter.h"
 #include "placement/app/cli_jobs.h"
 #include "placement/app/cli_nodes.h"
@@ -10,6 +9,7 @@
 #include "placement/app/cli_query.h"
 #include "placement/app/cli_status.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/printable_text.h"
 
 namespace runtime {
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/nearest.h"
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/job_client.h"
+#include "runtime/core/nearest.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/process/log_file.h"
 
 namespace runtime {

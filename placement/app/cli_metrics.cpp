@@ -1,7 +1,7 @@
 #include "placement/app/cli_metrics.h"
 
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_nodes.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/observe/metrics_source.h"
 
 namespace runtime {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "runtime/core/printable_text.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/printable_text.h"
 
 namespace runtime {
 

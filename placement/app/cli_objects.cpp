@@ -1,8 +1,8 @@
 #include "placement/app/cli_objects.h"
 
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/printable_text.h"
 
 namespace runtime {
 

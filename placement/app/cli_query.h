@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "runtime/core/printable_text.h"
-#include "runtime/transport/blocking.h"
 #include "placement/app/cli_text.h"
 #include "runtime/control/node_client.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/process/session.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

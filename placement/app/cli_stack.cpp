@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/core/nearest.h"
 #include "placement/app/cli_nodes.h"
 #include "placement/app/cli_text.h"
+#include "runtime/core/nearest.h"
 
 namespace runtime {
 

@@ -9,17 +9,17 @@
 #include <optional>
 #include <utility>
 
+#include "placement/app/start_plan.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/descriptor_limit.h"
 #include "runtime/core/log.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/core/timer.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/process/daemon.h"
 #include "runtime/process/machine.h"
 #include "runtime/process/session_folder.h"
 #include "runtime/process/spill_place.h"
-#include "placement/app/start_plan.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

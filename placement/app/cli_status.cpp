@@ -1,9 +1,9 @@
 #include "placement/app/cli_status.h"
 
-#include "runtime/core/duration.h"
 #include "placement/app/cli_jobs.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/duration.h"
 
 namespace runtime {
 

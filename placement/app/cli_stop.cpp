@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/core/printable_text.h"
-#include "runtime/transport/blocking.h"
+#include "placement/app/stop_check.h"
 #include "runtime/control/cluster_client.h"
-#include "runtime/process/node_address.h"
 #include "runtime/control/node_client.h"
+#include "runtime/core/printable_text.h"
+#include "runtime/process/node_address.h"
 #include "runtime/process/session.h"
 #include "runtime/process/session_folder.h"
-#include "placement/app/stop_check.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

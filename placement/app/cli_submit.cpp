@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_query.h"
-#include "runtime/control/job_client.h"
 #include "placement/app/job_place.h"
+#include "runtime/control/job_client.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/job/job_shipping.h"
 
 namespace runtime {

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cstdio>
 
-#include "runtime/core/duration.h"
 #include "placement/app/cli_nodes.h"
 #include "placement/app/cli_query.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/duration.h"
 #include "runtime/process/session.h"
 #include "runtime/transport/token_key.h"
 

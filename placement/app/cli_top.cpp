@@ -11,8 +11,8 @@
 #include <map>
 #include <thread>
 
-#include "runtime/core/printable_text.h"
 #include "placement/app/cli_nodes.h"
+#include "runtime/core/printable_text.h"
 
 namespace runtime {
 

@@ -2,14 +2,14 @@
 
 #include <memory>
 
-#include "placement/placement.h"
-#include "placement/app/cli_head.h"
 #include "placement/app/cli_drain.h"
+#include "placement/app/cli_head.h"
 #include "placement/app/cli_list.h"
 #include "placement/app/cli_metrics.h"
 #include "placement/app/cli_status.h"
 #include "placement/app/cli_stop.h"
 #include "placement/app/cli_token.h"
+#include "placement/placement.h"
 
 namespace placement {
 

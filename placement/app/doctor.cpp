@@ -16,12 +16,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "runtime/core/version.h"
 #include "placement/app/cli_start.h"
+#include "runtime/core/version.h"
+#include "runtime/node/memory_guard.h"
 #include "runtime/process/file_util.h"
 #include "runtime/process/gpus.h"
 #include "runtime/process/machine.h"
-#include "runtime/node/memory_guard.h"
 #include "runtime/process/session.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/file_descriptor.h"

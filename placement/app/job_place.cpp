@@ -5,15 +5,15 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/control/control.h"
-#include "runtime/core/duration.h"
-#include "runtime/core/printable_text.h"
-#include "runtime/transport/blocking.h"
 #include "placement/app/cli_text.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/control/control.h"
 #include "runtime/control/group_client.h"
 #include "runtime/control/job_client.h"
+#include "runtime/core/duration.h"
+#include "runtime/core/printable_text.h"
 #include "runtime/process/machine.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

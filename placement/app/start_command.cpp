@@ -2,11 +2,11 @@
 
 #include <memory>
 
+#include "placement/app/cli_query.h"
+#include "placement/app/cli_start.h"
 #include "placement/autoscaler/command_provider.h"
 #include "placement/autoscaler/config_file.h"
 #include "runtime/metrics/metrics_server.h"
-#include "placement/app/cli_query.h"
-#include "placement/app/cli_start.h"
 
 namespace placement {
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "runtime/control/resource_units.h"
+#include "runtime/control/token_strength.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/duration.h"
 #include "runtime/process/job_user.h"
 #include "runtime/process/machine.h"
-#include "runtime/control/token_strength.h"
 #include "runtime/store/object_store.h"
 #include "runtime/transport/token_key.h"
 

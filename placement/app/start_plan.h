@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "runtime/core/result.h"
 #include "placement/app/cli_start.h"
 #include "placement/app/cluster_file.h"
+#include "runtime/core/result.h"
 #include "runtime/node/node.h"
 #include "runtime/process/session.h"
 

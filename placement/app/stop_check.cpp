@@ -4,11 +4,11 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/control/cluster_client.h"
+#include "runtime/control/node_client.h"
 #include "runtime/core/printable_text.h"
 #include "runtime/core/time_text.h"
 #include "runtime/transport/blocking.h"
-#include "runtime/control/cluster_client.h"
-#include "runtime/control/node_client.h"
 
 namespace runtime {
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "placement/autoscaler/status.h"
+#include "runtime/control/cluster_client.h"
+#include "runtime/control/key_value_client.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/duration.h"
 #include "runtime/core/log.h"
-#include "runtime/control/cluster_client.h"
-#include "runtime/control/key_value_client.h"
 
 namespace placement {
 

@@ -9,9 +9,9 @@
 
 #include "placement/autoscaler/planner.h"
 #include "placement/autoscaler/provider.h"
+#include "runtime/control/node_client.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/node_client.h"
 
 namespace placement {
 

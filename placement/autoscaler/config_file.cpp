@@ -7,8 +7,8 @@
 #include <functional>
 #include <set>
 
-#include "runtime/process/file_util.h"
 #include "placement/app/start_plan.h"
+#include "runtime/process/file_util.h"
 
 namespace placement {
 

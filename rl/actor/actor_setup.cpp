@@ -1,8 +1,8 @@
 #include "rl/actor/actor_setup.h"
 
-#include "rl/model/device.h"
 #include "rl/comm/gloo_communicator.h"
 #include "rl/comm/runtime_rendezvous.h"
+#include "rl/model/device.h"
 
 namespace rl {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rl/config/config.h"
-#include "rl/comm/communicator.h"
 #include "rl/actor/actors.h"
+#include "rl/comm/communicator.h"
+#include "rl/config/config.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/rollout/begun_prompt.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/rollout/begun_prompt.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/call/object_ref.h"
 

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <utility>
 
+#include "rl/actor/actor_setup.h"
 #include "rl/algo/kl.h"
 #include "rl/config/config.h"
 #include "rl/metrics/process_memory.h"
-#include "rl/actor/actor_setup.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/check.h"
 

@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "rl/batch/rollout_batch.h"
-#include "rl/metrics/metrics.h"
 #include "rl/actor/actor_profile.h"
 #include "rl/actor/actor_values.h"
+#include "rl/actor/snapshot_slot.h"
+#include "rl/actor/weight_channel.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
-#include "rl/actor/snapshot_slot.h"
-#include "rl/actor/weight_channel.h"
 #include "runtime/runtime.h"
 
 namespace rl {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "rl/metrics/process_memory.h"
-#include "rl/worker/toy_model.h"
 #include "rl/actor/actor_setup.h"
+#include "rl/metrics/process_memory.h"
 #include "rl/worker/stage_worker_options.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 

@@ -8,8 +8,8 @@
 
 #include "rl/actor/actor_profile.h"
 #include "rl/actor/actors.h"
-#include "rl/worker/preference_worker.h"
 #include "rl/actor/snapshot_slot.h"
+#include "rl/worker/preference_worker.h"
 #include "runtime/runtime.h"
 
 namespace rl {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "rl/metrics/process_memory.h"
 #include "rl/actor/actor_setup.h"
 #include "rl/actor/preference_actor.h"
+#include "rl/metrics/process_memory.h"
 #include "rl/worker/stage_worker_options.h"
 
 namespace rl {

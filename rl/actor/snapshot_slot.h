@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "rl/actor/actor_profile.h"
 #include "rl/checkpoint/idle_thread.h"
 #include "rl/optim/learner_snapshot.h"
-#include "rl/actor/actor_profile.h"
 #include "runtime/core/result.h"
 
 namespace rl {

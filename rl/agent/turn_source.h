@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "rl/rollout/request.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/rollout/request.h"
 #include "runtime/core/result.h"
 
 namespace rl {

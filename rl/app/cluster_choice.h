@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "runtime/core/result.h"
 #include "runtime/control/cluster_view.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 

@@ -7,30 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "rl/actor/worker_group.h"
 #include "rl/agent/agent_options.h"
 #include "rl/app/kept.h"
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/feed/row_order_choice.h"
+#include "rl/feed/shown_row.h"
 #include "rl/hub/hub_cache.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/plan/memory_plan.h"
 #include "rl/reward/process_scorer.h"
 #include "rl/reward/reward_function.h"
-#include "rl/tokenizer/tokenizer.h"
-#include "rl/plan/memory_plan.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/reward_model_path.h"
-#include "rl/feed/row_order_choice.h"
 #include "rl/run/rl/run_memory.h"
-#include "rl/feed/shown_row.h"
 #include "rl/run/rl/teachers.h"
-#include "rl/worker/toy_model.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/run/rl/training_feed.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/reward_model.h"
-#include "rl/actor/worker_group.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

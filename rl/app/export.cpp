@@ -16,11 +16,11 @@
 #include "rl/app/command_line.h"
 #include "rl/app/local_model.h"
 #include "rl/app/model_option.h"
+#include "rl/checkpoint/checkpoint.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/model/save.h"
-#include "rl/checkpoint/checkpoint.h"
 
 namespace rl {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "rl/app/kept.h"
 #include "rl/app/stage_command.h"
-#include "rl/run/stage_memory.h"
 #include "rl/run/profile_options.h"
+#include "rl/run/stage_memory.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {

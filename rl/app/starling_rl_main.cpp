@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "rl/actor/sft_actor.h"
 #include "rl/app/all_reduce.h"
 #include "rl/app/data.h"
 #include "rl/app/eval.h"
@@ -22,9 +23,8 @@
 #include "rl/app/sft.h"
 #include "rl/app/tokenize.h"
 #include "rl/app/train.h"
-#include "rl/rl.h"
 #include "rl/comm/all_reduce_probe.h"
-#include "rl/actor/sft_actor.h"
+#include "rl/rl.h"
 #include "runtime/core/log.h"
 #include "runtime/core/printable_stream.h"
 #include "runtime/core/standard_streams.h"

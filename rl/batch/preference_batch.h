@@ -7,10 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/data/preference_builder.h"
-#include "rl/model/packed_batch.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/data/preference_builder.h"
+#include "rl/model/packed_batch.h"
 #include "runtime/core/status.h"
 
 namespace rl {

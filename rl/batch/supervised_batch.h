@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <tuple>
 
-#include "rl/data/conversation_builder.h"
-#include "rl/model/packed_batch.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/data/conversation_builder.h"
+#include "rl/model/packed_batch.h"
 #include "runtime/core/status.h"
 
 namespace rl {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "rl/cuda/nccl_library.h"
 #include "rl/comm/gloo_communicator.h"
 #include "rl/comm/runtime_rendezvous.h"
+#include "rl/cuda/nccl_library.h"
 
 namespace rl {
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <vector>
 
+#include "rl/batch/preference_batch.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/data/preference_builder.h"
 #include "rl/data/row_feed.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/batch/preference_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

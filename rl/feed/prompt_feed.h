@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "rl/batch/batch_plan.h"
+#include "rl/batch/rollout_batch.h"
 #include "rl/config/config.h"
 #include "rl/data/adaptive_order.h"
 #include "rl/data/dataset.h"
@@ -17,8 +19,6 @@
 #include "rl/data/python_sampler.h"
 #include "rl/data/row_feed.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/batch/batch_plan.h"
-#include "rl/batch/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "rl/batch/supervised_batch.h"
 #include "rl/config/config.h"
 #include "rl/data/conversation_builder.h"
 #include "rl/data/dataset.h"
 #include "rl/data/row_feed.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/batch/supervised_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

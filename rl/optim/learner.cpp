@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "rl/checkpoint/checkpoint.h"
 #include "rl/model/guarded.h"
 #include "rl/profile/recorder.h"
-#include "rl/checkpoint/checkpoint.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"

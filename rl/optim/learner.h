@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "rl/model/offload.h"
-#include "rl/model/transformer.h"
 #include "rl/comm/communicator.h"
 #include "rl/comm/data_ranks.h"
+#include "rl/model/offload.h"
+#include "rl/model/transformer.h"
 #include "rl/optim/learner_snapshot.h"
 #include "rl/optim/muon.h"
 #include "rl/optim/optimizer.h"

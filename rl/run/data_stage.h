@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "rl/config/config.h"
-#include "rl/run/stage_options.h"
-#include "rl/checkpoint/model_identity.h"
-#include "rl/metrics/metrics.h"
-#include "rl/run/step_profiler.h"
 #include "rl/actor/worker_group.h"
+#include "rl/checkpoint/model_identity.h"
+#include "rl/config/config.h"
+#include "rl/metrics/metrics.h"
+#include "rl/run/stage_options.h"
+#include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "rl/run/stage.h"
+#include "rl/optim/lr_schedule.h"
 #include "rl/run/data_stage.h"
 #include "rl/run/loss_alarms.h"
 #include "rl/run/lost_weights.h"
-#include "rl/optim/lr_schedule.h"
+#include "rl/run/stage.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "rl/config/config.h"
-#include "rl/run/alarms.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/alarms.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rl/plan/memory_plan.h"
 #include "rl/actor/worker_group.h"
+#include "rl/plan/memory_plan.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

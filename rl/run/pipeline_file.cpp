@@ -4,10 +4,10 @@
 #include <optional>
 #include <regex>
 
+#include "rl/checkpoint/checkpoint.h"
 #include "rl/config/override.h"
 #include "rl/config/yaml.h"
 #include "rl/run/stage_trainer.h"
-#include "rl/checkpoint/checkpoint.h"
 
 namespace rl {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "rl/run/alarms.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/alarms.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "rl/run/alarms.h"
 #include "rl/checkpoint/checkpoint_saver.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/alarms.h"
 #include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "rl/actor/worker_group.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
-#include "rl/actor/worker_group.h"
 
 namespace rl {
 

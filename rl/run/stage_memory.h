@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "rl/run/data_stage.h"
 #include "rl/plan/memory_plan.h"
+#include "rl/run/data_stage.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "rl/config/config.h"
-#include "rl/data/prompt_builder.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/checkpoint/early_stop.h"
-#include "rl/run/loss_alarms.h"
 #include "rl/checkpoint/resume.h"
-#include "rl/run/run_length.h"
 #include "rl/checkpoint/save_times.h"
+#include "rl/config/config.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/run/loss_alarms.h"
+#include "rl/run/run_length.h"
 #include "rl/worker/stage_worker_options.h"
 #include "runtime/core/result.h"
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <utility>
 
-#include "rl/run/stage_memory.h"
 #include "rl/checkpoint/checkpoint.h"
-#include "rl/run/memory_fit.h"
 #include "rl/checkpoint/resume.h"
-#include "rl/worker/toy_model.h"
 #include "rl/metrics/metric_log.h"
+#include "rl/run/memory_fit.h"
+#include "rl/run/stage_memory.h"
 #include "rl/weights/atomic_file.h"
+#include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 
 namespace rl {

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "rl/checkpoint/folder_lock.h"
+#include "rl/metrics/metrics.h"
+#include "rl/optim/lr_schedule.h"
+#include "rl/run/data_stage.h"
+#include "rl/run/data_training.h"
 #include "rl/run/run_journal.h"
 #include "rl/run/training_run.h"
-#include "rl/run/data_training.h"
-#include "rl/run/data_stage.h"
-#include "rl/checkpoint/folder_lock.h"
-#include "rl/optim/lr_schedule.h"
-#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

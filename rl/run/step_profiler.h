@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "rl/actor/worker_group.h"
 #include "rl/profile/recording.h"
 #include "rl/profile/trace.h"
 #include "rl/run/profile_options.h"
-#include "rl/actor/worker_group.h"
 #include "runtime/core/result.h"
 
 namespace rl {

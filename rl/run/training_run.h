@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "rl/run/run_journal.h"
-#include "rl/run/stage.h"
 #include "rl/checkpoint/checkpoint_saver.h"
 #include "rl/checkpoint/early_stop.h"
 #include "rl/checkpoint/save_times.h"
+#include "rl/run/run_journal.h"
+#include "rl/run/stage.h"
 #include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "rl/template/template.h"
 #include "rl/template/arguments.h"
 #include "rl/template/ast.h"
 #include "rl/template/budget.h"
 #include "rl/template/scope.h"
+#include "rl/template/template.h"
 #include "rl/template/value.h"
 
 namespace rl {

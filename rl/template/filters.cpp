@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "rl/template/html.h"
 #include "rl/template/builtins.h"
 #include "rl/template/failure.h"
+#include "rl/template/html.h"
 #include "rl/template/list_filters.h"
 #include "rl/template/python_string.h"
 

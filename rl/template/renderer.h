@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rl/template/template.h"
 #include "rl/template/ast.h"
 #include "rl/template/evaluator.h"
 #include "rl/template/scope.h"
+#include "rl/template/template.h"
 
 namespace rl {
 

@@ -12,10 +12,10 @@
 #include "rl/tokenizer/added_tokens.h"
 #include "rl/tokenizer/aligned_text.h"
 #include "rl/tokenizer/encoding.h"
-#include "rl/tokenizer/subword_model.h"
 #include "rl/tokenizer/normalizer.h"
 #include "rl/tokenizer/pre_tokenizer.h"
 #include "rl/tokenizer/scratch.h"
+#include "rl/tokenizer/subword_model.h"
 #include "runtime/core/status.h"
 
 namespace rl {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "rl/tokenizer/json_fields.h"
-#include "rl/tokenizer/unicode_text.h"
 #include "rl/tokenizer/trie.h"
+#include "rl/tokenizer/unicode_text.h"
 
 namespace rl {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "rl/tokenizer/gguf_chat_templates.h"
 #include "rl/tokenizer/bpe.h"
+#include "rl/tokenizer/gguf_chat_templates.h"
 #include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/unicode_text.h"
 

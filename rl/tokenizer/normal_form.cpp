@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "rl/tokenizer/unicode_text.h"
 #include "rl/tokenizer/unicode_corrections.h"
+#include "rl/tokenizer/unicode_text.h"
 
 namespace rl {
 

@@ -10,8 +10,8 @@
 #include "rl/tokenizer/json_fields.h"
 #include "rl/tokenizer/normal_form.h"
 #include "rl/tokenizer/pattern.h"
-#include "rl/tokenizer/unicode_text.h"
 #include "rl/tokenizer/unicode_corrections.h"
+#include "rl/tokenizer/unicode_text.h"
 
 namespace rl {
 

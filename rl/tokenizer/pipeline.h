@@ -15,11 +15,11 @@
 #include "rl/tokenizer/added_tokens.h"
 #include "rl/tokenizer/decoder.h"
 #include "rl/tokenizer/encoding.h"
-#include "rl/tokenizer/subword_model.h"
 #include "rl/tokenizer/normalizer.h"
 #include "rl/tokenizer/post_processor.h"
 #include "rl/tokenizer/pre_tokenizer.h"
 #include "rl/tokenizer/scratch.h"
+#include "rl/tokenizer/subword_model.h"
 #include "runtime/core/result.h"
 
 namespace rl {

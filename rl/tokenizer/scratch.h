@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "rl/tokenizer/added_tokens.h"
-#include "rl/tokenizer/subword_model.h"
 #include "rl/tokenizer/pre_tokenizer.h"
 #include "rl/tokenizer/regex.h"
+#include "rl/tokenizer/subword_model.h"
 
 namespace rl {
 

@@ -4,13 +4,13 @@
 #include <limits>
 #include <utility>
 
-#include "rl/tokenizer/sentencepiece_model.h"
 #include "rl/tokenizer/bpe.h"
 #include "rl/tokenizer/charsmap_normalizer.h"
-#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/json_fields.h"
-#include "rl/tokenizer/vocabulary_files.h"
+#include "rl/tokenizer/sentencepiece_model.h"
+#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/unigram.h"
+#include "rl/tokenizer/vocabulary_files.h"
 #include "rl/weights/mapped_file.h"
 
 namespace rl {

@@ -1,10 +1,10 @@
 // TokenStream: incremental decoding.
 #include <utility>
 
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/bytes.h"
 #include "rl/tokenizer/clean_up.h"
 #include "rl/tokenizer/pipeline.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/unicode_text.h"
 
 namespace rl {

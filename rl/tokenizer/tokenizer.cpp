@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "rl/template/chat_templates.h"
-#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/pipeline.h"
+#include "rl/tokenizer/tokenizer_files.h"
 #include "runtime/core/check.h"
 #include "runtime/core/cpu_limit.h"
 #include "runtime/core/log.h"

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/template/chat_templates.h"
-#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/json_fields.h"
 #include "rl/tokenizer/small_files.h"
 #include "rl/tokenizer/special_tokens.h"
+#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/unicode_text.h"
 
 namespace rl {

@@ -1,10 +1,10 @@
 // tokenizer.json to a pipeline.
 #include <nlohmann/json.hpp>
 
-#include "rl/tokenizer/json_overrides.h"
 #include "rl/tokenizer/bytes.h"
-#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/json_fields.h"
+#include "rl/tokenizer/json_overrides.h"
+#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/unicode_text.h"
 #include "rl/weights/mapped_file.h"
 #include "runtime/core/json.h"

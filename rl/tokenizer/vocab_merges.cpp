@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "rl/tokenizer/bpe.h"
-#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/json_fields.h"
-#include "rl/tokenizer/vocabulary_files.h"
 #include "rl/tokenizer/small_files.h"
+#include "rl/tokenizer/tokenizer_files.h"
 #include "rl/tokenizer/unicode_text.h"
+#include "rl/tokenizer/vocabulary_files.h"
 
 namespace rl {
 

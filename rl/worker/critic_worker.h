@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "rl/comm/communicator.h"
-#include "rl/optim/learner.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/comm/communicator.h"
 #include "rl/metrics/metrics.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"
 #include "rl/worker/update_loop.h"

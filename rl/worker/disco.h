@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "rl/batch/batch_plan.h"
-#include "rl/comm/data_ranks.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/comm/data_ranks.h"
 #include "runtime/core/result.h"
 
 namespace rl {

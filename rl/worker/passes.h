@@ -7,11 +7,11 @@
 #include <functional>
 #include <span>
 
+#include "rl/batch/batch_plan.h"
+#include "rl/metrics/metrics.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/transformer.h"
-#include "rl/batch/batch_plan.h"
-#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "rl/agent/turn_source.h"
+#include "rl/batch/rollout_batch.h"
+#include "rl/metrics/metrics.h"
 #include "rl/rollout/engine.h"
 #include "rl/rollout/partial_rollout.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/batch/rollout_batch.h"
-#include "rl/metrics/metrics.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/weight_mover.h"
 #include "runtime/core/result.h"

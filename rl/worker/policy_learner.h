@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "rl/batch/batch_plan.h"
-#include "rl/comm/communicator.h"
-#include "rl/optim/learner.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/comm/communicator.h"
 #include "rl/metrics/metrics.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "rl/agent/agent_options.h"
+#include "rl/batch/batch_plan.h"
 #include "rl/config/config.h"
 #include "rl/model/lora_config.h"
-#include "rl/batch/batch_plan.h"
 #include "rl/optim/learner.h"
 #include "rl/optim/lr_schedule.h"
 #include "rl/worker/policy_objective.h"

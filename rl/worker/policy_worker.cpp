@@ -8,8 +8,8 @@
 
 #include "rl/model/device.h"
 #include "rl/model/guarded.h"
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/plan/memory_plan.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/log.h"
 
 namespace rl {

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/comm/communicator.h"
-#include "rl/optim/learner.h"
 #include "rl/batch/preference_batch.h"
+#include "rl/comm/communicator.h"
 #include "rl/metrics/metrics.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/preference_objective.h"

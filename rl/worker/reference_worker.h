@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "rl/algo/kl.h"
-#include "rl/model/offload.h"
-#include "rl/model/transformer.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/model/offload.h"
+#include "rl/model/transformer.h"
 #include "runtime/core/result.h"
 
 namespace rl {

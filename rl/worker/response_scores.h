@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "rl/model/packed_batch.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/model/packed_batch.h"
 #include "rl/worker/passes.h"
 #include "runtime/core/result.h"
 

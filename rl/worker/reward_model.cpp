@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "rl/model/model_config.h"
 #include "rl/batch/batch_plan.h"
+#include "rl/model/model_config.h"
 #include "rl/worker/passes.h"
 #include "runtime/core/json.h"
 

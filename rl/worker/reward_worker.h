@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "rl/batch/rollout_batch.h"
 #include "rl/config/config.h"
 #include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/batch/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -13,10 +13,10 @@
 
 #include "rl/algo/distillation.h"
 #include "rl/batch/batch_plan.h"
-#include "rl/comm/communicator.h"
-#include "rl/optim/learner.h"
 #include "rl/batch/supervised_batch.h"
+#include "rl/comm/communicator.h"
 #include "rl/metrics/metrics.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"

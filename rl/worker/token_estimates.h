@@ -16,11 +16,11 @@
 #include "rl/algo/aggregate.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/token_advantage.h"
-#include "rl/config/config.h"
-#include "rl/model/packed_batch.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/config/config.h"
 #include "rl/metrics/metrics.h"
+#include "rl/model/packed_batch.h"
 #include "rl/worker/response_scores.h"
 #include "runtime/core/result.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "rl/batch/batch_plan.h"
-#include "rl/optim/learner.h"
 #include "rl/batch/rollout_batch.h"
 #include "rl/metrics/metrics.h"
+#include "rl/optim/learner.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/call/drain_hooks.h"
-#include "runtime/call/watch.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
+#include "runtime/call/drain_hooks.h"
+#include "runtime/call/watch.h"
 #include "runtime/control/membership.h"
 
 namespace runtime {

@@ -4,8 +4,8 @@
 
 #include "runtime/call/group_failure.h"
 #include "runtime/call/process.h"
-#include "runtime/core/fork_guard.h"
 #include "runtime/control/cluster_client.h"
+#include "runtime/core/fork_guard.h"
 
 namespace runtime {
 namespace {

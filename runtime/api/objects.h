@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/api/connection.h"
+#include "runtime/api/until.h"
 #include "runtime/call/actor_handle.h"
 #include "runtime/call/completion.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/call/object_view.h"
-#include "runtime/api/connection.h"
-#include "runtime/api/until.h"
 #include "runtime/control/object_info.h"
 
 namespace runtime {

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "runtime/call/object_ref.h"
-#include "runtime/call/placement_group.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
+#include "runtime/call/object_ref.h"
+#include "runtime/call/placement_group.h"
 #include "runtime/control/membership.h"
 
 namespace runtime {

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "runtime/call/published.h"
-#include "runtime/call/watch.h"
 #include "runtime/api/connection.h"
 #include "runtime/api/until.h"
+#include "runtime/call/published.h"
+#include "runtime/call/watch.h"
 
 namespace runtime {
 

@@ -10,8 +10,8 @@
 #include "runtime/call/stored_object.h"
 #include "runtime/call/stream_state.h"
 #include "runtime/call/worker_link.h"
-#include "runtime/core/timer.h"
 #include "runtime/control/actor_directory.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

@@ -5,8 +5,8 @@
 #include "runtime/call/actor_options.h"
 #include "runtime/call/blocked_calls.h"
 #include "runtime/call/process.h"
-#include "runtime/core/log.h"
 #include "runtime/control/actor_directory.h"
+#include "runtime/core/log.h"
 
 namespace runtime {
 

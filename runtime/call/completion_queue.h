@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/codec/fwd.h"
 #include "runtime/call/object_state.h"
+#include "runtime/codec/fwd.h"
 
 namespace runtime {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/call/object_state.h"
 #include "runtime/codec/codec.h"
 #include "runtime/codec/fwd.h"
-#include "runtime/call/object_state.h"
 
 namespace runtime {
 

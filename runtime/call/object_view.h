@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/codec/array_view.h"
 #include "runtime/call/object_ref.h"
+#include "runtime/codec/array_view.h"
 
 namespace runtime {
 

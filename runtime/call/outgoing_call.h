@@ -8,8 +8,8 @@
 #include <string>
 
 #include "runtime/call/awaited_call.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/call/object_state.h"
+#include "runtime/codec/fwd.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 

@@ -1,8 +1,8 @@
 #include "runtime/call/placement_group.h"
 
 #include "runtime/call/process.h"
-#include "runtime/core/log.h"
 #include "runtime/control/group_client.h"
+#include "runtime/core/log.h"
 
 namespace runtime {
 

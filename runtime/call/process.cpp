@@ -9,10 +9,10 @@
 #include "runtime/call/object_table.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/worker_link.h"
+#include "runtime/control/actor_directory.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/actor_directory.h"
 
 namespace runtime {
 

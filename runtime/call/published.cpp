@@ -5,11 +5,11 @@
 
 #include "runtime/call/lineage.h"
 #include "runtime/call/process.h"
-#include "runtime/codec/readable_type.h"
 #include "runtime/call/stored_object.h"
+#include "runtime/codec/readable_type.h"
+#include "runtime/control/published_client.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/published_client.h"
 
 namespace runtime::published_detail {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime/codec/readable_type.h"
-#include "runtime/observe/symbol.h"
 #include "runtime/core/check.h"
+#include "runtime/observe/symbol.h"
 
 namespace runtime {
 

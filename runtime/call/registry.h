@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "runtime/call/drain_hooks.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/call/invoke.h"
-#include "runtime/codec/method.h"
 #include "runtime/call/state_hooks.h"
+#include "runtime/codec/fwd.h"
+#include "runtime/codec/method.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

@@ -20,8 +20,8 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/codec/codec.h"
 #include "runtime/call/object_ref.h"
+#include "runtime/codec/codec.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

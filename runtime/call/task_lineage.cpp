@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "runtime/codec/method.h"
 #include "runtime/call/registry.h"
 #include "runtime/call/stored_object.h"
+#include "runtime/codec/method.h"
 
 namespace runtime {
 

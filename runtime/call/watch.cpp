@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "runtime/call/process.h"
-#include "runtime/core/log.h"
-#include "runtime/core/timer.h"
 #include "runtime/control/actor_directory.h"
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/published_client.h"
+#include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 
 namespace runtime {
 

@@ -6,8 +6,8 @@
 #include "runtime/call/actor_client.h"
 #include "runtime/call/call_wire.h"
 #include "runtime/call/process.h"
-#include "runtime/core/timer.h"
 #include "runtime/control/actor_directory.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/listener.h"
 

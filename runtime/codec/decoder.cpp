@@ -1,6 +1,5 @@
 #include "runtime/codec/decoder.h"
 
-
 namespace runtime {
 
 Decoder::Decoder(Buffer bytes, std::span<const ObjectStatePtr> refs,

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <fstream>
 
-#include "runtime/core/environment.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/control/cluster_client.h"
-#include "runtime/process/machine.h"
 #include "runtime/control/node_client.h"
+#include "runtime/core/environment.h"
+#include "runtime/process/machine.h"
 #include "runtime/process/session.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

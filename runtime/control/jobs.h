@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/process/death_cause.h"
 #include "runtime/core/ids.h"
+#include "runtime/process/death_cause.h"
 
 namespace runtime {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/process/death_cause.h"
 #include "runtime/control/jobs.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
+#include "runtime/process/death_cause.h"
 
 namespace runtime {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/control/control.h"
+#include "runtime/control/scheduler.h"
 #include "runtime/core/result.h"
 #include "runtime/head/actor_manager.h"
 #include "runtime/head/actor_requests.h"
@@ -30,7 +31,6 @@
 #include "runtime/head/placement_queue.h"
 #include "runtime/head/published_objects.h"
 #include "runtime/head/request_ledger.h"
-#include "runtime/control/scheduler.h"
 #include "runtime/head/token_keeper.h"
 
 namespace runtime {

@@ -6,9 +6,9 @@
 #include <variant>
 
 #include "runtime/control/membership.h"
+#include "runtime/control/scheduler.h"
 #include "runtime/control/token_state.h"
 #include "runtime/head/published_table.h"
-#include "runtime/control/scheduler.h"
 
 namespace runtime {
 

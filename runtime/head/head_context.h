@@ -5,11 +5,11 @@
 #include <functional>
 #include <string>
 
+#include "runtime/control/scheduler.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/timer.h"
 #include "runtime/head/cluster_tables.h"
 #include "runtime/head/head_links.h"
-#include "runtime/control/scheduler.h"
 #include "runtime/transport/keyring.h"
 
 namespace runtime {

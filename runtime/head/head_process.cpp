@@ -7,8 +7,8 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/process/job_user.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/transport/refusal_log.h"
 
 namespace runtime {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "runtime/control/scheduler.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/head/head_service.h"
-#include "runtime/control/scheduler.h"
 #include "runtime/transport/listener.h"
 
 namespace runtime {

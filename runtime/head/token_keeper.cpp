@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/control/token_strength.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
-#include "runtime/control/token_strength.h"
 #include "runtime/transport/token_key.h"
 
 namespace runtime {

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <sstream>
 
+#include "runtime/job/ignore_rules.h"
 #include "runtime/process/content_hash.h"
 #include "runtime/process/file_util.h"
-#include "runtime/job/ignore_rules.h"
 
 namespace runtime {
 

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <set>
 
-#include "runtime/transport/blocking.h"
 #include "runtime/control/job_client.h"
 #include "runtime/job/job_folder.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {

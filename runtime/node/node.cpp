@@ -8,12 +8,12 @@
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
-#include "runtime/transport/blocking.h"
+#include "runtime/node/log_reader.h"
+#include "runtime/node/submitter_gate.h"
 #include "runtime/process/cache_folder.h"
 #include "runtime/process/gpus.h"
 #include "runtime/process/job_user.h"
-#include "runtime/node/log_reader.h"
-#include "runtime/node/submitter_gate.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/transport/refusal_log.h"
 
 namespace runtime {

@@ -14,13 +14,13 @@
 #include "runtime/control/control.h"
 #include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
+#include "runtime/job/program_files.h"
 #include "runtime/node/ask_head.h"
 #include "runtime/node/autoscaler_process.h"
 #include "runtime/node/client_table.h"
 #include "runtime/node/departure.h"
 #include "runtime/node/end_reports.h"
 #include "runtime/node/head_connection.h"
-#include "runtime/process/log_keeper.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/node_introspection.h"
 #include "runtime/node/node_jobs.h"
@@ -28,9 +28,9 @@
 #include "runtime/node/node_options.h"
 #include "runtime/node/node_ports.h"
 #include "runtime/node/node_token.h"
-#include "runtime/job/program_files.h"
 #include "runtime/node/reservations.h"
 #include "runtime/node/worker_pool.h"
+#include "runtime/process/log_keeper.h"
 
 namespace runtime {
 

@@ -9,8 +9,8 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
-#include "runtime/process/machine.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/process/machine.h"
 #include "runtime/process/process_info.h"
 #include "runtime/transport/listener.h"
 

@@ -9,12 +9,12 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/lifetime.h"
+#include "runtime/node/worker_pool.h"
+#include "runtime/observe/activity_page.h"
 #include "runtime/observe/activity_table.h"
 #include "runtime/observe/metrics_source.h"
 #include "runtime/observe/stack_probe.h"
-#include "runtime/node/worker_pool.h"
 #include "runtime/store/object_store.h"
-#include "runtime/observe/activity_page.h"
 #include "runtime/transport/handshake.h"
 
 namespace runtime {

@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "runtime/core/log.h"
-#include "runtime/process/content_hash.h"
 #include "runtime/node/job_record.h"
+#include "runtime/process/content_hash.h"
 #include "runtime/process/job_user.h"
 
 namespace runtime {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "runtime/control/control.h"
+#include "runtime/job/job_fetcher.h"
+#include "runtime/job/job_files.h"
 #include "runtime/node/ask_head.h"
 #include "runtime/node/client_table.h"
 #include "runtime/node/driver_jobs.h"
 #include "runtime/node/end_reports.h"
-#include "runtime/job/job_fetcher.h"
-#include "runtime/job/job_files.h"
 #include "runtime/node/job_queue.h"
 #include "runtime/node/submitted_jobs.h"
 #include "runtime/transport/event_loop.h"

@@ -13,11 +13,11 @@
 #include "runtime/node/departure.h"
 #include "runtime/node/head_connection.h"
 #include "runtime/node/memory_guard.h"
-#include "runtime/observe/metrics_source.h"
 #include "runtime/node/node_jobs.h"
 #include "runtime/node/node_ports.h"
 #include "runtime/node/node_token.h"
 #include "runtime/node/worker_pool.h"
+#include "runtime/observe/metrics_source.h"
 #include "runtime/store/object_store.h"
 
 namespace runtime {

@@ -8,9 +8,9 @@
 
 #include "runtime/core/lifetime.h"
 #include "runtime/core/log.h"
-#include "runtime/process/child_process.h"
 #include "runtime/node/http_get.h"
 #include "runtime/node/preemption_watch.h"
+#include "runtime/process/child_process.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {

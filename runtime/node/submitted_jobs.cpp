@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "runtime/process/gpus.h"
 #include "runtime/node/job_record.h"
+#include "runtime/process/gpus.h"
 
 namespace runtime {
 

@@ -12,11 +12,11 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/lifetime.h"
-#include "runtime/node/ask_head.h"
-#include "runtime/node/end_reports.h"
 #include "runtime/job/job_fetcher.h"
 #include "runtime/job/job_files.h"
 #include "runtime/job/job_runner.h"
+#include "runtime/node/ask_head.h"
+#include "runtime/node/end_reports.h"
 #include "runtime/process/job_user.h"
 
 namespace runtime {

@@ -6,9 +6,9 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
-#include "runtime/process/gpus.h"
 #include "runtime/node/hosted_actors.h"
 #include "runtime/node/worker_process.h"
+#include "runtime/process/gpus.h"
 
 namespace runtime {
 

@@ -14,11 +14,11 @@
 
 #include "runtime/core/thread.h"
 #include "runtime/core/timer.h"
-#include "runtime/process/file_util.h"
-#include "runtime/process/process_info.h"
 #include "runtime/observe/activity_page.h"
 #include "runtime/observe/stack_handler.h"
 #include "runtime/observe/symbol_table.h"
+#include "runtime/process/file_util.h"
+#include "runtime/process/process_info.h"
 
 namespace runtime {
 

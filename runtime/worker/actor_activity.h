@@ -8,11 +8,11 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/worker/actor_job.h"
 #include "runtime/call/registry.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/observe/activity_page.h"
+#include "runtime/worker/actor_job.h"
 
 namespace runtime {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/worker/actor_host.h"
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
+#include "runtime/worker/actor_host.h"
 
 namespace runtime {
 

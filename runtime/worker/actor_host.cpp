@@ -6,18 +6,18 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/worker/actor_executor.h"
 #include "runtime/call/blocked_calls.h"
 #include "runtime/call/call_wire.h"
-#include "runtime/worker/coroutine_call.h"
 #include "runtime/call/process.h"
 #include "runtime/call/stored_object.h"
-#include "runtime/worker/stream_sender.h"
 #include "runtime/call/task.h"
 #include "runtime/call/thrown.h"
+#include "runtime/control/actor_directory.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
-#include "runtime/control/actor_directory.h"
+#include "runtime/worker/actor_executor.h"
+#include "runtime/worker/coroutine_call.h"
+#include "runtime/worker/stream_sender.h"
 
 namespace runtime {
 

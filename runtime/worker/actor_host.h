@@ -15,19 +15,19 @@
 #include <string>
 #include <vector>
 
+#include "runtime/call/actor_options.h"
+#include "runtime/call/constructor_table.h"
+#include "runtime/call/invoke.h"
+#include "runtime/call/registry.h"
+#include "runtime/codec/fwd.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/unique_function.h"
 #include "runtime/worker/active_calls.h"
 #include "runtime/worker/actor_activity.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
-#include "runtime/call/actor_options.h"
-#include "runtime/call/constructor_table.h"
-#include "runtime/codec/fwd.h"
 #include "runtime/worker/held_results.h"
-#include "runtime/call/invoke.h"
 #include "runtime/worker/parked_calls.h"
-#include "runtime/call/registry.h"
-#include "runtime/core/result.h"
-#include "runtime/transport/unique_function.h"
 
 namespace runtime {
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/worker/actor_job.h"
 #include "runtime/call/execution_options.h"
 #include "runtime/call/registry.h"
+#include "runtime/worker/actor_job.h"
 
 namespace runtime {
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <unordered_map>
 
-#include "runtime/worker/actor_host.h"
 #include "runtime/control/membership.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/channel.h"
+#include "runtime/worker/actor_host.h"
 
 namespace runtime {
 

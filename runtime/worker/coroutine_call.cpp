@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/worker/actor_host.h"
 #include "runtime/call/blocked_calls.h"
-#include "runtime/worker/coroutine_await.h"
 #include "runtime/call/process.h"
 #include "runtime/call/stored_object.h"
 #include "runtime/call/thrown.h"
 #include "runtime/core/timer.h"
+#include "runtime/worker/actor_host.h"
+#include "runtime/worker/coroutine_await.h"
 
 namespace runtime {
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/call/blocked_calls.h"
+#include "runtime/core/asio.h"
 #include "runtime/worker/actor_job.h"
 #include "runtime/worker/actor_lanes.h"
-#include "runtime/call/blocked_calls.h"
 #include "runtime/worker/coroutine_state.h"
-#include "runtime/core/asio.h"
 
 namespace runtime {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/codec/decoder.h"
 #include "runtime/call/invoke.h"
+#include "runtime/codec/decoder.h"
 
 namespace runtime {
 

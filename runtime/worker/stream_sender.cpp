@@ -4,9 +4,9 @@
 #include <atomic>
 
 #include "runtime/call/call_wire.h"
-#include "runtime/worker/held_results.h"
 #include "runtime/call/process.h"
 #include "runtime/call/stream.h"
+#include "runtime/worker/held_results.h"
 
 namespace runtime {
 

@@ -5,11 +5,11 @@
 #include <map>
 #include <memory>
 
-#include "runtime/worker/actor_executor.h"
-#include "runtime/worker/actor_table.h"
 #include "runtime/codec/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/listener.h"
+#include "runtime/worker/actor_executor.h"
+#include "runtime/worker/actor_table.h"
 
 namespace runtime {
 

@@ -1,8 +1,8 @@
 // Values from outside, decoded as a type that uses every kind of codec.
 #include "runtime/codec/codec.h"
 
-#include "runtime/codec/array_view.h"
 #include "runtime/call/object_ref.h"
+#include "runtime/codec/array_view.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/worker/actor_executor.h"
 #include "runtime/call/actor_scope.h"
+#include "runtime/worker/actor_executor.h"
 
 namespace sim {
 

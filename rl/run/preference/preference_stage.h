@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rl/run/data_stage.h"
-#include "rl/feed/preference_feed.h"
 #include "rl/actor/preference_actor.h"
+#include "rl/feed/preference_feed.h"
+#include "rl/run/data_stage.h"
 
 namespace rl {
 

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "rl/batch/rollout_batch.h"
 #include "rl/config/config.h"
 #include "rl/rollout/begun_prompt.h"
-#include "rl/batch/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

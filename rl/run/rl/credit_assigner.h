@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "rl/algo/reward_scaling.h"
+#include "rl/batch/batch_plan.h"
+#include "rl/metrics/metrics.h"
+#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/batch/batch_plan.h"
-#include "rl/metrics/step_metrics.h"
-#include "rl/metrics/metrics.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"
 

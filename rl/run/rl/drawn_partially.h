@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "rl/run/rl/begun_rollouts.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
-#include "rl/run/rl/begun_rollouts.h"
 
 namespace rl {
 

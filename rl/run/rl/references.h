@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/teachers.h"
 #include "runtime/core/result.h"
 

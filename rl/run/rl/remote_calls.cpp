@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "rl/metrics/step_metrics.h"
 #include "rl/batch/worker_lists.h"
+#include "rl/metrics/step_metrics.h"
 
 namespace rl {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "rl/algo/kl_controller.h"
 #include "rl/algo/reward_scaling.h"
+#include "rl/metrics/metrics.h"
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "rl/checkpoint/model_identity.h"
 #include "rl/config/config.h"
+#include "rl/feed/prompt_feed.h"
 #include "rl/run/rl/credit_phase.h"
 #include "rl/run/rl/roles.h"
 #include "rl/run/rl/sample_source.h"
-#include "rl/run/stage.h"
-#include "rl/checkpoint/model_identity.h"
-#include "rl/feed/prompt_feed.h"
 #include "rl/run/rl/trainer_options.h"
+#include "rl/run/stage.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

@@ -4,10 +4,10 @@
 #include <system_error>
 #include <utility>
 
+#include "rl/checkpoint/resume.h"
+#include "rl/optim/learner.h"
 #include "rl/run/rl/credit_factory.h"
 #include "rl/run/rl/rl_checkpoint.h"
-#include "rl/optim/learner.h"
-#include "rl/checkpoint/resume.h"
 #include "rl/worker/critic_worker.h"
 #include "runtime/core/log.h"
 

@@ -7,15 +7,15 @@
 #include <optional>
 #include <string>
 
-#include "rl/config/config.h"
-#include "rl/run/rl/run_feeds.h"
-#include "rl/run/rl/run_models.h"
+#include "rl/actor/worker_group.h"
 #include "rl/checkpoint/folder_lock.h"
+#include "rl/config/config.h"
 #include "rl/optim/lr_schedule.h"
 #include "rl/run/profile_options.h"
+#include "rl/run/rl/run_feeds.h"
+#include "rl/run/rl/run_models.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/worker/policy_options.h"
-#include "rl/actor/worker_group.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "rl/model/model_config.h"
-#include "rl/run/rl/run_logs.h"
 #include "rl/run/memory_fit.h"
+#include "rl/run/rl/run_logs.h"
 #include "rl/run/rl/run_memory.h"
 #include "rl/run/rl/training_feed.h"
 

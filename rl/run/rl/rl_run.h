@@ -6,16 +6,16 @@
 #include <memory>
 #include <vector>
 
+#include "rl/checkpoint/folder_lock.h"
 #include "rl/run/rl/credit_factory.h"
 #include "rl/run/rl/remote_calls.h"
 #include "rl/run/rl/rl_plan.h"
 #include "rl/run/rl/rl_stage.h"
 #include "rl/run/rl/role_starter.h"
 #include "rl/run/rl/source_factory.h"
+#include "rl/run/rl/trainer_options.h"
 #include "rl/run/run_journal.h"
 #include "rl/run/training_run.h"
-#include "rl/checkpoint/folder_lock.h"
-#include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

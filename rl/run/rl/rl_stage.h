@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rl/data/row_order.h"
+#include "rl/run/alarms.h"
 #include "rl/run/rl/credit_phase.h"
 #include "rl/run/rl/rl_checkpoint.h"
 #include "rl/run/rl/sample_dump.h"
@@ -18,7 +19,6 @@
 #include "rl/run/rl/update_phase.h"
 #include "rl/run/rl/validator.h"
 #include "rl/run/stage.h"
-#include "rl/run/alarms.h"
 
 namespace rl {
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "rl/reward/reward_function.h"
+#include "rl/actor/actor_values.h"
 #include "rl/batch/balance.h"
 #include "rl/batch/batch_plan.h"
-#include "rl/feed/prompt_feed.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/feed/prompt_feed.h"
 #include "rl/metrics/metrics.h"
-#include "rl/actor/actor_values.h"
+#include "rl/reward/reward_function.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/core/result.h"
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "rl/run/rl/credit_factory.h"
 #include "rl/optim/learner.h"
 #include "rl/run/reward_model_path.h"
+#include "rl/run/rl/credit_factory.h"
 #include "rl/worker/toy_model.h"
 #include "runtime/core/log.h"
 

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <string>
 
+#include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
 #include "rl/run/rl/roles.h"
 #include "rl/run/rl/run_models.h"
 #include "rl/run/rl/trainer_options.h"
-#include "rl/actor/worker_group.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "rl/run/rl/teachers.h"
 #include "rl/actor/actors.h"
-#include "rl/run/step_profiler.h"
 #include "rl/actor/worker_group.h"
+#include "rl/run/rl/teachers.h"
+#include "rl/run/step_profiler.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 

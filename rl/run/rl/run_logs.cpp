@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "rl/run/rl/rollout_dump.h"
 #include "rl/metrics/metric_log.h"
+#include "rl/run/rl/rollout_dump.h"
 #include "rl/weights/atomic_file.h"
 #include "runtime/core/log.h"
 

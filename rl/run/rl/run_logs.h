@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "rl/config/config.h"
 #include "rl/checkpoint/folder_lock.h"
-#include "rl/run/rl/trainer_options.h"
+#include "rl/config/config.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 
 namespace rl {

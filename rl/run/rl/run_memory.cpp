@@ -7,11 +7,11 @@
 
 #include "rl/data/prompt_builder.h"
 #include "rl/model/lora.h"
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/run/reward_model_path.h"
 #include "rl/run/rl/teachers.h"
-#include "rl/worker/toy_model.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "rl/worker/reward_model.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

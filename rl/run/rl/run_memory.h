@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/model/model_config.h"
 #include "rl/plan/memory_plan.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/worker/policy_options.h"
-#include "rl/actor/worker_group.h"
 
 namespace rl {
 

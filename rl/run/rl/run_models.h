@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "rl/checkpoint/model_identity.h"
 #include "rl/config/config.h"
 #include "rl/run/rl/roles.h"
-#include "rl/checkpoint/model_identity.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"

@@ -10,8 +10,8 @@
 
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/role_calls.h"
-#include "rl/run/rl/step_batch.h"
 #include "rl/run/rl/rollout_dump.h"
+#include "rl/run/rl/step_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {

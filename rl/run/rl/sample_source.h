@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "rl/actor/actor_values.h"
+#include "rl/feed/prompt_feed.h"
+#include "rl/metrics/metrics.h"
+#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/prompt_source.h"
 #include "rl/run/rl/saved_part.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/feed/prompt_feed.h"
-#include "rl/metrics/step_metrics.h"
-#include "rl/metrics/metrics.h"
-#include "rl/actor/actor_values.h"
 #include "runtime/core/result.h"
 
 namespace rl {

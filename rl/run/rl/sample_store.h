@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/config/config.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/config/config.h"
 #include "rl/metrics/metrics.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/core/result.h"

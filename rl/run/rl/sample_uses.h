@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "rl/run/rl/step_batch.h"
 #include "rl/batch/batch_plan.h"
+#include "rl/run/rl/step_batch.h"
 #include "rl/run/rl/trainer_options.h"
 
 namespace rl {

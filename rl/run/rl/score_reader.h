@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/metrics/step_metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

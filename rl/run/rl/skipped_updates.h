@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "rl/run/lost_weights.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/lost_weights.h"
 #include "runtime/core/result.h"
 
 namespace rl {

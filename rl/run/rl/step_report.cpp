@@ -1,8 +1,8 @@
 #include "rl/run/rl/step_report.h"
 
-#include "rl/run/alarms.h"
-#include "rl/metrics/process_memory.h"
 #include "rl/batch/worker_lists.h"
+#include "rl/metrics/process_memory.h"
+#include "rl/run/alarms.h"
 #include "rl/worker/variance_proxy.h"
 
 namespace rl {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "rl/metrics/metrics.h"
+#include "rl/metrics/step_metrics.h"
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/metrics/step_metrics.h"
-#include "rl/metrics/metrics.h"
 
 namespace rl {
 

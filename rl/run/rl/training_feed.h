@@ -9,9 +9,9 @@
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
-#include "rl/reward/reward_function.h"
 #include "rl/feed/prompt_feed.h"
 #include "rl/feed/row_order_choice.h"
+#include "rl/reward/reward_function.h"
 #include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
 

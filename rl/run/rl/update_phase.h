@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
+#include "rl/metrics/metrics.h"
+#include "rl/metrics/step_metrics.h"
+#include "rl/optim/lr_schedule.h"
 #include "rl/run/rl/credit_assigner.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/optim/lr_schedule.h"
-#include "rl/metrics/step_metrics.h"
-#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "rl/metrics/metrics.h"
+#include "rl/metrics/validation_metrics.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_dump.h"
-#include "rl/metrics/validation_metrics.h"
-#include "rl/metrics/metrics.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "rl/run/loss_alarms.h"
 #include "rl/metrics/step_metrics.h"
+#include "rl/run/loss_alarms.h"
 
 namespace rl {
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "rl/run/run_journal.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
-#include "rl/run/rl/trainer_options.h"
 #include "rl/metrics/metrics.h"
+#include "rl/run/rl/trainer_options.h"
+#include "rl/run/run_journal.h"
 #include "runtime/core/result.h"
 
 namespace rl {

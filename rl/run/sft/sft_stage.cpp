@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "rl/model/model_config.h"
 #include "rl/metrics/step_metrics.h"
+#include "rl/model/model_config.h"
 #include "rl/run/teacher_vocabulary.h"
 #include "rl/worker/toy_model.h"
 

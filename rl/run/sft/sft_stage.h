@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rl/run/data_stage.h"
-#include "rl/feed/supervised_feed.h"
 #include "rl/actor/sft_actor.h"
+#include "rl/feed/supervised_feed.h"
+#include "rl/run/data_stage.h"
 
 namespace rl {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "rl/checkpoint/checkpoint.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
-#include "rl/checkpoint/checkpoint.h"
 #include "rl/worker/toy_model.h"
 #include "tests/support/temporary_folder.h"
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
-#include "rl/worker/toy_model.h"
 #include "rl/run/rl/trainer_options.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "rl/batch/worker_lists.h"
 #include "rl/run/rl/prompt_source.h"
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
-#include "rl/batch/worker_lists.h"
 #include "rl/worker/update_loop.h"
 #include "runtime/call/object_state.h"
 

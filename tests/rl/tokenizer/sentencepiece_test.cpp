@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/charsmap.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/tokenizer_files.h"
 
 namespace rl {

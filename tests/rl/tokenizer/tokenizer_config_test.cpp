@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/clean_up.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "tests/rl/tokenizer/tokenizer_fixtures.h"
 
 namespace rl {

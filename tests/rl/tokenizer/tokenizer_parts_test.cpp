@@ -8,8 +8,8 @@
 #include "rl/tokenizer/merges.h"
 #include "rl/tokenizer/pattern.h"
 #include "rl/tokenizer/regex.h"
-#include "rl/tokenizer/unicode_text.h"
 #include "rl/tokenizer/trie.h"
+#include "rl/tokenizer/unicode_text.h"
 #include "rl/tokenizer/vocabulary.h"
 
 namespace rl {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/bytes.h"
+#include "rl/tokenizer/tokenizer.h"
 #include "rl/tokenizer/unicode_text.h"
 
 namespace rl {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "rl/config/stage_keys.h"
 #include "rl/actor/actor_setup.h"
-#include "rl/worker/policy_options.h"
 #include "rl/actor/worker_group.h"
+#include "rl/config/stage_keys.h"
+#include "rl/worker/policy_options.h"
 
 namespace rl {
 namespace {

@@ -13,15 +13,15 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "rl/actor/snapshot_slot.h"
 #include "rl/algo/group_advantage.h"
+#include "rl/comm/gloo_communicator.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/data/toy.h"
 #include "rl/tokenizer/tokenizer.h"
-#include "rl/comm/gloo_communicator.h"
-#include "rl/worker/toy_model.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
-#include "rl/actor/snapshot_slot.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -10,8 +10,8 @@
 #include <map>
 #include <thread>
 
-#include "rl/config/key_table.h"
 #include "rl/comm/gloo_communicator.h"
+#include "rl/config/key_table.h"
 #include "rl/metrics/step_metrics.h"
 #include "rl/worker/toy_model.h"
 

@@ -8,10 +8,10 @@
 
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
-#include "rl/worker/toy_model.h"
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/token_estimates.h"
+#include "rl/worker/toy_model.h"
 
 namespace rl {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/codec/array_view.h"
 #include "runtime/call/object_ref.h"
+#include "runtime/codec/array_view.h"
 
 namespace runtime {
 namespace {

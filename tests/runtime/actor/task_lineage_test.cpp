@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/codec/method.h"
 #include "runtime/call/registry.h"
+#include "runtime/codec/method.h"
 
 namespace runtime {
 namespace {

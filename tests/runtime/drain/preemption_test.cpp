@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "drain_fixture.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/node/http_get.h"
+#include "runtime/transport/blocking.h"
 #include "tests/support/listening_socket.h"
 
 namespace runtime::test {

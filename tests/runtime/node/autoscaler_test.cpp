@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include "runtime/process/file_util.h"
 #include "runtime/control/group_client.h"
+#include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 

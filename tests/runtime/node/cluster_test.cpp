@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/process/file_util.h"
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
+#include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {

@@ -12,9 +12,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/control/key_value_client.h"
 #include "runtime/core/disk_space.h"
 #include "runtime/process/file_util.h"
-#include "runtime/control/key_value_client.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 

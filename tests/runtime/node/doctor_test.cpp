@@ -11,8 +11,8 @@
 #include <set>
 
 #include "placement/app/chrome_trace.h"
-#include "runtime/process/process_info.h"
 #include "runtime/observe/activity_layout.h"
+#include "runtime/process/process_info.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {

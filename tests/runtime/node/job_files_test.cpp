@@ -11,11 +11,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "runtime/transport/blocking.h"
+#include "runtime/job/job_folder.h"
 #include "runtime/process/content_hash.h"
 #include "runtime/process/file_util.h"
-#include "runtime/job/job_folder.h"
 #include "runtime/process/job_user.h"
+#include "runtime/transport/blocking.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -13,11 +13,11 @@
 #include <sstream>
 
 #include "runtime/control/control.h"
-#include "runtime/transport/blocking.h"
-#include "runtime/process/file_util.h"
 #include "runtime/control/job_client.h"
 #include "runtime/control/node_client.h"
+#include "runtime/process/file_util.h"
 #include "runtime/process/session.h"
+#include "runtime/transport/blocking.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include "runtime/node/log_reader.h"
 #include "runtime/process/file_lock.h"
 #include "runtime/process/file_util.h"
-#include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "runtime/core/disk_space.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/process/file_util.h"
 #include "runtime/process/log_file.h"
+#include "runtime/transport/blocking.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "runtime/process/log_file.h"
 #include "runtime/node/log_reader.h"
+#include "runtime/process/log_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {

@@ -11,8 +11,8 @@
 
 #include "runtime/control/actor_directory.h"
 #include "runtime/control/cluster_client.h"
-#include "runtime/process/file_util.h"
 #include "runtime/job/program_files.h"
+#include "runtime/process/file_util.h"
 #include "runtime/process/session.h"
 #include "runtime/store/object_wire.h"
 

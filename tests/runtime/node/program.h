@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/transport/blocking.h"
 #include "runtime/control/node_client.h"
+#include "runtime/transport/blocking.h"
 
 namespace runtime {
 

@@ -11,8 +11,8 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/process/file_util.h"
+#include "runtime/transport/blocking.h"
 #include "runtime/transport/listener.h"
 #include "tests/support/temporary_folder.h"
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/control/actor_directory.h"
-#include "runtime/transport/blocking.h"
 #include "runtime/control/group_client.h"
 #include "runtime/control/key_value_client.h"
+#include "runtime/transport/blocking.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
 
