@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "rl/rl.h"
+#include "rl/loop.h"
 #include "runtime/runtime.h"
 
 using namespace rl;

@@ -1,4 +1,5 @@
-// Starling's reinforcement learning, as one include. What it does not list is private to the layer.
+// Starling's reinforcement learning, as one include; rl/loop.h has what loops of your own need
+// besides. What neither lists is private to the layer.
 //
 //   int driver_main(runtime::Runtime& runtime) {
 //     auto config = rl::Config::load({.file = "grpo.yaml"});
@@ -13,8 +14,7 @@
 //   }
 #pragma once
 
-#include "rl/actor/actors.h"
-#include "rl/actor/worker_group.h"
+#include "rl/actor/training_actors.h"
 #include "rl/algo/advantage_estimator.h"
 #include "rl/algo/aggregate.h"
 #include "rl/algo/group_advantage.h"
@@ -25,22 +25,17 @@
 #include "rl/algo/policy_loss.h"
 #include "rl/algo/preference.h"
 #include "rl/algo/token_advantage.h"
-#include "rl/batch/worker_lists.h"
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
-#include "rl/data/sampler.h"
-#include "rl/feed/prompt_feed.h"
 #include "rl/metrics/metrics.h"
 #include "rl/model/parameters.h"
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
-#include "rl/optim/learner.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/rule.h"
 #include "rl/rollout/engine.h"
 #include "rl/template/template.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "rl/trainer.h"
-#include "rl/worker/toy_model.h"

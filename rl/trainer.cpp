@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "rl/actor/actors.h"
+#include "rl/actor/training_actors.h"
 #include "rl/run/rl/rl_run.h"
 #include "runtime/runtime.h"
 

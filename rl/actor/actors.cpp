@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rl/actor/actor_setup.h"
+#include "rl/actor/training_actors.h"
 #include "rl/algo/kl.h"
 #include "rl/config/config.h"
 #include "rl/metrics/process_memory.h"
