@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "runtime/control/label_value.h"
 #include "runtime/control/resource_units.h"
 #include "runtime/control/token_strength.h"
 #include "runtime/core/asio.h"
@@ -232,17 +233,6 @@ Status plan_addresses(const StartOptions& options, StartPlan& plan, const std::s
 }
 
 }  // namespace
-
-Status check_label_value(const std::string& value) {
-  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" &&
-                        value.find(',') == std::string::npos;
-  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
-    return invalid_argument("it has control characters in it");
-  return is_plain ? Status()
-                  : invalid_argument(
-                        "a value with a comma, or that begins like a selector ('!', 'in(', '*'), "
-                        "could not be asked for");
-}
 
 Result<StartPlan> make_plan(const StartOptions& options) {
   if (options.head == !options.address.empty()) {

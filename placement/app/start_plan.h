@@ -18,9 +18,6 @@ struct StartPlan {
   std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
 
-/// A label with this value could not be asked for. Errors: kInvalidArgument, saying why.
-Status check_label_value(const std::string& value);
-
 /// Errors: kInvalidArgument naming the option; kNotFound and kUnavailable as find_cluster().
 Result<StartPlan> make_plan(const StartOptions& options);
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "placement/app/start_plan.h"
+#include "runtime/control/label_value.h"
 #include "runtime/process/file_util.h"
 
 namespace placement {

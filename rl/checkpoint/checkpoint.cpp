@@ -17,6 +17,7 @@
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
 #include "runtime/core/rest_of.h"
+#include "runtime/core/sync_folder.h"
 #include "runtime/core/xxh3_hash.h"
 
 namespace rl {
@@ -86,10 +87,8 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
 }
 
 Status sync_folder(const fs::path& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || ::fsync(fd.get()) != 0)
-    return runtime::errno_status(errno, "syncing " + path.string());
-  return {};
+  const std::error_code error = runtime::sync_folder(path);
+  return error ? runtime::errno_status(error.value(), "syncing " + path.string()) : Status();
 }
 
 // Regular files below `folder`, relative and sorted; and all folders, deepest first, `folder` last.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/core/check.h"
+#include "runtime/core/sync_folder.h"
 
 namespace rl {
 
@@ -159,14 +160,8 @@ Status AtomicFile::commit() {
   if (::close(std::exchange(fd_, -1)) != 0) return write_error(errno, path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno, path_);
   temporary_.clear();
-  // Only a synced folder remembers the rename after a power cut. Some file systems cannot sync one;
-  // the file itself is safe.
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) {
-    ::fsync(fd);
-    ::close(fd);
-  }
+  // A folder that cannot be read cannot be synced either; the file itself is safe.
+  (void)runtime::sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
   return {};
 }
 

@@ -35,9 +35,4 @@ Status death_status(const ActorState& state) {
   return actor_died(std::move(text));
 }
 
-std::string LogLines::prefix() const {
-  return "(" + (class_name.empty() ? std::string("worker") : class_name) +
-         " pid=" + std::to_string(pid) + ", node=" + node.short_hex() + ") ";
-}
-
 }  // namespace runtime

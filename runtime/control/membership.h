@@ -1,5 +1,5 @@
 // The values that drivers, workers, nodes and the head exchange about the cluster: what is asked,
-// what is placed, what lives. All are plain values; runtime/node/membership_codec.h puts them on
+// what is placed, what lives. All are plain values; runtime/control/control_codec.h puts them on
 // the wire (schema/membership.capnp).
 #pragma once
 
@@ -11,17 +11,14 @@
 #include <vector>
 
 #include "runtime/control/jobs.h"
+#include "runtime/core/environment.h"
 #include "runtime/core/ids.h"
+#include "runtime/core/resource_map.h"
 #include "runtime/core/status.h"
 #include "runtime/process/death_cause.h"
+#include "runtime/process/log_lines.h"
 
 namespace runtime {
-
-/// Amounts by resource name: "CPU" (cores), "GPU" (devices), "memory" (bytes) and any custom name.
-/// Fractions are allowed down to 1/10000. A name that is absent means none of it.
-using ResourceMap = std::map<std::string, double>;
-using Labels = std::map<std::string, std::string>;
-using Environment = std::map<std::string, std::string>;
 
 /// Where an actor outside of groups is put. kDefault: together until a node is half used, then
 /// where most is left. kPack: on the fullest node that takes it. kSpread: on the node with the
@@ -226,21 +223,6 @@ struct ClusterState {
   std::vector<GroupState> groups;
   std::vector<JobInfo> jobs;
   bool operator==(const ClusterState&) const = default;
-};
-
-/// Whole lines that a worker wrote.
-struct LogLines {
-  JobId job;
-  WorkerId worker;
-  NodeId node;
-  std::string class_name;  // or the actor's log prefix; empty until the worker runs an actor
-  std::int32_t pid = 0;
-  bool is_stderr = false;
-  std::vector<std::string> lines;  // without line ends
-
-  /// "(Counter pid=123, node=7f3a0011) "
-  std::string prefix() const;
-  bool operator==(const LogLines&) const = default;
 };
 
 }  // namespace runtime

@@ -35,7 +35,7 @@
 namespace runtime {
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop
-/// in wait().
+/// in wait(). It has a member for each part and a function that opens it: more than other classes.
 class Node {
  public:
   /// Listens, joins the cluster. Blocks; not from the loop. Errors: kUnavailable (port in use; the

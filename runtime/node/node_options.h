@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control/membership.h"
+#include "runtime/core/resource_map.h"
 #include "runtime/node/autoscaler_process.h"
 #include "runtime/node/departure.h"
 #include "runtime/node/head_connection.h"

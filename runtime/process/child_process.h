@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/control/membership.h"
 #include "runtime/core/result.h"
+#include "runtime/process/death_cause.h"
 #include "runtime/process/job_user.h"
 #include "runtime/transport/event_loop.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/ids.h"
+#include "runtime/core/sync_folder.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -89,11 +90,8 @@ Status replace_file(const fs::path& file, std::string_view content, unsigned mod
     return status;
   }
   if (!durably) return {};
-  const FileDescriptor folder(
-      ::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0)
-    return errno_status(errno, "writing " + file.parent_path().string());
-  return {};
+  const std::error_code error = sync_folder(file.parent_path());
+  return error ? errno_status(error.value(), "writing " + file.parent_path().string()) : Status();
 }
 
 }  // namespace

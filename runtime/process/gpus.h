@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control/membership.h"
+#include "runtime/core/environment.h"
 #include "runtime/core/result.h"
 
 namespace runtime {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control/membership.h"
 #include "runtime/core/clock.h"
+#include "runtime/process/log_lines.h"
 
 namespace runtime {
 

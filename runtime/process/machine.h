@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/control/membership.h"
 #include "runtime/core/asio.h"
+#include "runtime/core/resource_map.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
