@@ -113,6 +113,15 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
+std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries) {
+  std::vector<std::vector<std::int64_t>> tokens;
+  for (const RolloutSummary& summary : summaries) {
+    std::vector<std::int64_t>& mine = tokens.emplace_back(summary.prompt_tokens);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += summary.response_tokens[i];
+  }
+  return tokens;
+}
+
 namespace {
 
 // Puts prompts of a batch with their samples behind those of another.

@@ -155,6 +155,9 @@ struct RolloutSummary {
 
 RolloutSummary summarize(const RolloutBatch& batch);
 
+/// Prompt and response tokens of each sample, by worker.
+std::vector<std::vector<std::int64_t>> sample_tokens(std::span<const RolloutSummary> summaries);
+
 /// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument:
 /// an inconsistent batch, a row that is not there.
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh,
