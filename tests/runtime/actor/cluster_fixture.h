@@ -11,9 +11,12 @@
 #include "command.h"
 #include "test_actors.h"
 #include "test_tasks.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
+
+using support::eventually;
 
 using namespace std::chrono_literals;
 
@@ -58,15 +61,6 @@ class ClusterTest : public testing::Test {
   std::string address() {
     auto state = rt_->cluster().state();
     return state.ok() && !state->nodes.empty() ? state->nodes[0].address : "";
-  }
-  /// Tries until it holds, for at most ten seconds.
-  template <class Condition>
-  static bool eventually(Condition&& condition) {
-    for (int i = 0; i < 1000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
   }
 
   support::TemporaryFolder folder_;

@@ -15,9 +15,12 @@
 #include "cutting_forwarder.h"
 #include "ledger.h"
 #include "tests/runtime/actor/command.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
+
+using support::eventually;
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,15 +91,6 @@ class ChaosTest : public testing::Test {
     const auto all = EntryFile::read(entries());
     return std::count_if(all.begin(), all.end(),
                          [&](const LedgerEntry& entry) { return entry.caller == caller; });
-  }
-
-  template <class Condition>
-  static bool eventually(Condition&& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
   }
 
   /// Every call ran at most once, each caller's in its order, and what was acknowledged ran.

@@ -62,10 +62,12 @@ TEST_F(AddressesTest, AClusterOfIpv6NeedsOnePortPerNode) {
   start({.machines = 4, .ipv6 = true, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   for (int machine : {1, 2}) begin_load(machine, {.per_second = 10});
-  ASSERT_TRUE(eventually(40s, [&] {
-    return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100 &&
-           count_ok(history(), Op::kCreate, 0, INT64_MAX) > 4;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100 &&
+               count_ok(history(), Op::kCreate, 0, INT64_MAX) > 4;
+      },
+      40s));
   expect_one_port_each(4);
   for (const Json& node : cluster_->list(3, "nodes"))
     EXPECT_TRUE(node.at("address").get<std::string>().starts_with("[fd77::")) << node;
@@ -77,7 +79,7 @@ TEST_F(AddressesTest, ANodeOnAllAddressesIsReachedAtTheOneItAdvertises) {
   start({.machines = 3, .everywhere = true, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(2, {.per_second = 10, .kinds = "aec"});
-  ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100; }));
+  ASSERT_TRUE(eventually([&] { return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 100; }, 40s));
   expect_one_port_each(3);
   std::set<std::string> addresses;
   for (const Json& node : cluster_->list(1, "nodes")) addresses.insert(node.at("address"));
@@ -112,17 +114,19 @@ TEST_F(AddressesTest, StopLeavesNothing) {
   for (int machine : {1, 2}) start_daemon(machine, {"--address", cluster_->address(0)});
   ASSERT_TRUE(cluster_->wait_for_members(3, 5s, 1));
   Program& client = begin_load(1, {.per_second = 20});
-  ASSERT_TRUE(eventually(40s, [&] {
-    return count_ok(history(), Op::kPublish, 0, INT64_MAX) > 5 &&
-           count_ok(history(), Op::kCreate, 0, INT64_MAX) > 1;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        return count_ok(history(), Op::kPublish, 0, INT64_MAX) > 5 &&
+               count_ok(history(), Op::kCreate, 0, INT64_MAX) > 1;
+      },
+      40s));
   const Finished stopped = cluster_->starling(0, {"stop", "--force"});
   EXPECT_EQ(stopped.code, 0) << stopped.output;
   EXPECT_TRUE(client.wait(15s)) << "the driver does not notice that its cluster is gone";
   for (int machine = 0; machine < 3; ++machine) {
-    EXPECT_TRUE(eventually(5s, [&] { return processes_on(machine).empty(); }))
+    EXPECT_TRUE(eventually([&] { return processes_on(machine).empty(); }, 5s))
         << processes_on(machine);
-    EXPECT_TRUE(eventually(3s, [&] { return sockets_on(machine).empty(); })) << sockets_on(machine);
+    EXPECT_TRUE(eventually([&] { return sockets_on(machine).empty(); }, 3s)) << sockets_on(machine);
     for (const auto& entry :
          fs::recursive_directory_iterator(folder_.path() / ("s" + std::to_string(machine)))) {
       // Logs, and the marks by which a later start knows their folders as its own.

@@ -152,9 +152,7 @@ Status Cluster::start_node(int machine) {
     // A line of its own; what the node logs may follow it.
     return ("\n" + node->output()).find("\n" + address(machine) + "\n") != std::string::npos;
   };
-  if (!eventually(
-          40s, [&] { return announced() || !node->runs(); }, 5ms) ||
-      !announced()) {
+  if (!eventually([&] { return announced() || !node->runs(); }, 40s, 5ms) || !announced()) {
     return unavailable("the node of machine " + std::to_string(machine) +
                        " did not start: " + node->output());
   }
@@ -237,8 +235,7 @@ int Cluster::members(int machine) {
 }
 
 bool Cluster::wait_for_members(int count, std::chrono::milliseconds patience, int asked) {
-  return eventually(
-      patience, [&] { return members(asked) == count; }, 50ms);
+  return eventually([&] { return members(asked) == count; }, patience, 50ms);
 }
 
 std::string Cluster::logs(std::size_t lines) const {
@@ -311,16 +308,6 @@ void fill_disk(const fs::path& folder) {
   const std::string block(4096, 'f');
   while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
   }
-}
-
-bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition,
-                std::chrono::milliseconds pause) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(pause);
-  }
-  return true;
 }
 
 }  // namespace runtime::test

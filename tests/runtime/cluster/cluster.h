@@ -16,8 +16,11 @@
 
 #include "network.h"
 #include "runtime/core/result.h"
+#include "tests/support/eventually.h"
 
 namespace runtime::test {
+
+using support::eventually;
 
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
@@ -125,8 +128,5 @@ std::vector<std::string> command_line_of(pid_t pid);
 long resident_kib(pid_t pid);
 /// Takes all that is free on a disk, by a file "filler" in the folder.
 void fill_disk(const std::filesystem::path& folder);
-/// Tries until it holds.
-bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition,
-                std::chrono::milliseconds pause = 20ms);
 
 }  // namespace runtime::test

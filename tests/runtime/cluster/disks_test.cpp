@@ -21,23 +21,31 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   fill_disk(disk);
   const std::int64_t full = now_us();
   // What still fits between two blocks is written; then no more.
-  ASSERT_TRUE(eventually(40s, [&] {
-    for (const Event& event : history().events) {
-      if (event.op == Op::kPut && event.begin > full && event.code == ErrorCode::kResourceExhausted)
-        return true;
-    }
-    return false;
-  })) << history().excerpt(INT64_MAX - 1, 30);
+  ASSERT_TRUE(eventually(
+      [&] {
+        for (const Event& event : history().events) {
+          if (event.op == Op::kPut && event.begin > full &&
+              event.code == ErrorCode::kResourceExhausted)
+            return true;
+        }
+        return false;
+      },
+      40s))
+      << history().excerpt(INT64_MAX - 1, 30);
   const std::int64_t refused = now_us();
   std::this_thread::sleep_for(2s);
   ::kill(cluster_->head(), SIGKILL);  // and it comes back on a full disk
   std::this_thread::sleep_for(3s);
   const std::int64_t freed = now_us();
   std::filesystem::remove(disk / "filler");
-  ASSERT_TRUE(eventually(40s, [&] {
-    return first_ok(history(), Op::kPut, freed) > 0 &&
-           first_ok(history(), Op::kCreate, freed) > 0 && first_ok(history(), Op::kAdd, freed) > 0;
-  })) << history().excerpt(INT64_MAX - 1, 30);
+  ASSERT_TRUE(eventually(
+      [&] {
+        return first_ok(history(), Op::kPut, freed) > 0 &&
+               first_ok(history(), Op::kCreate, freed) > 0 &&
+               first_ok(history(), Op::kAdd, freed) > 0;
+      },
+      40s))
+      << history().excerpt(INT64_MAX - 1, 30);
   end_loads();
   const History asked = history();
   for (const Event& event : asked.events) {
@@ -75,7 +83,7 @@ TEST_F(DisksTest, WhatAKilledNodeHadSpilledGoesWhenTheNextOneStarts) {
     return found;
   };
   const auto filling = cluster_->launch(2, {own_program(), "--fill", "40", "4"});
-  ASSERT_TRUE(eventually(60s, [&] { return objects().size() >= 3; })) << filling->output();
+  ASSERT_TRUE(eventually([&] { return objects().size() >= 3; }, 60s)) << filling->output();
   cluster_->kill_node(2);
   ASSERT_FALSE(objects().empty());
   const std::filesystem::path dead = objects().front().parent_path();

@@ -69,9 +69,9 @@ class NetworkTest : public testing::Test {
     if (options.client == 0) options.client = ++last_client_;
     clients_.push_back(cluster_->launch(machine, load_command(options), std::move(environment)));
     Program& client = *clients_.back();
-    EXPECT_TRUE(eventually(40s, [&] {
-      return client.output().find("begun") != std::string::npos || !client.runs();
-    })) << client.output();
+    EXPECT_TRUE(eventually(
+        [&] { return client.output().find("begun") != std::string::npos || !client.runs(); }, 40s))
+        << client.output();
     return client;
   }
   /// Ends the loads, each in order.

@@ -96,7 +96,7 @@ TEST_F(HeadAwayTest, CommandsOnOtherNodesSayWhatGoesOn) {
   EXPECT_NE(cluster_->starling(1, {"metrics"}).output.find("starling_head_up 0"), std::string::npos)
       << "what the node itself knows, it tells";
   expect_started(0);
-  EXPECT_TRUE(eventually(20s, [&] { return cluster_->starling(1, {"status"}).code == 0; }));
+  EXPECT_TRUE(eventually([&] { return cluster_->starling(1, {"status"}).code == 0; }, 20s));
 }
 
 TEST_F(HeadAwayTest, AHeadThatNoPacketReachesIsNamedToo) {

@@ -14,7 +14,7 @@ class JournalTest : public NetworkTest {
   void make_journal() {
     start_here({.machines = 1, .arguments = {"--num-cpus", "4"}});
     begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
-    ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20; }));
+    ASSERT_TRUE(eventually([&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20; }, 40s));
     end_loads();
   }
   std::string read(const fs::path& path) const {
@@ -81,7 +81,7 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   make_journal();
   const std::int64_t killed = now_us();
   cluster_->kill_node(0);
-  ASSERT_TRUE(eventually(5s, [&] { return fs::exists(database().string() + "-wal"); }));
+  ASSERT_TRUE(eventually([&] { return fs::exists(database().string() + "-wal"); }, 5s));
   // The last thing that a machine without power wrote was a part of a transaction that nobody had
   // been told of.
   const fs::path log = database().string() + "-wal";
@@ -90,7 +90,7 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   write(log, bytes + bytes.substr(bytes.size() - 4120, 3000));
   expect_started(0);
   begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
-  ASSERT_TRUE(eventually(40s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; }))
+  ASSERT_TRUE(eventually([&] { return first_ok(history(), Op::kAdd, killed) > 0; }, 40s))
       << history().excerpt(INT64_MAX - 1, 20);
   end_loads();
   expect_promises_kept(0);

@@ -12,8 +12,7 @@ class MembershipTest : public NetworkTest {
   /// Milliseconds until machine `asked` hears that `count` nodes live; fails after `patience`.
   int time_until_members(int count, std::chrono::milliseconds patience, int asked) {
     const std::int64_t begin = now_us();
-    const bool seen = eventually(
-        patience, [&] { return cluster_->members(asked) == count; }, 10ms);
+    const bool seen = eventually([&] { return cluster_->members(asked) == count; }, patience, 10ms);
     const int took = static_cast<int>((now_us() - begin) / 1000);
     EXPECT_TRUE(seen) << "after " << took << " ms there are " << cluster_->members(asked)
                       << " members instead of " << count;
@@ -23,12 +22,11 @@ class MembershipTest : public NetworkTest {
   /// watches over it.
   void expect_back(int machine, int members) {
     const bool back = eventually(
-        30s,
         [&] {
           if (!cluster_->runs(machine)) expect_started(machine);
           return cluster_->members(0) == members;
         },
-        200ms);
+        30s, 200ms);
     EXPECT_TRUE(back) << cluster_->members(0);
   }
 };

@@ -8,13 +8,12 @@ TEST_F(MembershipTest, TheDeathOfAProcessIsSeenWithinTwoSeconds) {
   start({.machines = 4, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 1, .kinds = "ae"});
-  ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 5; }));
+  ASSERT_TRUE(eventually([&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 5; }, 40s));
   const auto lives = history().lives;
   ASSERT_EQ(lives.size(), 1u);
   const std::int64_t killed = now_us();
   ::kill(lives[0].pid, SIGKILL);
-  ASSERT_TRUE(eventually(
-      40s, [&] { return history().lives.size() == 2; }, 5ms))
+  ASSERT_TRUE(eventually([&] { return history().lives.size() == 2; }, 40s, 5ms))
       << "the actor was not started again";
   const std::int64_t took = history().lives[1].begin - killed;
   std::printf("an actor runs again %lld ms after the death of its process\n",
@@ -37,9 +36,11 @@ TEST_F(MembershipTest, ANodeThatComesBackAfterItsLeaseIsFenced) {
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 4, .per_second = 10, .kinds = "aep"});
   begin_load(3, {.tallies = 4, .per_second = 10, .kinds = "ae"});
-  ASSERT_TRUE(eventually(40s, [&] {
-    return history().lives.size() == 4 && count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        return history().lives.size() == 4 && count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20;
+      },
+      40s));
   const std::vector<pid_t> old_workers = cluster_->workers(3);
   network_->isolate(3);
   const int seen = time_until_members(3, 20s, 1);
@@ -49,12 +50,15 @@ TEST_F(MembershipTest, ANodeThatComesBackAfterItsLeaseIsFenced) {
   std::this_thread::sleep_for(3s);
   network_->heal();
   expect_back(3, 4);
-  EXPECT_TRUE(eventually(40s, [&] {
-    for (pid_t worker : old_workers) {
-      if (::kill(worker, 0) == 0) return false;
-    }
-    return true;
-  })) << "a process of before the partition lives on";
+  EXPECT_TRUE(eventually(
+      [&] {
+        for (pid_t worker : old_workers) {
+          if (::kill(worker, 0) == 0) return false;
+        }
+        return true;
+      },
+      40s))
+      << "a process of before the partition lives on";
   std::this_thread::sleep_for(1s);
   end_loads();
   expect_promises_kept(2);

@@ -217,12 +217,11 @@ Status Schedule::run() {
   if (options_.set_wall_clock) options_.set_wall_clock(0);
   note("no more faults");
   const bool whole = eventually(
-      60s,
       [this] {
         look_after();
         return cluster_.members(1) == network_.size();
       },
-      200ms);
+      60s, 200ms);
   if (!whole)
     return unavailable("a minute after the last fault there are " +
                        std::to_string(cluster_.members(1)) + " members instead of " +

@@ -51,7 +51,7 @@ TEST_F(TokenTest, IsChangedUnderALoadWhileHeadsAndWorkersDie) {
   EXPECT_NE(changed, old);
   // Everybody has heard of it, also on disk.
   for (int machine = 0; machine < 3; ++machine)
-    EXPECT_TRUE(eventually(10s, [&] { return session_token(machine) == changed; })) << machine;
+    EXPECT_TRUE(eventually([&] { return session_token(machine) == changed; }, 10s)) << machine;
   // Whoever comes anew after the old one's time uses the new one: workers and the head.
   std::this_thread::sleep_for(6s);
   const std::int64_t after = now_us();
@@ -60,9 +60,9 @@ TEST_F(TokenTest, IsChangedUnderALoadWhileHeadsAndWorkersDie) {
   for (int machine = 0; machine < 3; ++machine) {
     for (const pid_t worker : cluster_->workers(machine)) ::kill(worker, SIGKILL);
   }
-  EXPECT_TRUE(eventually(40s, [&] { return cluster_->head() > 0 && cluster_->head() != head; }));
+  EXPECT_TRUE(eventually([&] { return cluster_->head() > 0 && cluster_->head() != head; }, 40s));
   EXPECT_TRUE(
-      eventually(40s, [&] { return count_ok(history(), Op::kAdd, after, INT64_MAX) > 20; }));
+      eventually([&] { return count_ok(history(), Op::kAdd, after, INT64_MAX) > 20; }, 40s));
   // The old one is worth nothing any more, the new one is.
   const Finished refused = cluster_->starling(2, {"list", "nodes"});
   EXPECT_NE(refused.code, 0);
@@ -83,10 +83,10 @@ TEST_F(TokenTest, AClusterThatStartsAgainHasTheNewOne) {
   std::string old;
   std::ifstream(cluster_->token_file()) >> old;
   const std::string changed = change(0, "5s");
-  EXPECT_TRUE(eventually(10s, [&] { return session_token(0) == changed; }));
+  EXPECT_TRUE(eventually([&] { return session_token(0) == changed; }, 10s));
   const pid_t head = cluster_->head();
   cluster_->kill_node(0);
-  EXPECT_TRUE(eventually(10s, [&] { return ::kill(head, 0) != 0; }));
+  EXPECT_TRUE(eventually([&] { return ::kill(head, 0) != 0; }, 10s));
   std::this_thread::sleep_for(5s);
   expect_started(0);
   EXPECT_EQ(session_token(0), changed);
@@ -124,12 +124,12 @@ TEST_F(TokenTest, ANodeThatWasToldOfAChangeAloneStartsEitherWay) {
   const Json kept = Json::parse(std::ifstream(file));
   EXPECT_FALSE(kept.contains("next_token")) << "the head had not recorded it";
   const std::string changed = change(0, "5s");
-  EXPECT_TRUE(eventually(10s, [&] { return session_token(0) == changed; }));
+  EXPECT_TRUE(eventually([&] { return session_token(0) == changed; }, 10s));
   cluster_->kill_node(0);
   std::this_thread::sleep_for(5s);
   write(old, changed);
   expect_started(0);
-  EXPECT_TRUE(eventually(10s, [&] { return session_token(0) == changed; }));
+  EXPECT_TRUE(eventually([&] { return session_token(0) == changed; }, 10s));
   EXPECT_EQ(cluster_->starling(0, {"list", "nodes"}).code, 0);
 }
 

@@ -106,12 +106,12 @@ TEST_F(DayTest, TakesNoMoreAtItsEndThanAtItsBeginning) {
   const std::chrono::duration<double> day = duration();
   live(day / 4,
        0.25);  // what is filled once and then kept: caches, pools, tables of what has ended
-  ASSERT_TRUE(eventually(20s, [&] { return cluster_->members(1) == kMachines; }));
+  ASSERT_TRUE(eventually([&] { return cluster_->members(1) == kMachines; }, 20s));
   const auto before = footprints();
   const std::uintmax_t journal_before = journal_bytes();
   const long files_before = files();
   live(day * 3 / 4, 0.75);
-  ASSERT_TRUE(eventually(20s, [&] { return cluster_->members(1) == kMachines; }));
+  ASSERT_TRUE(eventually([&] { return cluster_->members(1) == kMachines; }, 20s));
   const auto after = footprints();
   for (const auto& [name, first] : before) {
     const Footprint& last = after.at(name);

@@ -8,7 +8,7 @@ TEST_F(MembershipTest, AHeadThatWasStoppedForLongerThanTheLeaseDeclaresNobodyDea
   start({.machines = 3, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 2, .per_second = 10, .kinds = "ae"});
-  ASSERT_TRUE(eventually(40s, [&] { return history().lives.size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return history().lives.size() == 2; }, 40s));
   const pid_t head = cluster_->head();
   ::kill(head, SIGSTOP);
   std::this_thread::sleep_for(12s);
@@ -26,7 +26,7 @@ TEST_F(MembershipTest, ANodeThatStopsForLessThanItsLeaseIsNoLessAMember) {
   start({.machines = 3, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 2, .per_second = 10, .kinds = "ae"});
-  ASSERT_TRUE(eventually(40s, [&] { return history().lives.size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return history().lives.size() == 2; }, 40s));
   for (int machine : {1, 2}) {
     ::kill(cluster_->node(machine), SIGSTOP);
     std::this_thread::sleep_for(4s);
@@ -44,7 +44,7 @@ TEST_F(MembershipTest, AOneWayCutIsAPartition) {
   start({.machines = 4, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 4, .per_second = 10, .kinds = "aep"});
-  ASSERT_TRUE(eventually(40s, [&] { return history().lives.size() == 4; }));
+  ASSERT_TRUE(eventually([&] { return history().lives.size() == 4; }, 40s));
   for (const auto& [from, to] : {std::pair(3, 0), std::pair(0, 3)}) {
     network_->cut(from, to);
     const int seen = time_until_members(3, 20s, 1);

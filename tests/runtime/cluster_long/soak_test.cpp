@@ -50,7 +50,7 @@ TEST_F(FaultsTest, ABusyMachineIsNotADeadOne) {
   Burners burners;
   begin_load(1, {.tallies = 4, .per_second = 20});
   begin_load(2, {.tallies = 4, .per_second = 20});
-  ASSERT_TRUE(eventually(60s, [&] { return history().lives.size() == 4; }));
+  ASSERT_TRUE(eventually([&] { return history().lives.size() == 4; }, 60s));
   const auto end = std::chrono::steady_clock::now() + duration;
   while (std::chrono::steady_clock::now() < end && !HasFailure()) {
     const int members = cluster_->members(3);

@@ -12,25 +12,17 @@
 
 #include "drain_actors.h"
 #include "tests/runtime/actor/command.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
+
+using support::eventually;
 
 using namespace std::chrono_literals;
 
 inline const std::string kStarling = STARLING_BIN_DIR "/starling";
 inline constexpr std::uint64_t kLarge = 100'000;  // floats: in a store
-
-/// Tries until it holds.
-inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds patience = 15s) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return condition();
-}
 
 struct TestNode {
   std::unique_ptr<Command> process;

@@ -90,11 +90,11 @@ esac
     return Json::parse(starling({"list", "nodes", "--json", "--address", head_}).out);
   }
   bool wait_for_nodes(std::size_t count) {
-    return wait_until([&] { return nodes().size() == count; }, kPatience);
+    return eventually([&] { return nodes().size() == count; }, kPatience);
   }
   /// Waits until a part of the status has this text.
   ::testing::AssertionResult says(const char* part, const std::string& text) {
-    if (wait_until(
+    if (eventually(
             [&] { return status().value(part, Json()).dump().find(text) != std::string::npos; },
             kPatience))
       return ::testing::AssertionSuccess();
@@ -209,7 +209,7 @@ TEST_F(AutoscalerCluster, AKilledNodeIsReplaced) {
   const Json& victim = before[before[0]["is_head"] == true ? 1 : 0];
   const std::string id = victim["labels"]["starling.io/autoscaler-id"];
   ::kill(victim["pid"].get<int>(), SIGKILL);
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] {
         const Json now = nodes();
         return now.size() == 3 && std::none_of(now.begin(), now.end(), [&](const Json& node) {
@@ -236,7 +236,7 @@ TEST_F(AutoscalerCluster, WhatADrainedNodeHasGetsAnotherNodeFirst) {
   CommandResult told = starling(
       {"drain", drained.hex(), "--deadline", "8s", "--reason", "preemption", "--address", head_});
   ASSERT_EQ(told.code, 0) << told.err;
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] {
         auto state = program->state(spec.actor);
         return state.ok() && state->phase == ActorPhase::kAlive && state->node != drained;
@@ -336,7 +336,7 @@ TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNon
   ASSERT_EQ(create(*program, 1).size(), 1u);
   std::vector<ActorAddress> actors;
   auto creating = std::thread([&] { actors = create(*program, 2); });
-  ASSERT_TRUE(wait_until([&] { return !asked("add").empty(); }, kPatience));
+  ASSERT_TRUE(eventually([&] { return !asked("add").empty(); }, kPatience));
   ::kill(child("head"), SIGKILL);  // while the command runs
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ::kill(child("autoscaler"), SIGKILL);
@@ -350,7 +350,7 @@ TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNon
   EXPECT_EQ(nodes().size(), 3u);
   for (const ActorAddress& actor : actors) EXPECT_TRUE(program->kill(actor.actor).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
-  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience))
+  EXPECT_TRUE(eventually([&] { return asked("remove").size() == 2; }, kPatience))
       << status().dump(2);
 }
 
@@ -381,7 +381,7 @@ TEST_F(AutoscalerCluster, AHeadThatGoesOnWithItsJournalKnowsItsNodes) {
   ASSERT_EQ(started.code, 0) << started.err;
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);  // known, idle, removed
   EXPECT_EQ(asked("add").size(), 2u);
-  EXPECT_TRUE(wait_until([&] { return asked("remove").size() == 2; }, kPatience))
+  EXPECT_TRUE(eventually([&] { return asked("remove").size() == 2; }, kPatience))
       << status().dump(2);
 }
 
@@ -393,7 +393,7 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
   auto waiting = std::thread([&] {
     create(*program, 0), (void)program->create("Echo", {{"CPU", 1}});
   });
-  ASSERT_TRUE(wait_until([&] { return asked("add").size() == 2; }, kPatience));
+  ASSERT_TRUE(eventually([&] { return asked("add").size() == 2; }, kPatience));
   CommandResult stopped = starling({"stop", "--force", "--address", head_});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_LT(stopped.took, seconds(8));
@@ -442,7 +442,7 @@ TEST_F(AutoscalerCluster, AnAutoscalerThatDiesWhileItRemovesIsNotTakenForDone) {
   std::ofstream(files_.path() / "hang") << "";
   BackgroundCommand stop({AutoscalerCluster::program(), "stop", "--address", head_});
   ASSERT_TRUE(
-      wait_until([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
+      eventually([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
   ::kill(child("autoscaler"), SIGKILL);
   const CommandResult stopped = stop.finish();
   EXPECT_EQ(stopped.code, 1);
@@ -496,7 +496,7 @@ TEST_F(AutoscalerCluster, OrphansOfTheProviderAreRemoved) {
   std::ofstream(files_.path() / "node-w-lost")
       << "999999999\n";  // of an earlier cluster whose records are gone
   start_scaled("", provider(""));
-  EXPECT_TRUE(wait_until([&] { return asked("remove").contains("w-lost"); }, kPatience))
+  EXPECT_TRUE(eventually([&] { return asked("remove").contains("w-lost"); }, kPatience))
       << status().dump(2);
 }
 

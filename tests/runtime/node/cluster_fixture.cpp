@@ -121,15 +121,6 @@ int child_of(int parent, const std::string& argument) {
   return 0;
 }
 
-bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
-  auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    ::usleep(5000);
-  }
-  return true;
-}
-
 long resident_kib(int pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "runtime/process/session.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
+
+using support::eventually;
 
 struct CommandResult {
   int code = -1;  // 128 + N after signal N
@@ -44,8 +47,6 @@ CommandResult run_command(std::vector<std::string> argv);
 bool process_runs(int pid);
 /// The process that `parent` runs with this as its first argument; 0: none.
 int child_of(int parent, const std::string& argument);
-bool wait_until(const std::function<bool()>& condition,
-                std::chrono::milliseconds patience = std::chrono::seconds(5));
 /// Resident memory in KiB.
 long resident_kib(int pid);
 

@@ -72,7 +72,7 @@ TEST_F(Cluster, ASecondNodeJoinsWithItsResources) {
   SessionInfo gone = session_of(node);
   EXPECT_EQ(starling({"stop", "--address", node}).code, 0);
   EXPECT_FALSE(process_runs(gone.pid));
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     return Json::parse(starling({"status", "--json", "--address", head}).out)["nodes"].size() == 1;
   }));
 }
@@ -129,7 +129,7 @@ TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
   ::kill(first, SIGKILL);
   {
     support::ScopedVariable token("STARLING_TOKEN", secret.c_str());
-    EXPECT_TRUE(wait_until(
+    EXPECT_TRUE(eventually(
         [&] {
           const int now = child_of(session.pid, "head");
           return now > 0 && now != first &&
@@ -138,7 +138,7 @@ TEST_F(Cluster, AHeadRestartsAfterACleanerTookTheFilesAway) {
         std::chrono::seconds(20)));
   }
   // They are put back within half a minute.
-  EXPECT_TRUE(wait_until([] { return running_sessions().size() == 1; }, std::chrono::seconds(45)));
+  EXPECT_TRUE(eventually([] { return running_sessions().size() == 1; }, std::chrono::seconds(45)));
 }
 
 TEST_F(Cluster, AStartDoesNotTouchTheFolderThatItIsGiven) {
@@ -331,7 +331,7 @@ TEST_F(Cluster, ANodeHasTheCpusOfItsControlGroup) {
   EXPECT_EQ(Json::parse(status.out)["nodes"][0]["resources"]["CPU"], 1) << status.out;
   EXPECT_EQ(starling({"stop"}).code, 0);
   for (const fs::path& folder : {inner, group})
-    EXPECT_TRUE(wait_until([&] { return ::rmdir(folder.c_str()) == 0; })) << folder;
+    EXPECT_TRUE(eventually([&] { return ::rmdir(folder.c_str()) == 0; })) << folder;
 }
 
 TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
@@ -369,7 +369,7 @@ TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
 TEST_F(Cluster, BlocksInTheForegroundUntilInterrupted) {
   BackgroundCommand head({program(), "start", "--head", "--port", "0", "--block"});
   head.wait_for_output("\n127.0.0.1:");
-  ASSERT_TRUE(wait_until([] { return running_sessions().size() == 1; }));
+  ASSERT_TRUE(eventually([] { return running_sessions().size() == 1; }));
   EXPECT_EQ(running_sessions()[0].pid, head.pid());
   ::kill(head.pid(), SIGINT);
   CommandResult end = head.finish();
@@ -380,18 +380,18 @@ TEST_F(Cluster, APrivateClusterDiesWithItsParentAndIsNotFound) {
   // The shell stands for the program that wants a cluster of its own.
   BackgroundCommand parent({"sh", "-c", program() + " start --head --private --port 0; true"});
   parent.wait_for_output("127.0.0.1:");
-  ASSERT_TRUE(wait_until([] { return running_sessions().size() == 1; }));
+  ASSERT_TRUE(eventually([] { return running_sessions().size() == 1; }));
   SessionInfo session = running_sessions()[0];
   EXPECT_FALSE(std::filesystem::exists(session_root() / "last"));
   ::kill(parent.pid(), SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(session.pid); }));
+  EXPECT_TRUE(eventually([&] { return !process_runs(session.pid); }));
 }
 
 TEST_F(Cluster, NodesEndWithTheirHead) {
   std::string head = start_head();
   SessionInfo node = session_of(start_node(head));
   ::kill(session_of(head).pid, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }, 4 * kHeadAwayMax));
+  EXPECT_TRUE(eventually([&] { return !process_runs(node.pid); }, 4 * kHeadAwayMax));
   std::string log = *read_file(node.dir / "logs" / "node.log", 1 << 20);
   EXPECT_NE(log.find("the head is gone"), std::string::npos) << log;
 }
@@ -410,7 +410,7 @@ TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
     const int child = child_of(session_of(head).pid, "head");
     ASSERT_GT(child, 0);
     ::kill(child, SIGKILL);
-    ASSERT_TRUE(wait_until(
+    ASSERT_TRUE(eventually(
         [&] { return child_of(session_of(head).pid, "head") > 0 && members().size() == 2; },
         std::chrono::seconds(20)));
   }

@@ -92,8 +92,8 @@ TEST_F(FullDisk, AChattyActorKeepsNobodyFromWorking) {
   const fs::path log = session_of(head).dir / "logs" / ("worker-" + actor->worker.hex() + ".log");
   EXPECT_TRUE(read_file(log, 8 * kMiB)->ends_with("the end\n")) << "what is new stays";
   chatty->reset();
-  EXPECT_TRUE(wait_until([&] { return !process_runs(actor->pid); }, std::chrono::seconds(20)));
-  EXPECT_TRUE(wait_until([&] { return jobs()["running"] == 0 && jobs().size() == 1; },
+  EXPECT_TRUE(eventually([&] { return !process_runs(actor->pid); }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] { return jobs()["running"] == 0 && jobs().size() == 1; },
                          std::chrono::seconds(20)));
 }
 
@@ -113,8 +113,8 @@ TEST_F(FullDisk, TheJournalHasAReserveForJobsActorsAndTheirEnds) {
     ASSERT_TRUE(made.ok()) << made.status().to_string();
   }
   before->reset();
-  EXPECT_TRUE(wait_until([&] { return !process_runs(echo->pid); }, std::chrono::seconds(20)));
-  EXPECT_TRUE(wait_until([&] { return jobs()["running"] == 0; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] { return !process_runs(echo->pid); }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] { return jobs()["running"] == 0; }, std::chrono::seconds(20)));
   // What would use it up is refused.
   auto driver = TestDriver::connect(head);
   ASSERT_TRUE(driver.ok()) << driver.status().to_string();
@@ -124,10 +124,10 @@ TEST_F(FullDisk, TheJournalHasAReserveForJobsActorsAndTheirEnds) {
   // The head comes back on the full disk, and knows it all.
   const int child = child_of(session_of(head).pid, "head");
   ::kill(child, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(child) && jobs()["running"] == 1; },
+  EXPECT_TRUE(eventually([&] { return !process_runs(child) && jobs()["running"] == 1; },
                          std::chrono::seconds(20)));
   fs::remove(disk_ / "filler");
-  EXPECT_TRUE(wait_until([&] { return put(**driver, "key").ok(); }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] { return put(**driver, "key").ok(); }, std::chrono::seconds(20)));
   driver->reset();
 }
 
@@ -151,13 +151,13 @@ TEST_F(FullDisk, AJobWhoseEndCannotBeRecordedHasItsProcessesEnded) {
   fs::resize_file(journal / "reserve", 0);
   fill();
   driver->reset();
-  EXPECT_TRUE(wait_until([&] { return !process_runs(pids[0]) && !process_runs(pids[1]); },
+  EXPECT_TRUE(eventually([&] { return !process_runs(pids[0]) && !process_runs(pids[1]); },
                          std::chrono::seconds(20)));
   EXPECT_NE(TestDriver::connect(head).status().message().find("disk is full"), std::string::npos);
   fs::remove(disk_ / "filler");
-  EXPECT_TRUE(wait_until([&] { return jobs()["running"] == 0 && !jobs().empty(); },
+  EXPECT_TRUE(eventually([&] { return jobs()["running"] == 0 && !jobs().empty(); },
                          std::chrono::seconds(20)));
-  EXPECT_TRUE(wait_until([&] { return TestDriver::connect(head).ok(); }, std::chrono::seconds(20)))
+  EXPECT_TRUE(eventually([&] { return TestDriver::connect(head).ok(); }, std::chrono::seconds(20)))
       << "all goes on";
 }
 
@@ -201,7 +201,7 @@ TEST_F(FullDisk, WhatAKilledNodeSpilledGoesWithTheNextStart) {
     for (const SessionInfo& node : {dead, living})
       std::ofstream(spill_of(node) / "1.spill") << std::string(kMiB, 'x') << std::flush;
     ::kill(dead.pid, SIGKILL);
-    ASSERT_TRUE(wait_until([&] { return !process_runs(dead.pid); }));
+    ASSERT_TRUE(eventually([&] { return !process_runs(dead.pid); }));
     EXPECT_TRUE(fs::exists(spill_of(dead) / "1.spill"));
     start_head(options);
     EXPECT_FALSE(fs::exists(spill_of(dead))) << spill_of(dead);
@@ -222,8 +222,8 @@ TEST_F(FullDisk, LogsOfProcessesThatWroteNothingDoNotPileUp) {
   }
   const CommandResult silent = starling({"submit", "--detach", "--", "true"});
   ASSERT_EQ(silent.code, 0) << silent.err;
-  ASSERT_TRUE(wait_until([&] { return jobs()["succeeded"] == 1; }, std::chrono::seconds(20)));
-  EXPECT_TRUE(wait_until([&] {
+  ASSERT_TRUE(eventually([&] { return jobs()["succeeded"] == 1; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] {
     const auto files = files_in(session.dir / "logs");
     return std::count_if(files.begin(), files.end(), [](const FolderFile& file) {
              return file.bytes == 0 && (file.path.filename().string().starts_with("worker-") ||

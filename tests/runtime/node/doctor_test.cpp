@@ -256,7 +256,7 @@ TEST_F(DoctorCluster, ANodeThatDoesNotAnswerIsNamed) {
         false);
     return nodes.is_array() && nodes.size() == 2 && running_sessions().size() == 2;
   };
-  EXPECT_TRUE(wait_until(is_back, std::chrono::seconds(30)));
+  EXPECT_TRUE(eventually(is_back, std::chrono::seconds(30)));
 }
 
 TEST_F(DoctorCluster, WithoutAClusterItSaysHowToGetOne) {

@@ -52,7 +52,7 @@ class Job : public ClusterTest {
   }
   Json wait_for_end(const std::string& id) {
     Json found;
-    EXPECT_TRUE(wait_until(
+    EXPECT_TRUE(eventually(
         [&] { return (found = job(id))["state"] != "running" && found["state"] != "pending"; },
         std::chrono::seconds(20)))
         << found;
@@ -122,7 +122,7 @@ TEST_F(Job, HasTheClusterInItsEnvironmentAndNotOnItsCommandLine) {
   const std::string token = *runtime::read_file(session.dir.parent_path() / "token", 1000);
   ASSERT_GE(token.size(), 32u);
   const std::string held = submit({"--", self(), "driver", "hold"});
-  ASSERT_TRUE(wait_until(
+  ASSERT_TRUE(eventually(
       [&] {
         return starling({"job", "logs", held}).out.starts_with("ready");
       },
@@ -156,7 +156,7 @@ TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   const std::string id =
       submit({"--", "sh", "-c", "sleep 1000 & echo $!; exec " + self() + " driver hold"});
   std::string log;
-  ASSERT_TRUE(wait_until(
+  ASSERT_TRUE(eventually(
       [&] {
         return (log = starling({"job", "logs", id}).out).find("ready ") != std::string::npos;
       },
@@ -166,7 +166,7 @@ TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   CommandResult stopped = starling({"job", "stop", id.substr(0, 8)});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
   EXPECT_EQ(job(id)["state"], "stopped");
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
   EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
 }
@@ -182,7 +182,7 @@ class WrappedJob : public Job {
     write(work_.path() / "wrap.sh", "#!/bin/bash\n./work.sh\n");
   }
   void wait_until_ready(const std::string& id) {
-    EXPECT_TRUE(wait_until(
+    EXPECT_TRUE(eventually(
         [&] {
           return starling({"job", "logs", id}).out.find("ready") != std::string::npos;
         },
@@ -285,7 +285,7 @@ TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
   EXPECT_TRUE(result.out.starts_with("hello\n" + folders().string())) << result.out;
   EXPECT_FALSE(fs::exists(work_.path() / "made"));  // it ran in a copy
   EXPECT_TRUE(
-      wait_until([&] { return entries_below(folders()) == 2; }));  // the node's folder and its lock
+      eventually([&] { return entries_below(folders()) == 2; }));  // the node's folder and its lock
   // The second time nothing is sent: what is cached stays as it is.
   std::map<std::string, ino_t> cached;
   const auto look = [&] {
@@ -343,7 +343,7 @@ TEST_F(Job, ActorsOnOtherNodesHaveItsFolderToo) {
                 folder.ends_with("/work: 3 entries, data"))
         << folder;
   EXPECT_TRUE(
-      wait_until([&] { return entries_below(folders()) == 4; }));  // two nodes' folders and locks
+      eventually([&] { return entries_below(folders()) == 4; }));  // two nodes' folders and locks
 }
 
 TEST_F(Job, AFolderThatIsTooLargeNamesItsLargestFiles) {
@@ -368,7 +368,7 @@ TEST_F(Job, RecordsSurviveTheHead) {
   const std::string other = submit({"--", "sh", "-c", "sleep 1; exit 6"});
   const std::string running = submit({"--", "sleep", "1000"});
   int head = 0;
-  ASSERT_TRUE(wait_until([&] { return (head = head_of(session_of(address).pid)) > 0; }));
+  ASSERT_TRUE(eventually([&] { return (head = head_of(session_of(address).pid)) > 0; }));
   ::kill(head, SIGKILL);
   Json known = job(ended);
   EXPECT_EQ(known["state"], "failed");
@@ -378,7 +378,7 @@ TEST_F(Job, RecordsSurviveTheHead) {
   EXPECT_EQ(wait_for_end(other)["exit_code"], 6);
   // One that ends while there is no head.
   const std::string third = submit({"--", "sh", "-c", "sleep 0.3; exit 7"});
-  ASSERT_TRUE(wait_until([&] { return (head = head_of(session_of(address).pid)) > 0; }));
+  ASSERT_TRUE(eventually([&] { return (head = head_of(session_of(address).pid)) > 0; }));
   ::kill(head, SIGKILL);
   Json late = wait_for_end(third);
   EXPECT_EQ(late["exit_code"], 7) << late;
@@ -392,7 +392,7 @@ TEST_F(Job, ADeadNodeFailsItsJobsByName) {
   const SessionInfo session = session_of(node);
   ::kill(session.pid, SIGKILL);
   Json ended;
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] {
         return (ended = Json::parse(
                     starling({"job", "status", id, "--json", "--address", head}).out))["state"] ==
@@ -409,7 +409,7 @@ TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
   const std::string address = start_head();
   const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; wait"});
   std::string log;
-  ASSERT_TRUE(wait_until(
+  ASSERT_TRUE(eventually(
       [&] {
         return (log = starling({"job", "logs", id}).out).ends_with("\n");
       },
@@ -417,7 +417,7 @@ TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
   const int sleeping = std::stoi(log);
   ASSERT_TRUE(process_runs(sleeping));
   ::kill(session_of(address).pid, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(sleeping); }));
+  EXPECT_TRUE(eventually([&] { return !process_runs(sleeping); }));
 }
 
 TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
@@ -425,7 +425,7 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   support::ScopedVariable variable("STARLING_ADDRESS", address.c_str());
   EXPECT_EQ(run_command({self(), "driver", "exit", "3"}).code, 3);
   Json list;
-  ASSERT_TRUE(wait_until([&] {
+  ASSERT_TRUE(eventually([&] {
     return (list = Json::parse(starling({"job", "list", "--json"}).out)).size() == 1 &&
            list[0]["state"] != "running";
   }));
@@ -449,7 +449,7 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   killed.wait_for_output("ready ");
   ::kill(killed.pid(), SIGKILL);
   killed.finish();
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
       if (job["pid"] == killed.pid() ||
           job["reason"].get<std::string>().find("killed, or crashed") != std::string::npos)
@@ -584,7 +584,7 @@ class JobPlaceTest : public Job {
     arguments.insert(arguments.begin(), {program(), "submit"});
     auto command = std::make_unique<BackgroundCommand>(std::move(arguments));
     Json jobs;
-    EXPECT_TRUE(wait_until([&] { return (jobs = list("jobs")).size() > known && find(jobs, job); },
+    EXPECT_TRUE(eventually([&] { return (jobs = list("jobs")).size() > known && find(jobs, job); },
                            std::chrono::seconds(20)))
         << jobs;
     return command;
@@ -597,7 +597,7 @@ class JobPlaceTest : public Job {
   }
   ::testing::AssertionResult everything_is_free() {
     Json nodes;
-    const bool is_free = wait_until([&] {
+    const bool is_free = eventually([&] {
       nodes = list("nodes");
       return std::all_of(nodes.begin(), nodes.end(),
                          [](const Json& node) { return node["available"] == node["resources"]; });
@@ -649,7 +649,7 @@ TEST_F(JobPlaceTest, HasTheGpusThatItTakesAndGivesThemBack) {
                                      "echo $CUDA_VISIBLE_DEVICES; exec sleep 1000"})
                                .last_line();
   std::string first;
-  ASSERT_TRUE(wait_until([&] {
+  ASSERT_TRUE(eventually([&] {
     return (first = starling({"job", "logs", held}).out).ends_with("\n");
   })) << held;
   CommandResult other =
@@ -711,7 +711,7 @@ TEST_F(JobPlaceTest, StaysOnANodeThatIsDrained) {
   const std::string node = job(held)["node"];
   BackgroundCommand drain({program(), "drain", node, "--deadline", "60s", "--reason", "test"});
   // It is not reserved anew elsewhere, as a gang of actors would be.
-  ASSERT_TRUE(wait_until(
+  ASSERT_TRUE(eventually(
       [&] {
         return starling({"why", node}).out.find("1 job") != std::string::npos ||
                starling({"list", "nodes"}).out.find("1 job") != std::string::npos;
@@ -723,7 +723,7 @@ TEST_F(JobPlaceTest, StaysOnANodeThatIsDrained) {
   EXPECT_EQ(groups[0]["bundles"][0]["node"], node) << groups;
   EXPECT_EQ(job(held)["state"], "running");
   EXPECT_EQ(starling({"job", "stop", held}).code, 0);
-  EXPECT_TRUE(wait_until([&] { return list("nodes").size() == 2; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(eventually([&] { return list("nodes").size() == 2; }, std::chrono::seconds(20)));
 }
 
 TEST_F(JobPlaceTest, RefusesWhatCannotBeMeant) {
@@ -775,13 +775,13 @@ TEST_F(JobPlaceTest, LooksForAnotherPlaceWhenItsNodeGoesBeforeItBegan) {
                  ? groups[0]["bundles"][0]["node"].get<std::string>()
                  : "";
     };
-    ASSERT_TRUE(wait_until([&] { return !place().empty(); }, std::chrono::seconds(20)));
+    ASSERT_TRUE(eventually([&] { return !place().empty(); }, std::chrono::seconds(20)));
     const std::string lost = place();
     const std::string second = start_node(head, {"--num-cpus", "2"});
     if (drained) {
       EXPECT_EQ(starling({"drain", first, "--deadline", "60s"}).code, 0);
       ASSERT_TRUE(
-          wait_until([&] { return !place().empty() && place() != lost; }, std::chrono::seconds(20)))
+          eventually([&] { return !place().empty() && place() != lost; }, std::chrono::seconds(20)))
           << list("placement-groups");
     } else {
       ::kill(session_of(first).pid, SIGKILL);  // and the command does not know yet
@@ -793,7 +793,7 @@ TEST_F(JobPlaceTest, LooksForAnotherPlaceWhenItsNodeGoesBeforeItBegan) {
     EXPECT_EQ(wait_for_end(waiting["id"])["state"], "succeeded");
     EXPECT_NE(job(waiting["id"])["node"], lost);
     EXPECT_EQ(starling({"stop", "--address", second}).code, 0);
-    EXPECT_TRUE(wait_until([&] { return list("nodes").size() == 1; }, std::chrono::seconds(20)));
+    EXPECT_TRUE(eventually([&] { return list("nodes").size() == 1; }, std::chrono::seconds(20)));
     EXPECT_TRUE(everything_is_free());
   }
 }
@@ -805,7 +805,7 @@ TEST_F(JobPlaceTest, SaysThatItsSubmitterKeepsItWaiting) {
   ::kill(command->pid(), SIGSTOP);
   start_node(head, {"--num-cpus", "2"});
   const auto reason = [&] { return job(waiting["id"])["pending_reason"].get<std::string>(); };
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] {
         return reason().find("the command that submitted it has still to start it there") !=
                std::string::npos;
@@ -947,7 +947,7 @@ TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
     }
     return nullptr;
   };
-  ASSERT_TRUE(wait_until([&] { return !pending().is_null(); }, std::chrono::seconds(10)));
+  ASSERT_TRUE(eventually([&] { return !pending().is_null(); }, std::chrono::seconds(10)));
   request.job = *JobId::from_hex(pending()["id"].get<std::string>());
   const auto taken =
       wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {

@@ -280,7 +280,7 @@ TEST_F(Observe, StrangersAtThePortAreBounded) {
   halves.clear();
   const std::string bearer = "Authorization: Bearer " + key() + "\r\n";
   EXPECT_TRUE(
-      wait_until([&] { return get(address, "/metrics", bearer).starts_with("HTTP/1.1 200"); },
+      eventually([&] { return get(address, "/metrics", bearer).starts_with("HTTP/1.1 200"); },
                  std::chrono::seconds(15)));
 }
 
@@ -374,7 +374,7 @@ TEST_F(Observe, PrometheusScrapesEveryNode) {
     return result.is_array() && result.size() == 1 ? result[0]["value"][1].get<std::string>()
                                                    : std::string();
   };
-  ASSERT_TRUE(wait_until([&] { return value("sum(up)") == "2"; }, std::chrono::seconds(60)))
+  ASSERT_TRUE(eventually([&] { return value("sum(up)") == "2"; }, std::chrono::seconds(60)))
       << query("up").dump();
   EXPECT_EQ(value("sum(starling_cluster_nodes%7Bstate=%22member%22%7D)"), "2");
   EXPECT_EQ(value("count(starling_node_info)"), "2");

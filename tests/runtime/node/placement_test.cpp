@@ -108,9 +108,9 @@ class Placement : public ClusterTest {
     const int node = session_of(head).pid, old = head_process(node);
     ASSERT_NE(old, 0);
     ::kill(old, SIGKILL);
-    ASSERT_TRUE(wait_until([&] { return head_process(node) != 0 && head_process(node) != old; },
+    ASSERT_TRUE(eventually([&] { return head_process(node) != 0 && head_process(node) != old; },
                            seconds(20)));
-    ASSERT_TRUE(wait_until([&] { return driver.cluster().ok(); }, seconds(20)));
+    ASSERT_TRUE(eventually([&] { return driver.cluster().ok(); }, seconds(20)));
   }
   Json listed(const std::string& kind) {
     return Json::parse(starling({"list", kind, "--json"}).out);
@@ -183,11 +183,11 @@ TEST_F(Placement, GpusAndGroupsAreRightAcrossAHeadThatIsKilled) {
   ASSERT_TRUE(four.ok()) << four.status().message();
   EXPECT_EQ(variable_of(four->pid, "CUDA_VISIBLE_DEVICES"), "2");
   EXPECT_TRUE(remove(*driver, spec.group).ok());
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     return driver->state(four->actor)->phase == ActorPhase::kDead &&
            driver->state(two->actor)->phase == ActorPhase::kDead;
   }));
-  ASSERT_TRUE(wait_until([&] { return node_at(*driver, head).available["GPU"] == 2; }));
+  ASSERT_TRUE(eventually([&] { return node_at(*driver, head).available["GPU"] == 2; }));
   auto pair = driver->create(actor({{"GPU", 2}}));
   ASSERT_TRUE(pair.ok());
   EXPECT_EQ(variable_of(pair->pid, "CUDA_VISIBLE_DEVICES"), "1,2");
@@ -212,7 +212,7 @@ TEST_F(Placement, AGangMovesAsAWholeWhenItsNodeDies) {
   for (const ActorSpec& each : {survivor, taken, mortal}) ASSERT_TRUE(driver->create(each).ok());
   ::kill(session_of(dies).pid, SIGKILL);
   // One node is not enough: it waits as a whole, and holds nothing meanwhile.
-  ASSERT_TRUE(wait_until(
+  ASSERT_TRUE(eventually(
       [&] {
         return query(*driver, spec.group)->is_torn() &&
                node_at(*driver, stays).available["CPU"] == 2;
@@ -233,7 +233,7 @@ TEST_F(Placement, AGangMovesAsAWholeWhenItsNodeDies) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->placements, 2u);
   for (const ActorSpec& each : {survivor, taken}) {
-    ASSERT_TRUE(wait_until([&] { return driver->state(each.actor)->phase == ActorPhase::kAlive; },
+    ASSERT_TRUE(eventually([&] { return driver->state(each.actor)->phase == ActorPhase::kAlive; },
                            seconds(20)))
         << driver->state(each.actor)->pending_reason;
     EXPECT_EQ(driver->state(each.actor)->restarts, 1u);
@@ -287,7 +287,7 @@ TEST_F(Placement, ANodeThatDiesUnderwayLeavesNothingReserved) {
   const Deadline deadline = deadline_after(seconds(20));
   while (answered < kGroups && steady_now() < deadline) ASSERT_TRUE(driver->cluster().ok());
   EXPECT_EQ(answered, kGroups);
-  ASSERT_TRUE(wait_until([&] { return driver->cluster()->nodes.size() == 2; }, seconds(20)));
+  ASSERT_TRUE(eventually([&] { return driver->cluster()->nodes.size() == 2; }, seconds(20)));
   for (const GroupSpec& spec : specs) {
     auto state =
         query(*driver, spec.group, "", "", true);  // those that had a bundle there are placed anew
@@ -379,7 +379,7 @@ TEST_F(Placement, WhatWaitsIsExplained) {
     EXPECT_NE(status.message().find("lacks GPU 4 (has 1) even when idle"), std::string::npos)
         << status.message();
   });
-  EXPECT_TRUE(wait_until(
+  EXPECT_TRUE(eventually(
       [&] { return listed("actors").size() == 1 && listed("placement-groups").size() == 1; }));
   EXPECT_NE(listed("actors")[0]["pending_reason"].get<std::string>().find("could ever hold it"),
             std::string::npos);

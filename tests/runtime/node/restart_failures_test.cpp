@@ -32,7 +32,7 @@ class RestartFailures : public ClusterTest {
     return read_file(session_of(address_).dir / "logs" / "node.log", 4 << 20).value_or("");
   }
   bool has_logged(const std::string& text) {
-    return wait_until([&] { return node_log().find(text) != std::string::npos; });
+    return eventually([&] { return node_log().find(text) != std::string::npos; });
   }
 
   support::ProcessLimit limit_;
@@ -51,8 +51,8 @@ TEST_F(RestartFailures, AHeadThatCannotBeStartedIsTriedAgain) {
   EXPECT_NE(away.code, 0);
   EXPECT_NE(away.err.find("pids.max"), std::string::npos) << away.err;
   limit_.open(node);
-  EXPECT_TRUE(wait_until([&] { return child_of(node, "head") > 0; })) << node_log();
-  EXPECT_TRUE(wait_until([&] { return starling({"status", "--address", address_}).code == 0; }));
+  EXPECT_TRUE(eventually([&] { return child_of(node, "head") > 0; })) << node_log();
+  EXPECT_TRUE(eventually([&] { return starling({"status", "--address", address_}).code == 0; }));
 }
 
 TEST_F(RestartFailures, AHeadWhoseProgramIsGoneIsStartedAsItWas) {
@@ -70,11 +70,11 @@ TEST_F(RestartFailures, AHeadWhoseProgramIsGoneIsStartedAsItWas) {
     const int head = child_of(node, "head");
     ASSERT_GT(head, 0);
     ::kill(head, SIGKILL);
-    EXPECT_TRUE(wait_until([&] {
+    EXPECT_TRUE(eventually([&] {
       const int now = child_of(node, "head");
       return now > 0 && now != head;
     })) << node_log();
-    EXPECT_TRUE(wait_until([&] {
+    EXPECT_TRUE(eventually([&] {
       return starling({"status", "--address", address_}).code == 0;
     })) << node_log();
   }
@@ -97,7 +97,7 @@ TEST_F(RestartFailures, AnActorThatCannotBeStartedKeepsItsRestarts) {
   std::this_thread::sleep_for(seconds(1));
   EXPECT_NE((*driver)->state(spec.actor)->phase, ActorPhase::kDead);
   limit_.open(node);
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     auto state = (*driver)->state(spec.actor);
     return state.ok() && state->phase == ActorPhase::kAlive &&
            state->incarnation > actor->incarnation;

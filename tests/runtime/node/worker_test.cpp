@@ -37,11 +37,11 @@ TEST_F(Worker, IsBornServesAndIsKilled) {
   EXPECT_EQ(actor->class_name, "Echo");
   EXPECT_EQ(actor->node, driver->client().node_id());
   EXPECT_FALSE(actor->unix_path.empty());
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     return driver->logged().find("(Echo pid=" + std::to_string(actor->pid) + ", node=" +
                                  actor->node.short_hex() + ") echo built") != std::string::npos;
   })) << driver->logged();
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     return driver->logged().find("threads 1 extra -") != std::string::npos;
   })) << driver->logged();
 
@@ -64,7 +64,7 @@ TEST_F(Worker, GetsItsEnvironmentAndThreads) {
   spec.env = {{"EXTRA", "more"}};
   spec.threads = 3;
   ASSERT_TRUE(driver->create(spec).ok());
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     return driver->logged().find("threads 3 extra more") != std::string::npos;
   })) << driver->logged();
 }
@@ -110,7 +110,7 @@ TEST_F(Worker, ConstructorsFailInTheirOwnWays) {
   EXPECT_NE(late.message().find("constructor"), std::string::npos) << late.message();
 
   // None of them is left, and none holds on to anything.
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     auto state = driver->cluster();
     return state.ok() &&
            std::all_of(state->actors.begin(), state->actors.end(),
@@ -137,7 +137,7 @@ TEST_F(Worker, RunsOnAnotherNodeAndItsLinesArrive) {
   ASSERT_TRUE(actor.ok()) << actor.status().message();
   EXPECT_EQ(actor->node_address, node);
   EXPECT_NE(actor->node, driver->client().node_id());
-  EXPECT_TRUE(wait_until([&] { return driver->logged().find("echo built") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return driver->logged().find("echo built") != std::string::npos; }));
 
   // Losing the node is the actor's death.
   ::kill(session_of(node).pid, SIGKILL);
@@ -145,7 +145,7 @@ TEST_F(Worker, RunsOnAnotherNodeAndItsLinesArrive) {
   ASSERT_TRUE(state.ok());
   EXPECT_EQ(state->phase, ActorPhase::kDead);
   EXPECT_NE(state->death.text.find("is gone"), std::string::npos) << state->death.text;
-  EXPECT_TRUE(wait_until([&] { return !process_runs(actor->pid); }))
+  EXPECT_TRUE(eventually([&] { return !process_runs(actor->pid); }))
       << "the worker outlived its node";
 }
 
@@ -156,7 +156,7 @@ TEST_F(Worker, WarmOnesAreUsedFirst) {
   auto actor = driver->create("Echo");
   ASSERT_TRUE(actor.ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(500));
-  EXPECT_TRUE(wait_until([&] { return driver->logged().find("(Echo pid=") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return driver->logged().find("(Echo pid=") != std::string::npos; }));
 }
 
 TEST_F(Worker, EightStartTogether) {
@@ -189,9 +189,9 @@ TEST_F(Worker, DiesWithItsDriver) {
               2);
     EXPECT_TRUE(process_runs(first) && process_runs(second));
     ::kill(driver.pid(), signal);
-    EXPECT_TRUE(wait_until([&] { return !process_runs(first) && !process_runs(second); }));
+    EXPECT_TRUE(eventually([&] { return !process_runs(first) && !process_runs(second); }));
   }
-  EXPECT_TRUE(wait_until([&] {
+  EXPECT_TRUE(eventually([&] {
     Json status = Json::parse(starling({"status", "--json"}).out);
     return std::all_of(status["jobs"].begin(), status["jobs"].end(),
                        [](const Json& job) { return job["state"] == "failed"; });
@@ -206,7 +206,7 @@ TEST_F(Worker, DiesWithItsNode) {
   Event told(driver->loop());
   driver->client().set_on_shutdown([&](Status) { told.set(); });
   ::kill(session_of(head).pid, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(actor->pid); }));
+  EXPECT_TRUE(eventually([&] { return !process_runs(actor->pid); }));
   EXPECT_TRUE(driver->loop().run_until(told, deadline_after(seconds(5))));
   EXPECT_EQ(driver->create("Echo").status().code(), ErrorCode::kUnavailable);
 }
@@ -305,7 +305,7 @@ TEST_F(Submit, RunsADriverWithItsWorkers) {
   EXPECT_EQ(result.code, 3) << result.err;
   int first = 0, second = 0;
   ASSERT_EQ(std::sscanf(result.out.c_str(), "ready %d %d", &first, &second), 2) << result.out;
-  EXPECT_TRUE(wait_until([&] { return !process_runs(first) && !process_runs(second); }));
+  EXPECT_TRUE(eventually([&] { return !process_runs(first) && !process_runs(second); }));
   // The driver went by the job it was submitted as.
   Json jobs = Json::parse(starling({"list", "jobs", "--json"}).out);
   ASSERT_EQ(jobs.size(), 1u);
@@ -322,14 +322,14 @@ TEST_F(Submit, CtrlCEndsDriverAndWorkers) {
     ASSERT_EQ(std::sscanf(out.c_str(), "ready %d %d", &first, &second), 2);
     ::kill(submit.pid(), signal);
     EXPECT_EQ(submit.finish().code, 128 + signal);
-    EXPECT_TRUE(wait_until([&] { return !process_runs(first) && !process_runs(second); }));
+    EXPECT_TRUE(eventually([&] { return !process_runs(first) && !process_runs(second); }));
   }
 }
 
 TEST_F(Submit, EndsWhenTheNodeStops) {
   start_head();
   BackgroundCommand submit({program(), "submit", "--", "sleep", "100"});
-  ASSERT_TRUE(wait_until([&] {
+  ASSERT_TRUE(eventually([&] {
     return Json::parse(starling({"list", "jobs", "--json"}).out).size() == 1;
   }));
   EXPECT_EQ(starling({"stop", "--force"}).code, 0);

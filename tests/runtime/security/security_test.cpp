@@ -291,7 +291,7 @@ TEST_F(SecurityTest, TenThousandHalfOpenConnectionsKeepNobodyOut) {
   {
     Flood flood(kAt, port_, opening(), 10'000);
     Flood at_the_head(kAt, port_, opening(head_target()), 500);
-    ASSERT_TRUE(eventually(40s, [&] { return flood.opened() >= 10'000; })) << flood.opened();
+    ASSERT_TRUE(eventually([&] { return flood.opened() >= 10'000; }, 40s)) << flood.opened();
     const std::int64_t full = now_us();
     for (int i = 0; i < 5; ++i) {
       const auto asked = std::chrono::steady_clock::now();
@@ -342,7 +342,7 @@ TEST_F(SecurityTest, ConnectionsForAHeadThatIsStoppedAreBounded) {
   held.clear();
   expect_serving();
   EXPECT_EQ(cluster_->members(1), 2);
-  EXPECT_TRUE(eventually(8s, [&] { return descriptors() < 100; })) << descriptors();
+  EXPECT_TRUE(eventually([&] { return descriptors() < 100; }, 8s)) << descriptors();
 }
 
 }  // namespace

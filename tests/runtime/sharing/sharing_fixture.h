@@ -13,9 +13,12 @@
 
 #include "tests/runtime/actor/command.h"
 #include "tests/runtime/sharing/sharing_actors.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
+
+using support::eventually;
 
 using namespace std::chrono_literals;
 
@@ -137,15 +140,6 @@ class SharingTest : public testing::Test {
         return false;
     }
     return list.objects.empty();
-  }
-  template <class Condition>
-  static bool eventually(Condition&& condition, std::chrono::seconds patience = 20s) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(20ms);
-    }
-    return true;
   }
 
   support::TemporaryFolder folder_;
