@@ -388,10 +388,11 @@ void ActorClient::end(const Status& why, Section& section) {
 }
 
 void ActorClient::ask_address() {
-  process_->node().resolve_actor(id(), deadline_after(kAddressPatience),
-                                 [self = shared_from_this()](const Result<ActorAddress>& address) {
-                                   self->on_address(address);
-                                 });
+  ActorDirectory(process_->node())
+      .resolve(id(), deadline_after(kAddressPatience),
+               [self = shared_from_this()](const Result<ActorAddress>& address) {
+                 self->on_address(address);
+               });
 }
 
 void ActorClient::on_address(const Result<ActorAddress>& address) {

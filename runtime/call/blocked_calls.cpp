@@ -7,6 +7,7 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/awaited_call.h"
+#include "runtime/call/call_wire.h"
 #include "runtime/call/outgoing_call.h"
 #include "runtime/call/worker_link.h"
 #include "runtime/core/log.h"
