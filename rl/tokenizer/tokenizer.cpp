@@ -35,8 +35,8 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model) {
   return wrap(load_tokenizer_pipeline(model));
 }
 
-Result<Tokenizer> Tokenizer::from_json(std::string_view json, std::string_view name) {
-  return wrap(tokenizer_pipeline_from_json(json, name));
+Result<Tokenizer> Tokenizer::from_json(std::string_view text, std::string_view name) {
+  return wrap(tokenizer_pipeline_from_json(text, name));
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
