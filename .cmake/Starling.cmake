@@ -136,7 +136,7 @@ function(starling_tests)
     elseif(TARGET ${layer})
       target_link_libraries(test_${flat} PRIVATE ${layer})
     elseif(layer STREQUAL "sim")
-      target_link_libraries(test_${flat} PRIVATE placement runtime_head)  # whole clusters, with the scheduler that they have
+      target_link_libraries(test_${flat} PRIVATE placement runtime_head runtime_node)  # whole clusters, with the scheduler that they have
     endif()
     target_link_libraries(test_${flat} PRIVATE GTest::gtest_main GTest::gtest)
     target_compile_definitions(test_${flat} PRIVATE STARLING_SOURCE_DIR="${CMAKE_SOURCE_DIR}" STARLING_BIN_DIR="${CMAKE_BINARY_DIR}/bin")

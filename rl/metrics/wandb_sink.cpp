@@ -25,7 +25,7 @@ enum Run { kId = 1, kProject = 3, kConfig = 4, kDisplayName = 8, kStartTime = 17
 enum Exit { kCode = 1, kRuntime = 2 };
 enum Header { kVersion = 1 };
 enum Version { kProducer = 1, kMinConsumer = 2 };
-enum History { kItem = 1, kStep = 2 };
+enum History { kItem = 1, kHistoryStep = 2 };
 enum Config { kUpdate = 1 };
 enum Item { kKey = 1, kNestedKey = 2, kValueJson = 16 };
 
@@ -162,7 +162,7 @@ Status WandbSink::write(const StepRecord& record) {
     history.message(kItem, history_item("_step", std::to_string(record.step)));
   history.message(kItem, history_item("_timestamp", json_number(unix_seconds())))
       .message(kItem, history_item("_runtime", json_number(unix_seconds() - begin_)));
-  if (record.phase.empty()) history.message(kStep, ProtobufMessage().integer(1, record.step));
+  if (record.phase.empty()) history.message(kHistoryStep, ProtobufMessage().integer(1, record.step));
   return append(ProtobufMessage().integer(kNumber, records_++).message(kHistory, history).bytes());
 }
 
