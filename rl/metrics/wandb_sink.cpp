@@ -162,7 +162,8 @@ Status WandbSink::write(const StepRecord& record) {
     history.message(kItem, history_item("_step", std::to_string(record.step)));
   history.message(kItem, history_item("_timestamp", json_number(unix_seconds())))
       .message(kItem, history_item("_runtime", json_number(unix_seconds() - begin_)));
-  if (record.phase.empty()) history.message(kHistoryStep, ProtobufMessage().integer(1, record.step));
+  if (record.phase.empty())
+    history.message(kHistoryStep, ProtobufMessage().integer(1, record.step));
   return append(ProtobufMessage().integer(kNumber, records_++).message(kHistory, history).bytes());
 }
 

@@ -12,7 +12,6 @@
 #include "runtime/call/object_state.h"
 #include "runtime/codec/fwd.h"
 #include "runtime/core/ids.h"
-#include "runtime/store/object_location.h"
 
 namespace runtime {
 
