@@ -45,7 +45,7 @@ bool has_limit(const std::vector<WaitStep>& steps) {
 
 }  // namespace
 
-const std::string kConstructor = "constructor";
+const std::string kConstructor = "(constructor)";  // no method's name
 
 std::string describe_constructor(const std::string& class_name, ActorId actor) {
   return ServedCall{{actor, nullptr, 0}, &class_name, &kConstructor}.describe();
@@ -106,6 +106,7 @@ std::string BlockedCalls::Registered::cycle() const {
 
 bool BlockedCalls::wait(EventLoop& loop, Event& event, const ObjectState* const* objects,
                         std::size_t count, Deadline deadline) {
+  cycle_of_last_wait.clear();
   if (!RunningCall::current() || simulation()) return block_until(loop, event, deadline);
   Producers producers;
   for (std::size_t i = 0; i < count; ++i) {
@@ -115,9 +116,9 @@ bool BlockedCalls::wait(EventLoop& loop, Event& event, const ObjectState* const*
 }
 
 bool BlockedCalls::wait(EventLoop& loop, Event& event, Producers producers, Deadline deadline) {
+  cycle_of_last_wait.clear();
   const ServedCall* call = RunningCall::current();
   if (!call || producers.empty() || simulation()) return block_until(loop, event, deadline);
-  cycle_of_last_wait.clear();
   Deadline next = deadline_after(kPeriod);
   if (next >= deadline) return block_until(loop, event, deadline);
   if (block_until(loop, event, next)) return true;

@@ -5,7 +5,8 @@
 // call went over. If that call is held up by one that waits itself (it is that one, or stands in
 // line behind it before an actor that runs one call at a time), the search goes on to what that one
 // waits for. A search that comes back to its origin has found a cycle: none of its calls can end.
-// Constructors and coroutines count as calls. A call that computes, an actor that runs several
+// Constructors and coroutines count as calls, but a cycle over two actors that are both being made
+// is not found: no connection leads to either. A call that computes, an actor that runs several
 // calls at once, and a coroutine that awaits several things at once end every search.
 #pragma once
 

@@ -61,7 +61,7 @@ class ActorStrand {
     return asio::execution::blocking.never;
   }
   bool operator==(const ActorStrand& other) const noexcept {
-    return shared_->host == other.shared_->host;
+    return shared_ == other.shared_;  // of another call of the actor it is another's executor
   }
   bool operator!=(const ActorStrand& other) const noexcept { return !(*this == other); }
 
