@@ -156,8 +156,11 @@ std::optional<PolicyLoss> ratio_loss(const PolicyObjective& objective, const Obj
       return weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT,
                                            in.mask_BT, objective.weights);
     case PolicyLossMode::kGpg: return policy_gradient_loss(in.logprobs_BT, in.advantages_BT);
-    default: return std::nullopt;
+    case PolicyLossMode::kDisco:
+    case PolicyLossMode::kGeoMean:
+    case PolicyLossMode::kOwn: break;
   }
+  return std::nullopt;
 }
 
 Surrogate disco_surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,

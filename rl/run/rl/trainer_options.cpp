@@ -163,6 +163,7 @@ Status check_gdpo(const Config& config, const TrainerOptions& options) {
 // What estimators other than the plain ones read, and what each asks of the rest.
 Status read_estimator(const Config& config, ConfigReader& read, TrainerOptions& options) {
   const std::string estimator = read.get_string("algorithm.adv_estimator");
+  if (!read.status().ok()) return read.status();
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
