@@ -12,10 +12,10 @@ WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
 CTEST := .ci/run_tests.sh ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
-.PHONY: help deps configure build build-report demo test test-programs test-all asan tsan fuzz install format clean
+.PHONY: help deps configure build build-report demo test test-programs test-all asan tsan check-change fuzz install format clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 deps: ## install missing packages (as root) and fetch LibTorch into the user's cache
 	@.ci/install_packages.sh
@@ -49,6 +49,10 @@ test-all: test-programs ## the slow tests too (one needs 3.6 GB of CUDA wheels, 
 
 asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
 	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && .ci/run_tests.sh ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
+
+check-change: configure ## clang and clang-tidy on the files that differ from the last commit's parent, and the sanitizers on its folders (needs clang)
+	@.ci/check_change.py $(BUILD)
+	@.ci/sanitize_change.sh
 
 fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each (needs clang)
 	@command -v clang++ >/dev/null || { echo "clang++ is not installed: apt-get install clang"; exit 1; }
