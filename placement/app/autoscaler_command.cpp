@@ -27,7 +27,7 @@ Command add_autoscaler(CLI::App& app) {
   CLI::App* run =
       autoscaler
           ->add_subcommand(
-              "run", "The autoscaler's process, which the node beside the head runs by itself.")
+              "run", "The autoscaler's process, which the node next to the head starts by itself.")
           ->group("");
   run->add_option("--config", options->run.config);
   run->add_option("--address", options->run.address);
