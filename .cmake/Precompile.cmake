@@ -56,7 +56,7 @@ endfunction()
 
 # Gives every test program and fuzz target its set.
 function(starling_precompile)
-  if(NOT STARLING_PRECOMPILED_HEADERS OR STARLING_SANITIZE)
+  if(NOT STARLING_PRECOMPILED_HEADERS)
     return()
   endif()
   get_property(targets DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY BUILDSYSTEM_TARGETS)

@@ -88,7 +88,7 @@ function(starling_library name)
     $<INSTALL_INTERFACE:include/starling>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
-  if(STARLING_UNITY AND NOT STARLING_SANITIZE AND NOT ARG_APART)
+  if(STARLING_UNITY AND NOT ARG_APART)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # A class of a source file may have members of types from its unnamed namespace; g++ takes a file in a batch for a header.
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

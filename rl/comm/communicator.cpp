@@ -1,67 +1,128 @@
 #include "rl/comm/communicator.h"
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <utility>
 
+#include "rl/comm/ordered_sum.h"
+#include "rl/comm/thread_links.h"
+#include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
 namespace rl {
-namespace {
 
-class SingleCommunicator : public Communicator {
+using runtime::Result;
+using runtime::Status;
+
+// One operation: its number, what is said about it when it fails, and its place in a profile.
+class Communicator::Operation {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  runtime::Status all_reduce_sum(std::span<float>) override { return {}; }
-  runtime::Status all_reduce_sum(std::span<double>) override { return {}; }
-  runtime::Status broadcast(std::span<float>, int root) override {
-    CHECK(root == 0);
-    return {};
+  Operation(Communicator& group, std::string_view name, std::string_view what)
+      : group_(group), label_(name) {
+    if (!what.empty()) label_.append(" of ").append(what);
+    number_ = group_.recorder_.begin(label_);
   }
-  runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value) override {
-    return std::vector<std::uint64_t>{value};
-  }
-  runtime::Status barrier() override { return {}; }
-};
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() { group_.recorder_.end(); }
 
-class LocalRendezvous : public Rendezvous {
- public:
-  runtime::Status put(const std::string& key, std::span<const std::uint8_t> value) override {
-    const std::lock_guard lock(mutex_);
-    values_[key].assign(value.begin(), value.end());
-    changed_.notify_all();
-    return {};
-  }
+  std::uint64_t number() const { return number_; }
 
-  runtime::Result<std::vector<std::uint8_t>> get(const std::string& key,
-                                                 std::chrono::milliseconds wait) override {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, wait, [&] { return values_.contains(key); })) {
-      return runtime::deadline_exceeded("nobody put '" + key + "' within " +
-                                        std::to_string(wait.count()) + " ms");
-    }
-    return values_[key];
-  }
-
-  runtime::Result<std::int64_t> add(const std::string& key, std::int64_t amount) override {
-    const std::lock_guard lock(mutex_);
-    return counters_[key] += amount;
+  // A failed operation breaks the group: nothing of this rank may wait for the others any more.
+  Status ended(const Status& status) const {
+    if (status.ok()) return status;
+    group_.links_->abort(status);
+    return status.with_context(label_ + ", operation " + std::to_string(number_) + " of rank " +
+                               std::to_string(group_.rank()) + " of " +
+                               std::to_string(group_.size()));
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::vector<std::uint8_t>> values_;
-  std::map<std::string, std::int64_t> counters_;
+  Communicator& group_;
+  std::string label_;
+  std::uint64_t number_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<Communicator> make_single_communicator() {
-  return std::make_unique<SingleCommunicator>();
+Communicator::Communicator(std::unique_ptr<Links> links, const Options& options)
+    : links_(std::move(links)), options_(options) {
+  CHECK(links_ != nullptr);
+  CHECK(options_.bucket_bytes >= sizeof(double));
 }
 
-std::unique_ptr<Rendezvous> make_local_rendezvous() { return std::make_unique<LocalRendezvous>(); }
+Status Communicator::all_reduce_sum(std::span<float> values, std::string_view what) {
+  return reduce(values, what);
+}
+
+Status Communicator::all_reduce_sum(std::span<double> values, std::string_view what) {
+  return reduce(values, what);
+}
+
+template <class T>
+Status Communicator::reduce(std::span<T> values, std::string_view what) {
+  if (size() == 1) return {};
+  const profile::Span span("all-reduce");
+  const Operation operation(*this, "all-reduce", what);
+  return operation.ended(
+      OrderedSum<T>(*links_, operation.number(), options_.bucket_bytes).run(values));
+}
+
+Result<std::vector<std::uint64_t>> Communicator::all_gather(std::uint64_t value,
+                                                            std::string_view what) {
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(size()), value);
+  std::vector<std::span<std::byte>> others;
+  for (std::uint64_t& other : values)
+    others.push_back(std::as_writable_bytes(std::span<std::uint64_t>(&other, 1)));
+  const Status gathered = all_gather(std::as_bytes(std::span(&value, 1)), others, what);
+  if (!gathered.ok()) return gathered;
+  return values;
+}
+
+Status Communicator::all_gather(std::span<const std::byte> mine,
+                                std::span<const std::span<std::byte>> others,
+                                std::string_view what) {
+  CHECK(others.size() == static_cast<std::size_t>(size()));
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    sent.push_back({peer, mine});
+    received.push_back({peer, others[static_cast<std::size_t>(peer)]});
+  }
+  return exchange("all-gather", sent, received, what);
+}
+
+Status Communicator::all_to_all(std::span<const Outgoing> sent, std::span<const Incoming> received,
+                                std::string_view what) {
+  return exchange("all-to-all", sent, received, what);
+}
+
+Status Communicator::barrier(std::string_view what) {
+  std::byte here{};
+  std::vector<std::byte> there(static_cast<std::size_t>(size()));
+  std::vector<std::span<std::byte>> others;
+  for (std::byte& one : there) others.emplace_back(&one, 1);
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < size(); ++peer) {
+    sent.push_back({peer, std::span(&here, 1)});
+    received.push_back({peer, others[static_cast<std::size_t>(peer)]});
+  }
+  return exchange("barrier", sent, received, what);
+}
+
+Status Communicator::exchange(const char* name, std::span<const Outgoing> sent,
+                              std::span<const Incoming> received, std::string_view what) {
+  const profile::Span span(name);
+  const Operation operation(*this, name, what);
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  for (const Outgoing& part : sent)
+    if (part.peer != rank() && !part.bytes.empty()) outgoing.push_back(part);
+  for (const Incoming& part : received)
+    if (part.peer != rank() && !part.bytes.empty()) incoming.push_back(part);
+  if (outgoing.empty() && incoming.empty()) return {};
+  return operation.ended(links_->start(outgoing, incoming, operation.number() << 24)->wait());
+}
+
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<Communicator>(std::move(make_thread_links(1).front()));
+}
 
 }  // namespace rl

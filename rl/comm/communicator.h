@@ -1,57 +1,86 @@
-// What data-parallel workers say to each other. One interface; Gloo on CPUs is one implementation.
+// Communicator: collectives among the ranks of one group, over whatever links them.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rl/comm/links.h"
+#include "rl/comm/pulse.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
 /// Collectives among the ranks of one group. Every rank must make the same calls in the same order
-/// with the same sizes. One thread at a time. A peer that is gone or late gives kUnavailable or
-/// kDeadlineExceeded on every rank; the group is then broken and must be made anew.
+/// with the same sizes. One thread at a time, but for abort() and pulse(). What sums, sums in the
+/// order of ranks: every rank ends with the same bits, whatever the links. `what` says in errors,
+/// in profiles and to who watches what is moved: "gradients of layer 3".
+///
+/// Errors: kUnavailable (a rank is gone), kInternal (the ranks do not make the same calls), the
+/// status given to abort(); each names the operation, `what`, this rank, and the rank at fault. The
+/// group is then broken and must be made anew.
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  struct Options {
+    std::size_t bucket_bytes = std::size_t{16} << 20;  // large sums are cut into pieces of this
+  };
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  explicit Communicator(std::unique_ptr<Links> links) : Communicator(std::move(links), Options()) {}
+  Communicator(std::unique_ptr<Links> links, const Options& options);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
-  /// Every rank ends with the element-by-element sum, and all of them with the same bits.
-  virtual runtime::Status all_reduce_sum(std::span<float> values) = 0;
-  virtual runtime::Status all_reduce_sum(std::span<double> values) = 0;
+  int rank() const { return links_->rank(); }
+  int size() const { return links_->size(); }
 
-  /// Every rank ends with `root`'s values.
-  virtual runtime::Status broadcast(std::span<float> values, int root) = 0;
+  /// Every rank ends with the element-by-element sum. Bytes sent by a rank: 2 (n - 1) / n of the
+  /// values, as of a ring.
+  runtime::Status all_reduce_sum(std::span<float> values, std::string_view what = "values");
+  runtime::Status all_reduce_sum(std::span<double> values, std::string_view what = "values");
 
   /// `value` of every rank, in rank order.
-  virtual runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value) = 0;
+  runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value,
+                                                         std::string_view what = "a number");
+
+  /// Sends `mine` to every other rank; `others[r]` receives rank r's. Sizes may differ from rank to
+  /// rank, and be zero; `others[rank()]` is left alone.
+  runtime::Status all_gather(std::span<const std::byte> mine,
+                             std::span<const std::span<std::byte>> others, std::string_view what);
+
+  /// Sends and receives what each pair of ranks has agreed on. Parts of zero bytes and parts
+  /// between a rank and itself are skipped.
+  runtime::Status all_to_all(std::span<const Outgoing> sent, std::span<const Incoming> received,
+                             std::string_view what);
 
   /// Returns when all ranks have called it.
-  virtual runtime::Status barrier() = 0;
+  runtime::Status barrier(std::string_view what = "");
+
+  /// Ends this rank's operations, present and future, with `why`. From any thread.
+  void abort(const runtime::Status& why) { links_->abort(why); }
+
+  /// Where this rank stands. From any thread.
+  Pulse pulse() const { return recorder_.read(); }
+  /// Something was done between two operations.
+  void progress(std::string_view where) { recorder_.at(where); }
+
+ private:
+  class Operation;
+
+  template <class T>
+  runtime::Status reduce(std::span<T> values, std::string_view what);
+  runtime::Status exchange(const char* name, std::span<const Outgoing> sent,
+                           std::span<const Incoming> received, std::string_view what);
+
+  std::unique_ptr<Links> links_;
+  Options options_;
+  PulseRecorder recorder_;
 };
 
 /// The group of one: every collective is the identity.
 std::unique_ptr<Communicator> make_single_communicator();
-
-/// Where ranks find each other: a small key-value store that all of them reach. Thread-safe.
-class Rendezvous {
- public:
-  virtual ~Rendezvous() = default;
-  virtual runtime::Status put(const std::string& key, std::span<const std::uint8_t> value) = 0;
-  /// Waits until somebody has put the key. kDeadlineExceeded otherwise.
-  virtual runtime::Result<std::vector<std::uint8_t>> get(const std::string& key,
-                                                         std::chrono::milliseconds wait) = 0;
-  /// Adds to a counter that begins at 0; returns the sum.
-  virtual runtime::Result<std::int64_t> add(const std::string& key, std::int64_t amount) = 0;
-};
-
-/// A rendezvous for ranks that are threads of one process.
-std::unique_ptr<Rendezvous> make_local_rendezvous();
 
 }  // namespace rl

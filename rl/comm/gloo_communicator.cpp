@@ -1,4 +1,5 @@
-// The only file that knows c10d: it adapts our rendezvous to c10d::Store and translates exceptions.
+// The only file that knows c10d: it adapts our rendezvous to c10d::Store, a process group to Links,
+// and translates exceptions.
 #define USE_C10D_GLOO
 #include "rl/comm/gloo_communicator.h"
 
@@ -8,10 +9,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <utility>
-
-#include "rl/profile/recorder.h"
 
 namespace rl {
 namespace {
@@ -99,83 +101,162 @@ runtime::Status translate(const std::exception& error, const std::string& what) 
               : runtime::unavailable(what + ": " + text);
 }
 
-class GlooCommunicator : public Communicator {
+// The ranks' process group, which the links and their exchanges use, and why it has ended.
+class GlooGroup {
  public:
-  GlooCommunicator(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, const GlooOptions& options)
-      : group_(std::move(group)),
-        rank_(options.rank),
-        size_(options.size),
-        bucket_elements_(options.bucket_elements) {}
+  using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+  using Work = c10::intrusive_ptr<c10d::Work>;
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  explicit GlooGroup(Group group) : group_(std::move(group)) {}
 
-  runtime::Status all_reduce_sum(std::span<float> values) override {
-    return reduce(values, at::kFloat);
-  }
-  runtime::Status all_reduce_sum(std::span<double> values) override {
-    return reduce(values, at::kDouble);
-  }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
 
-  runtime::Status broadcast(std::span<float> values, int root) override {
-    return run("broadcast", [&] {
-      std::vector<at::Tensor> tensors{
-          at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
-      c10d::BroadcastOptions options;
-      options.rootRank = root;
-      group_->broadcast(tensors, options)->wait();
-    });
+  /// Begins a transfer, and has abort() end it. Null: the group has ended.
+  Work begin(const std::function<Work(c10d::ProcessGroupGloo&)>& transfer) {
+    const std::lock_guard lock(mutex_);
+    if (!why_.ok()) return {};
+    Work work = transfer(*group_);
+    under_way_.insert(work.get());
+    return work;
   }
 
-  runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value) override {
-    std::vector<std::uint64_t> values(static_cast<std::size_t>(size_));
-    const runtime::Status status = run("all-gather", [&] {
-      at::Tensor mine = at::from_blob(&value, {1}, at::kLong);
-      at::Tensor all = at::from_blob(values.data(), {size_}, at::kLong);
-      group_->_allgather_base(all, mine)->wait();
-    });
-    if (!status.ok()) return status;
-    return values;
+  void finished(const Work& work) {
+    const std::lock_guard lock(mutex_);
+    under_way_.erase(work.get());
+    close_if_idle();
   }
 
-  runtime::Status barrier() override {
-    return run("barrier", [&] { group_->barrier()->wait(); });
+  void abort(const Status& why) {
+    const std::lock_guard lock(mutex_);
+    if (!why_.ok()) return;
+    why_ = why;
+    for (c10d::Work* work : under_way_) work->abort();
+    close_if_idle();
+  }
+
+  /// Ok while it has not ended.
+  Status why() const {
+    const std::lock_guard lock(mutex_);
+    return why_;
   }
 
  private:
-  // In buckets, two in flight: one's bytes travel while the other's are added up.
-  template <class T>
-  runtime::Status reduce(std::span<T> values, at::ScalarType type) {
-    return run("all-reduce", [&] {
-      c10::intrusive_ptr<c10d::Work> previous;
-      for (std::size_t begin = 0; begin < values.size(); begin += bucket_elements_) {
-        const std::size_t count = std::min(bucket_elements_, values.size() - begin);
-        std::vector<at::Tensor> tensors{
-            at::from_blob(values.data() + begin, {static_cast<std::int64_t>(count)}, type)};
-        auto work = group_->allreduce(tensors);
-        if (previous) previous->wait();
-        previous = std::move(work);
-      }
-      if (previous) previous->wait();
+  // Other ranks notice by their closed connections.
+  void close_if_idle() {
+    if (!why_.ok() && under_way_.empty()) group_.reset();
+  }
+
+  mutable std::mutex mutex_;
+  Group group_;
+  const int rank_ = group_->getRank();
+  const int size_ = group_->getSize();
+  std::set<c10d::Work*> under_way_;
+  Status why_;
+};
+
+class GlooExchange : public Exchange {
+ public:
+  explicit GlooExchange(std::shared_ptr<GlooGroup> group) : group_(std::move(group)) {}
+
+  ~GlooExchange() override {
+    if (!waited_) (void)wait();
+  }
+
+  // c10d keeps the tensor, not the memory behind it.
+  void sends(int peer, std::span<const std::byte> bytes, int tag) {
+    add(peer, [&](c10d::ProcessGroupGloo& group) {
+      std::vector<at::Tensor> tensors{
+          as_tensor(const_cast<std::byte*>(bytes.data()), bytes.size())};
+      return group.send(tensors, peer, tag);
     });
   }
 
-  template <class Function>
-  runtime::Status run(const char* what, Function&& function) {
-    const profile::Span span(what);
+  void receives(int peer, std::span<std::byte> bytes, int tag) {
+    add(peer, [&](c10d::ProcessGroupGloo& group) {
+      std::vector<at::Tensor> tensors{as_tensor(bytes.data(), bytes.size())};
+      return group.recv(tensors, peer, tag);
+    });
+  }
+
+  Status wait() override {
+    waited_ = true;
+    Status result = failed_;
+    for (const Transfer& transfer : transfers_) {
+      const Status ended = wait_for(transfer);
+      group_->finished(transfer.work);
+      if (!result.ok() || ended.ok()) continue;
+      result = ended;
+      group_->abort(result);  // the other transfers' memory is given back when this returns
+    }
+    return result;
+  }
+
+ private:
+  struct Transfer {
+    int peer;
+    GlooGroup::Work work;
+  };
+
+  static at::Tensor as_tensor(std::byte* bytes, std::size_t size) {
+    return at::from_blob(bytes, {static_cast<std::int64_t>(size)}, at::kByte);
+  }
+
+  template <class Begin>
+  void add(int peer, Begin&& begin) {
+    if (!failed_.ok()) return;
     try {
-      function();
-      return {};
+      GlooGroup::Work work = group_->begin(begin);
+      if (work)
+        transfers_.push_back({peer, std::move(work)});
+      else
+        failed_ = group_->why();
     } catch (const std::exception& error) {
-      return translate(error, std::string(what) + " on rank " + std::to_string(rank_) + " of " +
-                                  std::to_string(size_));
+      failed_ = translate(error, "rank " + std::to_string(peer));
+      group_->abort(failed_);
     }
   }
 
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
-  int rank_;
-  int size_;
-  std::size_t bucket_elements_;
+  Status wait_for(const Transfer& transfer) {
+    try {
+      if (transfer.work->wait()) return {};
+    } catch (const std::exception& error) {
+      const Status why = group_->why();
+      return why.ok() ? translate(error, "rank " + std::to_string(transfer.peer)) : why;
+    }
+    const Status why = group_->why();
+    return why.ok() ? runtime::unavailable("rank " + std::to_string(transfer.peer)) : why;
+  }
+
+  std::shared_ptr<GlooGroup> group_;
+  std::vector<Transfer> transfers_;
+  Status failed_;
+  bool waited_ = false;
+};
+
+class GlooLinks : public Links {
+ public:
+  explicit GlooLinks(GlooGroup::Group group)
+      : group_(std::make_shared<GlooGroup>(std::move(group))) {}
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+
+  // Gloo's tags have 31 bits: numbers that far apart are never under way together.
+  std::unique_ptr<Exchange> start(std::span<const Outgoing> sent,
+                                  std::span<const Incoming> received,
+                                  std::uint64_t operation) override {
+    const int tag = static_cast<int>((operation ^ operation >> 24) & 0x7FFFFFFF);
+    auto exchange = std::make_unique<GlooExchange>(group_);
+    for (const Incoming& part : received) exchange->receives(part.peer, part.bytes, tag);
+    for (const Outgoing& part : sent) exchange->sends(part.peer, part.bytes, tag);
+    return exchange;
+  }
+
+  void abort(const Status& why) override { group_->abort(why); }
+
+ private:
+  std::shared_ptr<GlooGroup> group_;
 };
 
 }  // namespace
@@ -196,7 +277,8 @@ runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
         std::move(rendezvous), "gloo/" + options.group + "/", options.deadline);
     auto group =
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.size, settings);
-    return std::unique_ptr<Communicator>(new GlooCommunicator(std::move(group), options));
+    return std::make_unique<Communicator>(std::make_unique<GlooLinks>(std::move(group)),
+                                          options.collectives);
   } catch (const std::exception& error) {
     return translate(error, "group '" + options.group + "', rank " + std::to_string(options.rank) +
                                 " of " + std::to_string(options.size));

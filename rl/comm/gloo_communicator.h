@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rl/comm/communicator.h"
+#include "rl/comm/rendezvous.h"
 
 namespace rl {
 
@@ -17,9 +18,8 @@ struct GlooOptions {
   std::string
       host;  // address or name of this machine that the other ranks reach; empty: Gloo picks one
   std::chrono::milliseconds deadline =
-      std::chrono::minutes(10);  // of the rendezvous and of each collective
-  std::size_t bucket_elements = std::size_t{1}
-                                << 22;  // a large reduction is cut into pieces of this many
+      std::chrono::minutes(10);  // of the rendezvous and of each exchange
+  Communicator::Options collectives = {};
 };
 
 /// Blocks until all ranks are there. `rendezvous` is shared with what keeps running in the group.

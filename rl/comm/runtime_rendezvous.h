@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "rl/comm/communicator.h"
+#include "rl/comm/rendezvous.h"
 #include "runtime/runtime.h"
 
 namespace rl {

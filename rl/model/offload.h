@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "rl/model/arena_range.h"
+#include "rl/mesh/arena_range.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/status.h"
 #include "runtime/core/thread.h"

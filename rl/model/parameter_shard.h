@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "rl/model/arena_range.h"
+#include "rl/mesh/arena_range.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/weights/weight_source.h"

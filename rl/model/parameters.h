@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rl/model/arena_range.h"
+#include "rl/mesh/arena_range.h"
 #include "rl/model/model_config.h"
 #include "rl/model/model_plan.h"
 #include "runtime/core/result.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
-#include "rl/model/arena_range.h"
+#include "rl/mesh/arena_range.h"
 
 namespace rl {
 

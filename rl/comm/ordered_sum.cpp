@@ -1,0 +1,111 @@
+#include "rl/comm/ordered_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rl {
+
+using runtime::Status;
+
+namespace {
+
+// The exchanges of an operation have numbers of their own, so that a rank that makes another call,
+// or as many with other sizes, is noticed.
+std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool back) {
+  return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
+}
+
+}  // namespace
+
+template <class T>
+Status OrderedSum<T>::run(std::span<T> values) {
+  const std::size_t count = (values.size() + bucket_elements_ - 1) / bucket_elements_;
+  std::array<Bucket, 2> window;
+  for (std::size_t index = 0; index <= count; ++index) {
+    if (index < count) {
+      Bucket& next = window[index % 2];
+      if (next.gathered) {
+        if (const Status done = next.gathered->wait(); !done.ok()) return done;
+        next.gathered.reset();
+      }
+      const std::size_t begin = index * bucket_elements_;
+      next.index = index;
+      next.values = values.subspan(begin, std::min(bucket_elements_, values.size() - begin));
+      scatter(next);
+    }
+    if (index == 0) continue;
+    Bucket& current = window[(index - 1) % 2];
+    if (const Status done = current.scattered->wait(); !done.ok()) return done;
+    current.scattered.reset();
+    add(current);
+    gather(current);
+  }
+  for (Bucket& bucket : window) {
+    if (!bucket.gathered) continue;
+    if (const Status done = bucket.gathered->wait(); !done.ok()) return done;
+  }
+  return {};
+}
+
+// The first slices are one larger where they are not all equal.
+template <class T>
+std::span<T> OrderedSum<T>::slice_of(const Bucket& bucket, int rank) const {
+  const auto parts = static_cast<std::size_t>(links_.size());
+  const auto index = static_cast<std::size_t>(rank);
+  const std::size_t least = bucket.values.size() / parts;
+  const std::size_t larger = bucket.values.size() % parts;
+  return bucket.values.subspan(index * least + std::min(index, larger),
+                               least + (index < larger ? 1 : 0));
+}
+
+template <class T>
+std::span<T> OrderedSum<T>::addend(Bucket& bucket, int rank) const {
+  const std::size_t size = slice_of(bucket, links_.rank()).size();
+  return std::span<T>(bucket.addends).subspan(size * static_cast<std::size_t>(rank), size);
+}
+
+template <class T>
+void OrderedSum<T>::scatter(Bucket& bucket) const {
+  const std::size_t mine = slice_of(bucket, links_.rank()).size();
+  bucket.addends.resize(mine * static_cast<std::size_t>(links_.size()));
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < links_.size(); ++peer) {
+    if (peer == links_.rank()) continue;
+    const std::span<T> theirs = slice_of(bucket, peer);
+    if (!theirs.empty()) sent.push_back({peer, std::as_bytes(theirs)});
+    if (mine > 0) received.push_back({peer, std::as_writable_bytes(addend(bucket, peer))});
+  }
+  bucket.scattered = links_.start(sent, received, exchange_number(operation_, bucket.index, false));
+}
+
+template <class T>
+void OrderedSum<T>::add(Bucket& bucket) const {
+  const std::span<T> sum = slice_of(bucket, links_.rank());
+  std::ranges::copy(sum, addend(bucket, links_.rank()).begin());
+  std::ranges::copy(addend(bucket, 0), sum.begin());
+  for (int peer = 1; peer < links_.size(); ++peer) {
+    const std::span<const T> term = addend(bucket, peer);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+  }
+}
+
+template <class T>
+void OrderedSum<T>::gather(Bucket& bucket) const {
+  const std::span<T> mine = slice_of(bucket, links_.rank());
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int peer = 0; peer < links_.size(); ++peer) {
+    if (peer == links_.rank()) continue;
+    const std::span<T> theirs = slice_of(bucket, peer);
+    if (!mine.empty()) sent.push_back({peer, std::as_bytes(mine)});
+    if (!theirs.empty()) received.push_back({peer, std::as_writable_bytes(theirs)});
+  }
+  bucket.gathered = links_.start(sent, received, exchange_number(operation_, bucket.index, true));
+}
+
+template class OrderedSum<float>;
+template class OrderedSum<double>;
+
+}  // namespace rl
