@@ -59,7 +59,8 @@ class Communicator {
   /// Returns when all ranks have called it.
   runtime::Status barrier(std::string_view what = "");
 
-  /// Ends this rank's operations, present and future, with `why`. From any thread.
+  /// Ends this rank's operations, present and future, with `why`; to end an operation on all ranks,
+  /// abort it on all of them. From any thread.
   void abort(const runtime::Status& why) { links_->abort(why); }
 
   /// Where this rank stands. From any thread.

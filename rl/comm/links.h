@@ -50,8 +50,8 @@ class Links {
                                           std::span<const Incoming> received,
                                           std::uint64_t operation) = 0;
 
-  /// Ends this rank's exchanges, present and future, with `why`. From any thread; the first call
-  /// counts.
+  /// Ends this rank's exchanges, present and future, with `why`. Ranks that wait for this one are
+  /// told that it is gone; others wait on. From any thread; the first call counts.
   virtual void abort(const runtime::Status& why) = 0;
 };
 

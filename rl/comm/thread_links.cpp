@@ -1,5 +1,6 @@
 #include "rl/comm/thread_links.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -91,17 +92,21 @@ class ThreadExchange : public Exchange {
     {
       std::unique_lock lock(hub_->mutex);
       auto& queue = mine().from[static_cast<std::size_t>(part.peer)];
-      hub_->changed.wait(lock, [&] { return !queue.empty() || ended() || gone(part.peer); });
-      if (ended() || queue.empty()) return failure(part.peer);
-      parcel = queue.front();
-      if (parcel->operation != operation_ || parcel->bytes.size() != part.bytes.size()) {
-        return runtime::internal_error(
-            "rank " + std::to_string(part.peer) + " sent " + std::to_string(parcel->bytes.size()) +
-            " bytes in operation " + std::to_string(parcel->operation) + " where " +
-            std::to_string(part.bytes.size()) + " bytes of operation " +
-            std::to_string(operation_) + " were expected: the ranks do not make the same calls");
+      const auto mine_of = [&] {
+        return std::ranges::find(queue, operation_, [](const auto& one) { return one->operation; });
+      };
+      hub_->changed.wait(lock,
+                         [&] { return mine_of() != queue.end() || ended() || gone(part.peer); });
+      const auto found = mine_of();
+      if (ended() || found == queue.end()) return failure(part.peer);
+      parcel = *found;
+      if (parcel->bytes.size() != part.bytes.size()) {
+        return runtime::internal_error("rank " + std::to_string(part.peer) + " sent " +
+                                       std::to_string(parcel->bytes.size()) + " bytes where " +
+                                       std::to_string(part.bytes.size()) +
+                                       " were expected: the ranks do not make the same calls");
       }
-      queue.pop_front();
+      queue.erase(found);
       parcel->claimed = true;
     }
     std::memcpy(part.bytes.data(), parcel->bytes.data(), part.bytes.size());
@@ -162,8 +167,9 @@ class ThreadLinks : public Links {
 
   void abort(const Status& why) override {
     const std::lock_guard lock(hub_->mutex);
-    auto& ended = hub_->ranks[static_cast<std::size_t>(rank_)].ended;
-    if (!ended) ended = why;
+    Hub::Rank& own = hub_->ranks[static_cast<std::size_t>(rank_)];
+    if (!own.ended) own.ended = why;
+    own.gone = true;
     hub_->changed.notify_all();
   }
 

@@ -149,29 +149,45 @@ TEST_P(CommunicatorTest, NamesTheOperationAndTheRankThatIsGone) {
   });
 }
 
-// Rank 2 never comes to the collective; who watches the ranks aborts it on one of those that wait.
-TEST_P(CommunicatorTest, AbortEndsAnOperationFromAnotherThreadAndForAllThatWait) {
+// Rank 2 never comes to the collective; who watches the ranks aborts it on all that wait.
+TEST_P(CommunicatorTest, AbortEndsAnOperationFromAnotherThread) {
   std::atomic<int> ended = 0;
   on_ranks(GetParam(), 3, [&](Communicator& group) {
     if (group.rank() == 2) {
       while (ended < 2) std::this_thread::yield();
       return;
     }
-    std::thread watch;
-    if (group.rank() == 0) {
-      watch = std::thread([&group] {
-        while (!group.pulse().waiting) std::this_thread::yield();
-        group.abort(runtime::cancelled("rank 2 makes no progress"));
-      });
-    }
+    std::thread watch([&group] {
+      while (!group.pulse().waiting) std::this_thread::yield();
+      group.abort(runtime::cancelled("rank 2 makes no progress"));
+    });
     std::vector<float> values(100);
     const runtime::Status failed = group.all_reduce_sum(values, "gradients");
     ++ended;
+    watch.join();
     EXPECT_FALSE(failed.ok());
-    if (group.rank() != 0) return;
+    EXPECT_FALSE(group.barrier().ok());  // the group stays broken
+  });
+}
+
+// The reason given to abort() is what the rank that was aborted is told.
+TEST_P(CommunicatorTest, AbortGivesItsReason) {
+  std::atomic<bool> ended = false;
+  on_ranks(GetParam(), 2, [&](Communicator& group) {
+    if (group.rank() == 1) {
+      while (!ended) std::this_thread::yield();
+      return;
+    }
+    std::thread watch([&group] {
+      while (!group.pulse().waiting) std::this_thread::yield();
+      group.abort(runtime::cancelled("rank 1 makes no progress"));
+    });
+    const runtime::Status failed = group.barrier("the start");
+    ended = true;
     watch.join();
     EXPECT_EQ(failed.code(), runtime::ErrorCode::kCancelled) << failed.to_string();
-    EXPECT_NE(failed.message().find("rank 2 makes no progress"), std::string::npos);
+    for (const char* part : {"barrier of the start", "rank 0 of 2", "rank 1 makes no progress"})
+      EXPECT_NE(failed.message().find(part), std::string::npos) << failed.message();
   });
 }
 
