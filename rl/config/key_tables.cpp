@@ -20,6 +20,24 @@ std::string cell(std::string_view text) {
 
 std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }
 
+// The text in lines of at most 100 columns, those after the first behind `indent`; ends in a
+// newline.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  constexpr std::size_t kColumns = 100;
+  std::istringstream words(text);
+  std::string lines;
+  std::string line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
+      lines += line + "\n";
+      line = indent + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return lines + line + "\n";
+}
+
 std::string used(const KeyTable& keys) {
   std::string text =
       "### Keys that are used\n\n| Key | Default | What it does |\n| --- | --- | --- |\n";
@@ -53,9 +71,9 @@ std::string without_effect(const KeyTable& keys) {
   }
   std::string text = "### Keys that are accepted without effect\n\n";
   for (const auto& [reason, sections] : by_reason) {
-    text += "**" + std::string(reason) + "**\n\n";
+    text += wrapped("**" + std::string(reason) + "**", "") + "\n";
     for (const auto& [section, names] : sections)
-      text += "- " + (section.empty() ? "" : code(section) + ": ") + names + "\n";
+      text += wrapped("- " + (section.empty() ? "" : code(section) + ": ") + names, "  ");
     text += "\n";
   }
   return text;

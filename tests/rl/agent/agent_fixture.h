@@ -45,7 +45,7 @@ class AgentTest : public ::testing::Test {
   // A calculator with what can go wrong in tools.
   AgentOptions options() const {
     write("my_tools.py", R"(
-import os, time
+import os, threading
 from verl.tools.base_tool import BaseTool
 from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
 from verl.utils.rollout_trace import rollout_trace_op
@@ -64,7 +64,7 @@ class Calculator(BaseTool):
     async def execute(self, instance_id, parameters, **kwargs):
         operation = parameters.get("operation", "add")
         if operation == "hang":
-            time.sleep(1000)
+            threading.Event().wait()
         if operation == "crash":
             os.kill(os.getpid(), 9)
         if operation == "image":

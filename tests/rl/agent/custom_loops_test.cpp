@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kLoops = R"(
-import asyncio, os, time
+import asyncio, os, threading
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
 from verl.utils.rollout_trace import rollout_trace_op
 
@@ -73,7 +73,7 @@ class Wrong(Forward):
         if what == "wait":
             await asyncio.Event().wait()
         if what == "block":
-            time.sleep(1000)
+            threading.Event().wait()
         if what == "crash":
             os.kill(os.getpid(), 9)
         if what == "nothing":

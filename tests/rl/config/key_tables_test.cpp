@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "rl/config/keys.h"
@@ -32,12 +33,19 @@ TEST(KeyTables, TheGuideHasThoseOfTheStages) {
 }
 
 TEST(KeyTables, NameEveryKey) {
-  const std::string tables = key_tables();
+  const std::string tables = std::regex_replace(key_tables(), std::regex("\n *"), " ");
   for (const KeyInfo& row : known_keys()) {
     const std::string_view last = row.key.substr(row.key.rfind('.') + 1);
     const std::string_view name = row.support == KeySupport::kNoEffect ? last : row.key;
     EXPECT_NE(tables.find("`" + std::string(name) + "`"), std::string::npos) << row.key;
     EXPECT_NE(tables.find(row.note.substr(0, row.note.find('|'))), std::string::npos) << row.key;
+  }
+}
+
+TEST(KeyTables, HaveLinesOfAHundredColumnsOutsideOfTables) {
+  std::istringstream lines(key_tables() + key_tables(sft_keys()));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("|")) EXPECT_LE(line.size(), 100U) << line;
   }
 }
 

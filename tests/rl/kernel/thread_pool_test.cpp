@@ -1,11 +1,15 @@
 #include "rl/kernel/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "tests/support/blocking_thread.h"
+#include "tests/support/eventually.h"
 
 namespace rl::kernel {
 namespace {
@@ -40,10 +44,23 @@ TEST(ThreadPool, RunsManyShortLoopsInARow) {
   EXPECT_EQ(sum.load(), 80000);
 }
 
+// A loop whose first range ends once another thread has taken the second one: gives that thread.
+pid_t thread_that_helps(ThreadPool& pool) {
+  std::atomic<pid_t> helper{0};
+  const pid_t caller = ::gettid();
+  pool.parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+    if (::gettid() != caller) helper = ::gettid();
+    support::eventually([&] { return helper != 0; });
+  });
+  return helper;
+}
+
 TEST(ThreadPool, WakesThreadsThatWentToSleep) {
   ThreadPool pool(2);
   for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const pid_t helper = thread_that_helps(pool);
+    ASSERT_NE(helper, 0);
+    ASSERT_TRUE(support::eventually([&] { return support::is_asleep(helper); }));
     count_visits(pool, 100, 1);
   }
 }

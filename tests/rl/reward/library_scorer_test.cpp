@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "rl/reward/process_scorer.h"
+#include "tests/support/eventually.h"
 
 namespace rl {
 namespace {
@@ -147,13 +148,11 @@ int starling_compute_score(const struct starling_reward_sample* sample, double* 
   pid_t child = 0;
   std::ifstream(told) >> child;
   ASSERT_GT(child, 1);
-  const auto runs = [&] {
+  EXPECT_TRUE(support::eventually([child] {
     std::string stat;
     std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat") >> std::ws, stat);
-    return !stat.empty() && stat.find(") Z ") == std::string::npos;
-  };
-  for (int i = 0; i < 100 && runs(); ++i) ::usleep(20'000);
-  EXPECT_FALSE(runs());
+    return stat.empty() || stat.find(") Z ") != std::string::npos;
+  }));
 }
 
 TEST_F(LibraryScorer, LibrariesThatCannotBeUsedAreFoundAtOnce) {

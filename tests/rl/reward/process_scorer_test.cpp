@@ -11,11 +11,20 @@
 #include <fstream>
 #include <set>
 
+#include "tests/rl/python_waits.h"
+#include "tests/support/eventually.h"
+
 namespace rl {
 namespace {
 
 namespace fs = std::filesystem;
 using runtime::ErrorCode;
+
+bool alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return (file >> number >> name >> state) && state != "Z";
+}
 
 class PythonScorer : public ::testing::Test {
  protected:
@@ -231,10 +240,9 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 
 TEST_F(PythonScorer, WhatAlwaysHangsOrCrashesHasNoScore) {
   limits_.timeout = std::chrono::milliseconds(1000);
-  const auto scorer = make(R"(
-import os, time
+  const auto scorer = make(kPythonWaits + R"(
 def compute_score(data_source, solution_str, ground_truth, extra_info):
-    if solution_str == "hang": time.sleep(1000)
+    if solution_str == "hang": hang()
     if solution_str == "crash": os.abort()
     return 1
 )");
@@ -260,21 +268,16 @@ class EndsWithItsCall : public PythonScorer {
   bool outlives_its_call(const std::string& starts_it, const std::string& imports = "") {
     limits_.timeout = std::chrono::milliseconds(1500);
     limits_.retries = 0;
-    const auto scorer =
-        make("import os, subprocess, time\n" + imports + "told = '" + (folder_ / "pid").string() +
-             "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    time.sleep(1000)\n");
+    const auto scorer = make(
+        kPythonWaits + "import subprocess\n" + imports + "told = '" + (folder_ / "pid").string() +
+        "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    hang()\n");
     if (scorer == nullptr) return true;
     EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
     pid_t child = 0;
     std::ifstream(folder_ / "pid") >> child;
     EXPECT_GT(child, 1);
-    const auto runs = [&] {  // a dead child of nobody's may take a moment to be buried
-      std::string stat;
-      std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat") >> std::ws, stat);
-      return !stat.empty() && stat.find(") Z ") == std::string::npos;
-    };
-    for (int i = 0; i < 100 && runs(); ++i) ::usleep(20'000);
-    return runs();
+    // A dead child of nobody's may take a moment to be buried.
+    return !support::eventually([child] { return !alive(child); });
   }
 };
 
@@ -313,7 +316,7 @@ TEST_F(EndsWithItsCall, WhatIsOrphanedManyTimes) {
         sleep 1000 &
         echo $! > ''' + told + "\n")
     subprocess.run(["env", "-i", "/bin/sh", told + ".sh", "8"])
-    while not os.path.exists(told) or not open(told).read().strip(): time.sleep(0.01)
+    wait_until(lambda: os.path.exists(told) and open(told).read().strip())
 )python"));
 }
 
@@ -321,19 +324,19 @@ TEST_F(EndsWithItsCall, WhatIsOrphanedManyTimes) {
 TEST_F(PythonScorer, OtherChildrenOfTheOwnerAreLeftAlone) {
   const pid_t other = ::fork();
   if (other == 0) {
-    ::execlp("sleep", "sleep", "1000", nullptr);
-    ::_exit(127);
+    ::pause();
+    ::_exit(0);
   }
   const pid_t ended = ::fork();
   if (ended == 0) ::_exit(7);
   limits_.timeout = std::chrono::milliseconds(500);
   limits_.retries = 0;
   {
-    const auto scorer = make(R"python(
-import subprocess, time
+    const auto scorer = make(kPythonWaits + R"python(
+import subprocess
 def compute_score(*args, **kwargs):
     subprocess.run(["setsid", "env", "-i", "/bin/sh", "-c", "(sleep 1000 &)"])
-    time.sleep(1000)
+    hang()
 )python");
     ASSERT_TRUE(scorer);
     EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
@@ -364,13 +367,12 @@ def compute_score(*args, **kwargs):
 TEST_F(PythonScorer, ASecondTryOvertakesACallThatHangs) {
   limits_.timeout = std::chrono::seconds(200);
   limits_.overtake = true;
-  const auto scorer = make(R"(
-import os, time
+  const auto scorer = make(kPythonWaits + R"(
 def compute_score(data_source, solution_str, ground_truth, extra_info):
     mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tried")
     if solution_str == "hang" and not os.path.exists(mark):
         open(mark, "w").close()
-        while True: time.sleep(100)
+        hang()
     return 1
 )");
   ASSERT_TRUE(scorer);
@@ -406,12 +408,6 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 )");
   ASSERT_TRUE(scorer);
   EXPECT_EQ(one(*scorer, request("a")).value, 1);
-}
-
-bool alive(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string number, name, state;
-  return (file >> number >> name >> state) && state != "Z";
 }
 
 // A process of its own makes the scorer and is killed while the call runs: what it started must end
@@ -473,17 +469,14 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     if (scorer.ok()) (void)(*scorer)->score(std::span(&asked, 1));
     ::_exit(1);
   }
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!fs::exists(mark) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
+  EXPECT_TRUE(support::eventually([&] { return fs::exists(mark); }, std::chrono::seconds(60)));
   pid_t scorer = 0, grandchild = 0, orphan = 0;
   std::ifstream(mark) >> scorer >> grandchild >> orphan;
   ASSERT_GT(scorer, 0);
   EXPECT_TRUE(alive(scorer) && alive(grandchild) && alive(orphan));
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
-  while ((alive(scorer) || alive(grandchild) || alive(orphan)) &&
-         std::chrono::steady_clock::now() < limit)
-    ::usleep(1000);
+  support::eventually([&] { return !alive(scorer) && !alive(grandchild) && !alive(orphan); });
   EXPECT_FALSE(alive(scorer));
   EXPECT_FALSE(alive(grandchild));
   EXPECT_FALSE(alive(orphan)) << "in a session of its own, with no environment";
@@ -542,13 +535,14 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
       << batch->scores[1].message;
 }
 
-// A function that writes down what it is called with.
-constexpr const char* kWritesDown = R"(
-import os, time
+// A function that writes down what it is called with, and which process hangs.
+const std::string kWritesDown = kPythonWaits + R"(
 def compute_score(data_source, solution_str, ground_truth, extra_info, log):
+    if solution_str == "hang":
+        with open(log + ".hangs", "w") as file: file.write(str(os.getpid()))
     with open(log, "a") as file: file.write(solution_str + "\n")
     if solution_str == "crash": os.abort()
-    if solution_str == "hang": time.sleep(1000)
+    if solution_str == "hang": hang()
     return len(solution_str)
 )";
 
@@ -565,7 +559,8 @@ class PreparedScores : public PythonScorer {
     return lines;
   }
   void wait_for_calls(std::size_t count) const {
-    for (int i = 0; i < 2000 && calls().size() < count; ++i) ::usleep(10'000);
+    EXPECT_TRUE(support::eventually([&] { return calls().size() >= count; }))
+        << calls().size() << " calls";
   }
   static std::vector<ScoreRequest> requests(const std::vector<std::string>& responses) {
     std::vector<ScoreRequest> all;
@@ -598,20 +593,22 @@ TEST_F(PreparedScores, AreThereWhenTheyAreAskedFor) {
 }
 
 TEST_F(PreparedScores, TimeLimitsPassBefore) {
-  limits_.timeout = std::chrono::milliseconds(300);
+  limits_.timeout = std::chrono::milliseconds(1000);
   limits_.retries = 0;
   const auto scorer = make_writing();
   ASSERT_TRUE(scorer);
   scorer->prepare(requests({"hang", "a"}));
   wait_for_calls(2);
-  ::usleep(600'000);
-  const auto begin = std::chrono::steady_clock::now();
+  pid_t hangs = 0;
+  std::ifstream(folder_ / "log.hangs") >> hangs;
+  ASSERT_GT(hangs, 1);
+  EXPECT_TRUE(support::eventually([&] { return !alive(hangs); }))
+      << "its time limit has not passed before it is asked for";
   const auto batch = scorer->score(requests({"a", "hang"}));
   ASSERT_TRUE(batch.ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(290))
-      << "it waited for the time limit once more";
   EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kTimeout);
   EXPECT_EQ(batch->counts.timeouts, 1);
+  EXPECT_EQ(calls(), (std::vector<std::string>{"a", "hang"})) << "nothing twice";
 }
 
 TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
@@ -631,21 +628,31 @@ TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
   wait_for_calls(6);  // it ends with the scorer
 }
 
-// The first try of "slow" answers long after the second has, while the first call of the next batch
-// is on its way.
+// The first try of "slow" answers while the first call of the next batch is on its way, which ends
+// once that answer is sent, or its process has ended.
 TEST_F(PreparedScores, ATryThatWasOvertakenDoesNotAnswerForALaterCall) {
   limits_.overtake = true;
-  const auto scorer = make(R"(
-import os, time
+  const auto scorer = make(kPythonWaits + R"python(
+folder = os.path.dirname(os.path.abspath(__file__))
+tried, called, answers = (os.path.join(folder, name) for name in ("tried", "called", "answers"))
+
+def has_answered(pid):
+    try: state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+    except OSError: return True
+    return state == "Z" or state == "S" and os.path.exists(answers)
+
 def compute_score(data_source, solution_str, ground_truth, extra_info):
-    mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tried")
-    if solution_str == "slow" and not os.path.exists(mark):
-        open(mark, "w").close()
-        time.sleep(2)
+    if solution_str == "slow" and not os.path.exists(tried):
+        with open(tried + ".new", "w") as file: file.write(str(os.getpid()))
+        os.rename(tried + ".new", tried)
+        wait_for_file(called)
+        open(answers, "w").close()
         return 99
-    if solution_str == "long": time.sleep(3)
+    if solution_str == "long":
+        open(called, "w").close()
+        wait_until(lambda: has_answered(open(tried).read()))
     return len(solution_str)
-)");
+)python");
   ASSERT_TRUE(scorer);
   const auto score = [&](const std::vector<std::string>& responses) {
     scorer->prepare(requests(responses));

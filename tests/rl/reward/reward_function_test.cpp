@@ -215,12 +215,16 @@ TEST(RewardFunction, AwaitsWhatAFunctionReturns) {
   std::ofstream(file) << R"python(
 import asyncio, functools
 seen = None
+def until_the_loop_comes_round(value=None):
+    future = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(future.set_result, value)
+    return future
 async def number(data_source, solution_str, ground_truth, extra_info=None, bonus=0):
     global seen
     loop = asyncio.get_running_loop()
     assert seen in (None, loop), "a loop for each call"
     seen = loop
-    await asyncio.sleep(0.01)
+    await until_the_loop_comes_round()
     return len(solution_str) + bonus
 async def dictionary(solution_str, **rest):
     inner = await asyncio.gather(*(number(solution_str=solution_str, **rest) for _ in range(3)))
@@ -234,16 +238,16 @@ def runs_its_own(**arguments): return asyncio.run(dictionary(**arguments))["scor
 def task(**arguments): return asyncio.create_task(number(**arguments))
 def future(**arguments): return asyncio.ensure_future(number(**arguments))
 class Awaitable:
-    def __await__(self): return (yield from asyncio.sleep(0.01, 1.5).__await__())
+    def __await__(self): return (yield from until_the_loop_comes_round(1.5).__await__())
 def own(**arguments): return Awaitable()
 async def lists(data_sources, solution_strs, ground_truths, extra_infos):
     return [len(text) for text in solution_strs]
 def list_of(data_sources, solution_strs, ground_truths, extra_infos):
     return [number(None, text, None) for text in solution_strs]
 async def fails(**arguments):
-    await asyncio.sleep(0)
+    await until_the_loop_comes_round()
     raise ValueError("nobody answers")
-async def hangs(**arguments): await asyncio.sleep(600)
+async def hangs(**arguments): await asyncio.Event().wait()
 async def generator(**arguments): yield 1.0
 )python";
   const auto scored = [&](const std::string& name, std::vector<std::string> more = {}) {
@@ -267,9 +271,7 @@ async def generator(**arguments): yield 1.0
         << name;
   for (const char* name : {"fails", "generator"})
     EXPECT_EQ(scored(name).left_out, (std::vector<std::uint8_t>{1, 1})) << name;
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(scored("hangs", {"reward.timeout=1"}).left_out, (std::vector<std::uint8_t>{1, 1}));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   fs::remove(file);
 }
 

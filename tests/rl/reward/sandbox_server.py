@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """SandboxFusion's /run_code on loopback, as far as Python goes: programs are run. Prints its port and serves until its stdin ends. The path says how it behaves:
     /run_code   runs the program
+    /pairs      as /run_code, but the first program begins when a second one has come
     /busy       504 to the first two requests of each program but "pass", then as /run_code
     /broken     SandboxError for programs that hold the word "trouble", else as /run_code
     /refused    400 for every program but "pass"
@@ -19,6 +20,7 @@ seen = collections.Counter()
 running = 0
 most = 0
 mutex = threading.Lock()
+came = threading.Condition(mutex)
 
 
 def run(request):
@@ -72,6 +74,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         with mutex:
             running += 1
             most = max(most, running)
+            came.notify_all()
+            if real and self.path == "/pairs":
+                came.wait_for(lambda: most >= 2)
         verdict = run(request)
         with mutex:
             running -= 1

@@ -141,27 +141,20 @@ TEST_F(AheadTest, AWorkerThatIsKilledEndsTheRunWithAnError) {
         "actor_rollout_ref.hybrid_engine=False trainer.total_training_steps=100000 "
         "trainer.default_local_dir=" +
         folder.string());
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      const std::string quiet = "exec " + command + " >" + (folder_ / "output").string() + " 2>&1";
-      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
-      ::_exit(127);
-    }
-    int status = 0;
-    while (numbers(folder).size() < 3 && ::waitpid(pid, &status, WNOHANG) == 0) ::usleep(20'000);
+    fs::remove(folder_ / "output");
+    const pid_t pid = start(command);
+    ASSERT_TRUE(wait_for_step(pid, folder, 3)) << read(folder_ / "output");
     const std::vector<pid_t> found = workers();
     ASSERT_EQ(found.size(), 3U) << processes();
     ::kill(found[index], SIGKILL);
-    bool ended = false;
-    for (int wait = 0; wait < 600 && !ended; ++wait) {
-      ended = ::waitpid(pid, &status, WNOHANG) == pid;
-      if (!ended) ::usleep(100'000);
-    }
+    int status = 0;
+    const bool ended = support::eventually([&] { return ::waitpid(pid, &status, WNOHANG) == pid; },
+                                           std::chrono::seconds(60));
     if (!ended) ::kill(pid, SIGKILL);
     ASSERT_TRUE(ended) << "it hangs: " << read(folder_ / "output");
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
     told += read(folder_ / "output");
-    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+    EXPECT_TRUE(all_end()) << processes();
   }
   EXPECT_NE(told.find("the workers that draw samples: "), std::string::npos) << told;
 }

@@ -207,8 +207,7 @@ TEST_F(PipelineTest, WhoKillsTheGroupKillsTheStage) {
   ASSERT_TRUE(wait_for_step(pid, folder_ / "runs" / "sft", 3)) << read(folder_ / "output");
   ::kill(-pid, SIGKILL);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
-  for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
-  EXPECT_TRUE(processes().empty());
+  EXPECT_TRUE(all_end()) << processes();
   EXPECT_FALSE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value())
       << "it was killed, not asked to save its step";
 }

@@ -91,14 +91,16 @@ TEST_F(SftTest, TwoWorkersTrainAsOneDoes) {
 
 TEST_F(SftTest, ARunThatIsKilledContinuesWithTheSameNumbers) {
   ASSERT_EQ(sft("trainer.total_training_steps=40 trainer.save_freq=3", "whole").code, 0);
-  // Killed by the shell, so that its parent does not tidy up for it.
-  const std::string command =
-      sft_command("trainer.total_training_steps=40 trainer.save_freq=3", "cut");
-  const Outcome killed =
-      shell(command + " & pid=$!; until test -d " + (folder_ / "cut" / "global_step_9").string() +
-            "; do sleep 0.02; done; kill -9 $pid; wait $pid");
-  EXPECT_NE(killed.code, 0);
-  for (int wait = 0; wait < 200 && !processes().empty(); ++wait) ::usleep(100'000);
+  const pid_t pid =
+      start(sft_command("trainer.total_training_steps=40 trainer.save_freq=3", "cut"));
+  ASSERT_TRUE(comes_while_it_runs(pid, [&] {
+    return fs::exists(folder_ / "cut" / "global_step_9");
+  })) << read(folder_ / "output");
+  ::kill(pid, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status)) << read(folder_ / "output");
+  EXPECT_TRUE(all_end()) << processes();
   ASSERT_TRUE(find_latest_checkpoint(folder_ / "cut").has_value());
   const Outcome rest = sft("trainer.total_training_steps=40 trainer.save_freq=3", "cut");
   ASSERT_EQ(rest.code, 0) << rest.output;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "rl/checkpoint/checkpoint.h"
+#include "tests/rl/python_waits.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {
@@ -236,23 +237,22 @@ TEST_F(SurvivalTest, EachKindOfFailureIsTold) {
 TEST_F(SurvivalTest, TwoRunsDoNotWriteToOneFolder) {
   fs::create_directories(folder_);
   const fs::path begun = folder_ / "begun", go = folder_ / "go", gate = folder_ / "gate.py";
-  std::ofstream(gate) << "import os, time\n"
-                         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
-                         "    open(\"" +
+  std::ofstream(gate) << kPythonWaits +
+                             "def compute_score(data_source, solution_str, ground_truth, "
+                             "extra_info):\n"
+                             "    open(\"" +
                              begun.string() +
                              "\", \"w\").close()\n"
-                             "    while not os.path.exists(\"" +
+                             "    wait_for_file(\"" +
                              go.string() +
-                             "\"): time.sleep(0.01)\n"
+                             "\")\n"
                              "    return float(len(solution_str))\n";
   const std::string samples = " trainer.rollout_data_dir=" + (folder_ / "samples").string();
   const pid_t first = start(train_command(
       "trainer.total_training_steps=2 reward.timeout=200 custom_reward_function.path=" +
       gate.string() + samples));
-  while (!fs::exists(begun)) {
-    ASSERT_EQ(::waitpid(first, nullptr, WNOHANG), 0) << read(folder_ / "output");
-    ::usleep(10'000);
-  }
+  ASSERT_TRUE(comes_while_it_runs(first, [&] { return fs::exists(begun); }))
+      << read(folder_ / "output");
   const Outcome third = train("trainer.total_training_steps=2 trainer.default_local_dir=" +
                               (folder_ / "other").string() + samples);
   EXPECT_EQ(third.code, 1) << third.output;

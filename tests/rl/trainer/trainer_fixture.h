@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "rl/worker/toy_model.h"
+#include "tests/support/eventually.h"
+#include "tests/support/pauses.h"
 
 namespace rl {
 
@@ -98,14 +100,32 @@ class TrainerTest : public ::testing::Test {
     return pid;
   }
 
-  // Until that step is in the metrics of `run`. False: the training of start() ended before.
+  // Until the condition holds. False: the training of start() ended before, or it never does.
+  template <class Condition>
+  static bool comes_while_it_runs(pid_t pid, Condition&& condition,
+                                  std::chrono::milliseconds pause = std::chrono::milliseconds(2)) {
+    bool holds = false;
+    support::eventually(
+        [&] {
+          holds = condition();
+          return holds || ::waitpid(pid, nullptr, WNOHANG) != 0;
+        },
+        kHangsAfter, pause);
+    return holds;
+  }
+
+  // Until that step is in the metrics of `run`. False: as comes_while_it_runs().
   static bool wait_for_step(pid_t pid, const fs::path& run, int step) {
-    while (read(run / "metrics.jsonl").find("\"step\":" + std::to_string(step) + ",") ==
-           std::string::npos) {
-      if (::waitpid(pid, nullptr, WNOHANG) != 0) return false;
-      ::usleep(2'000);
-    }
-    return true;
+    return comes_while_it_runs(pid, [&] {
+      return read(run / "metrics.jsonl").find("\"step\":" + std::to_string(step) + ",") !=
+             std::string::npos;
+    });
+  }
+
+  // Until no process of the session runs any more.
+  bool all_end() const {
+    return support::eventually([this] { return processes().empty(); }, std::chrono::seconds(60),
+                               std::chrono::milliseconds(50));
   }
 
   // Ctrl-C (or another signal) once the third step is in the metrics of `run`; returns what the
@@ -116,18 +136,20 @@ class TrainerTest : public ::testing::Test {
     int status = 0;
     if (!wait_for_step(pid, run, 3)) return "ended too early: " + read(folder_ / "output");
     ::kill(pid, signal);
+    const auto is_told = [this] {
+      return read(folder_ / "output")
+                 .find(
+                     "interrupted: stopping after this step with a checkpoint; once more ends at "
+                     "once") != std::string::npos;
+    };
     if (signal == SIGHUP) {  // a shell and the kernel send one each
-      ::usleep(100'000);
+      EXPECT_TRUE(support::eventually(is_told, kHangsAfter)) << read(folder_ / "output");
       ::kill(pid, signal);
     }
     ::waitpid(pid, &status, 0);
     const std::string told = read(folder_ / "output");
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
-    EXPECT_NE(
-        told.find(
-            "interrupted: stopping after this step with a checkpoint; once more ends at once"),
-        std::string::npos)
-        << told;
+    EXPECT_TRUE(is_told()) << told;
     return told;
   }
 
@@ -136,7 +158,6 @@ class TrainerTest : public ::testing::Test {
   bool killed_while_saving(const std::string& command, const fs::path& run_folder,
                            std::chrono::microseconds moment) {
     const pid_t pid = start(command);
-    int status = 0;
     const auto is_saving = [&] {
       std::error_code error;
       for (auto entry = fs::directory_iterator(run_folder, error);
@@ -148,15 +169,12 @@ class TrainerTest : public ::testing::Test {
       }
       return false;
     };
-    for (;;) {
-      if (::waitpid(pid, &status, WNOHANG) == pid) return false;
-      if (is_saving()) break;
-      ::usleep(500);
-    }
-    ::usleep(static_cast<useconds_t>(moment.count()));
+    if (!comes_while_it_runs(pid, is_saving, std::chrono::milliseconds(1))) return false;
+    support::hold_for(moment);  // which part of the checkpoint is there is left to chance
     ::kill(pid, SIGKILL);
+    int status = 0;
     ::waitpid(pid, &status, 0);
-    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+    EXPECT_TRUE(all_end()) << processes();
     return WIFSIGNALED(status);
   }
 
@@ -242,6 +260,8 @@ class TrainerTest : public ::testing::Test {
     }
     return lines;
   }
+
+  static constexpr std::chrono::minutes kHangsAfter{10};
 
   fs::path folder_;
   fs::path sessions_;

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <future>
 #include <memory>
-#include <thread>
 
 #include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
@@ -670,9 +669,8 @@ TEST_F(TrainerTest, AKilledPolicyWorkerIsTheErrorNotItsPeersBrokenConnections) {
       "trainer.total_training_steps=100000");
   std::future<Outcome> run =
       std::async(std::launch::async, [&] { return shell("exec " + command); });
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (numbers(folder_ / "run").size() < 3 && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(support::eventually([&] { return numbers(folder_ / "run").size() >= 3; },
+                                  std::chrono::seconds(100)));
   const pid_t policy = busiest_worker();
   ASSERT_GT(policy, 0);
   ::kill(policy, SIGKILL);
@@ -684,16 +682,15 @@ TEST_F(TrainerTest, AKilledPolicyWorkerIsTheErrorNotItsPeersBrokenConnections) {
 }
 
 TEST_F(TrainerTest, AnInterruptEndsEverything) {
-  const Outcome run =
-      shell("timeout -s INT 4 " STARLING_BIN_DIR
-            "/starling-rl train data.dataset_name=toy data.train_batch_size=16 "
-            "actor_rollout_ref.rollout.n=8 "
-            "data.max_prompt_length=32 data.max_response_length=8 actor_rollout_ref.model.path=" +
-            model() + " trainer.total_training_steps=100000 trainer.default_local_dir=" +
-            (folder_ / "run").string());
-  EXPECT_NE(run.code, 0);
-  for (int wait = 0; wait < 50 && !processes().empty(); ++wait) ::usleep(100'000);
-  EXPECT_EQ(processes(), "");
+  const pid_t pid =
+      start(train_command("data.train_batch_size=16 actor_rollout_ref.rollout.n=8 "
+                          "data.max_response_length=8 trainer.total_training_steps=100000"));
+  ASSERT_TRUE(wait_for_step(pid, folder_ / "run", 1)) << read(folder_ / "output");
+  ::kill(pid, SIGINT);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << read(folder_ / "output");
+  EXPECT_TRUE(all_end()) << processes();
 }
 
 }  // namespace

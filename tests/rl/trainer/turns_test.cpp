@@ -130,19 +130,15 @@ TEST_F(TurnsTest, ARunThatWasKilledGoesOnWithTheSameNumbers) {
   ASSERT_EQ(run.code, 0) << run.output;
   const std::string command =
       train_command(options + run_folder("killed") + "trainer.total_training_steps=4");
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::execl("/bin/sh", "sh", "-c",
-            ("exec " + command + " >" + (folder_ / "output").string() + " 2>&1").c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  while (!fs::exists(folder_ / "killed" / "global_step_2") && ::waitpid(pid, &status, WNOHANG) == 0)
-    ::usleep(1000);
+  const pid_t pid = start(command);
+  ASSERT_TRUE(comes_while_it_runs(pid, [&] {
+    return fs::exists(folder_ / "killed" / "global_step_2");
+  })) << read(folder_ / "output");
   ::kill(pid, SIGKILL);
+  int status = 0;
   ::waitpid(pid, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status)) << read(folder_ / "output");
-  for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+  EXPECT_TRUE(all_end()) << processes();
   run = train(options + run_folder("killed") + "trainer.total_training_steps=4");
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_EQ(read(folder_ / "whole" / "global_step_4" / "actor/huggingface/model.safetensors"),
