@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
 
 #include "runtime/node/log_reader.h"
 #include "runtime/process/log_file.h"
