@@ -37,18 +37,18 @@ demo: configure ## build what the demo runs, start a head and a second node here
 test-programs: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target test_programs
 
-test: test-programs ## build and run all tests but the slow ones
+test: test-programs ## build and run all tests but the slow ones and those with bounds in seconds
 	@.ci/fetch_wheels.sh model >/dev/null
-	@$(CTEST) -LE slow -j 2
+	@$(CTEST) -LE 'slow|timing' -j 2
 
-test-all: test-programs ## the slow tests too (one needs 3.6 GB of CUDA wheels, or is skipped), and the runtime's under the sanitizers
+test-all: test-programs ## those too (one needs 3.6 GB of CUDA wheels, or is skipped), and the runtime's under the sanitizers
 	@.ci/fetch_wheels.sh model >/dev/null
 	@.ci/fetch_wheels.sh cpu gpu >/dev/null || echo "the tests of label null_gpu are skipped: no CUDA wheels"
 	@$(CTEST) -j 2
 	@$(MAKE) asan tsan
 
 asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
-	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && .ci/run_tests.sh ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
+	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && .ci/run_tests.sh ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE 'slow|timing' -j 2
 
 check-change: configure ## clang and clang-tidy on the files that differ from the last commit's parent, and the sanitizers on its folders (needs clang)
 	@.ci/check_change.py $(BUILD)

@@ -21,5 +21,5 @@ for preset in asan tsan; do
   echo "sanitize_change: $preset: ${programs[*]}"
   cmake --preset $preset --log-level=WARNING
   cmake --build build/$preset --target starling "${programs[@]}"
-  .ci/run_tests.sh ctest --test-dir build/$preset --output-on-failure --timeout 600 --repeat until-pass:2 -LE slow -j 2 -R "^($pattern)/"
+  .ci/run_tests.sh ctest --test-dir build/$preset --output-on-failure --timeout 600 --repeat until-pass:2 -LE 'slow|timing' -j 2 -R "^($pattern)/"
 done

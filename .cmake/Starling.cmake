@@ -149,13 +149,15 @@ function(starling_tests)
       list(APPEND labels ${more})
     endif()
     gtest_discover_tests(test_${flat} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX ${relative}/ PROPERTIES TIMEOUT 300)
-    # By a file of its own: discovery loses all but the first of several labels.
+    # By a file of its own: discovery loses all but the first of several labels. Suites whose names end in Timing hold bounds in seconds.
     set(time)
     if("slow" IN_LIST labels)
       set(time "TIMEOUT 1800")
     endif()
     file(WRITE ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake
-      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\" ${time})\nendif()\n")
+      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\" ${time})\nendif()\n"
+      "set(timing \${test_${flat}_TESTS})\nlist(FILTER timing INCLUDE REGEX \"Timing/?[0-9]*\\\\.\")\n"
+      "if(timing)\n  set_tests_properties(\${timing} PROPERTIES LABELS \"${labels};timing\")\nendif()\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake)
   endforeach()
   # What tests counted is said by ctest itself, which keeps their output to itself.

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/support/eventually.h"
 
 namespace support {
 
@@ -34,8 +34,7 @@ class ProcessLimit {
   }
   /// Once the processes in it have ended.
   ~ProcessLimit() {
-    for (int i = 0; i < 1000 && !group_.empty() && ::rmdir(group_.c_str()) != 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (!group_.empty()) (void)eventually([&] { return ::rmdir(group_.c_str()) == 0; });
   }
   ProcessLimit(const ProcessLimit&) = delete;
   ProcessLimit& operator=(const ProcessLimit&) = delete;

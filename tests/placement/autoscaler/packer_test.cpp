@@ -237,7 +237,9 @@ TEST_F(PackerTest, WhatIsNoAmountIsNamed) {
   EXPECT_NE(report().reason.find("'CPU'"), std::string::npos);
 }
 
-TEST_F(PackerTest, ThousandsOfActorsAndHundredsOfNodesAreQuick) {
+class PackerTiming : public PackerTest {};
+
+TEST_F(PackerTiming, ThousandsOfActorsAndHundredsOfNodesAreQuick) {
   input_.room = input_.nodes_max = 1000;
   input_.offers[0].room = 1000;
   for (int i = 0; i < 500; ++i) node({{"CPU", 3}});

@@ -310,7 +310,9 @@ TEST_F(ClusterSchedulerTest, ExplainsGroups) {
               waits.message().find(b.short_hex()) != std::string::npos);
 }
 
-TEST_F(ClusterSchedulerTest, ManyNodesAndActorsCostLittle) {
+class ClusterSchedulerTiming : public ClusterSchedulerTest {};
+
+TEST_F(ClusterSchedulerTiming, ManyNodesAndActorsCostLittle) {
   for (int i = 0; i < 2000; ++i) add({{"CPU", 4}}, {{"rack", std::to_string(i % 40)}});
   const auto start = std::chrono::steady_clock::now();
   std::vector<runtime::ActorSpec> actors;

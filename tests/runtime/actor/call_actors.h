@@ -8,6 +8,7 @@
 
 #include "execution_actors.h"
 #include "runtime/runtime.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -43,7 +44,7 @@ class Timed {
 
 /// Takes its time to be made.
 struct Sleeper {
-  explicit Sleeper(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+  explicit Sleeper(int ms) { support::work_for(std::chrono::milliseconds(ms)); }
   int awake() const { return 1; }
 };
 
@@ -55,7 +56,7 @@ class Sequence {
     return static_cast<int>(seen_.size());
   }
   std::vector<int> seen() const { return seen_; }
-  void pause(int ms) const { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+  void pause(int ms) const { support::work_for(std::chrono::milliseconds(ms)); }
 
  private:
   std::vector<int> seen_;

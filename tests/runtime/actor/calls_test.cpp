@@ -4,6 +4,7 @@
 
 #include "call_actors.h"
 #include "cluster_fixture.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 namespace {
@@ -17,10 +18,8 @@ TEST_F(CallsTest, AMethodsRegisteredTimeoutHoldsWhateverTheCallerSays) {
   EXPECT_LE(get(actor.call(&Timed::hurried, 0)), 300) << "the method sees it";
   EXPECT_GT(get(actor.call(&Timed::hurried, 0)), 0);
   EXPECT_GT(get(actor.call(&Timed::calm, 0)), 1'000'000) << "the other methods have their hour";
-  const auto start = std::chrono::steady_clock::now();
   expect_failure(rt_->get(actor.call(CallOptions{.timeout = 1h}, &Timed::hurried, 20'000)).status(),
                  ErrorCode::kDeadlineExceeded, {"hurried", "300 ms"});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
 }
 
 TEST_F(CallsTest, TheTightestLimitHolds) {
@@ -151,9 +150,10 @@ TEST_F(CallsTest, SeveralMayTerminateAnActorAtOnce) {
   auto paused = actor.call(&Sequence::pause, 300);
   std::vector<std::thread> ending;
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 4; ++i) ending.emplace_back([&] { EXPECT_TRUE(rt_->terminate(actor).ok()); });
+  for (int i = 0; i < 4; ++i)
+    ending.emplace_back([&] { EXPECT_TRUE(rt_->terminate(actor, 3min).ok()); });
   for (std::thread& thread : ending) thread.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s)
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 60s)
       << "none of them waits for its own deadline";
   EXPECT_TRUE(rt_->get(paused).ok());
 }
@@ -212,14 +212,16 @@ TEST_F(CallsTest, AnEndCanBeAwaitedLikeAResult) {
 TEST_F(CallsTest, AForcedCancelRestartsTheActorByItsPolicy) {
   auto actor = make<Patient>({.max_restarts = 1, .max_task_retries = 1});
   const int first = get(actor.call(&Patient::pid));
-  auto stuck = actor.call(&Patient::block, 60'000);
+  const support::Gate gate(folder_.file("gate"));
+  auto stuck = actor.call(&Patient::pass, gate.path());
   auto retried = actor.call(&Patient::block, 1);
   CallOptions once;
   once.max_task_retries = 0;
   auto lost = actor.call(once, &Patient::block, 2);
-  std::this_thread::sleep_for(200ms);  // the first runs, the others wait at the actor
+  ASSERT_TRUE(gate.is_reached());
+  ASSERT_TRUE(has_in_line("Patient", 2));
   ASSERT_TRUE(rt_->cancel(stuck, CancelMode::kForce).ok());
-  expect_failure(rt_->get(stuck, 20s).status(), ErrorCode::kCancelled, {"block", "force"});
+  expect_failure(rt_->get(stuck, 20s).status(), ErrorCode::kCancelled, {"pass", "force"});
   EXPECT_EQ(get(retried), 1) << "sent again to the next incarnation";
   expect_failure(rt_->get(lost, 20s).status(), ErrorCode::kActorDied,
                  {"block", "SIGKILL", "being restarted"});
@@ -229,12 +231,15 @@ TEST_F(CallsTest, AForcedCancelRestartsTheActorByItsPolicy) {
 TEST_F(CallsTest, AForcedCancelOfACallInLineEndsThatCallOnly) {
   auto actor = make<Patient>();
   const int pid = get(actor.call(&Patient::pid));
-  auto running = actor.call(&Patient::block, 500);
+  const support::Gate gate(folder_.file("gate"));
+  auto running = actor.call(&Patient::pass, gate.path());
   auto waiting = actor.call(&Patient::block, 60'000);
-  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(gate.is_reached());
+  ASSERT_TRUE(has_in_line("Patient", 1));
   ASSERT_TRUE(rt_->cancel(waiting, CancelMode::kForce).ok());
   expect_failure(rt_->get(waiting, 20s).status(), ErrorCode::kCancelled, {"before it ran"});
-  EXPECT_EQ(get(running), 500);
+  gate.open();
+  EXPECT_EQ(get(running), 1);
   EXPECT_EQ(get(actor.call(&Patient::pid)), pid);
 }
 

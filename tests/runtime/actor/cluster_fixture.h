@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,21 @@ class ClusterTest : public testing::Test {
     Result<T> value = rt_->get(ref, 20s);
     EXPECT_TRUE(value.ok()) << value.status().to_string();
     return value.ok() ? *value : T();
+  }
+  /// What the head's node shows as the value of a metric, by its name and perhaps labels; -1: there
+  /// is none.
+  double metric(const std::string& name) {
+    std::istringstream shown(
+        run({STARLING_BIN_DIR "/starling", "metrics", "--address", address()}).output);
+    for (std::string line; std::getline(shown, line);) {
+      if (line.starts_with(name)) return std::strtod(line.c_str() + line.rfind(' '), nullptr);
+    }
+    return -1;
+  }
+  /// Waits until so many calls are in line before actors of the class.
+  bool has_in_line(const std::string& class_name, int calls) {
+    return eventually(
+        [&] { return metric("starling_calls_waiting{class=\"" + class_name + "\"}") >= calls; });
   }
   /// HOST:PORT of the cluster's head.
   std::string address() {

@@ -3,9 +3,12 @@
 #include <numeric>
 
 #include "cluster_fixture.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 namespace {
+
+class ClusterTiming : public ClusterTest {};
 
 TEST_F(ClusterTest, CallsRunInAnotherProcessInOrder) {
   auto actor = counter(10);
@@ -54,21 +57,31 @@ TEST_F(ClusterTest, ConstructorsCanFail) {
                  {"NeverRegistered", "register_actor"});
 }
 
-TEST_F(ClusterTest, KilledWorkerGivesActorDiedWithinASecond) {
+TEST_F(ClusterTest, KilledWorkerGivesActorDied) {
   auto actor = counter();
   ASSERT_EQ(get(actor.call(&Counter::add, 1)), 1);
-  auto pending = actor.call(&Counter::sleep_ms, 60'000);
+  const support::Gate gate(folder_.file("gate"));
+  auto pending = actor.call(&Counter::pass, gate.path());
   auto waiting = actor.call(&Counter::add, 1);
-  std::this_thread::sleep_for(100ms);
-  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(gate.is_reached());
   ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
   Status status = rt_->get(pending).status();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
   expect_failure(status, ErrorCode::kActorDied,
                  {"Counter", actor.id().short_hex(), "SIGKILL", std::to_string(actor.pid())});
   expect_failure(rt_->get(waiting).status(), ErrorCode::kActorDied, {"SIGKILL"});
   expect_failure(rt_->get(actor.call(&Counter::total)).status(), ErrorCode::kActorDied,
                  {"SIGKILL"});
+}
+
+TEST_F(ClusterTiming, AKilledWorkersCallsFailWithinASecond) {
+  auto actor = counter();
+  const support::Gate gate(folder_.file("gate"));
+  auto pending = actor.call(&Counter::pass, gate.path());
+  ASSERT_TRUE(gate.is_reached());
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_EQ(rt_->get(pending).status().code(), ErrorCode::kActorDied);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
 }
 
 TEST_F(ClusterTest, CrashesCarryABacktrace) {
@@ -82,17 +95,18 @@ TEST_F(ClusterTest, CrashesCarryABacktrace) {
 
 TEST_F(ClusterTest, CallsEndAtTheirDeadline) {
   auto actor = counter();
-  auto start = std::chrono::steady_clock::now();
-  auto slow = actor.call(CallOptions{.timeout = 200ms}, &Counter::sleep_ms, 1000);
+  const support::Gate first(folder_.file("first")), second(folder_.file("second"));
+  auto slow = actor.call(CallOptions{.timeout = 200ms}, &Counter::pass, first.path());
   auto behind = actor.call(CallOptions{.timeout = 300ms}, &Counter::add, 1);
-  expect_failure(rt_->get(slow).status(), ErrorCode::kDeadlineExceeded, {"sleep_ms"});
+  expect_failure(rt_->get(slow).status(), ErrorCode::kDeadlineExceeded, {"pass"});
   expect_failure(rt_->get(behind).status(), ErrorCode::kDeadlineExceeded, {"add"});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 900ms);
+  first.open();  // not before: both calls have ended though the method has not
   EXPECT_EQ(get(actor.call(&Counter::total)), 0) << "a call whose time is up in line does not run";
-  auto fast = actor.call(&Counter::sleep_ms, 500);
-  EXPECT_EQ(rt_->get(fast, 50ms).status().code(), ErrorCode::kDeadlineExceeded)
+  auto late = actor.call(&Counter::pass, second.path());
+  EXPECT_EQ(rt_->get(late, 50ms).status().code(), ErrorCode::kDeadlineExceeded)
       << "get has a deadline of its own";
-  EXPECT_EQ(get(fast), 500);
+  second.open();
+  EXPECT_EQ(get(late), 1);
 }
 
 TEST_F(ClusterTest, NamedActors) {
@@ -136,14 +150,16 @@ TEST_F(ClusterTest, CallsKeepTheirOrderBehindOneThatWaitsForItsArgument) {
 TEST_F(ClusterTest, ACallWhoseTimeIsUpInLineLetsTheNextOnesGo) {
   auto slow = counter();
   auto actor = counter();
-  auto never = slow.call(&Counter::sleep_ms, 3000);
-  auto expired = actor.call(CallOptions{.timeout = 100ms}, &Counter::add, never);
-  auto waits = actor.call(&Counter::add, rt_->spawn<Counter>({}, 0)->call(&Counter::sleep_ms, 300));
+  const support::Gate never(folder_.file("never")), soon(folder_.file("soon"));
+  auto argument = slow.call(&Counter::pass, never.path());
+  auto expired = actor.call(CallOptions{.timeout = 100ms}, &Counter::add, argument);
+  auto waits =
+      actor.call(&Counter::add, rt_->spawn<Counter>({}, 0)->call(&Counter::pass, soon.path()));
   expect_failure(rt_->get(expired).status(), ErrorCode::kDeadlineExceeded, {"add"});
-  auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(get(waits), 300);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s)
-      << "it waited for the argument of a call that has ended";
+  soon.open();
+  EXPECT_EQ(get(waits), 1);
+  EXPECT_FALSE(argument.is_ready()) << "it waited for the argument of a call that has ended";
+  never.open();
 }
 
 TEST_F(ClusterTest, FailedArgumentsFailTheCallThatNeedsThem) {

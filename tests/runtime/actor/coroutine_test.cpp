@@ -106,11 +106,9 @@ class CoroutineTest : public ClusterTest {
 TEST_F(CoroutineTest, CallsAreInProgressTogetherOnOneThreadAtATime) {
   auto actor = router(200);
   std::vector<ObjectRef<void>> naps;
-  auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) naps.push_back(actor.call(&Router::nap, 200));
   Status status = rt_->objects().gather(naps, 30s);
   ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s) << "one by one they would take 20 s";
   EXPECT_GE(get(actor.call(&Router::peak)), 50);
   EXPECT_EQ(get(actor.call(&Router::running)), 0);
   EXPECT_EQ(get(actor.call(&Router::threads)), 1u);
@@ -159,14 +157,12 @@ TEST_F(CoroutineTest, CancellingEndsWhatACallAwaits) {
   auto naps = actor.call(&Router::nap, 30'000);
   auto held = actor.call(&Router::held);
   ASSERT_TRUE(eventually([&] { return get(actor.call(&Router::running)) == 3; }));
-  auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(rt_->cancel(asks).ok());
   ASSERT_TRUE(rt_->cancel(naps).ok());
   ASSERT_TRUE(rt_->cancel(held).ok());
   EXPECT_EQ(rt_->get(asks, 20s).status().code(), ErrorCode::kCancelled);
   EXPECT_EQ(rt_->get(naps, 20s).code(), ErrorCode::kCancelled);
   EXPECT_EQ(rt_->get(held, 20s).code(), ErrorCode::kCancelled);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
   EXPECT_TRUE(rt_->get(actor.call(&Router::nap, 1), 10s).ok()) << "its places are free again";
 }
 

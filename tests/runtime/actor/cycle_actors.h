@@ -2,9 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <thread>
 
 #include "runtime/runtime.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -23,7 +23,7 @@ class Link {
   void follow(ActorHandle<Link> next) { next_ = std::move(next); }
   /// How many calls it took, after `rest_ms` here. The last one is at the end of `depth` others.
   Result<int> pass(int depth, int rest_ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms));
+    support::work_for(std::chrono::milliseconds(rest_ms));
     if (depth == 0) return 0;
     return one_more(runtime_.get(next_.call(&Link::pass, depth - 1, rest_ms)));
   }

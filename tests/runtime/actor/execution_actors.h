@@ -8,9 +8,10 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "runtime/runtime.h"
+#include "tests/support/gate.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -36,7 +37,7 @@ class Busy {
       std::lock_guard lock(mutex_);
       peak_["work"] = std::max(peak_["work"], ++running_["work"]);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    support::work_for(std::chrono::milliseconds(ms));
     std::lock_guard lock(mutex_);
     --running_["work"];
   }
@@ -78,8 +79,13 @@ class Patient {
   }
   int block(int ms) {
     ++started_;
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    support::work_for(std::chrono::milliseconds(ms));
     return ms;
+  }
+  /// 1 once the gate at that path is open.
+  int pass(const std::string& gate) {
+    ++started_;
+    return support::Gate(gate).pass() ? 1 : 0;
   }
   Result<long> time_left_ms(const CallContext& call) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline() -
@@ -100,8 +106,8 @@ inline void register_execution_actors(Runtime& rt) {
                           &Busy::work, &Busy::peak, &Busy::add,
                           method(&Busy::total, {.concurrency_group = "io"}), &Busy::cores);
   rt.register_actor<Patient>(
-      "Patient", &Patient::wait, &Patient::ignore, &Patient::block, &Patient::time_left_ms,
-      method(&Patient::started, {.concurrency_group = "ask"}),
+      "Patient", &Patient::wait, &Patient::ignore, &Patient::block, &Patient::pass,
+      &Patient::time_left_ms, method(&Patient::started, {.concurrency_group = "ask"}),
       method(&Patient::interrupted, {.concurrency_group = "ask"}), &Patient::pid);
 }
 

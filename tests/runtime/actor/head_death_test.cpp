@@ -108,16 +108,26 @@ TEST_F(HeadDeathTest, CallsGoOnAndTheNextHeadKnowsEverything) {
     kill_head_process();
     EXPECT_EQ(get(here.call(&Counter::add, 1)), 3 + round) << "calls need no head";
     EXPECT_EQ(get(there.call(&Counter::add, 1)), 3 + round);
-    const auto start = std::chrono::steady_clock::now();
     auto made = rt_->spawn<Counter>({.name = "made-" + std::to_string(round)}, 100 + round);
     ASSERT_TRUE(made.ok()) << made.status().to_string();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 3s) << "round " << round;
     EXPECT_EQ(get(made->call(&Counter::total)), 100 + round);
   }
   EXPECT_EQ(*rt_->kv().get("key"), "value");
   EXPECT_EQ(get(rt_->get_actor<Counter>("there")->call(&Counter::total)), 7);
   EXPECT_EQ(get(rt_->get_actor<Counter>("made-0")->call(&Counter::total)), 100);
   EXPECT_EQ(nodes().size(), 2u);
+}
+
+class HeadDeathTiming : public HeadDeathTest {};
+
+TEST_F(HeadDeathTiming, ActorsAreMadeAgainWithinThreeSeconds) {
+  for (int round = 0; round < 5; ++round) {
+    kill_head_process();
+    const auto start = std::chrono::steady_clock::now();
+    auto made = rt_->spawn<Counter>({}, round);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 3s) << "round " << round;
+  }
 }
 
 TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
@@ -131,8 +141,8 @@ TEST_F(HeadDeathTest, WhatWasAcknowledgedIsThere) {
     }
   });
   for (int round = 0; round < 10; ++round) {
-    std::this_thread::sleep_for(100ms);
-    ASSERT_TRUE(eventually([&] { return heads().size() == 1; }));
+    const int before = written;
+    ASSERT_TRUE(eventually([&] { return written > before && heads().size() == 1; }));
     kill_head_process();
   }
   stop = true;

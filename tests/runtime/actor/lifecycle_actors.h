@@ -4,9 +4,9 @@
 #include <unistd.h>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "runtime/runtime.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 
@@ -24,9 +24,9 @@ class Phoenix {
     ::kill(::getpid(), SIGKILL);
     return -1;
   }
-  void slow_note(int ms, const std::string& text) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-    note(text);
+  /// At a gate of a test: what it does there comes before the note.
+  void note_behind(const std::string& gate, const std::string& text) {
+    if (support::Gate(gate).pass()) note(text);
   }
 
  private:
@@ -56,7 +56,7 @@ class Parent {
 
 inline void register_lifecycle_actors(Runtime& rt) {
   rt.register_actor<Phoenix>("Phoenix", &Phoenix::pid, &Phoenix::add, &Phoenix::die_once,
-                             &Phoenix::slow_note);
+                             &Phoenix::note_behind);
   rt.register_actor<Parent>("Parent", &Parent::bear, &Parent::pid);
 }
 

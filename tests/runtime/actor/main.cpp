@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <thread>
 
 #include "runtime/process/worker_environment.h"
 #include "test_actors.h"
 #include "test_tasks.h"
+#include "tests/support/eventually.h"
 
 namespace {
 
@@ -73,7 +73,8 @@ int run_family(int argc, char** argv) {
     auto child =
         driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
     if (!child.ok()) return child.status();
-    auto endless = child->call(&runtime::test::Phoenix::slow_note, 600'000, "never");
+    auto endless =
+        child->call(&runtime::test::Phoenix::note_behind, driver.arguments()[2] + ".gate", "never");
     runtime::ActorOptions lasting{.name = "keeper",
                                   .name_space = "family",
                                   .detached = true,
@@ -117,13 +118,13 @@ int run_replaced(int argc, char** argv) {
     if (!first.ok()) return first.status();
     std::printf("ready %d\n", first->pid());
     std::fflush(stdout);
-    while (::access(driver.arguments()[2].c_str(), F_OK) != 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    (void)support::eventually([&] { return ::access(driver.arguments()[2].c_str(), F_OK) == 0; },
+                              std::chrono::hours(1));
     auto total = driver.get(first->call(&Counter::total));
-    for (int i = 0; i < 100 && !total.ok(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      total = driver.get(first->call(&Counter::total));
-    }
+    (void)support::eventually([&] {
+      if (!total.ok()) total = driver.get(first->call(&Counter::total));
+      return total.ok();
+    });
     if (!total.ok()) return total.status();
     for (const auto& node : state->nodes) {
       auto other = driver.spawn<Counter>(runtime::ActorOptions{.node = node.node}, 2);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cluster_fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -272,7 +273,7 @@ TEST_F(ObserveTest, ATimelineHasCallsWithTheirArrows) {
     int status = 0;
     if (std::filesystem::exists(file) &&
         ::waitpid(recording.pid(), &status, WNOHANG | WNOWAIT) == 0 && recording.output().empty()) {
-      std::this_thread::sleep_for(2ms);
+      support::pace(2ms);
       continue;
     }
     if (!recording.output().empty()) break;

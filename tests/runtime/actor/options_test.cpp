@@ -124,10 +124,8 @@ TEST_F(OptionsTest, TheCallTimeoutIsTheHandles) {
 }
 
 TEST_F(OptionsTest, AConstructorHasItsTime) {
-  const auto start = std::chrono::steady_clock::now();
   expect_failure(rt_->spawn<Sleeper>({.create_timeout = 400ms}, 30'000).status(),
                  ErrorCode::kDeadlineExceeded, {"Sleeper"});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
 }
 
 }  // namespace

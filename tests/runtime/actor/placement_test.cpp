@@ -1,5 +1,6 @@
 // Placement groups and the options that place actors, as a driver uses them.
 #include "cluster_fixture.h"
+#include "tests/support/blocking_thread.h"
 
 namespace runtime::test {
 namespace {
@@ -36,10 +37,12 @@ TEST_F(PlacementTest, AnActorWaitsForTheGroupThatItWasSpawnedInto) {
   PendingGroup pending = rt_->groups().create(group(2));
   ActorOptions inside{.cpus = 1};
   inside.bundle = BundleSlot{pending.id(), 1};
+  support::BlockingThread spawning;
   std::thread frees([&] {
-    std::this_thread::sleep_for(200ms);
+    EXPECT_TRUE(spawning.is_blocked());
     EXPECT_TRUE(rt_->kill(hog).ok());
   });
+  spawning.begin();
   auto actor = rt_->spawn<Counter>(inside, 5);
   frees.join();
   ASSERT_TRUE(actor.ok()) << actor.status().to_string();

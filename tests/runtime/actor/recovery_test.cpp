@@ -47,6 +47,23 @@ class RecoveryTest : public ClusterTest {
     std::ifstream in(file);
     return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
   }
+  /// What processes hold of all stores.
+  std::uint64_t leased_bytes() {
+    std::uint64_t bytes = 0;
+    const auto list = rt_->objects().list();
+    if (!list.ok()) return UINT64_MAX;
+    for (const StoreInfo& store : list->stores) bytes += store.leased_bytes;
+    return bytes;
+  }
+  /// Kills the first, which holds objects, and then the others. Returns once the first has ended
+  /// and its node's store has heard of that, which it does on a way of its own.
+  void kill_holder(pid_t holder, std::initializer_list<pid_t> others = {}) {
+    const std::uint64_t before = leased_bytes();
+    ASSERT_EQ(::kill(holder, SIGKILL), 0);
+    for (const pid_t other : others) ASSERT_EQ(::kill(other, SIGKILL), 0);
+    ASSERT_TRUE(eventually([&] { return ::kill(holder, 0) != 0; }));
+    EXPECT_TRUE(eventually([&] { return leased_bytes() < before; }));
+  }
   template <class T>
   void settled(const ObjectRef<T>& ref) {
     ASSERT_EQ(rt_->wait(std::vector{ref}, 1, 30s).ready.size(), 1u);
@@ -104,9 +121,7 @@ TEST_F(RecoveryTest, ADeadWorkersResultIsMadeAgainOnItsNode) {
   settled(numbers);
   pid_t worker = 0;
   std::ifstream(runs) >> worker;
-  ASSERT_EQ(::kill(worker, SIGKILL), 0);
-  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
-  std::this_thread::sleep_for(300ms);  // its node hears of it on two ways
+  kill_holder(worker);
   auto values = rt_->get(numbers, 30s);
   ASSERT_TRUE(values.ok()) << values.status().to_string();
   EXPECT_EQ(*values, std::vector<float>(kCount, 0.5f));
@@ -180,9 +195,7 @@ TEST_F(RecoveryTest, BorrowersOnAnotherNodeHaveItMadeAgainAgainAndAgain) {
   pid_t worker = 0;
   std::ifstream in(runs);
   in >> worker >> worker;  // the second: it has what was made again
-  ASSERT_EQ(::kill(worker, SIGKILL), 0);
-  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
-  std::this_thread::sleep_for(300ms);  // its node hears of it on two ways
+  kill_holder(worker);
   EXPECT_EQ(get(reader.call(&Broker::sum_kept)), 0.5 * kCount);
   EXPECT_GE(lines(runs), 3u);
 }
@@ -193,10 +206,7 @@ TEST_F(RecoveryTest, WithoutTheProcessThatRanTheTaskItIsLostAndSaysWhy) {
   auto numbers = get(delegator.call(&Delegator::make, runs, kCount, 0.5f));  // on this node
   pid_t worker = 0;
   std::ifstream(runs) >> worker;
-  ASSERT_EQ(::kill(delegator.pid(), SIGKILL), 0);
-  ASSERT_EQ(::kill(worker, SIGKILL), 0);
-  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
-  std::this_thread::sleep_for(300ms);
+  kill_holder(worker, {delegator.pid()});
   expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost,
                  {"task make_noted", "it is not made again: the process that had its task run"});
   EXPECT_EQ(lines(runs), 1u);

@@ -2,8 +2,11 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <future>
 
 #include "cluster_fixture.h"
+#include "tests/support/blocking_thread.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 namespace {
@@ -27,6 +30,8 @@ class SharedLifeTest : public ClusterTest {
   }
 };
 
+class SharedLifeTiming : public SharedLifeTest {};
+
 TEST_F(SharedLifeTest, ACrashRestartsEachByItsOwnOptions) {
   auto mortal = phoenix({}, "mortal");
   auto cat = phoenix({.max_restarts = 2}, "cat");
@@ -35,7 +40,7 @@ TEST_F(SharedLifeTest, ACrashRestartsEachByItsOwnOptions) {
   ASSERT_EQ(cat.pid(), process);
   ASSERT_EQ(patient.pid(), process);
   EXPECT_EQ(get(cat.call(&Phoenix::add, 5)), 5);
-  auto lost = cat.call(&Phoenix::slow_note, 60'000, "never");
+  auto lost = cat.call(&Phoenix::note_behind, path("gate"), "never");
   auto retried = patient.call(&Phoenix::die_once, path("marker"));  // takes the process with it
   EXPECT_EQ(get(retried), 1);
   expect_failure(rt_->get(lost), ErrorCode::kActorDied,
@@ -54,10 +59,18 @@ TEST_F(SharedLifeTest, TerminateServesTheLineOfOneAndLeavesTheOthers) {
   auto other = phoenix({}, "other");
   auto actor = phoenix({.max_restarts = -1});
   const pid_t process = get(actor.call(&Phoenix::pid));
-  auto first = actor.call(&Phoenix::slow_note, 300, "one");
-  auto second = actor.call(&Phoenix::slow_note, 1, "two");
-  std::this_thread::sleep_for(100ms);
-  Status ended = rt_->terminate(actor, 10s);
+  const support::Gate gate(path("gate"));
+  auto first = actor.call(&Phoenix::note_behind, gate.path(), "one");
+  auto second = actor.call(&Phoenix::note_behind, gate.path(), "two");
+  ASSERT_TRUE(gate.is_reached());
+  support::BlockingThread terminating;
+  auto ending = std::async(std::launch::async, [&] {
+    terminating.begin();
+    return rt_->terminate(actor, 20s);
+  });
+  ASSERT_TRUE(terminating.is_blocked());
+  gate.open();
+  const Status ended = ending.get();
   ASSERT_TRUE(ended.ok()) << ended.to_string();
   EXPECT_TRUE(rt_->get(first).ok());
   EXPECT_TRUE(rt_->get(second).ok());
@@ -71,13 +84,15 @@ TEST_F(SharedLifeTest, TerminateKeepsItsDeadline) {
   auto other = phoenix({}, "other");
   auto actor = phoenix();
   (void)get(actor.call(&Phoenix::pid));
-  auto running = actor.call(&Phoenix::slow_note, 3000, "ran");
-  auto behind = actor.call(&Phoenix::slow_note, 1, "never");
-  std::this_thread::sleep_for(100ms);
+  const support::Gate gate(path("gate"));
+  auto running = actor.call(&Phoenix::note_behind, gate.path(), "ran");
+  auto behind = actor.call(&Phoenix::note_behind, gate.path(), "never");
+  ASSERT_TRUE(gate.is_reached());
   Status ended = rt_->terminate(actor, 300ms);
   EXPECT_TRUE(ended.ok()) << ended.to_string();
   expect_failure(rt_->get(actor.call(&Phoenix::pid)).status(), ErrorCode::kActorDied,
                  {"not served its calls in time"});
+  gate.open();
   EXPECT_TRUE(rt_->get(running).ok()) << "a call that runs ends by itself";
   EXPECT_EQ(rt_->get(behind).code(), ErrorCode::kActorDied);
   EXPECT_GT(get(other.call(&Phoenix::pid)), 0);
@@ -100,9 +115,11 @@ TEST_F(SharedLifeTest, ARestartWaitsForTheEndOfItsEarlierSelf) {
   auto other = phoenix({}, "other");
   auto actor = phoenix({.max_restarts = -1});
   EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
-  auto last = actor.call(&Phoenix::slow_note, 400, "last");
-  std::this_thread::sleep_for(100ms);  // it runs
+  const support::Gate gate(path("gate"));
+  auto last = actor.call(&Phoenix::note_behind, gate.path(), "last");
+  ASSERT_TRUE(gate.is_reached());
   ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
+  gate.open();
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).value_or(0) > 0; }));
   EXPECT_EQ(read("diary"), "made\nlast\ndestroyed\nmade\n");
 }
@@ -111,10 +128,12 @@ TEST_F(SharedLifeTest, ACallThatDoesNotEndHoldsARestartUpForASecondOnly) {
   auto other = phoenix({}, "other");
   auto actor = phoenix({.max_restarts = -1});
   EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
-  auto endless = actor.call(&Phoenix::slow_note, 12'000, "never");
-  std::this_thread::sleep_for(100ms);
+  const support::Gate gate(path("gate"));
+  auto endless = actor.call(&Phoenix::note_behind, gate.path(), "late");
+  ASSERT_TRUE(gate.is_reached());
   ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
   EXPECT_TRUE(eventually([&] { return read("diary") == "made\nmade\n"; })) << read("diary");
+  gate.open();
 }
 
 TEST_F(SharedLifeTest, AWatchTellsOfARestartAndOfTheEnd) {
@@ -212,14 +231,15 @@ TEST_F(SharedLifeTest, ADetachedOneOutlivesItsJobInAProcessOfThose) {
   second.stop();
 }
 
-TEST_F(SharedLifeTest, ThousandsDieTogetherWithoutADelay) {
+TEST_F(SharedLifeTiming, ThousandsDieTogetherWithoutADelay) {
   constexpr std::size_t kSize = 10'000;
   auto group = rt_->spawn_group<Counter>(kSize, shared({.max_restarts = 0}), 1);
   ASSERT_TRUE(group.ok()) << group.status().to_string();
   auto watcher = counter();
   std::vector<ObjectRef<int>> waiting;
-  for (const auto& member : *group) waiting.push_back(member.call(&Counter::sleep_ms, 120'000));
-  std::this_thread::sleep_for(200ms);
+  const support::Gate gate(path("gate"));
+  for (const auto& member : *group) waiting.push_back(member.call(&Counter::pass, gate.path()));
+  ASSERT_TRUE(gate.is_reached());
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(::kill((*group)[0].pid(), SIGKILL), 0);
   for (std::size_t rank = 0; rank < kSize; ++rank) {

@@ -1,8 +1,10 @@
 // Shared actors: many in one worker process, each with its own line of calls, its own end and its
 // own error.
+#include <future>
 #include <set>
 
 #include "cluster_fixture.h"
+#include "tests/support/gate.h"
 
 namespace runtime::test {
 namespace {
@@ -61,8 +63,9 @@ TEST_F(SharedTest, ACrashTellsEachCallerOfItsOwnActor) {
   auto group = shared_counters(20);
   ASSERT_EQ(group.size(), 20u);
   std::vector<ObjectRef<int>> waiting;
-  for (const auto& member : group) waiting.push_back(member.call(&Counter::sleep_ms, 60'000));
-  std::this_thread::sleep_for(100ms);
+  const support::Gate gate(folder_.file("gate"));
+  for (const auto& member : group) waiting.push_back(member.call(&Counter::pass, gate.path()));
+  ASSERT_TRUE(gate.is_reached());
   ASSERT_EQ(::kill(group[0].pid(), SIGKILL), 0);
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
     expect_failure(
@@ -91,12 +94,15 @@ TEST_F(SharedTest, KillEndsOneAndLeavesTheOthers) {
 TEST_F(SharedTest, CallsInLineOfAKilledActorFail) {
   auto actor = rt_->spawn<Counter>(kShared, 0);
   ASSERT_TRUE(actor.ok());
-  auto running = actor->call(&Counter::sleep_ms, 300);
+  const support::Gate gate(folder_.file("gate"));
+  auto running = actor->call(&Counter::pass, gate.path());
   auto behind = actor->call(&Counter::add, 1);
-  std::this_thread::sleep_for(50ms);
-  ASSERT_TRUE(rt_->kill(*actor).ok());
+  ASSERT_TRUE(gate.is_reached());
+  auto killing = std::async(std::launch::async, [&] { return rt_->kill(*actor); });
   expect_failure(rt_->get(behind).status(), ErrorCode::kActorDied, {"killed on request"});
-  EXPECT_EQ(get(running), 300)
+  gate.open();
+  EXPECT_TRUE(killing.get().ok());
+  EXPECT_EQ(get(running), 1)
       << "what runs in a shared process cannot be interrupted; it ends by itself";
 }
 

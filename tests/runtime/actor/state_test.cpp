@@ -1,6 +1,8 @@
 // States that actors save, and get back when they are started again.
 #include "cluster_fixture.h"
 
+#include "tests/support/pauses.h"
+
 namespace runtime::test {
 namespace {
 
@@ -57,7 +59,7 @@ TEST_F(StateTest, NothingHalfSavedIsEverRestored) {
       acknowledged = *saved;
     }
     auto torn = actor.call(&Tally::grow_and_save, kCount);
-    std::this_thread::sleep_for(std::chrono::microseconds(700 * life));
+    support::pace(std::chrono::microseconds(700 * life));  // each time at another point of saving
     ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
     (void)rt_->get(torn, 20s);
     std::int64_t restored = -2;
@@ -132,17 +134,20 @@ TEST_F(StateTest, CallsDuringARestartOnRequestRunOnceInOneOfTheTwoLives) {
   auto actor = tally({.max_restarts = -1});
   ASSERT_EQ(get(actor.call(&Tally::add, 0)), 0);
   std::atomic<bool> done{false};
+  std::atomic<int> sent{0};
   std::vector<ObjectRef<std::int64_t>> calls;
   std::thread caller([&] {
     while (!done && calls.size() < 100'000) {
       calls.push_back(actor.call(&Tally::add, 1));
-      if (calls.size() % 64 == 0) std::this_thread::sleep_for(1ms);
+      sent = static_cast<int>(calls.size());
+      if (sent % 64 == 0) support::pace(1ms);
     }
   });
-  std::this_thread::sleep_for(20ms);
+  ASSERT_TRUE(eventually([&] { return sent >= 200; }));
   const Status restarted = rt_->restart(actor);
   EXPECT_TRUE(restarted.ok()) << restarted.to_string();
-  std::this_thread::sleep_for(20ms);
+  const int before = sent;
+  EXPECT_TRUE(eventually([&] { return sent >= std::min(before + 200, 100'000); }));
   done = true;
   caller.join();
   std::int64_t expected = 0;
@@ -195,7 +200,7 @@ TEST_P(RestartTest, AKillInTheMiddleOfOneLeavesNoCallWaiting) {
     std::vector<ObjectRef<void>> calls;
     for (int i = 0; i < 20; ++i) calls.push_back(made->call(&Busy::work, 10));
     std::thread restarter([&] { (void)rt_->restart(*made); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(2 + 20 * round));
+    support::pace(std::chrono::milliseconds(2 + 20 * round));  // each time at another point of it
     EXPECT_TRUE(rt_->kill(*made, Restarts::kAllowed).ok());
     restarter.join();
     for (const auto& call : calls) {

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "call_actors.h"
@@ -17,6 +16,8 @@
 #include "lifecycle_actors.h"
 #include "runtime/runtime.h"
 #include "state_actors.h"
+#include "tests/support/gate.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -41,9 +42,11 @@ class Counter {
     throw Silent();
   }
   int sleep_ms(int ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    support::work_for(std::chrono::milliseconds(ms));
     return ms;
   }
+  /// 1 once the gate at that path is open.
+  int pass(const std::string& gate) { return support::Gate(gate).pass() ? 1 : 0; }
   int pid() const { return ::getpid(); }
   void print(const std::string& text) {
     std::printf("%s\n", text.c_str());
@@ -89,7 +92,7 @@ class Broker {
     return std::vector<float>(count, value);
   }
   std::vector<float> make_slowly(int ms, std::uint64_t count, float value) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    support::work_for(std::chrono::milliseconds(ms));
     return make(count, value);
   }
   double sum(const std::vector<float>& values) {
@@ -227,7 +230,7 @@ inline void register_test_actors(Runtime& rt) {
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total,
                              &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::throw_text, &Counter::throw_status, &Counter::throw_silence,
-                             &Counter::sleep_ms, &Counter::pid, &Counter::print,
+                             &Counter::sleep_ms, &Counter::pass, &Counter::pid, &Counter::print,
                              &Counter::crash_here, &Counter::abort_here, &Counter::variable);
   rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through,
                             &Broker::pass_on, &Broker::make, &Broker::make_slowly, &Broker::sum,

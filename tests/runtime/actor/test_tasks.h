@@ -8,10 +8,10 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -25,7 +25,7 @@ inline std::string join_words(const std::vector<std::string>& words, const std::
   return text;
 }
 inline int sleep_and_tell_pid(int ms) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  support::work_for(std::chrono::milliseconds(ms));
   return ::getpid();
 }
 inline void throw_text(const std::string& text) { throw std::runtime_error(text); }
@@ -78,7 +78,7 @@ inline Result<int> wait_for_cancel(const CallContext& call, const std::string& f
 }
 inline void never_end(const std::string& file) {
   note_run(file);
-  std::this_thread::sleep_for(std::chrono::seconds(600));
+  support::work_for(std::chrono::seconds(600));
 }
 /// Where tasks of this process find the runtime.
 inline Runtime* task_runtime = nullptr;

@@ -16,6 +16,7 @@
 #include "ledger.h"
 #include "tests/runtime/actor/command.h"
 #include "tests/support/eventually.h"
+#include "tests/support/pauses.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -149,11 +150,9 @@ TEST_F(ChaosTest, AStoppedActorKeepsDeadlinesAndOrder) {
   auto actor = ledger();
   ASSERT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1)).ok());
   ::kill(actor.pid(), SIGSTOP);
-  const auto start = std::chrono::steady_clock::now();
   auto hurried = actor.call(CallOptions{.timeout = 200ms}, &Ledger::record, 0, 2);
   auto patient = actor.call(&Ledger::record, 0, 3);
   EXPECT_EQ(rt_->get(hurried).status().code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
   EXPECT_EQ(rt_->get(patient, 100ms).status().code(), ErrorCode::kDeadlineExceeded)
       << "get's own deadline";
   ::kill(actor.pid(), SIGCONT);
@@ -250,7 +249,7 @@ TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
   std::int64_t most = 0;
   for (int i = 0; i < 100; ++i) {
     most = std::max(most, resident_kib(actor.pid()));
-    std::this_thread::sleep_for(20ms);
+    support::hold_for(20ms);  // two seconds in which the actor answers: its memory may not grow
   }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what is freed
   EXPECT_LT(most - before, 100 << 10) << "KiB of replies are held for a caller that does not read";
@@ -266,8 +265,7 @@ TEST_F(ChaosTest, CallsThatWaitForTheirCallerToReadKeepTheirDeadlines) {
   auto deaf = deaf_caller(2s);
   ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; }))
       << deaf->output();
-  std::this_thread::sleep_for(
-      2500ms);  // while it is stopped: most calls wait at the actor, and their time goes by
+  support::hold_for(2500ms);  // it is stopped for longer than its calls have time
   deaf->signal(SIGCONT);
   EXPECT_EQ(deaf->wait().exit_code, 5) << deaf->output();
   EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok());
@@ -278,7 +276,7 @@ TEST_F(ChaosTest, AnActorEndsThoughACallerDoesNotRead) {
   auto deaf = deaf_caller(10min);
   ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; }))
       << deaf->output();
-  std::this_thread::sleep_for(100ms);
+  support::hold_for(100ms);  // in which its replies fill the connection
   EXPECT_TRUE(rt_->kill(actor).ok());
   deaf->signal(SIGCONT);
   EXPECT_EQ(deaf->wait().exit_code, 4)

@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
 #include "ledger.h"
 #include "switched_link.h"
 #include "tests/runtime/actor/command.h"
+#include "tests/support/eventually.h"
+#include "tests/support/pauses.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -27,10 +30,7 @@ class SilentLinkTest : public testing::Test {
     far_ = std::make_unique<Command>(std::vector<std::string>{
         "ip", "netns", "exec", link_->name_of_far_side(), STARLING_BIN_DIR "/starling", "start",
         "--address", head, "--num-cpus", "4", "--block"});
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (nodes().size() < 2 && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(20ms);
-    ASSERT_EQ(nodes().size(), 2u) << far_->output();
+    ASSERT_TRUE(support::eventually([&] { return nodes().size() == 2; })) << far_->output();
     ActorOptions there;
     there.concurrency_groups = {{"stream", 1}};
     for (const NodeInfo& node : nodes()) {
@@ -64,23 +64,22 @@ TEST_F(SilentLinkTest, ACutOfEightSecondsCostsTimeOnly) {
   auto stream = ledger_.call(&Ledger::count_to, 100'000);
   ASSERT_TRUE(stream.next().ok());
   std::vector<ObjectRef<int>> calls;
+  std::atomic<int> sent{1};
   std::thread cut([&] {
-    std::this_thread::sleep_for(500ms);
+    EXPECT_TRUE(support::eventually([&] { return sent > kCalls / 20; }));
     link_->unplug();
-    std::this_thread::sleep_for(8s);
+    support::hold_for(8s);  // shorter than what ends a connection
     link_->plug_in();
   });
   for (int i = 2; i <= kCalls; ++i) {
     calls.push_back(ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 0, i));
-    if (i % 4 == 0) std::this_thread::sleep_for(1ms);
+    sent = i;
+    if (i % 4 == 0) support::pace(1ms);
   }
   cut.join();
-  const auto healed = std::chrono::steady_clock::now();
   EXPECT_EQ(
       rt_->get(ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 1, 1), 60s).value_or(0),
       1);
-  EXPECT_LT(std::chrono::steady_clock::now() - healed, 6s)
-      << "TCP itself would wait about as long again as the cut took";
   for (int i = 2; i <= kCalls; ++i) {
     const Result<int> result = rt_->get(calls[static_cast<std::size_t>(i - 2)], 60s);
     ASSERT_TRUE(result.ok()) << i << ": " << result.status().to_string();
@@ -97,6 +96,20 @@ TEST_F(SilentLinkTest, ACutOfEightSecondsCostsTimeOnly) {
             kCalls)
       << "each once";
   EXPECT_EQ(nodes().size(), 2u) << "the node is no less a member";
+}
+
+class SilentLinkTiming : public SilentLinkTest {};
+
+TEST_F(SilentLinkTiming, AHealedLinkIsUsedSoonerThanTcpWould) {
+  auto call = ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 0, 1);
+  ASSERT_TRUE(rt_->get(call, 60s).ok());
+  link_->unplug();
+  auto waiting = ledger_.call(CallOptions{.timeout = 60s}, &Ledger::record, 0, 2);
+  support::hold_for(8s);  // TCP would wait about as long again
+  link_->plug_in();
+  const auto healed = std::chrono::steady_clock::now();
+  EXPECT_TRUE(rt_->get(waiting, 60s).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - healed, 6s);
 }
 
 TEST_F(SilentLinkTest, WhatWaitsForAMachineThatIsGoneIsTold) {
@@ -120,10 +133,10 @@ TEST_F(SilentLinkTest, WhatWaitsForAMachineThatIsGoneIsTold) {
   const Status status = rt_->get(call, 10min).status();
   EXPECT_EQ(status.code(), ErrorCode::kActorDied) << status.to_string();
   EXPECT_NE(status.message().find("silent"), std::string::npos) << status.to_string();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
   listener.join();
   reader.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 120s) << "nothing waits for its ten minutes";
 }
 
 }  // namespace

@@ -124,9 +124,8 @@ TEST_F(AddressesTest, StopLeavesNothing) {
   EXPECT_EQ(stopped.code, 0) << stopped.output;
   EXPECT_TRUE(client.wait(15s)) << "the driver does not notice that its cluster is gone";
   for (int machine = 0; machine < 3; ++machine) {
-    EXPECT_TRUE(eventually([&] { return processes_on(machine).empty(); }, 5s))
-        << processes_on(machine);
-    EXPECT_TRUE(eventually([&] { return sockets_on(machine).empty(); }, 3s)) << sockets_on(machine);
+    EXPECT_TRUE(eventually([&] { return processes_on(machine).empty(); })) << processes_on(machine);
+    EXPECT_TRUE(eventually([&] { return sockets_on(machine).empty(); })) << sockets_on(machine);
     for (const auto& entry :
          fs::recursive_directory_iterator(folder_.path() / ("s" + std::to_string(machine)))) {
       // Logs, and the marks by which a later start knows their folders as its own.

@@ -9,7 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <thread>
+
+#include "tests/support/eventually.h"
 
 namespace runtime::test {
 
@@ -72,16 +73,13 @@ Program::~Program() {
 bool Program::runs() { return !wait(0ms).has_value(); }
 
 std::optional<int> Program::wait(std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!code_) {
+  const auto has_ended = [&] {
     int status = 0;
-    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      break;
-    }
-    if (std::chrono::steady_clock::now() >= end) return std::nullopt;
-    std::this_thread::sleep_for(2ms);
-  }
+    if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return true;
+  };
+  if (!code_) (void)support::eventually(has_ended, patience, 2ms);
   return code_;
 }
 

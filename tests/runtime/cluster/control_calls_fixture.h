@@ -10,6 +10,7 @@
 #include "control_calls.h"
 #include "fixture.h"
 #include "runtime/runtime.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -37,7 +38,7 @@ class ControlCallsTest : public NetworkTest {
     std::thread killer([&] {
       std::mt19937_64 random(static_cast<std::uint64_t>(now_us()));
       while (!ends) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(500 + random() % 1000));
+        support::pace(std::chrono::milliseconds(500 + random() % 1000));
         // On a machine that is busy, one that is killed before it is up again and again would never
         // answer anybody.
         if (!rt.kv().put("killer", "asks").ok()) continue;

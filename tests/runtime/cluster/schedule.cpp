@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <thread>
+
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -201,7 +202,7 @@ void Schedule::look_after() {
 
 Status Schedule::run() {
   look_after();
-  std::this_thread::sleep_for(1s);
+  support::hold_for(1s);  // of load before the first fault
   auto next = Clock::now();
   while (Clock::now() < begun_ + options_.duration) {
     look_after();
@@ -209,7 +210,7 @@ Status Schedule::run() {
       inject();
       next = Clock::now() + between(100ms, 4s);
     }
-    std::this_thread::sleep_for(20ms);
+    support::pace(20ms);
   }
   for (Lasting& lasting : lasting_) lasting.until = {};
   look_after();
@@ -227,7 +228,7 @@ Status Schedule::run() {
                        std::to_string(cluster_.members(1)) + " members instead of " +
                        std::to_string(network_.size()));
   note("every node is a member");
-  std::this_thread::sleep_for(2s);  // with a load and without faults
+  support::hold_for(2s);  // with a load and without faults
   for (Client& client : clients_) {
     if (client.program) client.program->signal(SIGTERM);
   }

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -53,7 +54,7 @@ TEST_F(TokenTest, IsChangedUnderALoadWhileHeadsAndWorkersDie) {
   for (int machine = 0; machine < 3; ++machine)
     EXPECT_TRUE(eventually([&] { return session_token(machine) == changed; }, 10s)) << machine;
   // Whoever comes anew after the old one's time uses the new one: workers and the head.
-  std::this_thread::sleep_for(6s);
+  support::hold_for(6s);
   const std::int64_t after = now_us();
   const pid_t head = cluster_->head();
   ::kill(head, SIGKILL);
@@ -87,7 +88,7 @@ TEST_F(TokenTest, AClusterThatStartsAgainHasTheNewOne) {
   const pid_t head = cluster_->head();
   cluster_->kill_node(0);
   EXPECT_TRUE(eventually([&] { return ::kill(head, 0) != 0; }, 10s));
-  std::this_thread::sleep_for(5s);
+  support::hold_for(5s);  // for which the old one counts
   expect_started(0);
   EXPECT_EQ(session_token(0), changed);
   EXPECT_EQ(cluster_->starling(0, {"list", "nodes"}).code, 0);
@@ -126,7 +127,7 @@ TEST_F(TokenTest, ANodeThatWasToldOfAChangeAloneStartsEitherWay) {
   const std::string changed = change(0, "5s");
   EXPECT_TRUE(eventually([&] { return session_token(0) == changed; }, 10s));
   cluster_->kill_node(0);
-  std::this_thread::sleep_for(5s);
+  support::hold_for(5s);  // for which the old one counts
   write(old, changed);
   expect_started(0);
   EXPECT_TRUE(eventually([&] { return session_token(0) == changed; }, 10s));

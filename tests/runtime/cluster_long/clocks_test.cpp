@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/runtime/cluster/fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -23,13 +24,14 @@ TEST_F(ClocksTest, MachinesHaveMonotonicClocksOfTheirOwn) {
   if (there - here < 3000) GTEST_SKIP() << "no time namespaces here";
   begin_load(0, {.tallies = 4, .per_second = 10});
   begin_load(1, {.tallies = 4, .per_second = 10});
-  std::this_thread::sleep_for(4s);
+  // A load for a while between any two faults.
+  support::hold_for(4s);
   ::kill(cluster_->head(), SIGKILL);
-  std::this_thread::sleep_for(1s);
+  support::hold_for(1s);
   cluster_->kill_node(2);
-  std::this_thread::sleep_for(1s);
+  support::hold_for(1s);
   expect_started(2);
-  std::this_thread::sleep_for(2s);
+  support::hold_for(2s);
   EXPECT_EQ(cluster_->members(3), 4);
   end_loads();
   int failed = 0;
@@ -62,7 +64,7 @@ TEST_F(ClocksTest, TheWallClockJumpsUnnoticed) {
   begin_load(2, {.tallies = 2, .per_second = 20});
   for (std::int64_t seconds : {0LL, 86400LL, -10LL * 365 * 86400, 3600LL, -3600LL, 0LL}) {
     set_clock(seconds);
-    std::this_thread::sleep_for(1s);
+    support::hold_for(1s);  // of load with that time
   }
   EXPECT_EQ(cluster_->members(1), 3);
   end_loads();

@@ -2,9 +2,9 @@
 // a busy day has. What the processes and their folder take stays what it was.
 #include <filesystem>
 #include <map>
-#include <thread>
 
 #include "tests/runtime/cluster/fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -87,7 +87,7 @@ class DayTest : public NetworkTest {
         EXPECT_EQ(job.code, 0) << job.output;
         ++ran;
       } else {
-        std::this_thread::sleep_for(20ms);
+        support::pace(20ms);
       }
     }
     jobs_ += ran;

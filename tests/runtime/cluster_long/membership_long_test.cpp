@@ -1,6 +1,8 @@
 // Processes that stand still, and links that carry in one direction only.
 #include "tests/runtime/cluster/membership_fixture.h"
 
+#include "tests/support/pauses.h"
+
 namespace runtime::test {
 namespace {
 
@@ -11,9 +13,9 @@ TEST_F(MembershipTest, AHeadThatWasStoppedForLongerThanTheLeaseDeclaresNobodyDea
   ASSERT_TRUE(eventually([&] { return history().lives.size() == 2; }, 40s));
   const pid_t head = cluster_->head();
   ::kill(head, SIGSTOP);
-  std::this_thread::sleep_for(12s);
+  support::hold_for(12s);  // twice the lease
   ::kill(head, SIGCONT);
-  std::this_thread::sleep_for(2s);
+  support::hold_for(2s);  // in which it would declare somebody dead
   EXPECT_EQ(cluster_->head(), head);
   EXPECT_EQ(cluster_->members(1), 3);
   EXPECT_EQ(cluster_->members(2), 3);
@@ -29,10 +31,10 @@ TEST_F(MembershipTest, ANodeThatStopsForLessThanItsLeaseIsNoLessAMember) {
   ASSERT_TRUE(eventually([&] { return history().lives.size() == 2; }, 40s));
   for (int machine : {1, 2}) {
     ::kill(cluster_->node(machine), SIGSTOP);
-    std::this_thread::sleep_for(4s);
+    support::hold_for(4s);  // less than the lease
     ::kill(cluster_->node(machine), SIGCONT);
   }
-  std::this_thread::sleep_for(1s);
+  support::hold_for(1s);  // in which it would be declared dead
   EXPECT_EQ(cluster_->members(0), 3);
   EXPECT_EQ(history().lives.size(), 2u);
   end_loads();
@@ -67,7 +69,7 @@ TEST_F(MembershipTest, LossDelayAndReorderingCostTimeOnly) {
   for (int machine : {0, 1, 2}) network_->lose(machine, 0.05);
   begin_load(1, {.tallies = 4, .per_second = 10});
   begin_load(3, {.tallies = 4, .per_second = 10});
-  std::this_thread::sleep_for(15s);
+  support::hold_for(15s);  // of load on that link
   EXPECT_EQ(cluster_->members(0), 4);
   EXPECT_GT(network_->reordered(3), 100u) << "the link does not do what it is for";
   end_loads();

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "tests/runtime/cluster/faults_fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -57,7 +58,7 @@ TEST_F(FaultsTest, ABusyMachineIsNotADeadOne) {
     EXPECT_TRUE(members == 4 || members == -1)
         << members
         << " members: a busy node was taken for dead";  // -1: the question itself was late
-    std::this_thread::sleep_for(2s);
+    support::pace(2s);
   }
   EXPECT_EQ(cluster_->members(3), 4);
   end_loads();

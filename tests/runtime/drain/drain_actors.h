@@ -5,12 +5,15 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "tests/support/eventually.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -54,13 +57,13 @@ class Keeper {
   }
   /// Ends when it learns that its node leaves; says why that is.
   std::string work_until_drained() {
-    for (int i = 0; i < 3000; ++i) {
-      if (auto notice = runtime_.cluster().drain_notice()) return notice->reason;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return "";
+    std::optional<DrainNotice> notice;
+    (void)support::eventually(
+        [&] { return (notice = runtime_.cluster().drain_notice()).has_value(); },
+        std::chrono::seconds(30));
+    return notice ? notice->reason : "";
   }
-  void sleep(int ms) const { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+  void work(int ms) const { support::work_for(std::chrono::milliseconds(ms)); }
 
  private:
   Runtime& runtime_;
@@ -103,14 +106,14 @@ inline std::vector<float> note_and_fill(std::string file, std::uint64_t count, f
 }
 inline int slow_task(std::string file, int ms) {
   std::ofstream(file, std::ios::app) << ::getpid() << "\n";
-  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  support::work_for(std::chrono::milliseconds(ms));
   return ::getpid();
 }
 
 inline void register_drain_actors(Runtime& rt) {
   rt.register_actor<Keeper>("Keeper", &Keeper::add, &Keeper::total, &Keeper::drains, &Keeper::pid,
                             &Keeper::node, &Keeper::make, &Keeper::put, &Keeper::hold,
-                            &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::sleep);
+                            &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::work);
   rt.register_actor<Mortal>("Mortal", &Mortal::add, &Mortal::heard);
   rt.register_actor<Reader>("Reader", &Reader::first);
   rt.register_function("note_and_fill", &note_and_fill);

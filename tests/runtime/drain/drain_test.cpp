@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "drain_fixture.h"
+#include "tests/support/blocking_thread.h"
 
 namespace runtime::test {
 namespace {
@@ -30,10 +31,18 @@ TEST_F(DrainTest, CountersMoveUnderLoadAndLoseNoAcknowledgedIncrement) {
       }
     });
   }
-  std::this_thread::sleep_for(300ms);
+  const auto each_has = [&](std::int64_t more, const std::vector<std::int64_t>& than) {
+    return eventually([&] {
+      for (std::size_t i = 0; i < acknowledged.size(); ++i) {
+        if (acknowledged[i] < than[i] + more) return false;
+      }
+      return true;
+    });
+  };
+  EXPECT_TRUE(each_has(20, {0, 0, 0}));
   ASSERT_EQ(drain(leaving).exit_code, 0);
   EXPECT_TRUE(has_left(leaving, 15s)) << leaving.process->output();
-  std::this_thread::sleep_for(300ms);
+  EXPECT_TRUE(each_has(20, {acknowledged[0], acknowledged[1], acknowledged[2]}));
   stop = true;
   for (std::thread& caller : callers) caller.join();
   for (std::size_t i = 0; i < counters.size(); ++i) {
@@ -156,8 +165,12 @@ TEST_F(DrainTest, NothingNewIsPlacedThere) {
   // One that waits for a place when the drain begins, and one that comes later, go to the next
   // node.
   ActorOptions patient = far();
-  auto placed = std::async(std::launch::async, [&] { return rt_->spawn<Keeper>(patient); });
-  std::this_thread::sleep_for(200ms);
+  support::BlockingThread spawning;
+  auto placed = std::async(std::launch::async, [&] {
+    spawning.begin();
+    return rt_->spawn<Keeper>(patient);
+  });
+  ASSERT_TRUE(spawning.is_blocked());
   const TestNode other = add_node();
   auto keeper = placed.get();
   ASSERT_TRUE(keeper.ok()) << keeper.status().to_string();
@@ -223,7 +236,7 @@ TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirW
   auto keeper = make<Keeper>(shared);
   get(keeper.call(&Keeper::add, 4));
   const TestNode other = add_node();
-  (void)keeper.call(&Keeper::sleep,
+  (void)keeper.call(&Keeper::work,
                     100'000);  // it cannot be interrupted, and would have until the drain's end
   ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
   EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos)
@@ -253,7 +266,7 @@ TEST_F(DrainTest, SigtermDrainsASecondOneEndsAtOnce) {
   second.process->signal(SIGTERM);
   const auto begin = std::chrono::steady_clock::now();
   second.process->wait();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "it has waited for its deadline";
 }
 
 TEST_F(DrainTest, DriversOnTheNodeAreToldBeforeItGoes) {
@@ -276,7 +289,7 @@ TEST_F(DrainTest, DriversOnTheNodeAreToldBeforeItGoes) {
 TEST_F(DrainTest, SurvivesTheHeadsDeath) {
   TestNode leaving = add_node();
   auto keeper = make<Keeper>(far(1));
-  auto busy = keeper.call(&Keeper::sleep, 2500);
+  auto busy = keeper.call(&Keeper::work, 2500);
   get(make<Keeper>(far(1)).call(&Keeper::add, 1));
   for (int i = 0; i < 5; ++i) (void)keeper.call(&Keeper::add, 1);
   const TestNode other = add_node();

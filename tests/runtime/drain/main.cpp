@@ -8,19 +8,20 @@
 
 #include "drain_actors.h"
 #include "runtime/process/worker_environment.h"
+#include "tests/support/eventually.h"
 
 namespace {
 
 /// A driver that says when it is told to end.
 int run_driver(int argc, char** argv) {
-  static int signalled = 0;
+  static volatile std::sig_atomic_t signalled = 0;
   std::signal(SIGTERM, [](int number) { signalled = number; });
   runtime::Runtime rt(argc, argv);
   runtime::test::register_drain_actors(rt);
   return rt.run([](runtime::Runtime&) {
     std::printf("ready\n");
     std::fflush(stdout);
-    while (signalled == 0) ::usleep(10'000);
+    (void)support::eventually([&] { return signalled != 0; }, std::chrono::hours(1));
     std::printf("told by SIGTERM\n");
     std::fflush(stdout);
     return 0;

@@ -10,9 +10,9 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "cell.h"
+#include "tests/support/pauses.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -129,11 +129,9 @@ TEST_F(ManyTest, CyclesOfCreatingAndKillingLeaveNothing) {
     double worker, node, own;
     std::size_t worker_fds, node_fds, own_fds;
   };
-  // The head remembers the dead for some seconds: it is looked at when it has forgotten most of
-  // them.
   auto use_after_cycles = [&] {
     for (int i = 0; i < 7; ++i) cycle();
-    std::this_thread::sleep_for(6s);
+    support::hold_for(6s);  // for which the head remembers most of the dead
     return Use{private_kib(worker), private_kib(node_), private_kib(::getpid()),
                descriptors(worker), descriptors(node_), descriptors(::getpid())};
   };

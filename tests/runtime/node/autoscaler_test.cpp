@@ -11,6 +11,7 @@
 #include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
+#include "tests/support/pauses.h"
 
 namespace runtime {
 namespace {
@@ -120,6 +121,12 @@ esac
     return actors;
   }
   int child(const std::string& command) { return child_of(session_of(head_).pid, command); }
+  /// Returns once there is another process of the head.
+  void kill_head() {
+    const int head = child("head");
+    ::kill(head, SIGKILL);
+    EXPECT_TRUE(eventually([&] { return child("head") > 0 && child("head") != head; }));
+  }
   void TearDown() override {
     ClusterTest::TearDown();
     for (const auto& entry : std::filesystem::directory_iterator(files_.path())) {
@@ -139,7 +146,7 @@ TEST_F(AutoscalerCluster, GrowsForActorsAndShrinksWhenTheyAreGone) {
   ASSERT_EQ(actors.size(), 3u);
   EXPECT_EQ((std::set<NodeId>{actors[0].node, actors[1].node, actors[2].node}).size(), 3u);
   EXPECT_EQ(nodes().size(), 3u);
-  std::this_thread::sleep_for(seconds(2));
+  support::hold_for(seconds(2));  // twice the idle timeout
   EXPECT_EQ(nodes().size(), 3u);  // busy ones stay, however long
   EXPECT_TRUE(program->kill(actors[1].actor).ok());
   EXPECT_TRUE(program->kill(actors[2].actor).ok());
@@ -259,7 +266,7 @@ TEST_F(AutoscalerCluster, OthersNodesCountAndStay) {
   spec.resources = {{"CPU", 1}};
   EXPECT_FALSE(program->create(spec, seconds(2)).ok());  // max_nodes
   program.reset();
-  std::this_thread::sleep_for(seconds(3));
+  support::hold_for(seconds(3));  // three times the idle timeout
   EXPECT_EQ(nodes().size(), 2u);
 }
 
@@ -337,13 +344,11 @@ TEST_F(AutoscalerCluster, KillingTheHeadAndTheAutoscalerLosesNoNodeAndDoublesNon
   std::vector<ActorAddress> actors;
   auto creating = std::thread([&] { actors = create(*program, 2); });
   ASSERT_TRUE(eventually([&] { return !asked("add").empty(); }, kPatience));
-  ::kill(child("head"), SIGKILL);  // while the command runs
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  kill_head();  // while the command runs
   ::kill(child("autoscaler"), SIGKILL);
   creating.join();
   ASSERT_EQ(actors.size(), 2u);
-  ::kill(child("head"), SIGKILL);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill_head();
   ::kill(child("autoscaler"), SIGKILL);
   EXPECT_TRUE(says("nodes", "joined"));
   EXPECT_EQ(asked("add").size(), 2u);  // two nodes, each perhaps asked for twice
@@ -386,7 +391,7 @@ TEST_F(AutoscalerCluster, AHeadThatGoesOnWithItsJournalKnowsItsNodes) {
 }
 
 TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
-  start_scaled("", provider("[ $1 = add ] && [ -e hang ] && { sleep 1000; }"));
+  start_scaled("", provider("[ $1 = add ] && [ -e hang ] && { sleep 1000; }", "100s"));
   auto program = driver();
   ASSERT_EQ(create(*program, 2).size(), 2u);
   std::ofstream(files_.path() / "hang") << "";
@@ -396,7 +401,7 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
   ASSERT_TRUE(eventually([&] { return asked("add").size() == 2; }, kPatience));
   CommandResult stopped = starling({"stop", "--force", "--address", head_});
   EXPECT_EQ(stopped.code, 0) << stopped.err;
-  EXPECT_LT(stopped.took, seconds(8));
+  EXPECT_LT(stopped.took, seconds(35)) << "it has waited for the command";
   waiting.join();
   for (const auto& [id, times] : asked("add")) EXPECT_EQ(asked("remove")[id], 1) << id;
 }

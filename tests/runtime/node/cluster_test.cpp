@@ -46,11 +46,18 @@ TEST_F(Cluster, StartsTellsAndStops) {
   EXPECT_EQ(starling({"stop"}).code, 1);
 }
 
-TEST_F(Cluster, StartsQuicklyAndStaysSmall) {
+class ClusterTiming : public Cluster {};
+
+TEST_F(ClusterTiming, StartsWithinASecond) {
+  const CommandResult started = starling({"start", "--head", "--port", "0"});
+  ASSERT_EQ(started.code, 0);
+  EXPECT_LT(started.took.count(), 1000);  // 40 ms on an idle machine
+}
+
+TEST_F(Cluster, IsSmallAtFirst) {
   CommandResult started = starling({"start", "--head", "--port", "0"});
   ASSERT_EQ(started.code, 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(started.took.count(), 1000);  // 40 ms on an idle machine
   EXPECT_LT(resident_kib(session_of(started.last_line()).pid), 20 * 1024);
 #endif
 }
@@ -201,7 +208,7 @@ TEST_F(Cluster, JoiningNobodyIsAnError) {
   CommandResult joined = starling({"start", "--address", "127.0.0.1:1"});
   EXPECT_EQ(joined.code, 1);
   EXPECT_NE(joined.err.find("127.0.0.1:1"), std::string::npos) << joined.err;
-  EXPECT_LT(joined.took.count(), 8000);
+  EXPECT_LT(joined.took.count(), 20'000) << "it goes on trying";
 }
 
 TEST_F(Cluster, AWrongTokenIsRefused) {

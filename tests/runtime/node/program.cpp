@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "runtime/control/actor_directory.h"
 #include "runtime/control/cluster_client.h"
@@ -15,6 +14,7 @@
 #include "runtime/process/file_util.h"
 #include "runtime/process/session.h"
 #include "runtime/store/object_wire.h"
+#include "tests/support/eventually.h"
 
 namespace runtime {
 
@@ -177,8 +177,7 @@ static int show_folders(TestDriver& driver) {
       ++lines;
     return lines;
   };
-  for (int i = 0; i < 500 && count() < state->nodes.size(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  (void)support::eventually([&] { return count() >= state->nodes.size(); });
   std::printf("%s", driver.logged().c_str());
   driver.client().driver_done(0);
   return 0;

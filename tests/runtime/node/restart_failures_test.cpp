@@ -5,11 +5,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "runtime/process/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
 #include "tests/runtime/node/program.h"
+#include "tests/support/pauses.h"
 #include "tests/support/process_limit.h"
 
 namespace runtime {
@@ -45,7 +45,7 @@ TEST_F(RestartFailures, AHeadThatCannotBeStartedIsTriedAgain) {
   limit_.close(node);
   ::kill(child_of(node, "head"), SIGKILL);
   EXPECT_TRUE(has_logged("it is tried again")) << node_log();
-  std::this_thread::sleep_for(seconds(2));
+  support::hold_for(seconds(2));  // several tries, of which the log has the first
   EXPECT_TRUE(process_runs(node)) << node_log();
   const CommandResult away = starling({"status", "--address", address_});
   EXPECT_NE(away.code, 0);
@@ -94,7 +94,7 @@ TEST_F(RestartFailures, AnActorThatCannotBeStartedKeepsItsRestarts) {
   limit_.close(node);
   ::kill(actor->pid, SIGKILL);
   EXPECT_TRUE(has_logged("it is tried again")) << node_log();
-  std::this_thread::sleep_for(seconds(1));
+  support::hold_for(seconds(1));  // several tries, of which the log has the first
   EXPECT_NE((*driver)->state(spec.actor)->phase, ActorPhase::kDead);
   limit_.open(node);
   EXPECT_TRUE(eventually([&] {

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "tests/runtime/sharing/sharing_fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -36,8 +37,7 @@ class MemoryGroup {
     }
   }
   ~MemoryGroup() {
-    for (int i = 0; i < 200 && !folder_.empty() && ::rmdir(folder_.c_str()) != 0; ++i)
-      std::this_thread::sleep_for(50ms);
+    if (!folder_.empty()) (void)eventually([&] { return ::rmdir(folder_.c_str()) == 0; });
   }
   bool exists() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
@@ -81,8 +81,7 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   auto bystander = rt_->spawn<Glutton>(options), glutton = rt_->spawn<Glutton>(options);
   ASSERT_TRUE(bystander.ok() && glutton.ok()) << glutton.status().to_string();
   get(bystander->call(&Glutton::eat, std::uint64_t{60 << 20}));
-  std::this_thread::sleep_for(
-      2s);  // of long ago, by the guard's measure, is less than what comes now
+  support::hold_for(2s);  // what was eaten by then is old, by the guard's measure
   const int pid = glutton->pid();
   const Status status =
       rt_->get(glutton->call(&Glutton::gorge, kGulp, static_cast<int>(kLimit / kGulp)), 60s);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/sharing/sharing_fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -134,7 +135,7 @@ TEST_F(RefsTest, TheOwnerKeepsWhatADeadBorrowerPassedOn) {
   }
   get(middle.call(&Keeper::hand_on, last));  // the driver holds nothing itself any more
   crash(middle);
-  std::this_thread::sleep_for(3s);  // what was lent to the dead is given up after two
+  support::hold_for(3s);  // what was lent to the dead is given up after two
   EXPECT_EQ(get(last.call(&Keeper::read_all)), std::vector<std::string>());
   get(last.call(&Keeper::drop_all));
   EXPECT_TRUE(eventually([&] { return is_empty(refs()); })) << describe(refs());

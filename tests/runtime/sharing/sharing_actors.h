@@ -11,6 +11,7 @@
 
 #include "runtime/coroutine.h"
 #include "runtime/runtime.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 
@@ -216,7 +217,7 @@ class Glutton {
   void gorge(std::uint64_t bytes, int meals) {
     for (; meals > 0; --meals) {
       eat(bytes);
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      support::work_for(std::chrono::milliseconds(100));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/coroutine.h"
 #include "tests/runtime/sharing/sharing_fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -147,7 +148,7 @@ TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileItsArgumentsAreFetched) {
   auto sending = sender->call(&Sender::send, *waiter, kCount);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(get(waiter->call(&Waiter::answer)), 42) << "other callers are served";
-    std::this_thread::sleep_for(10ms);
+    support::pace(10ms);
   }
   EXPECT_EQ(get(waiter->call(&Waiter::counted)), kCount + 1)
       << "the one number has to wait for those before it";

@@ -13,6 +13,7 @@
 
 #include "fixture.h"
 #include "runtime/transport/noise.h"
+#include "tests/support/eventually.h"
 #include "tests/support/listening_socket.h"
 
 namespace runtime {
@@ -147,9 +148,7 @@ class AttackTest : public testing::Test {
                                     deadline_after(seconds(5)));
   }
   void await_refusal() {
-    for (int i = 0; i < 500 && victim_->refused == 0; ++i)
-      std::this_thread::sleep_for(milliseconds(10));
-    ASSERT_GT(victim_->refused, 0);
+    ASSERT_TRUE(support::eventually([&] { return victim_->refused > 0; }));
   }
 
   EventLoop loop_;

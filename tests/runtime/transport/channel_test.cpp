@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fixture.h"
+#include "tests/support/eventually.h"
 
 namespace runtime {
 namespace {
@@ -118,7 +119,7 @@ TEST(Channel, ExpiresARequestThatNobodyAnswers) {
   auto took = std::chrono::steady_clock::now() - before;
   EXPECT_EQ(reply.status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_GE(took, milliseconds(49));
-  EXPECT_LT(took, seconds(5));
+  EXPECT_LT(took, seconds(30)) << "a guard: it ends by its own deadline";
   EXPECT_EQ(pair.client->outstanding(), 0u);
 }
 
@@ -265,16 +266,14 @@ TEST(Channel, BoundsTheQueueOfASlowReader) {
   std::atomic<bool> early{false};
   pair.client->when_drained(0, [&] { drained.set_value(pair.client->queued_bytes()); });
   pair.client->when_drained(std::size_t{1} << 30, [&] { early = true; });
-  for (int i = 0; i < 2000 && !early; ++i) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_TRUE(early) << "as much as that is always free";
+  EXPECT_TRUE(support::eventually([&] { return early.load(); })) << "as much is always free";
   auto told = drained.get_future();
-  EXPECT_EQ(told.wait_for(milliseconds(50)), std::future_status::timeout);
+  EXPECT_EQ(told.wait_for(milliseconds(0)), std::future_status::timeout)
+      << "the one before it is not told yet";
   pair.server->resume_receiving();
   ASSERT_EQ(told.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(told.get(), 0u);
-  for (int i = 0; i < 2000 && pair.client->queued_bytes() > 0; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(pair.client->queued_bytes(), 0u);
+  EXPECT_TRUE(support::eventually([&] { return pair.client->queued_bytes() == 0; }));
   EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x")).ok());
 }
 

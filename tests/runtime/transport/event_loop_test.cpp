@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <thread>
 #include <vector>
+
+#include "tests/support/blocking_thread.h"
 
 namespace runtime {
 namespace {
@@ -53,11 +56,13 @@ TEST(EventLoop, IsWokenFromOtherThreads) {
   EventLoop loop;
   for (int i = 0; i < 200; ++i) {
     Event event(loop);
+    support::BlockingThread waiting;
     std::thread setter([&] {
-      if (i % 2) std::this_thread::sleep_for(milliseconds(1));
+      if (i % 2) EXPECT_TRUE(waiting.is_blocked());
       event.set();
     });
-    EXPECT_TRUE(loop.run_until(event, deadline_after(seconds(10))));
+    waiting.begin();
+    EXPECT_TRUE(loop.run_until(event, deadline_after(seconds(30))));
     setter.join();
   }
 }
@@ -81,18 +86,19 @@ TEST(EventLoop, ServesManyWaitersAtOnce) {
 
 TEST(EventLoop, FollowersTimeOutWhileAnotherLeads) {
   EventLoop loop;
-  Event never(loop);
-  std::atomic<bool> led{false};
+  Event last(loop);
+  std::atomic<bool> leads{true};
+  support::BlockingThread leading;
   std::thread leader([&] {
-    led = true;
-    EXPECT_FALSE(loop.run_until(never, deadline_after(milliseconds(400))));
+    leading.begin();
+    EXPECT_TRUE(loop.run_until(last, deadline_after(seconds(60))));
+    leads = false;
   });
-  while (!led) std::this_thread::yield();
-  std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(leading.is_blocked());
   Event mine(loop);
-  auto before = std::chrono::steady_clock::now();
   EXPECT_FALSE(loop.run_until(mine, deadline_after(milliseconds(50))));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(300));
+  EXPECT_TRUE(leads);
+  last.set();
   leader.join();
 }
 
@@ -111,13 +117,15 @@ TEST(EventLoop, GoesOnBehindWaitersThatLeave) {
 TEST(EventLoop, StopEndsEveryWait) {
   EventLoop loop;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
+  std::array<support::BlockingThread, 3> waiting;
+  for (support::BlockingThread& each : waiting) {
     threads.emplace_back([&] {
       Event event(loop);
+      each.begin();
       EXPECT_FALSE(loop.run_until(event, Deadline::max()));
     });
   }
-  std::this_thread::sleep_for(milliseconds(20));
+  for (const support::BlockingThread& each : waiting) EXPECT_TRUE(each.is_blocked());
   loop.stop();
   for (auto& thread : threads) thread.join();
 }

@@ -13,6 +13,7 @@
 #include "runtime/transport/frame_writer.h"
 #include "runtime/transport/noise.h"
 #include "runtime/transport/refusal_log.h"
+#include "tests/support/eventually.h"
 
 namespace runtime {
 namespace {
@@ -290,9 +291,7 @@ TEST(Handshake, BoundsConnectionsThatStall) {
   std::vector<int> stalled;
   for (int i = 0; i < 12; ++i) stalled.push_back(server.raw_connect());
   // Those beyond the limit are closed at once, the others at their deadline.
-  for (int i = 0; i < 500 && server.refused < 12; ++i)
-    std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_EQ(server.refused.load(), 12);
+  EXPECT_TRUE(support::eventually([&] { return server.refused == 12; })) << server.refused;
   EventLoop loop;
   EXPECT_TRUE(connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver)).ok());
   for (int fd : stalled) ::close(fd);
@@ -301,29 +300,30 @@ TEST(Handshake, BoundsConnectionsThatStall) {
 TEST(Handshake, GetsThroughWhileStrangersHoldAllPlaces) {
   ListenerOptions options;
   options.handshakes_max = 4;
+  options.handshake_timeout = std::chrono::minutes(10);
   Server server(credentials_of(Role::kNode), options);
   std::vector<int> stalled;
   for (int i = 0; i < 40; ++i) stalled.push_back(server.raw_connect());
   EventLoop loop;
   for (int i = 0; i < 10; ++i) {
     auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver),
-                           {.deadline = deadline_after(seconds(2))});
+                           {.deadline = deadline_after(seconds(20))});
     ASSERT_TRUE(channel.ok()) << channel.status().to_string();
   }
-  for (int i = 0; i < 200 && server.refused < 37; ++i)
-    std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_GE(server.refused.load(), 37);  // closed to make room, long before their time was up
+  EXPECT_TRUE(support::eventually([&] { return server.refused >= 37; }))
+      << "closed to make room, long before their time was up: " << server.refused;
   EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kResourceExhausted);
   for (int fd : stalled) ::close(fd);
 }
 
 TEST(RefusalLog, WritesAFewAndCountsTheRest) {
-  RefusalLog log("a caller at ", {.lines_max = 3, .span = milliseconds(50)});
+  RefusalLog log("a caller at ", {.lines_max = 3, .span = milliseconds(500)});
   for (int i = 0; i < 1000; ++i) log.note("10.0.0.9:1", unavailable("no"));
   EXPECT_GE(log.unwritten(), 900u);
-  std::this_thread::sleep_for(milliseconds(60));
-  log.note("10.0.0.9:1", unavailable("no"));
-  EXPECT_EQ(log.unwritten(), 0u);
+  EXPECT_TRUE(support::eventually([&] {
+    log.note("10.0.0.9:1", unavailable("no"));
+    return log.unwritten() == 0;
+  }));
 }
 
 TEST(Channel, RefusesMoreDescriptorsThanMayWait) {

@@ -11,9 +11,16 @@
 #include <thread>
 
 #include "fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/pauses.h"
 
 namespace runtime {
 namespace {
+
+template <class Condition>
+bool comes_true(Condition&& condition) {
+  return support::eventually(condition, seconds(60), milliseconds(1));
+}
 
 /// Passes connections to a port on, until it is told to cut those that there are, or to let none
 /// through.
@@ -45,7 +52,7 @@ class Relay {
   void cut() {
     const int before = rounds_;
     cut_ = true;
-    while (cut_ || rounds_ == before) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_TRUE(comes_true([&] { return !cut_ && rounds_ != before; }));
   }
   /// Cuts each connection after so many bytes. 0: none.
   void cut_every(std::size_t bytes) { budget_ = bytes; }
@@ -215,11 +222,9 @@ TEST(Lasting, EveryFrameArrivesOnceAndInOrderWhereverTheSocketIsCut) {
                            if (!reply.ok() || reply->meta.text() != text) ++wrong;
                            ++answered;
                          });
-    if (i % 200 == 0) std::this_thread::sleep_for(milliseconds(1));
+    if (i % 200 == 0) support::pace(milliseconds(1));
   }
-  for (int i = 0; i < 60'000 && answered < kCount; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(answered, kCount);
+  EXPECT_TRUE(comes_true([&] { return answered == kCount; })) << answered;
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(pair.relay->cuts(), 20);
   const auto seen = pair.all_seen();
@@ -236,7 +241,7 @@ TEST(Lasting, LargePayloadsSurviveACutInTheirMiddle) {
   std::promise<Result<Message>> got;
   std::thread cutter([&] {
     for (int i = 0; i < 5; ++i) {
-      std::this_thread::sleep_for(milliseconds(3));
+      support::pace(milliseconds(3));
       pair.relay->cut();
     }
   });
@@ -262,9 +267,7 @@ TEST(Lasting, WhatIsKeptIsBoundedByWhatThePeerConfirms) {
   }
   // What is not counted here is at most what a receiver confirms at once.
   for (const auto& channel : {pair.client, pair.server_channel()}) {
-    for (int i = 0; i < 5'000 && channel->queued_bytes() > 0; ++i)
-      std::this_thread::sleep_for(milliseconds(1));
-    EXPECT_EQ(channel->queued_bytes(), 0u);
+    EXPECT_TRUE(comes_true([&] { return channel->queued_bytes() == 0; }));
   }
 }
 
@@ -278,12 +281,8 @@ TEST(Lasting, FramesSentWhileThereIsNoSocketWaitForTheNext) {
   pair.client->set_on_interrupt([&] { ++interruptions; });
   pair.relay->block(true);
   pair.relay->cut();
-  for (int i = 0; i < 5'000 && !pair.client->is_interrupted(); ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  ASSERT_TRUE(pair.client->is_interrupted());
-  for (int i = 0; i < 5'000 && interruptions == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(interruptions, 1);
+  ASSERT_TRUE(comes_true([&] { return pair.client->is_interrupted(); }));
+  EXPECT_TRUE(comes_true([&] { return interruptions == 1; }));
   EXPECT_FALSE(pair.client->closed());
   std::promise<Status> late, answered;
   pair.client->request(text_message(FrameKind::kCall, number_text(1)),
@@ -312,8 +311,7 @@ TEST(Lasting, AnInterruptionThatLastsTooLongEndsBothSides) {
                                              deadline_after(seconds(20)));
   EXPECT_EQ(reply.status().code(), ErrorCode::kUnavailable);
   EXPECT_NE(reply.status().message().find("200 ms"), std::string::npos) << reply.status().message();
-  for (int i = 0; i < 5'000 && pair.client_closes + pair.server_closes < 2; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(comes_true([&] { return pair.client_closes + pair.server_closes == 2; }));
   EXPECT_EQ(pair.client_closes, 1);
   EXPECT_EQ(pair.server_closes, 1);
 }
@@ -326,8 +324,7 @@ TEST(Lasting, ASessionThatTheServerHasForgottenIsNotResumed) {
                   .ok());
   pair.relay->block(true);
   pair.relay->cut();
-  for (int i = 0; i < 5'000 && !pair.server_channel()->is_interrupted(); ++i)
-    std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(comes_true([&] { return pair.server_channel()->is_interrupted(); }));
   pair.server_channel()->close(cancelled("forgotten"));
   pair.relay->block(false);
   auto reply = pair.client->request_blocking(text_message(FrameKind::kCall, number_text(1)),
@@ -345,18 +342,14 @@ TEST(Lasting, AnEndThatIsMeantIsNoInterruption) {
                                      deadline_after(seconds(20)))
                   .ok());
   pair.client->close(cancelled("enough"));
-  for (int i = 0; i < 5'000 && pair.server_closes == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(pair.server_closes, 1);
+  EXPECT_TRUE(comes_true([&] { return pair.server_closes == 1; }));
   pair.connect_client();
   ASSERT_TRUE(pair.client
                   ->request_blocking(text_message(FrameKind::kCall, number_text(1)),
                                      deadline_after(seconds(20)))
                   .ok());
   pair.server_channel()->close(cancelled("enough"));
-  for (int i = 0; i < 5'000 && pair.client_closes < 2; ++i)
-    std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(pair.client_closes, 2);
+  EXPECT_TRUE(comes_true([&] { return pair.client_closes == 2; }));
 }
 
 }  // namespace

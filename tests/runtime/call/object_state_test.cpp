@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
 
 #include "runtime/call/countdown.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/call/process.h"
+#include "tests/support/blocking_thread.h"
 
 namespace runtime {
 namespace {
@@ -28,11 +30,13 @@ struct ObjectStateTest : testing::Test {
 
 TEST_F(ObjectStateTest, WaitEndsWhenItIsFulfilled) {
   auto state = pending();
+  support::BlockingThread waiting;
   std::thread other([&] {
-    std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(waiting.is_blocked());
     state->fulfil(value_of(7));
   });
-  EXPECT_TRUE(state->wait(deadline_after(5s)));
+  waiting.begin();
+  EXPECT_TRUE(state->wait(deadline_after(30s)));
   other.join();
   Result<int> value = fetch<int>(*state, deadline_after(0s));
   ASSERT_TRUE(value.ok());
@@ -74,12 +78,14 @@ TEST_F(ObjectStateTest, WaitsForSomeOfSeveral) {
   std::vector<ObjectStatePtr> states{pending(), pending(), pending(),
                                      ObjectState::ready(process, value_of(4))};
   process->wait(states, 1, Deadline::max());  // one is there
+  support::BlockingThread waiting;
   std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(waiting.is_blocked());
     states[2]->fail(not_found("a failure settles too"));
     states[0]->fulfil(value_of(1));
   });
-  process->wait(states, 3, deadline_after(5s));
+  waiting.begin();
+  process->wait(states, 3, deadline_after(30s));
   other.join();
   EXPECT_TRUE(states[0]->is_settled() && states[2]->is_settled());
   EXPECT_FALSE(states[1]->is_settled());
@@ -92,12 +98,14 @@ TEST_F(ObjectStateTest, ManyThreadsWaitForOne) {
   auto state = pending();
   std::atomic<int> woken{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
+  std::array<support::BlockingThread, 8> waiting;
+  for (support::BlockingThread& each : waiting) {
     threads.emplace_back([&] {
-      if (state->wait(deadline_after(5s))) ++woken;
+      each.begin();
+      if (state->wait(deadline_after(30s))) ++woken;
     });
   }
-  std::this_thread::sleep_for(20ms);
+  for (const support::BlockingThread& each : waiting) EXPECT_TRUE(each.is_blocked());
   state->fulfil(value_of(1));
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(woken, 8);
@@ -105,10 +113,12 @@ TEST_F(ObjectStateTest, ManyThreadsWaitForOne) {
 
 TEST_F(ObjectStateTest, ShutDownEndsWaiting) {
   auto state = pending();
+  support::BlockingThread waiting;
   std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(waiting.is_blocked());
     process->shut_down();
   });
+  waiting.begin();
   EXPECT_EQ(state->open(Deadline::max()).status().code(), ErrorCode::kCancelled);
   other.join();
 }

@@ -14,6 +14,7 @@
 #include "runtime/store/object_client.h"
 #include "runtime/store/object_store.h"
 #include "runtime/transport/listener.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -108,11 +109,8 @@ class StoreNode {
   /// Waits until `condition(stats)`; one-way frames take a moment.
   template <class F>
   bool eventually(F condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition(stats())) return true;
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return false;
+    return support::eventually([&] { return condition(stats()); }, std::chrono::seconds(20),
+                               milliseconds(2));
   }
 
   support::TemporaryFolder dir;

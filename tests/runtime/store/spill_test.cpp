@@ -143,7 +143,7 @@ TEST(Spill, PuttersWaitInLineForRoom) {
     late.emplace(waiting.objects->put(pattern(6 << 20)));
     done = true;
   });
-  std::this_thread::sleep_for(milliseconds(100));
+  ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.wanted_bytes > 0; }));
   EXPECT_FALSE(done);
   for (const Held& object : held) writer.objects->free(object.location);
   putter.join();

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "fixture.h"
+#include "tests/support/eventually.h"
 
 namespace runtime {
 namespace {
@@ -143,9 +144,10 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
   owner.objects->set_owner_hooks(
       {[&](const ObjectLocation&) { ++holds; }, [&](const ObjectLocation&) { ++unholds; }, {}});
   auto location = owner.objects->put(pattern(100'000));
-  ASSERT_TRUE(location.ok());
+  auto another = owner.objects->put(pattern(100'000));
+  ASSERT_TRUE(location.ok() && another.ok());
   const auto count = [](std::atomic<int>& value, int wanted) {
-    for (int i = 0; i < 2000 && value != wanted; ++i) std::this_thread::sleep_for(milliseconds(2));
+    (void)support::eventually([&] { return value == wanted; });
     return value.load();
   };
   near.objects->borrow(*location);
@@ -159,7 +161,9 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
     far.objects->borrow(*location);
     near.objects->unborrow(*location);
     EXPECT_TRUE(other.eventually([](const auto& stats) { return stats.borrows == 1; }));
-    std::this_thread::sleep_for(milliseconds(50));
+    const int before = holds;
+    near.objects->borrow(*another);
+    EXPECT_EQ(count(holds, before + 1), before + 1) << "the owner hears of it after the end above";
     EXPECT_EQ(unholds, 0) << "the other node borrows it";
     node.on_loop([&] {
       for (auto& channel : node.channels) {
@@ -167,8 +171,9 @@ TEST(Borrowing, ReachesTheOwnerFromItsNodeAndFromOthersAndEndsWithTheBorrower) {
       }
     });
     EXPECT_TRUE(node.eventually([&](const auto& stats) {
-      return stats.borrows == 1 && holds >= 1;
+      return stats.borrows == 2 && holds >= 1;
     })) << "said again over a new connection";
+    near.objects->unborrow(*another);
     far.end();
   }
   EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.borrows == 0; }));

@@ -14,6 +14,7 @@
 #include "runtime/process/file_util.h"
 #include "runtime/transport/blocking.h"
 #include "runtime/transport/listener.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -180,7 +181,7 @@ TEST_F(ProgramFilesTest, AProgramThatRunsIsHadAsItIs) {
     ::_exit(127);
   }
   const fs::path executable = "/proc/" + std::to_string(pid) + "/exe";
-  for (int i = 0; i < 500 && fs::read_symlink(executable) != program_; ++i) ::usleep(10'000);
+  ASSERT_TRUE(support::eventually([&] { return fs::read_symlink(executable) == program_; }));
   driver_.executable = {program_.string(), fs::file_size(program_), *hash_file(program_)};
   driver_.pid = pid;
   for (const bool is_replaced_before : {false, true}) {

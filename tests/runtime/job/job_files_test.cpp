@@ -16,6 +16,7 @@
 #include "runtime/process/file_util.h"
 #include "runtime/process/job_user.h"
 #include "runtime/transport/blocking.h"
+#include "tests/support/file_clock.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -333,7 +334,7 @@ TEST_F(JobFilesTest, TheCacheIsBounded) {
     const std::string text(700, letter);
     ASSERT_TRUE(store(text).ok());
     ASSERT_TRUE(unpack(JobId::random(), {file("x", text)}).ok());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ASSERT_TRUE(support::await_file_clock());  // the next one is newer
   }
   EXPECT_EQ(offer(0, 0, {hash_of(std::string(700, 'a')), hash_of(std::string(700, 'c'))})->places,
             (std::vector<std::uint32_t>{0}));

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
 
 #include "runtime/node/log_reader.h"
 #include "runtime/process/log_file.h"
+#include "tests/support/file_clock.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -77,8 +77,8 @@ TEST(LogReader, GoesOnAfterARotation) {
   // end.
   EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, written.size() - read.size());
   auto behind = read_log_chunk(folder.path(), "x.log", 0, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(
-      20));  // files of one tick of the kernel's clock may have the same number and birth
+  // Files of one tick may have the same number and birth.
+  ASSERT_TRUE(support::await_file_clock());
   LogFile again(folder.path() / "x.log", 100);
   for (int i = 200; i < 250; ++i) {
     const std::string line = "line " + std::to_string(i) + "\n";

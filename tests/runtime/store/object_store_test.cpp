@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "fixture.h"
+#include "tests/support/pauses.h"
 
 namespace runtime {
 namespace {
@@ -320,7 +321,7 @@ TEST(ObjectStore, ResumesAPullWhoseConnectionsBreak) {
   std::atomic<bool> done = false;
   std::atomic<int> cuts = 0;
   std::thread cutter([&] {
-    for (; !done && cuts < 3; std::this_thread::sleep_for(milliseconds(3))) {
+    for (; !done && cuts < 3; support::pace(milliseconds(3))) {
       near.on_loop([&] {
         for (auto& channel : near.channels) {
           if (channel->peer().role != Role::kNode || channel->closed()) continue;

@@ -1,0 +1,168 @@
+// How jobs end: by themselves, stopped, with their node, and what is left then.
+#include <csignal>
+
+#include "runtime/process/session.h"
+#include "tests/runtime/node/job_fixture.h"
+
+namespace runtime {
+namespace {
+
+TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
+  start_head();
+  const std::string id =
+      submit({"--", "sh", "-c", "sleep 1000 & echo $!; exec " + self() + " driver hold"});
+  std::string log;
+  ASSERT_TRUE(eventually(
+      [&] {
+        return (log = starling({"job", "logs", id}).out).find("ready ") != std::string::npos;
+      },
+      std::chrono::seconds(20)));
+  int sleeping = 0, first = 0, second = 0;
+  ASSERT_EQ(std::sscanf(log.c_str(), "%d ready %d %d", &sleeping, &first, &second), 3) << log;
+  CommandResult stopped = starling({"job", "stop", id.substr(0, 8)});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(job(id)["state"], "stopped");
+  EXPECT_TRUE(eventually(
+      [&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
+  EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
+}
+
+// A job behind a wrapper script that knows nothing of signals, as the shell's is.
+class WrappedJob : public Job {
+ protected:
+  void SetUp() override {
+    Job::SetUp();
+    write(work_.path() / "work.sh",
+          "#!/bin/bash\ntrap 'echo told; sleep 1; echo cleaned up; exit 0' TERM\necho ready\n"
+          "while :; do sleep 0.1; done\n");
+    write(work_.path() / "wrap.sh", "#!/bin/bash\n./work.sh\n");
+  }
+  void wait_until_ready(const std::string& id) {
+    EXPECT_TRUE(eventually(
+        [&] {
+          return starling({"job", "logs", id}).out.find("ready") != std::string::npos;
+        },
+        std::chrono::seconds(20)));
+  }
+  // The shells may have their own words between, on what SIGTERM ended.
+  static void expect_all(const std::string& log) {
+    EXPECT_TRUE(log.find("ready\n") != log.npos && log.find("told\n") != log.npos &&
+                log.ends_with("cleaned up\n"))
+        << log;
+  }
+};
+
+TEST_F(WrappedJob, HasTheTimeToEndThatWasPromised) {
+  start_head();
+  std::vector<std::vector<std::string>> commands{{"./wrap.sh"}, {"sh", "-c", "./work.sh; true"}};
+  if (run_command({"python3", "-c", "pass"}).code == 0)
+    commands.push_back({"python3", "-c", "import subprocess; subprocess.run(['./work.sh'])"});
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> arguments{"--working-dir", work_.path(), "--"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const std::string id = submit(arguments);
+    wait_until_ready(id);
+    EXPECT_EQ(starling({"job", "stop", id}).code, 0);
+    EXPECT_EQ(job(id)["state"], "stopped");
+    expect_all(starling({"job", "logs", id}).out);
+  }
+}
+
+TEST_F(WrappedJob, HasItWhenItsSubmitterIsInterrupted) {
+  start_head();
+  for (const int number : {SIGINT, SIGKILL}) {
+    BackgroundCommand submit(
+        {program(), "submit", "--working-dir", work_.path(), "--", "./wrap.sh"});
+    submit.wait_for_output("ready\n");
+    const Json list = Json::parse(starling({"job", "list", "--json"}).out);
+    std::string id;
+    for (const Json& job : list) {
+      if (job["state"] == "running") id = job["id"];
+    }
+    ::kill(submit.pid(), number);
+    const CommandResult result = submit.finish();
+    EXPECT_EQ(result.code, 128 + number);
+    EXPECT_EQ(wait_for_end(id)["state"], "stopped");
+    expect_all(starling({"job", "logs", id}).out);
+    if (number == SIGINT) expect_all(result.err + result.out);
+  }
+}
+
+TEST_F(WrappedJob, HasItWhenItsNodeIsStopped) {
+  const std::string head = start_head();
+  const fs::path logs = session_of(head).dir / "logs";
+  const std::string id = submit({"--working-dir", work_.path(), "--", "./wrap.sh"});
+  wait_until_ready(id);
+  EXPECT_EQ(starling({"stop", "--force"}).code, 0);
+  expect_all(runtime::read_file(logs / ("job-" + id + ".log"), 1 << 20).value_or(""));
+}
+
+TEST_F(Job, AStopNamesTheJobsThatItWouldEndAndLeavesThem) {
+  const std::string head = start_head();
+  const std::string node = start_node(head);
+  const std::string id = submit({"--address", head, "--", "sleep", "1000"});
+  for (const std::vector<std::string>& stop :
+       std::vector<std::vector<std::string>>{{"stop"}, {"stop", "--address", head}}) {
+    const CommandResult refused = starling(stop);
+    EXPECT_EQ(refused.code, 1);
+    for (const std::string& part :
+         {std::string("a job runs at "), id.substr(0, 8), std::string("sleep 1000"),
+          std::string("--force"), std::string("starling job stop")})
+      EXPECT_NE(refused.err.find(part), std::string::npos) << part << " in: " << refused.err;
+    EXPECT_EQ(job(id)["state"], "running");
+  }
+  // Of a node alone its own jobs count.
+  EXPECT_EQ(starling({"stop", "--address", node}).code, 0);
+  const CommandResult forced = starling({"stop", "--force"});
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_NE(forced.out.find("ending job " + id.substr(0, 8) + "  sleep 1000"), std::string::npos)
+      << forced.out;
+  EXPECT_TRUE(running_sessions().empty());
+}
+
+TEST_F(Job, AStopTakesNoProgramThatHasJustEndedForOneThatRuns) {
+  for (int i = 0; i < 5; ++i) {
+    start_head();
+    EXPECT_EQ(starling({"submit", "--", "true"}).code, 0);
+    const CommandResult stopped = starling({"stop"});
+    EXPECT_EQ(stopped.code, 0) << stopped.err;
+  }
+}
+
+TEST_F(Job, ADeadNodeFailsItsJobsByName) {
+  const std::string head = start_head();
+  const std::string node = start_node(head);
+  const std::string id = submit({"--address", node, "--", "sleep", "1000"});
+  const SessionInfo session = session_of(node);
+  ::kill(session.pid, SIGKILL);
+  Json ended;
+  EXPECT_TRUE(eventually(
+      [&] {
+        return (ended = Json::parse(
+                    starling({"job", "status", id, "--json", "--address", head}).out))["state"] ==
+               "failed";
+      },
+      std::chrono::seconds(20)));
+  EXPECT_NE(ended["reason"].get<std::string>().find("node " + session.node.short_hex()),
+            std::string::npos)
+      << ended;
+  EXPECT_TRUE(ended["exit_code"].is_null());
+}
+
+TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
+  const std::string address = start_head();
+  const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; wait"});
+  std::string log;
+  ASSERT_TRUE(eventually(
+      [&] {
+        return (log = starling({"job", "logs", id}).out).ends_with("\n");
+      },
+      std::chrono::seconds(20)));
+  const int sleeping = std::stoi(log);
+  ASSERT_TRUE(process_runs(sleeping));
+  ::kill(session_of(address).pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !process_runs(sleeping); }));
+}
+
+}  // namespace
+}  // namespace runtime
