@@ -53,6 +53,9 @@ TEST_F(LimitsTest, AProgramThatFindsNoThreadSaysSo) {
 }
 
 TEST_F(LimitsTest, AWorkerThatFindsNoThreadIsStartedAgainWithoutARestart) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "LeakSanitizer needs a thread to let a process end with its own code";
+#endif
   start({"--num-cpus", "2"});
   support::ProcessLimit limit;
   if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";
@@ -78,6 +81,9 @@ TEST_F(LimitsTest, AWorkerThatFindsNoThreadIsStartedAgainWithoutARestart) {
 }
 
 TEST_F(LimitsTest, AProcessOfSharedActorsThatFindsNoThreadIsStartedAgain) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "LeakSanitizer needs a thread to let a process end with its own code";
+#endif
   start({"--num-cpus", "2"});
   support::ProcessLimit limit;
   if (!limit.is_group()) GTEST_SKIP() << "needs a pids cgroup";

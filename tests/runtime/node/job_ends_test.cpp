@@ -162,6 +162,7 @@ TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
   ASSERT_TRUE(process_runs(sleeping));
   ::kill(session_of(address).pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !process_runs(sleeping); }));
+  EXPECT_TRUE(eventually([&] { return running_sessions().empty(); }));
 }
 
 }  // namespace
