@@ -18,7 +18,7 @@ class SandboxScorerTest : public ServerTest {
 
   SandboxOptions options(const std::string& path = "/run_code") const {
     SandboxOptions options{.url = url(path)};
-    options.timeout = std::chrono::seconds(5);
+    options.timeout = std::chrono::seconds(30);
     options.pause = std::chrono::milliseconds(1);
     return options;
   }
@@ -166,7 +166,7 @@ TEST_F(SandboxScorerTest, AServerWithoutAVerdictLeavesNoScore) {
   EXPECT_NE(refused.scores[0].message.find("answered 400: no such language"), std::string::npos);
   EXPECT_EQ(refused.counts.retries, 0) << "it would say the same again";
   SandboxOptions silent = options("/hang");
-  silent.timeout = silent.on_the_way = std::chrono::milliseconds(200);
+  silent.timeout = silent.on_the_way = std::chrono::milliseconds(300);
   silent.retries = 1;
   const ScoredBatch hung =
       score(silent, {request(python("print(1)"), R"({"inputs": [""], "outputs": ["1"]})")});
