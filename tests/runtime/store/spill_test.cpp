@@ -130,7 +130,7 @@ TEST(Spill, LeavesAloneWhatIsBeingReadOrWritten) {
     EXPECT_TRUE(equal(views[i].bytes(), (i < 3 ? held[i] : own[i - 3]).data));
   }
   views.clear();
-  EXPECT_TRUE(writer.objects->put(pattern(kLarge * 2)).ok());
+  EXPECT_TRUE(reader.objects->put(pattern(kLarge * 2)).ok()) << "which has the usual patience";
 }
 
 TEST(Spill, PuttersWaitInLineForRoom) {
