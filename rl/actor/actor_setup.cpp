@@ -3,6 +3,7 @@
 #include "rl/comm/gloo_communicator.h"
 #include "rl/comm/runtime_rendezvous.h"
 #include "rl/model/device.h"
+#include "rl/model/guarded.h"
 
 namespace rl {
 
@@ -10,6 +11,7 @@ using runtime::Result;
 
 Result<Config> parse_config(const WorkerSpec& spec) {
   Result<Config> config = Config::deserialize(spec.config);
+  if (!spec.device.empty()) end_process_with_its_device();
   if (!config.ok() || !spec.device.starts_with("cuda")) return config;
   const Result<std::string> precision = config->get_string("trainer.float32_matmul_precision");
   if (!precision.ok()) return precision.status();

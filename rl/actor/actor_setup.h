@@ -14,8 +14,9 @@
 
 namespace rl {
 
-/// Of an actor on CUDA it also sets the process's precision of fp32 products as the configuration
-/// says. kInvalidArgument: no JSON object.
+/// It also sets up the process of an actor on a device: it ends when the device is lost to it, and
+/// on CUDA fp32 products have the precision that the configuration says. kInvalidArgument: no JSON
+/// object.
 runtime::Result<Config> parse_config(const WorkerSpec& spec);
 
 /// Returns when all ranks of the group are there.

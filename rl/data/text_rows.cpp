@@ -88,7 +88,9 @@ class Records {
           offset_ += used;
           ++number_;
           if (record.size() > bytes_max_) return too_long(number_);
-          if (record.find_first_not_of(" \t\r") == std::string_view::npos) {
+          // A line of tabs is a row of empty fields where they separate fields.
+          const char* blanks = form_ == RowForm::kTsv ? " \r" : " \t\r";
+          if (record.find_first_not_of(blanks) == std::string_view::npos) {
             if (form_ != RowForm::kJsonLines) --number_;
             break;
           }

@@ -153,6 +153,11 @@ Rows::Rows(std::vector<std::int32_t> ids_of, std::vector<std::int32_t> positions
   find_angles(lengths, rotary);
 }
 
+const RowSums& Rows::row_sums() const {
+  if (!row_sums_) row_sums_.emplace(std::vector<std::int64_t>(row_of.begin(), row_of.end()));
+  return *row_sums_;
+}
+
 void Rows::find_angles(std::span<const std::int64_t> lengths, const Rope& rotary) {
   std::int32_t last = 0;
   std::map<std::int64_t, std::int64_t> first_row;  // of each stretch's tables

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "rl/model/packed_batch.h"
 #include "rl/model/pass_options.h"
 #include "rl/model/rope.h"
+#include "rl/model/row_sums.h"
 
 namespace rl::forward {
 
@@ -60,10 +62,14 @@ struct Rows {
   /// time.
   std::pair<at::Tensor, at::Tensor> angles(at::Device device) const;
 
+  /// Sums of tokens by row; of shared rows alone. One thread at a time.
+  const RowSums& row_sums() const;
+
  private:
   void find_angles(std::span<const std::int64_t> lengths, const Rope& rotary);
 
   mutable at::Tensor cos_, sin_;
+  mutable std::optional<RowSums> row_sums_;
 };
 
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it

@@ -114,7 +114,7 @@ Status read_gguf_rope_scaling(const GgufFile& file, const std::string& prefix,
   const double temperature = keys.number("scaling.attn_factor", 1.0);
   keys.require(temperature > 0.0, "scaling.attn_factor", decimal(temperature),
                "a number above 0 is");
-  const bool is_plain = type == "none" || type.empty() || (type == "linear" && factor == 1.0);
+  const bool is_plain = type == "none" || ((type.empty() || type == "linear") && factor == 1.0);
   keys.require(is_plain || type == "linear" || type == "yarn", "scaling.type", "\"" + type + "\"",
                "none, linear and yarn are in GGUF files; take the model's Hugging Face folder");
   if (type == "yarn") {

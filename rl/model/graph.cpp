@@ -85,7 +85,7 @@ bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 class Binder {
  public:
   Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values,
-         const Parameters* gradients, const std::optional<Graph::Adapter>& adapter)
+         GradientArena* gradients, const std::optional<Graph::Adapter>& adapter)
       : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {}
 
   Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
@@ -95,8 +95,8 @@ class Binder {
       const at::Tensor whole = arena.view(parameter.name);
       return rows < 0 ? whole : whole.narrow(0, first, rows);
     };
-    return {part(values_),
-            gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
+    const bool trained = gradients_ != nullptr && !parameter.frozen;
+    return bound(part(values_), trained ? part(gradients_->memory()) : at::Tensor(), gradients_);
   }
   Linear linear(const LinearPlan& plan) const {
     return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)};
@@ -121,13 +121,17 @@ class Binder {
             : nullptr;
     if (module == nullptr) return {};
     const auto grad = [&](const std::string& name) {
-      return adapter_->gradients ? adapter_->gradients->view(name) : at::Tensor();
+      return adapter_->gradients ? adapter_->gradients->memory().view(name) : at::Tensor();
     };
     const auto rows = [&](const at::Tensor& t) {
       return t.defined() ? t.narrow(0, plan.first, plan.rows) : t;
     };
-    return {.a = {{adapter_->lora.parameters().view(module->a), grad(module->a)}, {}},
-            .b = {{rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))}, {}},
+    const auto weight = [&](const at::Tensor& value, const at::Tensor& gradient) {
+      return bound(value, gradient, adapter_->gradients);
+    };
+    const Parameters& lora = adapter_->lora.parameters();
+    return {.a = {weight(lora.view(module->a), grad(module->a)), {}},
+            .b = {weight(rows(lora.view(module->b)), rows(grad(module->b))), {}},
             .scale = module->scale,
             .dropout = adapter_->lora.config().dropout,
             .module = static_cast<std::uint32_t>(module - adapter_->lora.modules().data())};
@@ -172,10 +176,16 @@ class Binder {
   }
 
  private:
+  static Weight bound(at::Tensor value, at::Tensor grad, GradientArena* gradients) {
+    std::shared_ptr<GradientSum> sum;
+    if (grad.defined()) sum = gradients->sum_of(grad);
+    return {std::move(value), std::move(grad), std::move(sum)};
+  }
+
   const ModelConfig& config_;
   const ModelPlan& plan_;
   const Parameters& values_;
-  const Parameters* gradients_;
+  GradientArena* gradients_;
   const std::optional<Graph::Adapter>& adapter_;
 };
 
@@ -419,7 +429,7 @@ struct Graph::Weights {
   std::optional<DropoutPass> dropout;  // of the pass that began last
 };
 
-Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients,
+Graph::Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
              kernel::ThreadPool& pool, std::optional<Adapter> adapter)
     : config_(config), pool_(pool) {
   const ModelPlan plan = plan_of(config);

@@ -12,6 +12,7 @@
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
+#include "rl/model/gradient_arena.h"
 #include "rl/model/model_config.h"
 #include "rl/model/ops.h"
 #include "rl/model/parameters.h"
@@ -34,12 +35,12 @@ class Graph {
   /// What stands beside the model's own weights.
   struct Adapter {
     const LoraAdapter& lora;
-    const Parameters* gradients = nullptr;  // of its layout; null: frozen
-    DropoutPasses* passes = nullptr;        // gives those that drop; null: nothing is dropped
+    GradientArena* gradients = nullptr;  // of its layout; null: frozen
+    DropoutPasses* passes = nullptr;     // gives those that drop; null: nothing is dropped
   };
 
   /// `gradients` has the layout of `values`, or is null for a frozen model.
-  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients,
+  Graph(const ModelConfig& config, const Parameters& values, GradientArena* gradients,
         kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
   ~Graph();
 

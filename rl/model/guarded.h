@@ -14,6 +14,11 @@ namespace rl {
 /// failed, the message says that the process must end: no later call of it can succeed.
 runtime::Status caught_status(const std::string& doing);
 
+/// From now on such a failure of a device ends this process, with exit code 1 and the error as the
+/// last thing that it writes to stderr: for a process whose owner starts it again, and whose
+/// callers then hear of its death instead. Any thread.
+void end_process_with_its_device();
+
 /// Runs `compute`, which may throw what ATen throws. It returns a T, a Result<T> or (where T is
 /// void) nothing or a Status. Errors: see caught_status(); those that `compute` returns.
 template <class T, class Compute>

@@ -121,11 +121,10 @@ at::Tensor HeadInputs::parameter(std::string_view suffix) const {
   at::Tensor value = found.value.alias();
   if (!found.trained() || !c10::GradMode::is_enabled()) return value;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect("head parameter backward", value, {anchor},
-                    [grad = found.grad](const auto& grads) mutable {
-                      if (grads[0].defined()) grad.add_(grads[0]);
-                      return std::vector<at::Tensor>(1);
-                    });
+  autograd::connect("head parameter backward", value, {anchor}, [found](const auto& grads) {
+    if (grads[0].defined()) found.add_gradient(grads[0]);
+    return std::vector<at::Tensor>(1);
+  });
   return value;
 }
 

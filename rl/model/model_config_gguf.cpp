@@ -87,6 +87,11 @@ Status read_token_ids(const GgufFile& file, json& out) {
     const Result<std::optional<std::int64_t>> id = read_token_id(file, role);
     if (!id.ok()) return id.status();
     if (!*id) continue;
+    if (const auto size = out.find("vocab_size");
+        size != out.end() && **id >= size->get<std::int64_t>())
+      return runtime::invalid_argument(file.name() + ": tokenizer.ggml." + role + "_token_id is " +
+                                       std::to_string(**id) + ", outside the vocabulary of " +
+                                       size->dump());
     if (*name != '\0')
       out[name] = **id;
     else if (std::find(ends.begin(), ends.end(), **id) == ends.end())

@@ -120,10 +120,10 @@ Offload::Stay Offload::stay(bool with_gradients) {
 
 void Offload::make_room(bool with_gradients) {
   if (options_.gradients && with_gradients && !with_gradients_) {
-    const at::Tensor& gradients = model_.gradients().arena();
-    take_memory(gradients);
+    GradientArena& gradients = model_.gradient_arena();
+    take_memory(gradients.memory().arena());
     with_gradients_ = true;
-    gradients.zero_();
+    gradients.renew();
   }
   const at::Tensor& arena = model_.parameters().arena();
   if (!options_.parameters || arena.storage().nbytes() > 0) return;
@@ -188,8 +188,10 @@ void Offload::leave() {
   }
   try {
     if (options_.parameters) give_memory_back(model_.parameters().arena());
-    if (options_.gradients && std::exchange(with_gradients_, false))
-      give_memory_back(model_.gradients().arena());
+    if (options_.gradients && std::exchange(with_gradients_, false)) {
+      model_.gradient_arena().drop();
+      give_memory_back(model_.gradient_arena().memory().arena());
+    }
     release_cached_memory(model_.parameters().arena().device());
   } catch (const std::exception& error) {
     LOG(error, "giving a device its memory back: {}", error.what());

@@ -1,18 +1,21 @@
 // Differentiable operations of a transformer: forward.h's computations with gradients written by
 // hand. Parameters are no autograd variables: an operation adds the gradient of its weights
 // straight into Weight::grad, a view of the gradient arena, so no gradient tensor is ever allocated
-// and summing micro-batches costs nothing extra. What can be computed again for the price of one
-// pass over memory (norms, gated products) is not kept for backward. Shapes: as forward.h.
+// and summing micro-batches costs nothing extra. The first of an update is written there instead.
+// What can be computed again for the price of one pass over memory (norms, gated products) is not
+// kept for backward. Shapes: as forward.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "rl/model/forward.h"
+#include "rl/model/gradient_arena.h"
 #include "rl/model/model_config.h"
 #include "rl/model/pass_options.h"
 
@@ -22,8 +25,14 @@ namespace rl::ops {
 struct Weight {
   at::Tensor value;
   at::Tensor grad;
+  std::shared_ptr<GradientSum> sum;  // with grad
 
   bool trained() const { return grad.defined(); }
+
+  /// Adds a tensor of the gradient's shape to it.
+  void add_gradient(const at::Tensor& gradient) const;
+  /// The same of the sum of a tensor's rows.
+  void add_gradient_of_rows(const at::Tensor& rows) const;
 };
 
 /// A weight [O, I], and a bias [O] whose value may be undefined.
@@ -38,6 +47,9 @@ struct Norm {
   Weight weight;  // [O]
   Weight bias;    // [O], of kLayer alone
 };
+
+/// into += a b, or into = a b. Of bf16 factors the product is rounded before it is added.
+void add_product(at::Tensor into, const at::Tensor& a, const at::Tensor& b, bool first);
 
 /// Rows of `table`. The result requires a gradient when the table is trained or `track` says that
 /// something behind it is.

@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -107,11 +106,9 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
 // Gradients of tokens [*, O] summed over those that are one row, in their order.
 at::Tensor by_row(const forward::Rows& rows, const at::Tensor& of_tokens) {
   if (!rows.shared()) return of_tokens;
-  const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(rows.row_of.data()),
-                                         {of_tokens.size(0)}, at::TensorOptions().dtype(at::kInt))
-                               .to(of_tokens.device(), at::kLong);
-  return at::zeros({rows.count(), of_tokens.size(1)}, of_tokens.options())
-      .index_add_(0, index, of_tokens);
+  const at::Tensor of_rows = at::zeros({rows.count(), of_tokens.size(1)}, of_tokens.options());
+  rows.row_sums().add(of_rows, of_tokens);
+  return of_rows;
 }
 
 std::vector<at::Tensor> attention_backward(const PassContext& pass, const forward::Rows& rows,

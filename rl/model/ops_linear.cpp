@@ -1,10 +1,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
-#include <ATen/ops/index_add.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
@@ -12,6 +10,7 @@
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -20,6 +19,7 @@
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/row_sums.h"
 
 namespace rl::ops {
 namespace {
@@ -76,19 +76,14 @@ void add_weight_gradients(const PassContext& pass, const at::Tensor& x_rows,
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!dys[i].defined()) continue;
-    if (layers[i].bias.trained()) {
-      tasks.emplace_back(
-          [grad = layers[i].bias.grad, dy = dys[i]]() mutable { grad.add_(dy.sum(0)); });
-    }
+    if (layers[i].bias.trained())
+      tasks.emplace_back([bias = layers[i].bias, dy = dys[i]] { bias.add_gradient_of_rows(dy); });
     if (!layers[i].weight.trained()) continue;
+    const bool first = layers[i].weight.sum->begin();
     for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast, x.device())) {
-      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block),
-                          dy = factors.dys[i].narrow(1, block.first, block.count), &x]() mutable {
-        if (x.scalar_type() == at::kFloat)
-          grad.addmm_(dy.t(), x);
-        else
-          grad.add_(at::mm(dy.t(), x));
-      });
+      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), first,
+                          dy = factors.dys[i].narrow(1, block.first, block.count),
+                          &x] { add_product(grad, dy.t(), x, first); });
     }
   }
   run_tasks(pass.pool, tasks, x.device());
@@ -133,8 +128,8 @@ NormSums partial_sums(const Norm& norm, const std::vector<Block>& blocks) {
 }
 
 void add_partial_sums(const Norm& norm, const NormSums& sums) {
-  if (sums.weight.defined()) at::Tensor(norm.weight.grad).add_(sums.weight.sum(0));
-  if (sums.bias.defined()) at::Tensor(norm.bias.grad).add_(sums.bias.sum(0));
+  if (sums.weight.defined()) norm.weight.add_gradient_of_rows(sums.weight);
+  if (sums.bias.defined()) norm.bias.add_gradient_of_rows(sums.bias);
 }
 
 // Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n
@@ -178,25 +173,48 @@ at::Tensor activated_rows(forward::Activation activation, const at::Tensor& x) {
 
 }  // namespace
 
+void Weight::add_gradient(const at::Tensor& gradient) const {
+  at::Tensor into = grad;
+  if (sum->begin())
+    into.copy_(gradient);
+  else
+    into.add_(gradient);
+}
+
+void Weight::add_gradient_of_rows(const at::Tensor& rows) const {
+  at::Tensor into = grad;
+  if (sum->begin())
+    at::sum_out(into, rows, 0);
+  else
+    into.add_(rows.sum(0));
+}
+
+void add_product(at::Tensor into, const at::Tensor& a, const at::Tensor& b, bool first) {
+  const bool exact = a.scalar_type() == at::kFloat;
+  if (exact && first)
+    at::mm_out(into, a, b);
+  else if (exact)
+    into.addmm_(a, b);
+  else if (first)
+    into.copy_(at::mm(a, b));
+  else
+    into.add_(at::mm(a, b));
+}
+
 at::Tensor embedding(const PassContext& pass, const Weight& table,
                      std::span<const std::int32_t> ids, bool track) {
   const bool build = c10::GradMode::is_enabled() && (track || table.trained());
   at::Tensor y = forward::embedding(pass, table.value, ids);
   if (!build) return y;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect(
-      "embedding backward", y, {anchor},
-      [table, ids = std::vector<std::int32_t>(ids.begin(), ids.end())](const auto& grads) {
-        if (table.trained() && grads[0].defined()) {
-          const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(ids.data()),
-                                                 {static_cast<std::int64_t>(ids.size())},
-                                                 at::TensorOptions().dtype(at::kInt))
-                                       .to(table.grad.device());
-          at::Tensor grad = table.grad;
-          grad.index_add_(0, index, grads[0]);
-        }
-        return std::vector<at::Tensor>(1);
-      });
+  autograd::connect("embedding backward", y, {anchor},
+                    [table, sums = RowSums({ids.begin(), ids.end()})](const auto& grads) {
+                      if (table.trained() && grads[0].defined()) {
+                        table.sum->begin_rows(sums.destinations());
+                        sums.add(table.grad, grads[0]);
+                      }
+                      return std::vector<at::Tensor>(1);
+                    });
   return y;
 }
 
@@ -391,20 +409,17 @@ at::Tensor add(const PassContext& pass, const at::Tensor& a, const at::Tensor& b
 }
 
 at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows) {
-  const at::Tensor index =
-      at::from_blob(const_cast<std::int64_t*>(rows.data()),
-                    {static_cast<std::int64_t>(rows.size())}, at::TensorOptions().dtype(at::kLong))
-          .to(x.device(), at::kLong, /*non_blocking=*/false, /*copy=*/true);
+  const RowSums sums({rows.begin(), rows.end()});
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = x.index_select(0, index);
+    y = x.index_select(0, sums.index(x.device()));
   }
   if (!autograd::needed({x})) return y;
   autograd::connect("select rows backward", y, {x},
-                    [index, shape = x.sizes().vec()](const auto& grads) {
+                    [sums, shape = x.sizes().vec()](const auto& grads) {
                       at::Tensor dx = at::zeros(shape, grads[0].options());
-                      dx.index_add_(0, index, grads[0]);
+                      sums.add(dx, grads[0]);
                       return std::vector<at::Tensor>{dx};
                     });
   return y;

@@ -109,19 +109,16 @@ void backward_chunk(const PassContext& pass, const Head& head, const Chunk& chun
         else
           dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
       });
-  if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
+  if (head.layer.bias.trained()) head.layer.bias.add_gradient_of_rows(logits);
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = pass.as_factor(head.x.narrow(0, chunk.first, chunk.rows));
   const at::Tensor d_logits = pass.as_factor(logits);
+  const bool first = head.layer.weight.sum->begin();
   const std::vector<Block> columns =
       cut(head.layer.weight.value.size(0), kLogitRowsLeast, dx.device());
   for_blocks(pass.pool, columns, dx.device(), [&](const Block& block) {
-    at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
-    const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
-    if (x.scalar_type() == at::kFloat)
-      grad.addmm_(dy, x);
-    else
-      grad.add_(at::mm(dy, x));
+    add_product(head.layer.weight.grad.narrow(0, block.first, block.count),
+                d_logits.narrow(1, block.first, block.count).t(), x, first);
   });
 }
 

@@ -79,7 +79,7 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config,
 
 void Transformer::rebuild() {
   const auto found = gradients_.find(used_);
-  const Parameters* gradients = found == gradients_.end() ? nullptr : &found->second;
+  GradientArena* gradients = found == gradients_.end() ? nullptr : found->second.get();
   if (used_.empty())
     graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
   else
@@ -101,7 +101,7 @@ void Transformer::enable_gradients() {
   Parameters gradients = Parameters::zeros({trained.specs().begin(), trained.specs().end()});
   if (!parameters_.arena().device().is_cpu())
     gradients = gradients.to(parameters_.arena().device());
-  gradients_.emplace(used_, std::move(gradients));
+  gradients_.emplace(used_, std::make_unique<GradientArena>(std::move(gradients)));
   rebuild();
 }
 
@@ -162,12 +162,10 @@ Status Transformer::unmerge_adapter() {
   return use_adapter(std::exchange(merged_, {}));
 }
 
-const Parameters& Transformer::gradients() const {
+GradientArena& Transformer::gradient_arena() const {
   CHECK(gradients_enabled());
-  return gradients_.at(used_);
+  return *gradients_.at(used_);
 }
-
-void Transformer::zero_gradients() { gradients().arena().zero_(); }
 
 // An adapter's dropout is drawn for each sequence: then no two of them compute the same.
 forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {

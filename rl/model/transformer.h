@@ -16,6 +16,7 @@
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/dropout.h"
 #include "rl/model/forward.h"
+#include "rl/model/gradient_arena.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
@@ -151,9 +152,11 @@ class Transformer {
   void enable_gradients();
   bool gradients_enabled() const { return gradients_.contains(used_); }
 
-  /// The gradients summed since zero_gradients(). A bug unless they are enabled.
-  const Parameters& gradients() const;
-  void zero_gradients();
+  /// The gradients summed since zero_gradients(), to be read. A bug unless they are enabled.
+  const Parameters& gradients() const { return gradient_arena().settled(); }
+  void zero_gradients() { gradient_arena().forget(); }
+  /// Where they are. A bug unless they are enabled.
+  GradientArena& gradient_arena() const;
 
   /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when
   /// gradients are enabled and at::GradMode is on; otherwise layer after layer reuses the memory,
@@ -200,7 +203,8 @@ class Transformer {
   Parameters parameters_;
   Rope rope_;
   std::unique_ptr<kernel::ThreadPool> pool_;
-  std::map<std::string, Parameters> gradients_;  // by adapter; "": the model's own
+  std::map<std::string, std::unique_ptr<GradientArena>>
+      gradients_;  // by adapter; "": the model's own
   mutable DropoutPasses dropout_passes_;
   std::unique_ptr<Graph> graph_;
   std::function<void(std::int64_t)> before_layer_;

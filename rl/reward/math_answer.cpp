@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "rl/reward/characters.h"
+#include "rl/reward/decimal_comma.h"
 #include "rl/reward/expression.h"
 #include "rl/reward/latex_text.h"
 #include "rl/reward/math_relation.h"
 #include "rl/reward/math_text.h"
 #include "rl/reward/number_text.h"
+#include "rl/reward/numeric_value.h"
 #include "rl/reward/thousands.h"
 
 namespace rl {
@@ -38,7 +41,8 @@ std::string stated_form(std::string_view answer) {
 /// The same without "x =" before it.
 std::string answer_form(std::string_view answer) {
   const std::string text = stated_form(answer);
-  return named_value(text).value_or(text);
+  const std::string value = named_value(text).value_or(text);
+  return value == "\\{\\}" || value == "\\varnothing" ? "\\emptyset" : value;
 }
 
 bool same(const std::string& a, const std::string& b, int depth);
@@ -264,6 +268,23 @@ bool same_relations(const RelationChain& a, const RelationChain& b, int depth) {
   return named && same(chain.sides.back(), other, depth + 1);
 }
 
+bool is_decimal(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return std::count(text.begin(), text.end(), '.') == 1 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '.'; });
+}
+
+/// A decimal and another broken number that are the same when both are rounded to six places, as
+/// math-verify has it; here small ones need five digits, too.
+bool same_rounded(const std::string& a, const std::string& b) {
+  constexpr double kPlaces = 1e6, kDigits = 1e-5;
+  if (!is_decimal(a) && !is_decimal(b)) return false;
+  const auto left = real_value(a), right = real_value(b);
+  if (!left || !right || *left == std::round(*left) || *right == std::round(*right)) return false;
+  return std::round(*left * kPlaces) == std::round(*right * kPlaces) &&
+         std::abs(*left - *right) <= kDigits * std::max(std::abs(*left), std::abs(*right));
+}
+
 /// "(C)" is the choice "C".
 bool is_bracketed_choice(const std::optional<Bracketed>& brackets) {
   return brackets && brackets->open == "(" && !brackets->inside.empty() &&
@@ -274,6 +295,15 @@ bool same_unions(const std::string& a, const std::string& b, int depth, bool& ar
   const auto left = split_parts(a, "\\cup"), right = split_parts(b, "\\cup");
   are_unions = left.size() > 1 || right.size() > 1;
   return are_unions && same_in_any_order(left, right, depth);
+}
+
+/// Exactly, at points, or (of a decimal) to six places.
+bool same_formula(const std::string& a, const std::string& b) {
+  const auto left = read_expression(a), right = read_expression(b);
+  if (left && right && same_value(*left, *right).value_or(false)) return true;
+  if (same_rounded(a, b)) return true;
+  const bool are_fractions = left && right && constant_of(*left) && constant_of(*right);
+  return !are_fractions && same_at_points(a, b);
 }
 
 bool same(const std::string& a, const std::string& b, int depth) {
@@ -296,8 +326,7 @@ bool same(const std::string& a, const std::string& b, int depth) {
     return true;
   if (!brackets_a && is_bracketed_choice(brackets_b) && same(a, brackets_b->inside, depth + 1))
     return true;
-  const auto value_a = read_expression(a), value_b = read_expression(b);
-  return value_a && value_b && same_value(*value_a, *value_b).value_or(false);
+  return same_formula(a, b);
 }
 
 /// Lists that may be numbers with thousands separators. Two members are in order: "58,500" is not
@@ -312,6 +341,14 @@ bool same_statements(const std::string& a, const std::string& b) {
   const RelationChain left = relation_chain(a), right = relation_chain(b);
   return !left.relations.empty() && !right.relations.empty() && same_chain(left, right, 0);
 }
+
+/// "32\\%", which is 32 or 0.32.
+bool is_percentage(std::string_view text) {
+  while (text.ends_with('$') || text.ends_with(' ')) text.remove_suffix(1);
+  return text.ends_with('%');
+}
+
+std::string hundredth(const std::string& number) { return "\\frac{" + number + "}{100}"; }
 
 }  // namespace
 
@@ -352,7 +389,14 @@ bool equivalent(std::string_view answer, std::string_view truth) {
   const std::string number_a = without_thousands_separators(list_a),
                     number_b = without_thousands_separators(list_b);
   if (same(number_a, number_b, 0)) return true;
-  return (number_a != list_a || number_b != list_b) && same_as_lists(list_a, list_b);
+  if ((number_a != list_a || number_b != list_b) && same_as_lists(list_a, list_b)) return true;
+  if (is_percentage(answer) != is_percentage(truth))
+    return is_percentage(answer) ? same(hundredth(number_a), number_b, 0)
+                                 : same(number_a, hundredth(number_b), 0);
+  const auto point_a = with_decimal_point(answer, Commas::kAll),
+             point_b = with_decimal_point(truth, Commas::kPlain);
+  return (point_a || point_b) &&
+         equivalent(point_a.value_or(std::string(answer)), point_b.value_or(std::string(truth)));
 }
 
 }  // namespace rl

@@ -168,6 +168,14 @@ bool formula_follows(std::string_view text, std::size_t at) {
   return false;
 }
 
+/// "cm^2", or "m^{2}" where the letter is one of `letters`.
+bool is_power_of_unit(std::string_view words, std::string_view letters) {
+  const std::string_view unit = words.substr(0, words.find_first_of("^ "));
+  const bool is_letter_alone = unit.size() == 1 && letters.find(unit) != std::string_view::npos;
+  return unit.size() < words.size() && (is_letter_alone || is_unit_word(unit)) &&
+         end_of_unit_exponent(words, unit.size()) == words.size();
+}
+
 class WordResolver {
  public:
   explicit WordResolver(int depth) : depth_(depth) {}
@@ -245,7 +253,8 @@ class WordResolver {
     const bool unit_letter = letters.find(words.front()) != std::string_view::npos;
     if (is_letter_alone) return unit_letter && (group.is_text || group.is_upright);
     if (group.is_text) return true;
-    return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos);
+    return group.is_upright && (apart || is_unit_word(words) || words.find('/') != words.npos ||
+                                is_power_of_unit(words, letters));
   }
 
   std::size_t write_unit(const StyledGroup& group, const std::string& words,

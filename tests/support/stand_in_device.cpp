@@ -31,6 +31,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -254,10 +255,23 @@ void check_argument(const c10::IValue& argument, const std::string& op) {
   }
 }
 
+// CUDA adds rows that go to one place in no order, so that sums differ from run to run.
+void check_order(const at::Tensor& index, const std::string& op) {
+  const Opened opened(index);
+  const at::Tensor host = as_host(index).to(at::kLong).contiguous();
+  const auto* first = host.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> rows(first, first + host.numel());
+  std::sort(rows.begin(), rows.end());
+  TORCH_CHECK(std::adjacent_find(rows.begin(), rows.end()) == rows.end(), op,
+              ": adds several rows to one, in no order");
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
   for (const c10::IValue& argument : torch::jit::last(*stack, op.schema().arguments().size()))
     check_argument(argument, name);
+  if (name.starts_with("aten::index_add"))
+    check_order(torch::jit::peek(*stack, 2, op.schema().arguments().size()).toTensor(), name);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

@@ -212,6 +212,8 @@ TEST(RowSource, QuotesWithinAFieldAreCharacters) {
             (Texts{"a 5\" nail", "1", "x \"y\",\nz", "2"}));
   EXPECT_EQ(texts("c.tsv", "p\ta\nsays \"hi\", twice\t\"1\n2\"\n5\"\t6\"\n"),
             (Texts{"says \"hi\", twice", "1\n2", "5\"", "6\""}));
+  EXPECT_EQ(texts("d.tsv", "p\ta\n\t\nb\t1\n \n\t\r\n"), (Texts{"", "", "b", "1", "", ""}))
+      << "a line of tabs is a row of empty fields";
 }
 
 TEST(RowSource, ReadsHalfPrecision) {

@@ -223,6 +223,9 @@ TEST_F(GgufMetadata, MinusOneIsNoToken) {
       EXPECT_FALSE(config->bos_id || config->pad_id || !config->eos_ids.empty()) << role;
     }
     EXPECT_NE(refusal({i32(key, -2)}).find("token id"), std::string::npos) << role;
+    EXPECT_NE(refusal({u32(key, 1 << 30)}).find(key + " is 1073741824, outside the vocabulary of "),
+              std::string::npos)
+        << refusal({u32(key, 1 << 30)});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <new>
 #include <stdexcept>
@@ -36,6 +37,18 @@ TEST(Guarded, ADeviceThatHasFailedEndsTheProcess) {
   EXPECT_EQ(lost.code(), ErrorCode::kInternal);
   EXPECT_EQ(lost.message(),
             "a pass: an illegal memory access; the device is lost to this process, which must end");
+}
+
+TEST(Guarded, TheProcessOfAnActorEndsWithItsDevice) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto lose = [] {
+    end_process_with_its_device();
+    (void)told<c10::OutOfMemoryError>(kHere, "CUDA out of memory");  // the device goes on
+    (void)told<c10::AcceleratorError>(kHere, 700, "an illegal memory access");
+    ::_exit(0);
+  };
+  EXPECT_EXIT(lose(), ::testing::ExitedWithCode(1),
+              "a pass: an illegal memory access; the device is lost to this process");
 }
 
 TEST(Guarded, EverythingElseIsABug) {

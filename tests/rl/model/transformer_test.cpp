@@ -63,6 +63,20 @@ at::Tensor gradient_of(Transformer& transformer, const PackedBatch& batch,
   return transformer.gradients().arena().clone();
 }
 
+// A sum begins by being written over the one before, which is no other number than adding to zeros.
+TEST(Transformer, AGradientOverTheOneBeforeHasTheBitsOfASumFromZero) {
+  for (const bool tied : {false, true}) {
+    const PackedBatch batch = batch_of({sequence(40, 1), sequence(9, 2)});
+    const auto again = model(true, tied), from_zero = model(true, tied);
+    (void)gradient_of(*again, batch_of({sequence(300, 3)}), {});
+    GradientArena& zeros = from_zero->gradient_arena();
+    for (const ParameterSpec& spec : zeros.memory().specs())
+      (void)zeros.sum_of(zeros.memory().view(spec))->begin();
+    weighted(from_zero->token_logprobs(batch).value()).backward();
+    EXPECT_TRUE(gradient_of(*again, batch, {}).equal(from_zero->gradients().arena())) << tied;
+  }
+}
+
 TEST(Transformer, PackedSequencesHaveTheBitsTheyHaveAlone) {
   const auto transformer = model(false);
   const std::vector<std::vector<std::int32_t>> sequences = {sequence(5, 1), sequence(37, 2),

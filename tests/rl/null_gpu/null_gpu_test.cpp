@@ -151,6 +151,28 @@ TEST_F(NullGpu, FiveModelsShareAGpu) {
     EXPECT_NE(metrics.find(role), std::string::npos) << role << ": " << metrics;
 }
 
+// The worker's process ends by itself: its callers hear of its death, with the reason.
+TEST_F(NullGpu, AWorkerEndsWithItsDevice) {
+  std::filesystem::create_directory(folder_.file("s"));
+  const std::string starling = std::string(STARLING_BIN_DIR) + "/starling";
+  const std::string cluster = "export STARLING_SESSION_ROOT=" + folder_.file("s") +
+                              " PYTORCH_ALLOC_CONF=expandable_segments:False; at=$(" + starling +
+                              " start --head --port 0 --gpus 1 --cpus 2 | tail -1); ";
+  const std::string train =
+      starling +
+      " train --address $at --config " STARLING_SOURCE_DIR
+      "/examples/toy/grpo.yaml trainer.device=cuda trainer.total_training_steps=1 "
+      "trainer.test_freq=-1 trainer.val_before_train=false sft.steps=0 "
+      "trainer.default_local_dir=" +
+      folder_.file("run") + " 2>&1; ";
+  const std::string output = shell("export NULL_GPU_FAILS_AFTER=2000; " + cluster + train +
+                                   "echo ended $?; " + starling + " stop >/dev/null 2>&1");
+  EXPECT_NE(output.find("exited with code 1"), std::string::npos) << output;
+  EXPECT_NE(output.find("the device is lost to this process, which must end"), std::string::npos)
+      << output;
+  EXPECT_NE(output.find("ended 1"), std::string::npos) << output;
+}
+
 TEST_F(NullGpu, AProcessThatOpensCudaTooLateIsTold) {
   const json late = run("opened_late");
   EXPECT_EQ(late.value("code", ""), "unavailable");

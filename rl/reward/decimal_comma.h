@@ -1,0 +1,18 @@
+// Numbers with a comma before their decimals. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rl {
+
+/// Which commas are a decimal point: those that can be nothing else ("3{,}5", "1.234,56"), or also
+/// "3,5", which may be a list of two.
+enum class Commas { kPlain, kAll };
+
+/// A number, perhaps with a unit behind it, with a point for its comma; nullopt: it has no such
+/// comma. "1,234" has thousands.
+std::optional<std::string> with_decimal_point(std::string_view text, Commas commas);
+
+}  // namespace rl

@@ -1,0 +1,24 @@
+#include "rl/reward/decimal_comma.h"
+
+#include <gtest/gtest.h>
+
+namespace rl {
+namespace {
+
+TEST(DecimalComma, IsOneWhereItCanBeNothingElse) {
+  EXPECT_EQ(with_decimal_point("3{,}5", Commas::kPlain), "3.5");
+  EXPECT_EQ(with_decimal_point("-1.234,56", Commas::kPlain), "-1234.56");
+  EXPECT_EQ(with_decimal_point("$0{,}123$", Commas::kPlain), "0.123$");
+  EXPECT_FALSE(with_decimal_point("3,5", Commas::kPlain)) << "or a list";
+  EXPECT_EQ(with_decimal_point("3,5", Commas::kAll), "3.5");
+  EXPECT_EQ(with_decimal_point("2,5\\text{ m}", Commas::kAll), "2.5\\text{ m}");
+}
+
+TEST(DecimalComma, IsNoneInThousandsAndLists) {
+  for (const char* text : {"1,234", "1{,}234", "1,5,2", "3, 5", "(3,5)", "x,5", "3,", "", "-",
+                           "3.5", "1,5;2", "1,2.5"})
+    EXPECT_FALSE(with_decimal_point(text, Commas::kAll)) << text;
+}
+
+}  // namespace
+}  // namespace rl
