@@ -1,7 +1,6 @@
 // Jobs on real nodes: submitted with their folder, detached, stopped, killed with their node, and
 // remembered by a head that is killed.
 #include <gtest/gtest.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,13 +17,10 @@
 #include "runtime/process/file_util.h"
 #include "runtime/process/session.h"
 #include "runtime/transport/blocking.h"
-#include "tests/runtime/node/cluster_fixture.h"
+#include "tests/runtime/node/job_fixture.h"
 
 namespace runtime {
 namespace {
-
-using Json = nlohmann::json;
-namespace fs = std::filesystem;
 
 // Files and folders, all the way down; -1 where what is counted is being removed meanwhile.
 int entries_below(const fs::path& folder) {
@@ -35,49 +31,6 @@ int entries_below(const fs::path& folder) {
     ++count;
   return error ? -1 : count;
 }
-
-class Job : public ClusterTest {
- protected:
-  /// Submits it detached; its id.
-  std::string submit(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"submit", "--detach"});
-    CommandResult result = starling(std::move(arguments));
-    EXPECT_EQ(result.code, 0) << result.err;
-    return result.last_line();
-  }
-  Json job(const std::string& id) {
-    CommandResult result = starling({"job", "status", id, "--json"});
-    EXPECT_EQ(result.code, 0) << result.err;
-    return result.code == 0 ? Json::parse(result.out) : Json();
-  }
-  Json wait_for_end(const std::string& id) {
-    Json found;
-    EXPECT_TRUE(eventually(
-        [&] { return (found = job(id))["state"] != "running" && found["state"] != "pending"; },
-        std::chrono::seconds(20)))
-        << found;
-    return found;
-  }
-  static void write(const fs::path& file, const std::string& text) {
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-    fs::permissions(file, fs::perms::owner_all);
-  }
-  static int head_of(int node) {
-    std::error_code error;
-    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task",
-                                                     error)) {  // any of which may have started it
-      std::ifstream children(thread.path() / "children");
-      for (int pid = 0; children >> pid;) {
-        auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
-        if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
-      }
-    }
-    return 0;
-  }
-  fs::path folders() { return cache_folder_.path() / "jobs"; }
-  support::TemporaryFolder work_;
-};
 
 TEST_F(Job, RunsDetachedAndIsRemembered) {
   start_head();
@@ -169,6 +122,46 @@ TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
   EXPECT_TRUE(eventually(
       [&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
   EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
+}
+
+// Without a parent, in a session of its own, with nothing in its environment.
+constexpr const char* kDisown =
+    "env -i /usr/bin/setsid /bin/sh -c '(/bin/sleep 1000 & echo left $!)'; ";
+
+TEST_F(Job, WhatItDisownedEndsWithIt) {
+  start_head();
+  for (const char* end : {"exit 3", "kill -KILL $$", "exec sleep 1000"}) {
+    const std::string id = submit({"--", "sh", "-c", std::string(kDisown) + "sleep 0.3; " + end});
+    std::string log;
+    ASSERT_TRUE(eventually(
+        [&] {
+          return (log = starling({"job", "logs", id}).out).find("left ") != log.npos;
+        },
+        std::chrono::seconds(20)));
+    int left = 0;
+    ASSERT_EQ(std::sscanf(log.c_str(), "left %d", &left), 1) << log;
+    if (std::string(end).starts_with("exec"))
+      EXPECT_EQ(starling({"job", "stop", id}).code, 0);
+    else
+      wait_for_end(id);
+    EXPECT_TRUE(eventually([&] { return !process_runs(left); })) << end;
+  }
+}
+
+TEST_F(Job, WhatItDisownedEndsWithAKilledNode) {
+  const std::string address = start_head();
+  const std::string id = submit({"--", "sh", "-c", std::string(kDisown) + "exec sleep 1000"});
+  std::string log;
+  ASSERT_TRUE(eventually(
+      [&] {
+        return (log = starling({"job", "logs", id}).out).find("left ") != log.npos;
+      },
+      std::chrono::seconds(20)));
+  int left = 0;
+  ASSERT_EQ(std::sscanf(log.c_str(), "left %d", &left), 1) << log;
+  const int program = job(id)["pid"];
+  ::kill(session_of(address).pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !process_runs(left) && !process_runs(program); }));
 }
 
 // A job behind a wrapper script that knows nothing of signals, as the shell's is.
@@ -528,48 +521,6 @@ TEST_F(Job, LogsAreFollowedToItsEnd) {
   EXPECT_EQ(followed.out, "line 1\nline 2\nline 3\n");
 }
 
-/// As another user of this machine, with the token.
-class JobUserTest : public Job {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0 || !::getpwnam("nobody")) GTEST_SKIP() << "needs root";
-    fs::permissions(cache_folder_.path(), fs::perms(0711));
-    fs::permissions(work_.path(), fs::perms(0755));
-    fs::permissions(tools_.path(), fs::perms(0755));
-    fs::copy_file(
-        program(),
-        tools_.path() / "starling");  // the build may lie in a folder that is closed to others
-    fs::permissions(tools_.path() / "starling", fs::perms(0755));
-    if (run_command({"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "test", "-x",
-                     tools_.file("starling")})
-            .code != 0) {
-      GTEST_SKIP() << "the folder for temporary files is closed to others: " << tools_.path();
-    }
-  }
-  CommandResult as_nobody(const std::string& address, std::vector<std::string> arguments) {
-    return as_nobody_with(submitter_token(address), std::move(arguments));
-  }
-  std::string cluster_token(const std::string& address) {
-    return *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
-  }
-  std::string submitter_token(const std::string& address) {
-    std::string token = starling({"token", "--submitter", "--address", address}).out;
-    token.erase(token.find_last_not_of('\n') + 1);
-    return token;
-  }
-  std::size_t list_nodes() { return Json::parse(starling({"list", "nodes", "--json"}).out).size(); }
-  CommandResult as_nobody_with(const std::string& token, std::vector<std::string> arguments,
-                               const std::string& sessions = "/nonexistent") {
-    support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
-    support::ScopedVariable root("STARLING_SESSION_ROOT", sessions.c_str());
-    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups",
-                                  tools_.file("starling")};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    return run_command(argv);
-  }
-  support::TemporaryFolder tools_;
-};
-
 /// Jobs that reserve something.
 class JobPlaceTest : public Job {
  protected:
@@ -818,163 +769,6 @@ TEST_F(JobPlaceTest, SaysThatItsSubmitterKeepsItWaiting) {
   ::kill(command->pid(), SIGCONT);
   EXPECT_EQ(command->finish().out, "ran\n");
   EXPECT_TRUE(everything_is_free());
-}
-
-TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
-  const std::string address = start_head();
-  write(work_.path() / "mine", "shipped\n");
-  fs::permissions(work_.path() / "mine", fs::perms(0644));
-  CommandResult result =
-      as_nobody(address, {"submit", "--address", address, "--working-dir", work_.path().string(),
-                          "--", "sh", "-c",
-                          "id -un; cat mine; echo new > made && cat made; echo $STARLING_TOKEN; "
-                          "echo $USER; ls /root 2>&1"});
-  EXPECT_NE(result.code, 0) << result.out;  // ls may not
-  EXPECT_TRUE(
-      result.out.starts_with("nobody\nshipped\nnew\n" + submitter_token(address) + "\nnobody\n"))
-      << result.out << result.err;
-  EXPECT_NE(result.out.find("ermission denied"), std::string::npos) << result.out;
-  Json list = Json::parse(starling({"job", "list", "--json"}).out);
-  EXPECT_EQ(list[0]["user"], "nobody");
-  EXPECT_EQ(starling({"submit", "--", "id", "-un"}).out, "root\n");
-  CommandResult stop =
-      as_nobody(address, {"submit", "--address", address, "--", "sh", "-c", "kill -TERM $$"});
-  EXPECT_EQ(stop.code, 128 + SIGTERM);
-}
-
-// With a submitter's token nobody becomes root: neither by a node of his own in the cluster, nor by
-// a driver, nor by what a job finds in its environment.
-TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
-  const std::string address = start_head();
-  const std::string token = submitter_token(address);
-  EXPECT_EQ(token.size(), std::string("submit-").size() + 64) << token;
-  EXPECT_EQ(token.find(cluster_token(address)), std::string::npos);
-  const auto refused = [&](std::vector<std::string> arguments, std::string_view why) {
-    const CommandResult result = as_nobody(address, std::move(arguments));
-    EXPECT_NE(result.code, 0) << result.out;
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
-  };
-  refused({"start", "--block", "--address", address, "--bind", "127.0.0.1"},
-          "with which nobody starts a node");
-  refused({"stop", "--address", address}, "a submitter's token is for `starling submit`");
-  refused({"list", "actors", "--address", address}, "a submitter's token is for `starling submit`");
-  refused({"logs", "--address", address}, "a submitter's token is for `starling submit`");
-  EXPECT_EQ(as_nobody(address, {"status", "--address", address}).code, 0);
-  EXPECT_EQ(list_nodes(), 1u);
-
-  // What root's jobs print is root's, also of one that failed: its token could be in it.
-  const CommandResult failed =
-      starling({"submit", "--", "sh", "-c", "cat $STARLING_TOKEN_FILE; echo; exit 3"});
-  ASSERT_EQ(failed.code, 3);
-  const std::string failed_id = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
-  EXPECT_NE(starling({"job", "status", failed_id}).out.find(cluster_token(address)),
-            std::string::npos)
-      << "the tail of its output is kept";
-  for (const char* format : {"", "--json"}) {
-    std::vector<std::string> look{"job", "status", failed_id, "--address", address};
-    if (*format != '\0') look.push_back(format);
-    const CommandResult seen = as_nobody(address, look);
-    EXPECT_EQ((seen.out + seen.err).find(cluster_token(address)), std::string::npos) << seen.out;
-  }
-  const CommandResult state = as_nobody(address, {"status", "--json", "--address", address});
-  EXPECT_EQ(state.out.find("STARLING_TOKEN"), std::string::npos) << "what others run";
-
-  // Another's job is not his to stop; his own is.
-  const CommandResult of_root = starling({"submit", "--detach", "--", "sleep", "60"});
-  ASSERT_EQ(of_root.code, 0) << of_root.err;
-  std::string roots;
-  for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
-    if (job["state"] == "running") roots = job["id"];
-  }
-  refused({"job", "stop", roots, "--address", address},
-          "a submitter's token is for `starling submit`");
-  ASSERT_EQ(
-      as_nobody(address, {"submit", "--detach", "--address", address, "--", "sleep", "60"}).code,
-      0);
-  int stopped_jobs = 0;
-  for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
-    if (job["user"] != "nobody") continue;
-    ++stopped_jobs;
-    const CommandResult stopped =
-        as_nobody(address, {"job", "stop", job["id"], "--address", address});
-    EXPECT_EQ(stopped.code, 0) << stopped.err;
-  }
-  EXPECT_EQ(stopped_jobs, 1);
-  EXPECT_EQ(starling({"job", "stop", roots}).code, 0);
-}
-
-// With the id of another's job one neither ends it nor takes its place.
-TEST_F(JobUserTest, TheIdOfAnothersJobIsOfNoUse) {
-  const std::string address = start_head();
-  ASSERT_EQ(starling({"submit", "--detach", "--", "sleep", "60"}).code, 0);
-  const auto running = [&] { return Json::parse(starling({"job", "list", "--json"}).out)[0]; };
-  const JobId victim = *JobId::from_hex(running()["id"].get<std::string>());
-  auto cluster = find_cluster(address);
-  ASSERT_TRUE(cluster.ok());
-  cluster->token = submitter_token(address);
-  EventLoop loop;
-  auto client =
-      NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(std::chrono::seconds(10)));
-  ASSERT_TRUE(client.ok()) << client.status().to_string();
-  JobRequest request;
-  request.argv = {"true"};
-  request.job = victim;
-  request.place = GroupId::random();
-  const auto submitted =
-      wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        JobClient(**client).submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
-      });
-  EXPECT_EQ(submitted.status().code(), ErrorCode::kInvalidArgument)
-      << submitted.status().to_string();
-  control::QueueJob queue;
-  queue.job = victim;
-  queue.place = GroupId::random();
-  queue.argv = {"true"};
-  queue.resources = {{"CPU", 1}};
-  const auto queued =
-      wait_for<GroupState>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        JobClient(**client).queue(queue, deadline_after(std::chrono::seconds(10)), done);
-      });
-  EXPECT_EQ(queued.status().code(), ErrorCode::kInvalidArgument) << queued.status().to_string();
-  EXPECT_EQ(running()["state"], "running");
-  EXPECT_EQ(starling({"job", "stop", victim.hex()}).code, 0);
-
-  // One that waits for its place is not disturbed either: it ends as it is told.
-  BackgroundCommand waits({program(), "submit", "--num-cpus", "1000", "--", "true"});
-  const auto pending = [&]() -> Json {
-    for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
-      if (job["state"] == "pending") return job;
-    }
-    return nullptr;
-  };
-  ASSERT_TRUE(eventually([&] { return !pending().is_null(); }, std::chrono::seconds(10)));
-  request.job = *JobId::from_hex(pending()["id"].get<std::string>());
-  const auto taken =
-      wait_for<JobId>(loop, deadline_after(std::chrono::seconds(10)), [&](auto done) {
-        JobClient(**client).submit(request, {}, deadline_after(std::chrono::seconds(10)), done);
-      });
-  EXPECT_EQ(taken.status().code(), ErrorCode::kInvalidArgument) << taken.status().to_string();
-  EXPECT_FALSE(pending().is_null());
-  EXPECT_EQ(starling({"job", "stop", request.job.hex()}).code, 0);
-  EXPECT_NE(waits.finish().code, 0);
-  EXPECT_TRUE(pending().is_null());
-}
-
-// Who is given the cluster's token and is another user of the machine is known by the kernel.
-TEST_F(JobUserTest, AnotherUsersNodeDoesNotJoinRootsCluster) {
-  const std::string address = start_head();
-  const fs::path sessions = tools_.path() / "nobody";
-  fs::create_directory(sessions);
-  fs::permissions(sessions, fs::perms::owner_all);
-  const passwd* nobody = ::getpwnam("nobody");
-  ASSERT_EQ(::chown(sessions.c_str(), nobody->pw_uid, nobody->pw_gid), 0);
-  support::ScopedVariable cache("STARLING_CACHE", (sessions / "cache").c_str());
-  const CommandResult result = as_nobody_with(
-      cluster_token(address), {"start", "--block", "--address", address, "--bind", "127.0.0.1"},
-      sessions.string());
-  EXPECT_NE(result.code, 0) << result.out;
-  EXPECT_NE(result.err.find("runs as root, and nobody's node"), std::string::npos) << result.err;
-  EXPECT_EQ(list_nodes(), 1u);
 }
 
 }  // namespace
