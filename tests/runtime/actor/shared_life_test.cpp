@@ -114,7 +114,13 @@ TEST_F(SharedLifeTest, ACallThatDoesNotEndHoldsARestartUpForASecondOnly) {
   auto endless = actor.call(&Phoenix::slow_note, 12'000, "never");
   std::this_thread::sleep_for(100ms);
   ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
+  // Nor its caller: that call has failed, and the next ones are the new self's.
+  const auto asked = std::chrono::steady_clock::now();
+  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, 8s);
+  expect_failure(rt_->get(endless), ErrorCode::kActorDied, {"slow_note", "goes on"});
   EXPECT_TRUE(eventually([&] { return read("diary") == "made\nmade\n"; })) << read("diary");
+  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0) << "the late end of that call is nobody's answer";
 }
 
 TEST_F(SharedLifeTest, AWatchTellsOfARestartAndOfTheEnd) {
