@@ -174,6 +174,7 @@ class NodeRun {
     plan_.node.log_limit = options_.log_limit;
     plan_.node.job_size_limit = options_.job_size_limit;
     plan_.node.job_user = options_.job_user;
+    plan_.node.users = options_.users;
     if (options_.spill_limit != 0) {
       // A folder per node, so that nodes can share a --spill-dir.
       const fs::path parent = options_.spill_dir.empty() ? session : fs::path(options_.spill_dir);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "placement/app/cli_amounts.h"
+#include "runtime/node/user_limits.h"
 #include "runtime/observe/metrics_source.h"
 
 namespace runtime {
@@ -35,6 +36,7 @@ struct StartOptions {
   std::uint64_t log_limit = 0;       // bytes of logs that a node keeps; 0: the default
   std::uint64_t job_size_limit = 0;  // bytes of a submitted job's files; 0: the default
   std::string job_user;  // as whom jobs run that nothing proves the user of, on a node of root's
+  UserLimits users;
   std::string drain_deadline = "30s";  // how long SIGTERM gives the node; 0: it stops at once
   // What says that this machine is about to be taken away; empty: nothing of that kind.
   std::string preemption_file;

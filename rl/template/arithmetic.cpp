@@ -116,11 +116,42 @@ TemplateValue add_sequences(TemplateEvaluator& evaluator, const TemplateValue& a
                      : TemplateValue::tuple(std::move(items));
 }
 
+// Of a conversion's width and precision; of numbers with a fraction, the latter.
+constexpr std::size_t kFormatMax = 1'000'000;
+constexpr std::size_t kFractionMax = 100;
+
+/// The digits from `at` on, which it moves behind them.
+std::size_t format_number(const std::string& format, std::size_t& at) {
+  std::size_t number = 0;
+  for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at) {
+    number = number * 10 + static_cast<std::size_t>(format[at] - '0');
+    if (number > kFormatMax) fail_limit("% format: a width or precision of more than a million");
+  }
+  return number;
+}
+
+std::string first_characters(const std::string& text, std::size_t count) {
+  std::string first;
+  for (const std::string_view character : split_characters(text)) {
+    if (count-- == 0) break;
+    first += character;
+  }
+  return first;
+}
+
+/// "%d" of a float.
+std::int64_t truncated(double value) {
+  if (std::isnan(value)) fail_python("ValueError", "cannot convert float NaN to integer");
+  if (std::isinf(value)) fail_python("OverflowError", "cannot convert float infinity to integer");
+  if (!(std::abs(value) < 9223372036854775808.0)) fail_overflow();
+  return static_cast<std::int64_t>(value);
+}
+
 /// One conversion of format_percent: flags, width, precision and letter.
 struct Conversion {
   bool left = false, zero = false, plus = false;
   std::size_t width = 0;
-  std::optional<int> precision;
+  std::optional<std::size_t> precision;
   char letter = 's';
 };
 
@@ -132,8 +163,10 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
     case 's':
     case 'r':
       text = conversion.letter == 's' ? value.to_string(evaluator) : value.repr(evaluator);
-      if (conversion.precision)
-        text.resize(std::min(text.size(), static_cast<std::size_t>(*conversion.precision)));
+      if (conversion.precision && *conversion.precision < text.size()) {
+        evaluator.charge_characters(text.size());
+        text = first_characters(text, *conversion.precision);
+      }
       break;
     case 'd':
     case 'i':
@@ -143,8 +176,7 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
       }
       if (!value.is_number())
         fail_type("%d format: a real number is required, not " + value.type_name());
-      text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double()))
-                              : std::to_string(value.as_int());
+      text = std::to_string(value.is_float() ? truncated(value.as_double()) : value.as_int());
       break;
     case 'f':
     case 'e':
@@ -152,8 +184,9 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
       if (!value.is_number()) fail_type("must be real number, not " + value.type_name());
       char buffer[512];
       const char format[] = {'%', '.', '*', conversion.letter, '\0'};
-      std::snprintf(buffer, sizeof(buffer), format, std::min(conversion.precision.value_or(6), 100),
-                    value.as_double());
+      const std::size_t digits = conversion.precision.value_or(6);
+      if (digits > kFractionMax) fail_limit("% format: more than 100 digits of a fraction");
+      std::snprintf(buffer, sizeof(buffer), format, static_cast<int>(digits), value.as_double());
       text = buffer;
       break;
     }
@@ -177,7 +210,6 @@ std::string convert(TemplateEvaluator& evaluator, const Conversion& conversion,
 
 std::string format_percent(TemplateEvaluator& evaluator, const std::string& format,
                            const ValueList& values, bool all_used) {
-  constexpr std::size_t kWidthMax = 10'000;
   evaluator.charge(format.size());
   evaluator.charge_scan(format.size());
   std::string out;
@@ -195,15 +227,8 @@ std::string format_percent(TemplateEvaluator& evaluator, const std::string& form
       conversion.plus = conversion.plus || format[i] == '+';
       conversion.zero = conversion.zero || format[i] == '0';
     }
-    for (; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
-      conversion.width =
-          std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
-    if (i < format.size() && format[i] == '.') {
-      int precision = 0;
-      for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
-        precision = std::min(precision * 10 + (format[i] - '0'), static_cast<int>(kWidthMax));
-      conversion.precision = precision;
-    }
+    conversion.width = format_number(format, i);
+    if (i < format.size() && format[i] == '.') conversion.precision = format_number(format, ++i);
     if (i >= format.size()) fail_python("ValueError", "incomplete format");
     if (format[i] == '%') {
       out += '%';

@@ -90,13 +90,14 @@ BlockedCalls::Registered::Registered(BlockedCalls& table, const ServedCall& call
   entry_->bounded = bounded;
   std::lock_guard lock(table_.mutex_);
   entry_->number = ++table_.numbers_;
-  table_.entries_[key_] = entry_;
+  table_.entries_.emplace(key_, entry_);
 }
 
 BlockedCalls::Registered::~Registered() {
   std::lock_guard lock(table_.mutex_);
-  const auto found = table_.entries_.find(key_);
-  if (found != table_.entries_.end() && found->second == entry_) table_.entries_.erase(found);
+  const auto [first, last] = table_.entries_.equal_range(key_);
+  table_.entries_.erase(
+      std::find_if(first, last, [this](const auto& entry) { return entry.second == entry_; }));
 }
 
 std::string BlockedCalls::Registered::cycle() const {
@@ -155,20 +156,24 @@ void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) 
 }
 
 void BlockedCalls::on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps) {
-  std::shared_ptr<Entry> entry;
+  if (steps.empty()) return;
+  std::vector<std::shared_ptr<Entry>> entries;
   {
     std::lock_guard lock(mutex_);
-    auto found = entries_.find(held_by);
-    if (found != entries_.end()) entry = found->second;
+    const auto [first, last] = entries_.equal_range(held_by);
+    for (auto found = first; found != last; ++found) entries.push_back(found->second);
   }
-  if (!entry || steps.empty()) return;
-  const WaitStep here{session_, entry->number, {}, {}, false};
-  if (steps.front().is_same_wait(here)) return on_cycle(*entry, steps);
-  close_by_constructor(*entry, steps);
+  for (const auto& entry : entries) on_waits(*entry, steps);
+}
+
+void BlockedCalls::on_waits(Entry& entry, const std::vector<WaitStep>& steps) const {
+  const WaitStep here{session_, entry.number, {}, {}, false};
+  if (steps.front().is_same_wait(here)) return on_cycle(entry, steps);
+  close_by_constructor(entry, steps);
   // A cycle that its origin is no part of: those that are find it.
   const bool seen = std::any_of(steps.begin(), steps.end(),
                                 [&](const WaitStep& step) { return step.is_same_wait(here); });
-  if (!seen && steps.size() < WaitStep::kStepsMax) tell(*entry, steps);
+  if (!seen && steps.size() < WaitStep::kStepsMax) tell(entry, steps);
 }
 
 // No connection leads to an actor that is not there yet: the search that its constructor began

@@ -85,7 +85,9 @@ class BlockedCalls {
   static std::string take_cycle();
 
   struct Entry;
-  /// A wait that has lasted kPeriod, in the table while this lives. A call has one at a time.
+  /// A wait that has lasted kPeriod, in the table while this lives. A call has several at a time
+  /// where a coroutine waits, and something else that it started blocks the actor: it ends after
+  /// all of them.
   class Registered {
    public:
     /// `bounded`: it has a limit of time of its own.
@@ -110,6 +112,7 @@ class BlockedCalls {
   void on_waits(const ServedCall::Key& held_by, const std::vector<WaitStep>& steps);
 
  private:
+  void on_waits(Entry& entry, const std::vector<WaitStep>& steps) const;
   void tell(const Entry& entry, const std::vector<WaitStep>& steps) const;
   void close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const;
   void on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const;
@@ -118,7 +121,7 @@ class BlockedCalls {
   const std::uint64_t session_;
   std::mutex mutex_;  // guards what follows
   std::uint64_t numbers_ = 0;
-  std::map<ServedCall::Key, std::shared_ptr<Entry>> entries_;
+  std::multimap<ServedCall::Key, std::shared_ptr<Entry>> entries_;
 };
 
 /// "A 12: f waits for B 34: g; B 34: h waits for A 12: k": the steps as one sentence.

@@ -30,23 +30,49 @@ void GroupQueue::extend(GroupId id, Deadline deadline) {
   pending.deadline = std::max(pending.deadline, deadline);
 }
 
-void GroupQueue::place_all(const IsUnderWay& is_under_way, const Place& place) {
-  std::vector<std::pair<GroupId, std::size_t>> waiting;
+const std::string& GroupQueue::user_of(GroupId group) const {
+  static const std::string unknown;
+  const GroupState* state = context_.tables.groups().find(group);
+  const JobRecord* job = state ? context_.tables.jobs().find(state->job) : nullptr;
+  return job ? job->info.user : unknown;
+}
+
+// Round after round with one group of each user, beginning with the user who has not got a place
+// for longest.
+std::vector<GroupQueue::Pending> GroupQueue::in_turn(const IsUnderWay& is_under_way) const {
+  using Turn = std::tuple<std::size_t /* round */, std::uint64_t /* last turn */, std::uint64_t>;
+  std::map<std::string, std::size_t> rounds;
+  std::map<Turn, Pending> ordered;
   for (const auto& [number, pending] : pending_) {
-    if (!is_under_way(pending.group)) waiting.emplace_back(pending.group, pending.shape);
+    if (is_under_way(pending.group)) continue;
+    const std::string& user = user_of(pending.group);
+    const auto last = last_turns_.find(user);
+    const std::uint64_t last_turn = last == last_turns_.end() ? 0 : last->second;
+    ordered.emplace(Turn(rounds[user]++, last_turn, number), pending);
   }
+  std::vector<Pending> groups;
+  groups.reserve(ordered.size());
+  for (const auto& [turn, pending] : ordered) groups.push_back(pending);
+  return groups;
+}
+
+void GroupQueue::place_all(const IsUnderWay& is_under_way, const Place& place) {
   const ClusterTables& tables = context_.tables;
   // Those like one that has no room have none either: within one look at all of them, there is only
   // less.
   std::map<std::size_t, GroupId> without_room;
-  for (const auto& [id, shape] : waiting) {
+  for (const auto& [id, deadline, shape] : in_turn(is_under_way)) {
     const GroupState* group = tables.groups().find(id);
     if (!group) continue;  // it went with another
     auto like = without_room.find(shape);
     const GroupState* other =
         like == without_room.end() ? nullptr : tables.groups().find(like->second);
     if (!other) {
-      if (!place(id)) without_room[shape] = id;
+      const std::string user = user_of(id);
+      if (place(id))
+        last_turns_[user] = ++turns_;
+      else
+        without_room[shape] = id;
       continue;
     }
     std::string reason = other->pending_reason;

@@ -1,9 +1,11 @@
-// GroupQueue: the placement groups that wait for a place, in order of arrival.
+// GroupQueue: the placement groups that wait for a place. Users take turns; those of one user look
+// in order of arrival.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -44,11 +46,17 @@ class GroupQueue {
     std::size_t shape = 0;  // equal for those with the same wish
   };
 
+  /// In the order in which they look.
+  std::vector<Pending> in_turn(const IsUnderWay& is_under_way) const;
+  const std::string& user_of(GroupId group) const;
+
   const HeadContext& context_;
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, Pending> pending_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> arrival_of_;
   std::map<Wish, std::size_t> shapes_;
+  std::uint64_t turns_ = 0;
+  std::map<std::string, std::uint64_t> last_turns_;  // by user, of whom one got a place
 };
 
 }  // namespace runtime

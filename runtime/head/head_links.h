@@ -3,6 +3,7 @@
 
 #include "runtime/control/control.h"
 #include "runtime/core/ids.h"
+#include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
@@ -13,6 +14,8 @@ class HeadLinks {
   virtual ~HeadLinks() = default;
   virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
   virtual void event(NodeId node, const ControlEvent& event) = 0;
+  /// Runs `action` once all that was decided until now is recorded, after what was said before.
+  virtual void when_recorded(UniqueFunction<void()> action) = 0;
   /// Whether requests reach it now. A member that is away comes back, or is lost when its lease
   /// ends.
   virtual bool is_connected(NodeId node) const = 0;

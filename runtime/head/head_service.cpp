@@ -264,6 +264,10 @@ void HeadService::event(NodeId node, const ControlEvent& event) {
   }));
 }
 
+void HeadService::when_recorded(UniqueFunction<void()> action) {
+  leave(lifetime_.guard(std::move(action)));
+}
+
 bool HeadService::is_connected(NodeId node) const {
   auto link = links_.find(node);
   return link != links_.end() && link->second.channel && !link->second.channel->closed();

@@ -61,6 +61,7 @@ class HeadService final : private HeadLinks {
 
   void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
   void event(NodeId node, const ControlEvent& event) override;
+  void when_recorded(UniqueFunction<void()> action) override;
   bool is_connected(NodeId node) const override;
   /// Why the request is better refused: nothing can be recorded, or there is hardly room.
   Status check_journal(const ControlRequest& request) const;

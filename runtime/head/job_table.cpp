@@ -1,5 +1,7 @@
 #include "runtime/head/job_table.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "runtime/core/check.h"
@@ -30,14 +32,24 @@ void JobTable::end(const command::EndJob& c, std::uint64_t order) {
 }
 
 void JobTable::forget_ended(const std::function<bool(JobId)>& is_needed) {
-  for (auto job = ended_.begin(); job != ended_.end() && ended_.size() > kEndedKept;) {
-    if (is_needed(*job)) {
-      ++job;
-      continue;
-    }
-    changed_.note(*job);
-    jobs_.erase(*job);
-    job = ended_.erase(job);
+  if (ended_.size() <= kEndedKept) return;
+  std::map<std::string, std::size_t> counts;  // by user, of those that may go
+  std::vector<JobId> candidates;              // oldest first
+  for (const JobId& job : ended_) {
+    if (is_needed(job)) continue;
+    candidates.push_back(job);
+    ++counts[find(job)->info.user];
+  }
+  while (ended_.size() > kEndedKept && !candidates.empty()) {
+    const auto has_fewer = [&](const JobId& one, const JobId& other) {
+      return counts[find(one)->info.user] < counts[find(other)->info.user];
+    };
+    const auto gone = std::ranges::max_element(candidates, has_fewer);  // the first of several
+    --counts[find(*gone)->info.user];
+    changed_.note(*gone);
+    std::erase(ended_, *gone);
+    jobs_.erase(*gone);
+    candidates.erase(gone);
   }
 }
 

@@ -30,7 +30,8 @@ class JobTable {
   void apply(const command::StartJob& c);
   /// `order`: of its end.
   void end(const command::EndJob& c, std::uint64_t order);
-  /// Of the jobs that have ended those that are too many, oldest first; but none that is needed.
+  /// Of the jobs that have ended those that are too many: the oldest of the user who has most; but
+  /// none that is needed.
   void forget_ended(const std::function<bool(JobId)>& is_needed);
 
   /// Null: it is not known (any more).

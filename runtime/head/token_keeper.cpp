@@ -18,14 +18,17 @@ constexpr std::size_t kEarlierMax = 8;
 
 std::chrono::milliseconds unix_now() { return std::chrono::milliseconds(unix_milliseconds()); }
 
+/// Some time after it was recorded.
+void set_left(EarlierToken& token) {
+  token.left = std::clamp(token.until - unix_now(), std::chrono::milliseconds(0), token.left);
+}
+
 }  // namespace
 
 void TokenKeeper::restore(const TokenState& recorded) {
   if (recorded.version == 0) return;
   TokenState state = recorded;
-  for (EarlierToken& earlier : state.earlier)
-    earlier.left =
-        std::clamp(earlier.until - unix_now(), std::chrono::milliseconds(0), earlier.left);
+  for (EarlierToken& earlier : state.earlier) set_left(earlier);
   keyring_.change(tokens_of(state));
 }
 
@@ -69,15 +72,25 @@ void TokenKeeper::change(control::ChangeToken asked, std::chrono::milliseconds t
   links_.request(beside->first, ControlRequest{{}, timeout, control::ExpectToken{asked.token}},
                  [this, &nodes, changed = *std::move(changed),
                   answer = std::move(answer)](Result<ControlAnswer> expected) mutable {
+                   if (expected.ok()) return record(changed, nodes, std::move(answer));
                    changing_ = false;
-                   if (!expected.ok())
-                     return answer(expected.status().with_context("the token stays as it is"));
-                   LOG(info, "the cluster's token is changed, for the {}. time", changed.version);
-                   record_(changed);
-                   keyring_.change(tokens_of(changed));
-                   for (const auto& [node, info] : nodes) tell(node);
-                   answer(ControlAnswer{});
+                   answer(expected.status().with_context("the token stays as it is"));
                  });
+}
+
+// Until then members know the present token alone, however long the disk takes.
+void TokenKeeper::record(const TokenState& changed, const Nodes& nodes, ControlAnswerer answer) {
+  record_(changed);
+  links_.when_recorded(
+      [this, &nodes, changed = TokenState(changed), answer = std::move(answer)]() mutable {
+        changing_ = false;
+        LOG(info, "the cluster's token is changed, for the {}. time", changed.version);
+        // The grace time begins now; of those before it has passed meanwhile.
+        for (std::size_t i = 1; i < changed.earlier.size(); ++i) set_left(changed.earlier[i]);
+        keyring_.change(tokens_of(changed));
+        for (const auto& [node, info] : nodes) tell(node);
+        answer(ControlAnswer{});
+      });
 }
 
 void TokenKeeper::tell(NodeId node) {

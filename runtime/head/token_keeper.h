@@ -33,14 +33,15 @@ class TokenKeeper {
   /// and never for longer than they were given, however the clock was set meanwhile.
   void restore(const TokenState& recorded);
   /// First the node of the head writes the new token down, so that a start after any crash has
-  /// it; then the change is recorded, and all nodes are told. `nodes`: the members, which outlive
-  /// this.
+  /// it; then the change is recorded, and only then it happens and all nodes are told. `nodes`: the
+  /// members, which outlive this.
   void change(control::ChangeToken asked, std::chrono::milliseconds timeout, const Nodes& nodes,
               ControlAnswerer answer);
   /// One that has joined, or come back.
   void tell(NodeId node);
 
  private:
+  void record(const TokenState& changed, const Nodes& nodes, ControlAnswerer answer);
   /// Errors: kInvalidArgument (not a cluster's token, easy to guess, a grace time out of range).
   Result<TokenState> changed_to(const control::ChangeToken& asked) const;
 

@@ -62,7 +62,7 @@ Result<std::int32_t> JobRunner::start(const JobStart& start) {
   job->submitter = start.submitter;
 
   ProcessSpec spec;
-  spec.guards_group = true;
+  spec.supervised = true;
   spec.program = start.program.empty() ? start.argv[0] : start.program;
   spec.argv = start.argv;
   spec.working_dir = start.working_dir;

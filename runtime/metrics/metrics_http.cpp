@@ -83,6 +83,10 @@ std::string http_needs_tls() {
                        "and --tls-key, or read it on the node's own machine\n");
 }
 
+std::string http_is_off() {
+  return http_response(403, "this node shows no metrics: it was started with --metrics off\n");
+}
+
 std::string http_response(int status, std::string_view body, bool with_body) {
   http::response<http::string_body> response(static_cast<http::status>(status), 11);
   response.set(http::field::content_type,

@@ -38,6 +38,7 @@ class HttpMetricsServer final : public MetricsServer {
  public:
   HttpMetricsServer(EventLoop& loop, MetricsServerOptions options, Read read)
       : loop_(loop),
+        is_off_(options.is_off),
         keys_(std::move(options.keys)),
         read_(std::move(read)),
         tls_(std::move(options.tls)) {}
@@ -110,6 +111,7 @@ class HttpMetricsServer final : public MetricsServer {
       auto request = parse_http_request(bytes);
       if (!request.ok()) return send(http_refusal(request.status()));
       if (!request->complete) return read_more();
+      if (server->is_off_) return send(http_is_off());
       if (!is_private) return send(http_needs_tls());
       const bool is_allowed = !server->keys_ || shows_key(*request, server->keys_());
       if (std::string refusal = http_refusal(*request, is_allowed); !refusal.empty())
@@ -160,6 +162,7 @@ class HttpMetricsServer final : public MetricsServer {
   };
 
   EventLoop& loop_;
+  const bool is_off_;
   const std::function<std::vector<std::string>()> keys_;
   const Read read_;
   RenewedTls tls_;

@@ -1,5 +1,6 @@
 #include "runtime/node/job_queue.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -49,6 +50,11 @@ bool JobQueue::waits_for(JobId job, GroupId place) const {
 bool JobQueue::is_of(JobId job, const std::string& user) const {
   const auto found = jobs_.find(job);
   return found != jobs_.end() && found->second.user == user;
+}
+
+std::size_t JobQueue::count_of(const std::string& user) const {
+  return static_cast<std::size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [&](const auto& job) { return job.second.user == user; }));
 }
 
 void JobQueue::list(std::set<JobId>& to) const {

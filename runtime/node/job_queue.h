@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -30,6 +31,8 @@ class JobQueue {
   bool waits_for(JobId job, GroupId place) const;
   /// Whether it is this user's.
   bool is_of(JobId job, const std::string& user) const;
+  /// How many a user has here.
+  std::size_t count_of(const std::string& user) const;
   void list(std::set<JobId>& to) const;
   void remove(JobId job) { jobs_.erase(job); }
   /// It will not run.

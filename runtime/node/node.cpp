@@ -60,6 +60,7 @@ Node::Node(EventLoop& loop, NodeOptions options)
     : loop_(loop),
       options_(std::move(options)),
       token_(options_.token, options_.next_token, options_.keep_token),
+      user_connections_(options_.users.connections),
       reservations_(options_.resources),
       ends_(ask_head()),
       stopped_(loop) {
@@ -116,6 +117,9 @@ Status Node::open_ports() {
   if (options_.token.empty())
     return invalid_argument("the cluster has no token: anybody could use it");
   ListenerCallbacks callbacks;
+  callbacks.admit = [this](const PeerInfo& peer) {
+    return user_connections_.check(peer, setting_.address);
+  };
   callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
   callbacks.on_inbound = [this](const Inbound& inbound, FileDescriptor& socket) -> Status {
     if (inbound.preamble.target != head_target()) return workers_->attach(inbound, socket);
@@ -128,7 +132,7 @@ Status Node::open_ports() {
     log->note(peer, why);
     if (introspection_) introspection_->on_refused();
   };
-  if (options_.metrics_access != MetricsAccess::kOff && options_.metrics.server) {
+  if (options_.metrics.server) {
     callbacks.on_http = [this](FileDescriptor socket, std::string begun) {
       if (introspection_) introspection_->on_http(std::move(socket), std::move(begun));
     };
@@ -284,6 +288,9 @@ Status Node::join() {
 void Node::accept(std::shared_ptr<Channel> channel) {
   if (stopping_)
     return channel->close(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  // Again: others may have come while it was told that it is let in.
+  if (Status status = user_connections_.add(*channel, setting_.address); !status.ok())
+    return channel->close(status);
   clients_.add(channel);
   channel->set_handler(
       lifetime_.guard([this](const std::shared_ptr<Channel>& from, Message message) {
@@ -341,6 +348,7 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
 }
 
 void Node::on_closed(const Channel& channel, const Status& why) {
+  user_connections_.remove(channel);
   const std::optional<ClientTable::Client> client = clients_.remove(channel);
   if (!client) return;
   objects_->store().detach(channel);

@@ -29,6 +29,7 @@
 #include "runtime/node/node_ports.h"
 #include "runtime/node/node_token.h"
 #include "runtime/node/reservations.h"
+#include "runtime/node/user_connections.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/process/log_keeper.h"
 
@@ -104,6 +105,7 @@ class Node {
   NodeToken token_;
   NodeSetting setting_;
   ClientTable clients_;
+  UserConnections user_connections_;
   Reservations reservations_;
   Lifetime lifetime_;  // first: the others ask the head by it
   EndReports ends_;

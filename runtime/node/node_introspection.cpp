@@ -64,7 +64,7 @@ NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions o
       sources_(std::move(sources)),
       stacks_(loop, activity_) {
   fetches_.buckets.resize(activity::kBuckets);
-  if (!options_.metrics.server || options_.access == MetricsAccess::kOff) return;
+  if (!options_.metrics.server) return;
   std::function<std::vector<std::string>()> keys = [keyring = options_.credentials.token] {
     std::vector<std::string> accepted = keyring.accepted();
     std::transform(accepted.begin(), accepted.end(), accepted.begin(), metrics_key);
@@ -72,7 +72,7 @@ NodeIntrospection::NodeIntrospection(EventLoop& loop, NodeIntrospectionOptions o
   };
   if (options_.access == MetricsAccess::kOpen) keys = nullptr;
   http_ = options_.metrics.server(
-      loop_, {std::move(keys), options_.tls},
+      loop_, {std::move(keys), options_.tls, options_.access == MetricsAccess::kOff},
       [this, alive = lifetime_.alive()](std::function<void(Result<std::string>)> done) {
         if (*alive)
           read_metrics(std::move(done));

@@ -128,6 +128,17 @@ Status NodeJobs::check_submit(const control::SubmitJob& request) const {
   return submitted_.check_room();
 }
 
+Status NodeJobs::check_user(const std::string& user) const {
+  // Only root's nodes have jobs of several users. Their own user could end them anyway.
+  if (::geteuid() != 0 || user == user_name(0)) return {};
+  const std::size_t count = queue_.count_of(user) + submitted_.count_of(user);
+  if (count < options_.user_jobs_max) return {};
+  return resource_exhausted((user.empty() ? "users of other machines have " : user + " has ") +
+                            std::to_string(count) +
+                            " jobs on this node that run or wait, as many as a user may have "
+                            "(starling start --user-jobs)");
+}
+
 JobInfo NodeJobs::describe(JobId job, GroupId place, const std::vector<std::string>& argv) const {
   JobInfo info;
   info.job = job;
@@ -145,6 +156,7 @@ void NodeJobs::queue(const Channel& channel, control::QueueJob request,
   JobInfo info = describe(request.job, request.place, request.argv);
   const std::optional<uid_t> user = peer_user(channel.peer(), options_.runner.node_address);
   info.user = user ? user_name(*user) : "";
+  if (Status status = check_user(info.user); !status.ok()) return answer(status);
   queue_.add(std::move(info), channel, std::move(request), patience, std::move(answer));
 }
 
@@ -155,10 +167,13 @@ void NodeJobs::submit(const std::shared_ptr<Channel>& channel, control::SubmitJo
   if (!user.ok()) return answer(user.status());
   JobInfo info =
       describe(request.job.is_none() ? JobId::random() : request.job, request.place, request.argv);
-  if (!queue_.waits_for(info.job, info.place) && is_here(info.job))
-    return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
-  queue_.remove(info.job);
   info.user = user_name(*user ? (*user)->uid : ::geteuid());
+  if (!queue_.waits_for(info.job, info.place)) {
+    if (is_here(info.job))
+      return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
+    if (Status status = check_user(info.user); !status.ok()) return answer(status);
+  }
+  queue_.remove(info.job);
   submitted_.start(std::move(info), std::move(request), *std::move(user), channel,
                    std::move(answer));
 }

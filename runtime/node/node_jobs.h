@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -29,6 +30,7 @@ struct NodeJobsOptions {
   std::string job_user;     // as whom jobs run that nothing proves the user of; empty: they are not
   JobFilesOptions files;
   JobRunnerOptions runner;
+  std::size_t user_jobs_max = 0;       // of each user but the node's own
   std::vector<std::string> gpu_names;  // what CUDA_VISIBLE_DEVICES has for each GPU of the node
 };
 
@@ -84,6 +86,8 @@ class NodeJobs {
   /// Errors: kInvalidArgument, kUnavailable, kResourceExhausted.
   Status check_queue(const control::QueueJob& request) const;
   Status check_submit(const control::SubmitJob& request) const;
+  /// Whether one more of the user's may run or wait. Errors: kResourceExhausted.
+  Status check_user(const std::string& user) const;
   bool is_here(JobId job) const;
   JobInfo describe(JobId job, GroupId place, const std::vector<std::string>& argv) const;
 

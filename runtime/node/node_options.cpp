@@ -42,6 +42,7 @@ NodeJobsOptions jobs_options(const NodeOptions& node, const NodeSetting& setting
   jobs.node = node.node;
   jobs.credentials = setting.credentials;
   jobs.job_user = node.job_user;
+  jobs.user_jobs_max = node.users.jobs;
   jobs.gpu_names = setting.gpus;
   jobs.runner.logs = setting.logs;
   jobs.runner.node_address = setting.address;

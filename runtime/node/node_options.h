@@ -16,6 +16,7 @@
 #include "runtime/node/node_jobs.h"
 #include "runtime/node/node_ports.h"
 #include "runtime/node/node_token.h"
+#include "runtime/node/user_limits.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/observe/metrics_source.h"
 #include "runtime/store/object_store.h"
@@ -56,6 +57,7 @@ struct NodeOptions {
       0;                 // bytes of files that a submitted job may bring; 0: JobFiles' default
   std::string job_user;  // as whom jobs run that nothing proves the user of, on a node of root's;
                          // empty: they are refused
+  UserLimits users;
   PreemptionOptions preemption;
   std::chrono::milliseconds drain_time{
       30'000};  // when this machine is about to be taken away, and nobody says how soon

@@ -130,6 +130,13 @@ const JobInfo* SubmittedJobs::find(JobId job) const {
   return found == running_.end() ? nullptr : &found->second;
 }
 
+std::size_t SubmittedJobs::count_of(const std::string& user) const {
+  std::size_t count = 0;
+  for (const auto& [job, start] : starts_) count += start->info.user == user;
+  for (const auto& [job, info] : running_) count += info.user == user;
+  return count;
+}
+
 void SubmittedJobs::list(std::set<JobId>& to) const {
   for (const auto& [job, start] : starts_) to.insert(job);
   for (const auto& [job, info] : running_) to.insert(job);

@@ -1,6 +1,7 @@
 // SubmittedJobs: programs that were submitted to a node, from their record to their end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,8 @@ class SubmittedJobs {
   const JobInfo* find(JobId job) const;
   /// Also one whose process does not run yet.
   bool contains(JobId job) const { return runs(job) || starts_.contains(job); }
+  /// How many a user has here.
+  std::size_t count_of(const std::string& user) const;
   void list(std::set<JobId>& to) const;
 
   /// Of one that contains() has. Errors: as JobRunner::cancel.

@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@
 #include "runtime/core/descriptor_limit.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
-#include "runtime/process/group_watch.h"
+#include "runtime/process/process_info.h"
+#include "runtime/process/supervisor.h"
 #include "runtime/transport/file_descriptor.h"
 
 extern char** environ;
@@ -39,6 +41,16 @@ struct Pipe {
 Status open_pipe(Pipe& pipe) {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) return errno_status(errno, "making a pipe");
+  pipe.read.reset(fds[0]);
+  pipe.write.reset(fds[1]);
+  return {};
+}
+
+/// The node's way to a supervisor.
+Status open_orders(Pipe& pipe) {
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+    return errno_status(errno, "making a socket");
   pipe.read.reset(fds[0]);
   pipe.write.reset(fds[1]);
   return {};
@@ -96,51 +108,40 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return list;
 }
 
-/// What the child tells its parent: its group's guard, and why it cannot run the program.
+/// What the child tells its parent: the program's process, and why it cannot run the program.
 struct ChildReport {
-  enum class What { kGuard, kProgram, kWorkingDir, kUser };
+  enum class What { kStarted, kProgram, kWorkingDir, kUser };
   What what = What::kProgram;
-  int value = 0;  // the guard's pid; else errno
+  int value = 0;  // the program's pid; else errno
 };
 
-/// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel
-/// would tell only the group's first process of the node's death. It belongs to the group, whose
-/// number so stays taken, and to nobody's children, so that the program never waits for it.
-void start_guard(int life, int report_fd) {
-  const pid_t between = ::_Fork();
-  if (between != 0) {
-    if (between > 0) ::waitpid(between, nullptr, 0);
-    return;
-  }
-  if (const pid_t guard = ::_Fork(); guard != 0) {
-    const ChildReport report{ChildReport::What::kGuard, guard};
-    const bool is_told = guard < 0 || ::write(report_fd, &report, sizeof report) == sizeof report;
-    ::_exit(is_told ? 0 : 1);
-  }
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::dup2(life, 0);
-  ::syscall(SYS_close_range, 1u, ~0u, 0u);
-  char none;
-  while (::read(0, &none, 1) < 0 && errno == EINTR) {
-  }
-  ::kill(0, SIGKILL);
-  ::_exit(0);
+void report(int fd, ChildReport::What what, int value) {
+  const ChildReport told{what, value};
+  if (::write(fd, &told, sizeof told) != sizeof told) ::_exit(126);
 }
 
 /// The child's side of fork: nothing here may allocate or take a lock, since another thread may
 /// have held one.
 [[noreturn]] void run_child(const char* program, char* const* argv, char* const* env,
                             const char* working_dir, int in, int out, int err, int report_fd,
-                            int life, pid_t parent, const JobUser* user) {
+                            int orders, pid_t parent, const JobUser* user) {
   auto fail = [&](ChildReport::What what) {
-    const ChildReport report{what, errno};
-    ssize_t written = ::write(report_fd, &report, sizeof report);
-    ::_exit(written == sizeof report ? 127 : 126);
+    report(report_fd, what, errno);
+    ::_exit(127);
   };
   ::setpgid(0, 0);
-  if (life >= 0) start_guard(life, report_fd);  // as whoever may kill all of them
+  if (orders >= 0) {  // the supervisor is whoever may kill all of them
+    adopt_orphans();
+    parent = ::getpid();
+    const pid_t program_pid = ::_Fork();
+    if (program_pid < 0) fail(ChildReport::What::kProgram);
+    if (program_pid > 0) {
+      ::setpgid(program_pid, program_pid);
+      report(report_fd, ChildReport::What::kStarted, program_pid);
+      supervise(program_pid, orders);
+    }
+    ::setpgid(0, 0);
+  }
   if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 ||
                ::setresgid(user->gid, user->gid, user->gid) != 0 ||
                ::setresuid(user->uid, user->uid, user->uid) != 0)) {
@@ -205,41 +206,38 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
         streams{Stream(loop.context(), std::move(out)), Stream(loop.context(), std::move(err))},
         handlers(std::move(process_handlers)) {}
 
-  FileDescriptor life;  // while it is open, the group's guard waits
-  pid_t guard = 0;
-
   void watch() {
     for (int i = 0; i < 2; ++i) read(i);
     exit_watch.async_wait(asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this()](boost::system::error_code ec) {
-                            if (!ec) self->on_first_ended();
+                            if (!ec) self->reap();
                           });
   }
 
-  /// Of the group's processes the first has ended: a shell, perhaps, before what it ran.
-  void on_first_ended() {
-    first_ended = true;
-    if (!ending || abandoned || !waits_for_group) return reap();
-    rest.emplace(loop, pid, guard, [this] { reap(); });
-  }
-
   void end(std::chrono::milliseconds grace) {
-    ending = grace.count() > 0;
-    if (!ending) return kill_now();
-    ::kill(-pid, SIGTERM);
+    if (grace.count() <= 0) return kill_now();
+    if (supervisor_orders) {
+      order(SupervisorOrder::kWait);
+      ::kill(-program, SIGTERM);
+      for (const pid_t started : processes_below(pid))
+        if (::getpgid(started) != program) ::kill(started, SIGTERM);
+    } else {
+      ::kill(-program, SIGTERM);
+    }
     timer.expires_after(grace);
     timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-      if (ec || self->ended) return;
-      self->ending = false;
-      self->kill_now();
+      if (!ec && !self->ended) self->kill_now();
     });
   }
 
-  /// The group; its first process may have ended already.
   void kill_now() {
-    ::kill(-pid, SIGKILL);
-    if (!first_ended) return;
-    loop.post([self = shared_from_this()] { self->reap(); });
+    ::kill(-program, SIGKILL);
+    if (supervisor_orders) order(SupervisorOrder::kKill);
+  }
+
+  void order(SupervisorOrder what) const {
+    const char byte = static_cast<char>(what);
+    (void)!::send(supervisor_orders.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   void read(int index) {
@@ -269,17 +267,16 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
 
   void reap() {
     if (ended) return;
-    const auto alive = shared_from_this();  // `rest` may be who calls
     // What it left behind in its group; before it is reaped, while the number is surely its own.
-    ::kill(-pid, SIGKILL);
+    if (!supervisor_orders) ::kill(-pid, SIGKILL);
     int status = 0;
     pid_t reaped;
     do {
       reaped = ::waitpid(pid, &status, 0);
     } while (reaped < 0 && errno == EINTR);
     ended = true;
-    rest.reset();
-    cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
+    cause = reaped == pid ? death_cause(program, status)
+                          : DeathCause{"ended unseen", program, -1, 0, ""};
     if (abandoned) return;
     // What is left fits the pipes; a reader that is slow, or hangs, must not keep the end from
     // being known.
@@ -315,16 +312,14 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   }
 
   EventLoop& loop;
-  const pid_t pid;
+  const pid_t pid;                   // this process's child: the program, or its supervisor
+  pid_t program = pid;               // and its group
+  FileDescriptor supervisor_orders;  // none: it has no supervisor
   asio::posix::stream_descriptor exit_watch;
   Timer timer;  // first the grace of end(), then the draining
   std::array<Stream, 2> streams;
   ProcessHandlers handlers;
   DeathCause cause;
-  std::optional<GroupWatch> rest;  // of the group, which outlives its first process while it ends
-  bool waits_for_group = false;
-  bool ending = false;  // told to, with time to do it
-  bool first_ended = false;
   bool ended = false;      // reaped: the pid must not be used any more
   bool finished = false;   // on_exit ran
   bool abandoned = false;  // the owner is gone
@@ -336,7 +331,7 @@ class ForkedProcess final : public ChildProcess {
   explicit ForkedProcess(std::shared_ptr<ChildState> state) : state_(std::move(state)) {}
   ~ForkedProcess() override;
 
-  std::int32_t pid() const override { return state_->pid; }
+  std::int32_t pid() const override { return state_->program; }
   bool running() const override { return !state_->ended; }
   void signal(int number) override;
   void end(std::chrono::milliseconds grace) override;
@@ -350,18 +345,17 @@ ForkedProcess::~ForkedProcess() {
   state_->abandoned = true;
   state_->handlers = {};
   if (!state_->ended) {
-    ::kill(-state_->pid, SIGKILL);
+    state_->kill_now();
     int status;
     while (::waitpid(state_->pid, &status, 0) < 0 && errno == EINTR) {
     }
     state_->ended = true;
   }
-  state_->rest.reset();
   state_->close_all();
 }
 
 void ForkedProcess::signal(int number) {
-  if (!state_->ended) ::kill(-state_->pid, number);
+  if (!state_->ended) ::kill(-state_->program, number);
 }
 
 void ForkedProcess::end(std::chrono::milliseconds grace) {
@@ -381,7 +375,7 @@ void ForkedProcess::pause_output(bool paused) {
 namespace {
 
 struct ChildReports {
-  pid_t guard = 0;
+  pid_t program = 0;  // under a supervisor
   std::optional<ChildReport> failure;
 };
 
@@ -391,8 +385,8 @@ ChildReports read_reports(int fd) {
     const ssize_t got = ::read(fd, &report, sizeof report);
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof report) return told;  // end of file: exec closed it
-    if (report.what == ChildReport::What::kGuard)
-      told.guard = report.value;
+    if (report.what == ChildReport::What::kStarted)
+      told.program = report.value;
     else
       told.failure = report;
   }
@@ -420,9 +414,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
     if (Status status = open_pipe(*pipe); !status.ok())
       return status.with_context("starting " + spec.program);
   }
-  Pipe life;
-  if (spec.guards_group) {
-    if (Status status = open_pipe(life); !status.ok())
+  Pipe orders;
+  if (spec.supervised) {
+    if (Status status = open_orders(orders); !status.ok())
       return status.with_context("starting " + spec.program);
   }
   auto input = open_input(spec.input);
@@ -437,7 +431,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   if (pid == 0) {
     run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir,
               input->get(), out.write.get(), err.write.get(), reports.write.get(),
-              life.read ? life.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
+              orders.read ? orders.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
   out.write.reset();
@@ -460,15 +454,15 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
     Status status = errno_status(errno, "watching process " + std::to_string(pid));
-    ::kill(-pid, SIGKILL);
+    orders.write.reset();  // a supervisor ends by that
+    if (!spec.supervised) ::kill(-pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     return status;
   }
   auto state = std::make_shared<ChildState>(loop, pid, std::move(pidfd), std::move(out.read),
                                             std::move(err.read), std::move(handlers));
-  state->life = std::move(life.write);
-  state->guard = told.guard;
-  state->waits_for_group = spec.guards_group;
+  state->supervisor_orders = std::move(orders.write);
+  if (told.program != 0) state->program = told.program;
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));
 }

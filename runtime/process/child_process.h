@@ -25,9 +25,9 @@ struct ProcessSpec {
   std::optional<JobUser>
       user{};              // whom to become, with an environment of that user's own; only root can
   std::string input = {};  // what it reads from its stdin; empty: nothing
-  bool guards_group =
-      false;  // if this process is killed, so is the whole group: not just the
-              // process itself, as always; and end() gives all of the group its time
+  /// Its end is the end of all that it started, in sessions and groups of their own too; end()
+  /// gives all of it the time, and all of it ends if this process is killed (supervisor.h).
+  bool supervised = false;
 };
 
 struct ProcessHandlers {
@@ -38,8 +38,8 @@ struct ProcessHandlers {
   std::function<void(DeathCause cause)> on_exit;
 };
 
-/// Runs in a process group of its own, which is killed when the process ends (unless it was told to
-/// end and has time left), and gets SIGKILL when this process dies. Use it on the loop only: the
+/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when
+/// this process dies. Use it on the loop only: the
 /// kernel ties that signal to the thread that starts the child, which must live as long as the
 /// process; a node's loop runs on its main thread.
 class ChildProcess {
@@ -58,8 +58,8 @@ class ChildProcess {
   /// Sends a signal to the whole group.
   virtual void signal(int number) = 0;
   /// SIGTERM to the group now, SIGKILL to what is left of it after `grace`; a grace of zero kills
-  /// at once. The first process may end before others of the group, as a shell does: on_exit waits
-  /// for the last one.
+  /// at once. Of one that is supervised, to all that it started: the first process may end before
+  /// others, as a shell does, and on_exit waits for the last one.
   virtual void end(std::chrono::milliseconds grace) = 0;
   /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
   virtual void pause_output(bool paused) = 0;

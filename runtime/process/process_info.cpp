@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "runtime/process/file_util.h"
@@ -88,18 +90,27 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
-std::vector<pid_t> processes_of_group(pid_t group) {
-  std::vector<pid_t> members;
+std::vector<pid_t> processes_below(pid_t pid) {
+  std::multimap<pid_t, pid_t> children;  // by their parent
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
-    const int pid = std::atoi(entry->path().filename().c_str());
-    if (pid <= 0 || ::getpgid(pid) != group) continue;
-    // A first thread that has ended may have left others that run.
-    const ProcessInfo info = process_info(pid);
-    if (!info.state.empty() && (info.state != "ended" || info.threads > 1)) members.push_back(pid);
+    const int child = std::atoi(entry->path().filename().c_str());
+    if (child <= 0) continue;
+    // "12 (name) S 1 ...": the name may have anything in it.
+    const std::string stat = small_file("/proc/" + std::to_string(child) + "/stat");
+    const std::size_t name_end = stat.rfind(')');
+    int parent = 0;
+    if (name_end != stat.npos && std::sscanf(stat.c_str() + name_end, ") %*c %d", &parent) == 1)
+      children.emplace(parent, child);
   }
-  return members;
+  std::vector<pid_t> below{pid};
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    const auto [first, last] = children.equal_range(below[i]);
+    for (auto child = first; child != last; ++child) below.push_back(child->second);
+  }
+  below.erase(below.begin());
+  return below;
 }
 
 std::size_t open_files(pid_t pid) {

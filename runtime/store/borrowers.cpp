@@ -40,18 +40,18 @@ void Borrowers::tell_owner(const ObjectLocation& location, bool borrowed,
                            UniqueFunction<void(Status)> done) {
   if (!is_here(location)) return tell_other_node(location, borrowed, std::move(done));
   const Client owner = memory_->table.holder_of(location.extent);
-  if (auto channel = owner == 0 ? nullptr : clients_.channel_of(owner); channel) {
+  if (auto channel = owner == 0 ? nullptr : clients_->channel_of(owner); channel) {
     object_wire::Request request = object_wire::Hold{{location}};
     if (!borrowed) request = object_wire::Unhold{{location}};
     // Not sent: the owner ends, and its objects with it.
     (void)channel->send(message_of(request), Flush::kSoon);
   }
-  if (done) done(memory_->table.find(location.extent) ? Status() : ended_.lost(location.extent));
+  if (done) done(memory_->table.find(location.extent) ? Status() : ended_->lost(location.extent));
 }
 
 void Borrowers::keep(const std::shared_ptr<Channel>& channel, const Message& message,
                      const object_wire::Keep& keep) {
-  const Client client = clients_.number_of(channel);
+  const Client client = clients_->number_of(channel);
   struct Asking {
     std::size_t outstanding = 1;
     Status first;
@@ -74,7 +74,7 @@ void Borrowers::keep(const std::shared_ptr<Channel>& channel, const Message& mes
     const bool first = table_.add(client, location, counted);
     if (!first && is_here(location)) {
       if (!memory_->table.find(location.extent) && asking->first.ok())
-        asking->first = ended_.lost(location.extent);
+        asking->first = ended_->lost(location.extent);
     } else if (first || message.id != 0) {
       ++asking->outstanding;
       tell_owner(location, true, [asking](const Status& status) { asking->end(status); });
@@ -85,7 +85,7 @@ void Borrowers::keep(const std::shared_ptr<Channel>& channel, const Message& mes
 
 void Borrowers::release(const std::shared_ptr<Channel>& channel,
                         const object_wire::Release& release) {
-  const Client client = clients_.number_of(channel);
+  const Client client = clients_->number_of(channel);
   for (const ObjectLocation& location : release.locations) {
     if (table_.remove(client, location)) returned(location);
   }

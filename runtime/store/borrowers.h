@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/store/borrow_table.h"
 #include "runtime/store/ended_owners.h"
@@ -13,7 +14,7 @@
 
 namespace runtime::object_detail {
 
-/// On the event loop. Borrows the clients and the ended owners.
+/// On the event loop.
 class Borrowers : public std::enable_shared_from_this<Borrowers> {
  public:
   using Client = StoreClients::Client;
@@ -22,12 +23,12 @@ class Borrowers : public std::enable_shared_from_this<Borrowers> {
   using OnReturned = std::function<bool(const ObjectLocation&)>;
 
   Borrowers(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers, NodeId node,
-            StoreClients& clients, const EndedOwners& ended)
+            std::shared_ptr<StoreClients> clients, std::shared_ptr<const EndedOwners> ended)
       : memory_(std::move(memory)),
         peers_(std::move(peers)),
         node_(node),
-        clients_(clients),
-        ended_(ended) {}
+        clients_(std::move(clients)),
+        ended_(std::move(ended)) {}
 
   /// Before anything is borrowed.
   void on_returned(OnReturned callback) { on_returned_ = std::move(callback); }
@@ -56,8 +57,8 @@ class Borrowers : public std::enable_shared_from_this<Borrowers> {
   const std::shared_ptr<StoreMemory> memory_;
   const std::shared_ptr<PeerLinks> peers_;
   const NodeId node_;
-  StoreClients& clients_;
-  const EndedOwners& ended_;
+  const std::shared_ptr<StoreClients> clients_;
+  const std::shared_ptr<const EndedOwners> ended_;
   OnReturned on_returned_;
   BorrowTable table_;
 };

@@ -53,7 +53,8 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
         memory(std::make_shared<StoreMemory>(loop, std::move(segment), options)),
         peers(std::make_shared<PeerLinks>(loop, options.credentials)),
         fetcher(std::make_shared<Fetcher>(memory, peers, options)),
-        ended(options.credentials.node, options.how_ended),
+        clients(std::make_shared<StoreClients>()),
+        ended(std::make_shared<EndedOwners>(options.credentials.node, options.how_ended)),
         borrowers(
             std::make_shared<Borrowers>(memory, peers, options.credentials.node, clients, ended)) {
     memory->endpoint = options.endpoint;
@@ -115,8 +116,8 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   const std::shared_ptr<StoreMemory> memory;
   const std::shared_ptr<PeerLinks> peers;
   const std::shared_ptr<Fetcher> fetcher;
-  StoreClients clients;
-  EndedOwners ended;
+  const std::shared_ptr<StoreClients> clients;
+  const std::shared_ptr<EndedOwners> ended;
   const std::shared_ptr<Borrowers> borrowers;
   SourceTree sources;
   std::uint64_t sent_bytes = 0;
@@ -155,7 +156,7 @@ std::string ObjectStore::State::full(std::uint64_t bytes) const {
 
 void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
                             const object_wire::Lease& lease) {
-  Client client = clients.number_of(channel);
+  Client client = clients->number_of(channel);
   auto attempt = [self = shared_from_this(), channel, client, bytes = lease.bytes,
                   request = without_content(message)] {
     auto extent = self->memory->lease(bytes, client);
@@ -176,7 +177,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
 
 void ObjectStore::State::on(const ChannelPtr& channel, const Message&,
                             const object_wire::GiveBack& back) {
-  Client client = clients.number_of(channel);
+  Client client = clients->number_of(channel);
   for (std::uint64_t extent : back.extents) {
     if (!memory->table.give_back(extent, client))
       LOG(warn, "object store: {} gave back extent {} which it does not hold",
@@ -187,7 +188,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message&,
 
 void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
                             const object_wire::Pin& pin) {
-  pins->pin(pin.extent, clients.number_of(channel), room_deadline(pin.wait_ms),
+  pins->pin(pin.extent, clients->number_of(channel), room_deadline(pin.wait_ms),
             [channel, request = without_content(message)](Result<Extent> extent) {
               answer(channel, request,
                      extent.ok() ? object_wire::encode_reply(*extent)
@@ -197,7 +198,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
 
 void ObjectStore::State::on(const ChannelPtr& channel, const Message&,
                             const object_wire::Unpin& unpin) {
-  Client client = clients.number_of(channel);
+  Client client = clients->number_of(channel);
   for (std::uint64_t extent : unpin.extents) {
     if (!memory->table.unpin(extent, client))
       LOG(warn, "object store: {} unpinned extent {} too often", channel->describe_peer(), extent);
@@ -214,7 +215,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
     if (channel->closed()) return;
     // Of the store's own it may be on disk, and come back to another place.
     self->pins->pin(
-        location->extent, self->clients.number_of(channel), self->room_deadline(wait_ms),
+        location->extent, self->clients->number_of(channel), self->room_deadline(wait_ms),
         [channel, request = std::move(request), at = *location](Result<Extent> extent) mutable {
           if (!extent.ok())
             return answer(channel, request, object_wire::encode_failure(extent.status()));
@@ -290,7 +291,7 @@ void ObjectStore::State::ask_holders(std::uint64_t bytes, UniqueFunction<void(bo
   auto asking = std::make_shared<Asking>();
   asking->done = std::move(done);
   const auto holders = memory->table.holders();
-  for (const auto& [client, channel] : clients.open()) {
+  for (const auto& [client, channel] : clients->open()) {
     if (std::find(holders.begin(), holders.end(), client) == holders.end()) continue;
     ++asking->outstanding;
     Message request;
@@ -311,10 +312,10 @@ void ObjectStore::State::ask_holders(std::uint64_t bytes, UniqueFunction<void(bo
 }
 
 void ObjectStore::State::client_ended(const Channel& channel) {
-  const std::optional<Client> client = clients.remove(channel);
+  const std::optional<Client> client = clients->remove(channel);
   if (!client) return;
   const std::vector<std::uint64_t> leases = memory->table.leases_of(*client);
-  ended.note(leases, channel.peer());
+  ended->note(leases, channel.peer());
   memory->line->drop(*client);
   if (keeps_what_ends) {
     for (std::uint64_t extent : leases) CHECK(memory->table.keep(extent));
@@ -370,7 +371,7 @@ void ObjectStore::State::have_made_again(const object_wire::Remake& remake,
   asking->failure =
       object_lost("the process that had its task run, on node " +
                   options.credentials.node.short_hex() + ", has ended or refers to it no more");
-  clients.ask_processes(
+  clients->ask_processes(
       remake, options.wait_max,
       [asking](const PeerInfo&, Result<object_wire::Reply> reply, bool gone) {
         auto* found = reply.ok() ? std::get_if<ObjectLocation>(&*reply) : nullptr;
@@ -392,7 +393,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
                   object_wire::encode_failure(invalid_argument("the object is of another node")));
   if (!memory->table.find(source.location.extent))
     return answer(channel, message,
-                  object_wire::encode_failure(ended.lost(source.location.extent)));
+                  object_wire::encode_failure(ended->lost(source.location.extent)));
   memory->table.mark_shared(source.location.extent);
   sources.add_reader(source.location.extent, source.location.id, channel);
   answer(channel, message,
@@ -412,7 +413,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
                     request = std::move(request)](Result<ObjectLocation> kept) {
     if (!kept.ok()) return answer(channel, request, object_wire::encode_failure(kept.status()));
     // As long as somebody borrows it: the asker first of all, unless it has ended meanwhile.
-    if (!channel->closed()) self->borrowers->add(self->clients.number_of(channel), *kept);
+    if (!channel->closed()) self->borrowers->add(self->clients->number_of(channel), *kept);
     self->adopted->drop(*kept);
     answer(channel, request, object_wire::encode_reply(*kept));
   };
@@ -422,7 +423,7 @@ void ObjectStore::State::on(const ChannelPtr& channel, const Message& message,
 void ObjectStore::State::take_over_from(NodeId node, std::chrono::milliseconds timeout,
                                         UniqueFunction<void(std::uint64_t)> done) {
   auto failed = std::make_shared<std::uint64_t>(0);
-  clients.ask_processes(
+  clients->ask_processes(
       object_wire::Evacuate{node}, timeout,
       [failed](const PeerInfo&, const Result<object_wire::Reply>& reply, bool gone) {
         const auto* evacuated = reply.ok() ? std::get_if<object_wire::Evacuated>(&*reply) : nullptr;
@@ -439,7 +440,7 @@ void ObjectStore::State::take_over_from(NodeId node, std::chrono::milliseconds t
 void ObjectStore::State::list(std::chrono::milliseconds timeout,
                               UniqueFunction<void(StoreList)> done) {
   auto list = std::make_shared<StoreList>();
-  clients.ask_processes(
+  clients->ask_processes(
       object_wire::Report{}, timeout,
       [list](const PeerInfo& peer, Result<object_wire::Reply> reply, bool /*gone*/) {
         if (auto* report = reply.ok() ? std::get_if<object_wire::ProcessReport>(&*reply) : nullptr)
@@ -458,7 +459,7 @@ void ObjectStore::State::list(std::chrono::milliseconds timeout,
 
 void ObjectStore::State::list_own(StoreList& list) const {
   std::map<Client, StoreList::Process> holders;
-  for (const auto& [client, channel] : clients.open())
+  for (const auto& [client, channel] : clients->open())
     holders[client] = {channel->peer().role, channel->peer().worker, channel->peer().pid};
   auto add = [&](const ObjectLocation& location) {
     if (!is_here(location) || !memory->table.find(location.extent)) return;
@@ -589,7 +590,7 @@ bool ObjectStore::handle(const std::shared_ptr<Channel>& channel, Message& messa
 }
 
 void ObjectStore::attach(const std::shared_ptr<Channel>& channel) {
-  (void)state_->clients.number_of(channel);
+  (void)state_->clients->number_of(channel);
 }
 
 void ObjectStore::detach(const Channel& channel) { state_->client_ended(channel); }

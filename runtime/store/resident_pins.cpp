@@ -6,7 +6,7 @@ namespace runtime::object_detail {
 
 void ResidentPins::pin(std::uint64_t extent, Client client, Deadline deadline, Done done) {
   auto pinned = memory_->table.pin(extent, client);
-  if (!pinned) return done(ended_.lost(extent));
+  if (!pinned) return done(ended_->lost(extent));
   if (memory_->table.is_resident(extent)) return done(*pinned);
   spiller_->restore(
       extent, deadline,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "runtime/store/ended_owners.h"
 #include "runtime/store/spiller.h"
@@ -11,15 +12,15 @@
 
 namespace runtime::object_detail {
 
-/// On the event loop. Borrows the ended owners.
+/// On the event loop.
 class ResidentPins {
  public:
   using Client = ExtentTable::Client;
   using Done = UniqueFunction<void(Result<Extent>)>;
 
   ResidentPins(std::shared_ptr<StoreMemory> memory, std::shared_ptr<Spiller> spiller,
-               const EndedOwners& ended)
-      : memory_(std::move(memory)), spiller_(std::move(spiller)), ended_(ended) {}
+               std::shared_ptr<const EndedOwners> ended)
+      : memory_(std::move(memory)), spiller_(std::move(spiller)), ended_(std::move(ended)) {}
 
   /// Calls `done` with the pinned extent once its bytes are in memory; the pin is the client's (or
   /// the store's). Errors: kObjectLost, kResourceExhausted.
@@ -28,7 +29,7 @@ class ResidentPins {
  private:
   const std::shared_ptr<StoreMemory> memory_;
   const std::shared_ptr<Spiller> spiller_;
-  const EndedOwners& ended_;
+  const std::shared_ptr<const EndedOwners> ended_;
 };
 
 }  // namespace runtime::object_detail

@@ -424,8 +424,10 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   if (status.ok() && is_submitter) status = judge_submitter(*hello);
   Hello own = Hello::of(credentials);
   terms = hello->terms;
-  if (status.ok() && answer && terms.session != 0) {
-    Result<SessionTerms> answered = answer(terms);
+  PeerInfo peer = peer_of(*hello, socket, std::move(address));
+  peer.is_submitter = is_submitter;
+  if (status.ok() && answer) {
+    Result<SessionTerms> answered = answer(peer, terms);
     if (answered.ok())
       own.terms = *answered;
     else
@@ -438,8 +440,7 @@ asio::awaitable<Result<Handshaken>> handshake_callee(Channel::Socket& socket, In
   if (!status.ok()) co_return status;
   if (!sent.ok()) co_return sent;
   auto stream = session.stream(traffic, is_unix);
-  Handshaken done{peer_of(*hello, socket, std::move(address)), std::move(stream)};
-  done.peer.is_submitter = is_submitter;
+  Handshaken done{std::move(peer), std::move(stream)};
   co_return done;
 }
 

@@ -93,8 +93,10 @@ struct SessionTerms {
   std::uint64_t received = 0;  // frames of it that the sender has
 };
 
-/// What a callee answers to a caller's terms, or why it refuses them. On the loop.
-using SessionAnswer = std::function<Result<SessionTerms>(const SessionTerms& caller)>;
+/// What a callee answers to a caller that has proved itself, and to its terms, or why it refuses
+/// them. On the loop.
+using SessionAnswer =
+    std::function<Result<SessionTerms>(const PeerInfo& peer, const SessionTerms& caller)>;
 
 /// What travels in the Hello frame's message. Errors of decode: kInvalidArgument.
 struct Hello {

@@ -71,7 +71,8 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   asio::awaitable<Result<Handshaken>> authenticate(std::shared_ptr<TimedSocket> timed,
                                                    std::optional<Inbound> inbound,
                                                    std::string address, Handshake& handshake);
-  Result<SessionTerms> answer(const SessionTerms& caller, Handshake& handshake);
+  Result<SessionTerms> answer(const PeerInfo& peer, const SessionTerms& caller,
+                              Handshake& handshake);
   void begin(Channel::Socket socket, std::optional<Inbound> inbound);
   void make_room();
   void stop();
@@ -117,8 +118,12 @@ struct Listener::State::Handshake {
   Channel::Detached detached;
 };
 
-Result<SessionTerms> Listener::State::answer(const SessionTerms& caller, Handshake& handshake) {
-  if (!handshake.lasts) return SessionTerms{};
+Result<SessionTerms> Listener::State::answer(const PeerInfo& peer, const SessionTerms& caller,
+                                             Handshake& handshake) {
+  if (callbacks.admit && !caller.resumes) {
+    if (Status status = callbacks.admit(peer); !status.ok()) return status;
+  }
+  if (!handshake.lasts || caller.session == 0) return SessionTerms{};
   std::erase_if(sessions, [](const auto& session) { return session.second.expired(); });
   auto found = sessions.find(caller.session);
   std::shared_ptr<Channel> channel = found == sessions.end() ? nullptr : found->second.lock();
@@ -248,8 +253,9 @@ asio::awaitable<Result<Handshaken>> Listener::State::authenticate(
   }
   // Who a submitter is follows from the socket's address: another socket may be another user's.
   handshake.lasts = handshake.lasts && preamble.key != submitter_key_id();
-  const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) {
-    return answer(caller, handshake);
+  const SessionAnswer answers = [this, &handshake](const PeerInfo& peer,
+                                                   const SessionTerms& caller) {
+    return answer(peer, caller, handshake);
   };
   co_return co_await handshake_callee(timed->socket, *inbound, credentials, address, answers,
                                       handshake.terms);

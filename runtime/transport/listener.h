@@ -62,6 +62,9 @@ struct ListenerOptions {
 };
 
 struct ListenerCallbacks {
+  /// Whether a caller that has proved itself is let in; it is told why not. Without this hook all
+  /// are. Runs on the loop.
+  std::function<Status(const PeerInfo& peer)> admit;
   /// A connection finished its handshake. Set its handler here; receiving begins after this
   /// returns. Runs on the loop.
   std::function<void(std::shared_ptr<Channel>)> on_channel;

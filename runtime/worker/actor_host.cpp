@@ -108,6 +108,7 @@ bool ActorHost::run(std::size_t jobs_max) {
     turn.ran = true;
     turn.failed = !status.ok();
     turn.took_ns = activity_.end_call(*turn.job, begun_ns, turn.failed);
+    if (abandoned_) continue;
     // While more calls wait, replies gather; the last one takes them along.
     send_reply(std::move(turn.job), std::move(status), std::move(value),
                turn.last ? Flush::kNow : Flush::kSoon);
@@ -151,7 +152,8 @@ void ActorHost::next(Turn& turn, bool take) {
       turn.busy = true;
       turn.last = turn.lane->line.empty();
       ActorJob& job = *turn.job;
-      turn.running = {job.channel.get(), job.call.sequence, turn.lane};
+      turn.running = {job.channel.get(), job.call.sequence, turn.lane, job.request.kind,
+                      job.request.id};
       running_.push_back(turn.running);
       // Here, so that a cancellation finds the call either in line or among the active ones.
       turn.registered = job.method != nullptr && (job.method->takes_context ||
@@ -312,6 +314,26 @@ void ActorHost::stop(std::function<void()> done) {
     context_->active.cancel_all(id_);
   else if (done)
     done();
+}
+
+void ActorHost::abandon(const std::vector<std::shared_ptr<Channel>>& channels) {
+  std::vector<Running> calls;
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_ || abandoned_.exchange(true)) return;
+    calls = running_;
+  }
+  for (const Running& call : calls) {
+    const auto open = std::ranges::find_if(
+        channels, [&](const auto& channel) { return channel.get() == call.channel; });
+    if (open == channels.end()) continue;  // or a constructor
+    ActorJob job;
+    job.channel = *open;
+    job.request.kind = call.kind;
+    job.request.id = call.request;
+    refuse_call(job, actor_died("the actor was ended during the call, which goes on"), false,
+                Flush::kNow);
+  }
 }
 
 void ActorHost::drain(std::function<void()> done) {

@@ -6,6 +6,7 @@
 // when a job is runnable, some turn is not inside of a job.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -84,6 +85,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// line is answered that it is gone, then `done` runs (at once when the actor was stopped
   /// before).
   void stop(std::function<void()> done);
+  /// Answers in the place of the jobs that go on though the actor was stopped: their callers wait
+  /// no more. `channels`: those of callers that are open.
+  void abandon(const std::vector<std::shared_ptr<Channel>>& channels);
   /// Takes no more calls; ends as stop() does once those in line have run.
   void drain(std::function<void()> done);
   /// The same as stop() at once on the calling thread, when the executor has come to rest.
@@ -110,6 +114,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
     const Channel* channel;
     std::uint64_t sequence;
     const Lane* lane;
+    FrameKind kind{};           // of the request
+    std::uint64_t request = 0;  // its id
     bool operator==(const Running&) const = default;
   };
 
@@ -160,6 +166,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   ActorLanes lanes_;
   std::unique_ptr<ParkedCalls> parked_;     // null: none are
   std::vector<Running> running_;            // calls inside of turns
+  std::atomic<bool> abandoned_{false};      // those that run are answered already
   std::unique_ptr<Coroutines> coroutines_;  // null: the class has none
   std::function<void()> stopped_;
   std::uint32_t turns_ = 0;

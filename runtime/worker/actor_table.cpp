@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "runtime/call/process.h"
 #include "runtime/worker/stream_sender.h"
@@ -39,6 +40,7 @@ struct ActorTable::Ending {
   explicit Ending(EventLoop& loop, std::uint64_t of) : incarnation(of), timer(loop.context()) {}
 
   std::uint64_t incarnation;           // of the latest self that has not been destroyed
+  std::weak_ptr<ActorHost> host;       // of that one
   std::function<void()> next;          // the start that waits; empty: none does
   std::function<void(Status)> refuse;  // answers it instead
   std::uint64_t next_incarnation = 0;
@@ -72,7 +74,7 @@ void ActorTable::build(ActorSpec spec, std::uint64_t incarnation,
   last.timer.expires_after(kEndTime);
   last.timer.async_wait(
       [self = weak_from_this(), id, of = last.incarnation](boost::system::error_code ec) {
-        if (auto table = self.lock(); table && !ec) table->on_ended(id, of);
+        if (auto table = self.lock(); table && !ec) table->give_up(id, of);
       });
 }
 
@@ -128,8 +130,9 @@ void ActorTable::give_up_start(ActorId actor, std::uint64_t incarnation) {
 void ActorTable::end(const std::shared_ptr<ActorHost>& host, std::function<void()> done) {
   const ActorId actor = host->id();
   const std::uint64_t incarnation = host->incarnation();
-  endings_.insert_or_assign(actor,
-                            std::make_unique<Ending>(context_->process->loop(), incarnation));
+  auto ending = std::make_unique<Ending>(context_->process->loop(), incarnation);
+  ending->host = host;
+  endings_.insert_or_assign(actor, std::move(ending));
   host->stop([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
     if (done) done();
     // On the actor's thread.
@@ -137,6 +140,19 @@ void ActorTable::end(const std::shared_ptr<ActorHost>& host, std::function<void(
       table->context_->process->loop().post(
           [table, actor, incarnation] { table->on_ended(actor, incarnation); });
   });
+}
+
+void ActorTable::give_up(ActorId actor, std::uint64_t incarnation) {
+  auto found = endings_.find(actor);
+  if (found == endings_.end() || found->second->incarnation != incarnation) return;
+  if (auto host = found->second->host.lock()) {
+    std::vector<std::shared_ptr<Channel>> open;
+    for (const auto& [serial, weak] : channels_) {
+      if (auto channel = weak.lock()) open.push_back(std::move(channel));
+    }
+    host->abandon(open);
+  }
+  on_ended(actor, incarnation);
 }
 
 void ActorTable::on_ended(ActorId actor, std::uint64_t incarnation) {

@@ -59,6 +59,8 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   void begin(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
   void end(const std::shared_ptr<ActorHost>& host, std::function<void()> done);
   void give_up_start(ActorId actor, std::uint64_t incarnation);
+  /// It has not ended in time for its next self.
+  void give_up(ActorId actor, std::uint64_t incarnation);
   void on_ended(ActorId actor, std::uint64_t incarnation);
   void tell_drained(ActorId actor);
   void accept_call(const std::shared_ptr<Channel>& channel, Message message);

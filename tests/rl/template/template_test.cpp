@@ -159,6 +159,10 @@ TEST(ChatTemplate, HostileTemplatesEnd) {
   EXPECT_EQ(outcome("{{ 'ab'.replace('', 'x' * 1000000).replace('', 'x' * 1000000) }}").code(),
             ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{{ '%9999d' % 1 }}").code(), ErrorCode::kOk);
+  for (const char* large : {"{{ '%1000000000d' % 1 }}", "{{ '%.1000000000f' % 1 }}",
+                            "{{ '%99999999999999999999999s' % 1 }}", "{{ '%.101f' % 1 }}"})
+    EXPECT_EQ(outcome(large).code(), ErrorCode::kResourceExhausted) << large;
+  EXPECT_EQ(outcome("{{ '%d' % 1e300 }}").message(), "OverflowError: integer beyond 64 bits");
   EXPECT_EQ(outcome("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").message(),
             "RecursionError: maximum recursion depth exceeded");
   EXPECT_EQ(outcome("{{ 9223372036854775807 + 1 }}").message(),
@@ -172,6 +176,12 @@ TEST(ChatTemplate, HostileTemplatesEnd) {
   EXPECT_FALSE(outcome("{{ " + sum + " }}").ok());
   EXPECT_FALSE(outcome(nested).ok());
   EXPECT_FALSE(ChatTemplate::parse(std::string(2 << 20, 'a')).ok());
+}
+
+TEST(ChatTemplate, FormatsCountCharactersAndAreNotCutSilently) {
+  EXPECT_EQ(render("{{ '%.1s|%3s|%-3s|' % ('éa', 'é', 'é') }}"), "é|  é|é  |");
+  EXPECT_EQ(render("{{ ('%.20000s' % ('x' * 30000))|length }}"), "20000");
+  EXPECT_EQ(render("{{ ('%20000d' % 1)|length }} {{ '%d' % -2.9 }}"), "20000 -2");
 }
 
 TEST(ChatTemplate, ValuesThatHoldThemselvesAreFreed) {

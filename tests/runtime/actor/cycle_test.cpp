@@ -1,6 +1,7 @@
 // Calls that wait for each other in a cycle are found and named; calls that only take long are not.
 #include "cluster_fixture.h"
 #include "cycle_relay.h"
+#include "runtime/call/awaited_call.h"
 #include "runtime/call/blocked_calls.h"
 
 namespace runtime::test {
@@ -143,6 +144,47 @@ TEST_F(CycleTest, AnActorThatRunsSeveralCallsAtOnceIsInNone) {
   std::vector<ObjectRef<int>> full;
   for (int i = 0; i < 6; ++i) full.push_back(links[0].call(&Link::pass, 1, 1100));
   for (const auto& ref : full) EXPECT_EQ(get(ref), 1);
+}
+
+/// A call that is awaited, and remembers the cycle that it was part of.
+struct FakeCall final : AwaitedCall {
+  explicit FakeCall(std::string its_name) : name(std::move(its_name)) {}
+  std::string describe() const override { return name; }
+  std::string constructor() const override { return "none"; }
+  bool has_own_limit() const override { return false; }
+  void on_cycle(const std::shared_ptr<Producer>&, const std::string& text, bool) override {
+    cycle = text;
+  }
+  Status cancel(const std::shared_ptr<Producer>&, CancelMode) override { return {}; }
+
+  const std::string name;
+  std::string cycle;
+};
+
+// A coroutine awaits one call; meanwhile something else that it started blocks the actor for
+// another.
+TEST(BlockedCalls, AWaitOfACallDoesNotTakeThePlaceOfAnotherOfIt) {
+  constexpr std::uint64_t kSession = 7;
+  BlockedCalls table(kSession);
+  const std::string class_name = "Relay", method = "forward";
+  const ServedCall served{{ActorId::random(), nullptr, 3}, &class_name, &method};
+  const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
+  const auto blocking = std::make_shared<FakeCall>("Link 2: pass");
+  const BlockedCalls::Registered waits(table, served, {awaited}, false);
+  const auto found = [&](std::uint64_t number, const std::string& call) {
+    table.on_waits(served.key, {{kSession, number, served.describe(), call, false},
+                                {kSession + 1, 1, call, served.describe(), false}});
+  };
+  {
+    const BlockedCalls::Registered blocks(table, served, {blocking}, false);
+    found(2, blocking->name);
+    EXPECT_NE(blocks.cycle(), "");
+    EXPECT_NE(blocking->cycle, "");
+    EXPECT_EQ(waits.cycle(), "");
+  }
+  found(1, awaited->name);
+  EXPECT_NE(waits.cycle(), "");
+  EXPECT_NE(awaited->cycle.find("Relay"), std::string::npos) << awaited->cycle;
 }
 
 TEST(DescribeCycle, NamesTheCallsAndTheCure) {

@@ -16,8 +16,9 @@ class ClusterTablesTest : public testing::Test {
     tables_.apply(command::AddNode{info});
     start(job_);
   }
-  void start(JobId job) {
+  void start(JobId job, const std::string& user = "") {
     JobInfo info;
+    info.user = user;
     info.job = job;
     info.node = node_;
     info.running = true;
@@ -69,6 +70,23 @@ TEST_F(ClusterTablesTest, EndedJobsAreForgottenButThoseThatActorsOutlive) {
   }
   EXPECT_EQ(tables_.jobs().all().size(), JobTable::kEndedKept);
   EXPECT_TRUE(tables_.jobs().find(job_));
+}
+
+TEST_F(ClusterTablesTest, AUserWithManyEndedJobsLosesHisOwn) {
+  const JobId others = JobId::random(), running = JobId::random();
+  start(others, "alice");
+  end(others);
+  start(running, "bob");
+  JobId last;
+  for (std::size_t i = 0; i < 2 * JobTable::kEndedKept; ++i) {
+    last = JobId::random();
+    start(last, "bob");
+    end(last);
+  }
+  EXPECT_EQ(tables_.jobs().all().size(), JobTable::kEndedKept + 2) << "job_ and this one run";
+  EXPECT_TRUE(tables_.jobs().find(others));
+  EXPECT_TRUE(tables_.jobs().find(running));
+  EXPECT_TRUE(tables_.jobs().find(last));
 }
 
 TEST_F(ClusterTablesTest, ANodesCopiesOfPublishedObjectsGoWithIt) {

@@ -130,6 +130,12 @@ class RecordingLinks final : public HeadLinks {
     requests.push_back({node, std::move(request), std::move(answer)});
   }
   void event(NodeId node, const ControlEvent& event) override { events.push_back({node, event}); }
+  void when_recorded(UniqueFunction<void()> action) override {
+    if (journal_stalls)
+      unrecorded.push_back(std::move(action));
+    else
+      action();
+  }
   bool is_connected(NodeId node) const override { return !away.contains(node); }
 
   template <class Body>
@@ -144,6 +150,8 @@ class RecordingLinks final : public HeadLinks {
   }
 
   std::set<NodeId> away;
+  bool journal_stalls = false;
+  std::vector<UniqueFunction<void()>> unrecorded;  // meanwhile
   std::deque<SentRequest> requests;
   std::vector<std::pair<NodeId, ControlEvent>> events;
 };

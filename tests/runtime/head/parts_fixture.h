@@ -85,8 +85,9 @@ class PartTest : public testing::Test {
     context_.commit(command::AddNode{info});
     return info.node;
   }
-  JobId add_job(NodeId node) {
+  JobId add_job(NodeId node, const std::string& user = "") {
     JobInfo info;
+    info.user = user;
     info.job = JobId::random();
     info.node = node;
     info.running = true;

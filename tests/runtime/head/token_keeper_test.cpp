@@ -79,6 +79,29 @@ TEST_F(TokenKeeperTest, StaysWhereItCannotBeWrittenDown) {
   EXPECT_TRUE(links_.events.empty());
 }
 
+// A disk that stalls for longer than the grace time: members know the first token alone meanwhile.
+TEST_F(TokenKeeperTest, StaysUntilTheChangeIsRecorded) {
+  links_.journal_stalls = true;
+  ask(second_, 5s);
+  expected(second_);
+  ASSERT_EQ(recorded_.size(), 1u);
+  EXPECT_FALSE(answer_);
+  EXPECT_EQ(keyring_.tokens().present, first_);
+  EXPECT_EQ(accepted(), std::vector<std::string>{first_});
+  EXPECT_TRUE(links_.events.empty());
+  EXPECT_EQ(ask(third_).code(), ErrorCode::kUnavailable) << "one at a time";
+  keeper_.tell(other_);  // one that joins meanwhile
+  EXPECT_EQ(std::get<control::TokenChanged>(links_.events[0].second).state.token, first_);
+
+  answer_.reset();
+  ASSERT_EQ(links_.unrecorded.size(), 1u);
+  links_.unrecorded[0]();
+  EXPECT_EQ(accepted(), (std::vector<std::string>{second_, first_}));
+  EXPECT_GT(keyring_.tokens().also[0].until, deadline_after(4s)) << "its time begins now";
+  EXPECT_EQ(links_.events.size(), 3u);
+  EXPECT_EQ(std::get<control::TokenChanged>(links_.events[2].second).state.token, second_);
+}
+
 TEST_F(TokenKeeperTest, ARepetitionFindsItDone) {
   ask(second_);
   EXPECT_EQ(ask(third_).code(), ErrorCode::kUnavailable) << "one at a time";

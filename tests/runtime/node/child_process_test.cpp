@@ -17,9 +17,9 @@ using std::chrono::milliseconds;
 /// Runs a shell script to its end on a loop of its own.
 struct ShellRun {
   explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1),
-                    milliseconds grace = milliseconds(0), bool guards_group = false)
+                    milliseconds grace = milliseconds(0), bool supervised = false)
       : over(loop) {
-    spec.guards_group = guards_group;
+    spec.supervised = supervised;
     spec.program = "sh";
     spec.argv = {"sh", "-c", std::move(script)};
     start();
@@ -105,8 +105,8 @@ TEST(ChildProcess, WhatItRanHasItsTimeToEndAfterTheFirstProcess) {
   EXPECT_EQ(run.out, "ready\ncleaned up\n");
   EXPECT_EQ(run.cause.signal, SIGTERM) << "the shell's end counts";
   // Of workers and the like nobody waits for the rest.
-  ShellRun unguarded(script, milliseconds(300), milliseconds(8000), false);
-  EXPECT_EQ(unguarded.out, "ready\n");
+  ShellRun unsupervised(script, milliseconds(300), milliseconds(8000), false);
+  EXPECT_EQ(unsupervised.out, "ready\n");
 }
 
 TEST(ChildProcess, WhatItRanIsKilledWhenItsTimeIsOver) {
@@ -128,7 +128,7 @@ TEST(ChildProcess, ASecondEndKillsWhatIsLeft) {
     ProcessSpec spec;
     spec.program = "sh";
     spec.argv = {"sh", "-c", "sh -c 'trap \"\" TERM; echo ready; sleep 300'; echo never"};
-    spec.guards_group = true;
+    spec.supervised = true;
     ProcessHandlers handlers;
     handlers.on_output = [&](bool, std::string_view) {
       child->end(std::chrono::minutes(5));
@@ -158,6 +158,51 @@ TEST(ChildProcess, WhatItLeftBehindIsKilled) {
   int left = std::stoi(run.out);
   // It may linger as a zombie until somebody reaps it; then it runs no more.
   EXPECT_TRUE(support::eventually([&] { return process_start_time(left) == 0; }));
+}
+
+bool ends(int pid) {
+  for (int i = 0; i < 300 && process_start_time(pid) != 0; ++i) ::usleep(10000);
+  return process_start_time(pid) == 0;
+}
+
+// In a session of its own, without a parent, and with nothing in its environment.
+constexpr const char* kEscape =
+    "env -i setsid sh -c '(sleep 300 & echo $!) ; exec sleep 0.1'; sleep 0.3; ";
+
+TEST(ChildProcess, WhatLeftItsGroupEndsWithItWhereItIsSupervised) {
+  ShellRun run(std::string(kEscape) + "exit 7", milliseconds(-1), milliseconds(0), true);
+  EXPECT_EQ(run.cause.exit_code, 7);
+  EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
+}
+
+TEST(ChildProcess, WhatLeftItsGroupEndsWhereTheProgramIsKilled) {
+  ShellRun run(std::string(kEscape) + "kill -SEGV $$", milliseconds(-1), milliseconds(0), true);
+  EXPECT_EQ(run.cause.signal, SIGSEGV);
+  EXPECT_TRUE(ends(std::stoi(run.out))) << run.out;
+}
+
+TEST(ChildProcess, WhatLeftItsGroupHasItsTimeToEnd) {
+  const char* script =
+      "setsid sh -c 'trap \"sleep 0.3; echo cleaned up; exit 0\" TERM; echo ready; "
+      "while :; do sleep 0.05; done' & wait";
+  ShellRun run(script, milliseconds(500), milliseconds(8000), true);
+  EXPECT_EQ(run.out, "ready\ncleaned up\n");
+  EXPECT_EQ(run.cause.signal, SIGTERM);
+  // And not more than that.
+  ShellRun stubborn("setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & wait",
+                    milliseconds(500), milliseconds(300), true);
+  EXPECT_TRUE(ends(std::stoi(stubborn.out))) << stubborn.out;
+}
+
+TEST(ChildProcess, IsItsOwnPidAndGroupWhereItIsSupervised) {
+  ShellRun run("echo $$; ps -o pgid= -p $$ | tr -d ' '; ls /proc/self/fd | wc -l", milliseconds(-1),
+               milliseconds(0), true);
+  std::istringstream lines(run.out);
+  int pid = 0, group = 0, descriptors = 0;
+  lines >> pid >> group >> descriptors;
+  EXPECT_EQ(pid, run.cause.pid);
+  EXPECT_EQ(group, pid);
+  EXPECT_EQ(descriptors, 4);
 }
 
 TEST(ChildProcess, DestroyingKillsTheGroup) {

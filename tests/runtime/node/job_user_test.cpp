@@ -1,9 +1,10 @@
-// Jobs of several users at a node of root's: as whom they run and what they may do.
+// Jobs of several users at a node of root's: as whom they run, what they may do, and how many.
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 
 #include "runtime/control/control.h"
 #include "runtime/control/job_client.h"
@@ -45,6 +46,32 @@ class JobUserTest : public Job {
     return token;
   }
   std::size_t list_nodes() { return Json::parse(starling({"list", "nodes", "--json"}).out).size(); }
+  static std::vector<std::string> command_of(const std::string& user, const std::string& path,
+                                             std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"setpriv", "--reuid=" + user, "--regid=nogroup", "--clear-groups", path});
+    return arguments;
+  }
+  CommandResult as(const std::string& user, const std::string& token,
+                   std::vector<std::string> arguments) {
+    support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
+    support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
+    return run_command(command_of(user, tools_.file("starling"), std::move(arguments)));
+  }
+  std::unique_ptr<BackgroundCommand> in_background(const std::string& user,
+                                                   const std::string& token,
+                                                   std::vector<std::string> arguments) {
+    support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
+    support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
+    return std::make_unique<BackgroundCommand>(
+        command_of(user, tools_.file("starling"), std::move(arguments)));
+  }
+  std::size_t count_jobs(const std::string& user, const std::string& state) {
+    std::size_t count = 0;
+    for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out))
+      count += job["user"] == user && job["state"] == state;
+    return count;
+  }
   CommandResult as_nobody_with(const std::string& token, std::vector<std::string> arguments,
                                const std::string& sessions = "/nonexistent") {
     support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
@@ -138,6 +165,96 @@ TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
   }
   EXPECT_EQ(stopped_jobs, 1);
   EXPECT_EQ(starling({"job", "stop", roots}).code, 0);
+}
+
+// Who submits without end keeps neither other users nor root from submitting.
+TEST_F(JobUserTest, AUserWithManyJobsLeavesRoomForOthers) {
+  const std::string address = start_head({"--user-jobs", "3", "--num-cpus", "1"});
+  const auto submit = [&](const std::string& user, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"submit", "--address", address});
+    return as(user, submitter_token(address), std::move(arguments));
+  };
+  for (int i = 0; i < 2; ++i) {
+    const CommandResult begun = submit("nobody", {"--detach", "--", "sleep", "300"});
+    ASSERT_EQ(begun.code, 0) << begun.err;
+  }
+  auto waiting = in_background("nobody", submitter_token(address),
+                               {"submit", "--address", address, "--num-cpus", "9", "--", "true"});
+  ASSERT_TRUE(
+      eventually([&] { return count_jobs("nobody", "pending") == 1; }, std::chrono::seconds(10)));
+  for (std::vector<std::string> more :
+       {std::vector<std::string>{"--detach", "--", "true"}, {"--num-cpus", "1", "--", "true"}}) {
+    const CommandResult refused = submit("nobody", std::move(more));
+    EXPECT_NE(refused.code, 0);
+    EXPECT_NE(refused.err.find("nobody has 3 jobs on this node that run or wait, as many as a user "
+                               "may have (starling start --user-jobs)"),
+              std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(submit("daemon", {"--", "id", "-un"}).out, "daemon\n");
+  EXPECT_EQ(submit("daemon", {"--num-cpus", "1", "--", "id", "-un"}).out, "daemon\n");
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(starling({"submit", "--detach", "--", "sleep", "300"}).code, 0)
+        << "root has no limit";
+  // One that ends makes room.
+  ::kill(waiting->pid(), SIGINT);
+  EXPECT_NE(waiting->finish().code, 0);
+  EXPECT_EQ(submit("nobody", {"--", "id", "-un"}).out, "nobody\n");
+}
+
+TEST_F(JobUserTest, AUserWithManyConnectionsLeavesRoomForOthers) {
+  const std::string address = start_head({"--user-connections", "2"});
+  const std::string token = submitter_token(address);
+  std::vector<std::unique_ptr<BackgroundCommand>> open;
+  for (int i = 0; i < 2; ++i) {
+    open.push_back(
+        in_background("nobody", token, {"submit", "--address", address, "--", "sleep", "300"}));
+  }
+  ASSERT_TRUE(
+      eventually([&] { return count_jobs("nobody", "running") == 2; }, std::chrono::seconds(20)));
+  const CommandResult refused = as("nobody", token, {"status", "--address", address});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.err.find("nobody has 2 connections to this node, as many as a user may have "
+                             "(starling start --user-connections)"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(as("daemon", token, {"status", "--address", address}).code, 0);
+  EXPECT_EQ(starling({"status"}).code, 0);
+  ::kill(open.back()->pid(), SIGINT);
+  open.back()->finish();
+  EXPECT_TRUE(eventually(
+      [&] {
+        return as("nobody", token, {"status", "--address", address}).code == 0;
+      },
+      std::chrono::seconds(10)));
+}
+
+// Two users whose jobs wait for the same slot have it in turn.
+TEST_F(JobUserTest, UsersWhoseJobsWaitTakeTurns) {
+  const std::string address = start_head({"--num-cpus", "1"});
+  const std::string token = submitter_token(address);
+  const std::string held =
+      starling({"submit", "--detach", "--num-cpus", "1", "--", "sleep", "300"}).last_line();
+  write(work_.path() / "order", "");
+  fs::permissions(work_.path() / "order", fs::perms(0666));
+  std::vector<std::unique_ptr<BackgroundCommand>> waiting;
+  const auto submit = [&](const std::string& user) {
+    const std::size_t before = count_jobs(user, "pending");
+    waiting.push_back(in_background(user, token,
+                                    {"submit", "--address", address, "--num-cpus", "1", "--", "sh",
+                                     "-c", "id -un >> " + (work_.path() / "order").string()}));
+    ASSERT_TRUE(eventually([&] { return count_jobs(user, "pending") == before + 1; },
+                           std::chrono::seconds(20)));
+  };
+  for (int i = 0; i < 3; ++i) submit("nobody");
+  for (int i = 0; i < 2; ++i) submit("daemon");
+  ASSERT_EQ(starling({"job", "stop", held}).code, 0);
+  for (auto& command : waiting) {
+    const CommandResult result = command->finish();
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+  EXPECT_EQ(*runtime::read_file(work_.path() / "order", 1000),
+            "nobody\ndaemon\nnobody\ndaemon\nnobody\n");
 }
 
 // With the id of another's job one neither ends it nor takes its place.

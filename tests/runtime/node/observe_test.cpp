@@ -257,7 +257,9 @@ TEST_F(Observe, MetricsCanBeOpenOrOff) {
   const std::string open = start_head({"--metrics", "open"});
   EXPECT_TRUE(get(open, "/metrics").starts_with("HTTP/1.1 200"));
   const std::string off = start_node(open, {"--metrics", "off"});
-  EXPECT_EQ(get(off, "/metrics"), "");
+  const std::string told = get(off, "/metrics");
+  EXPECT_TRUE(told.starts_with("HTTP/1.1 403")) << told;
+  EXPECT_NE(told.find("started with --metrics off"), std::string::npos) << told;
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--metrics", "closed"}).code, 1);
   EXPECT_NE(get(open, "/metrics").find("starling_cluster_nodes{state=\"member\"} 2"),
             std::string::npos);
