@@ -1,0 +1,256 @@
+#include "runtime/process/spawn.h"
+
+#include <grp.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/core/descriptor_limit.h"
+#include "runtime/process/pipe.h"
+
+extern char** environ;
+
+namespace runtime {
+
+namespace {
+
+/// For execve(): the strings have to stay.
+std::vector<char*> string_pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  for (const std::string& text : strings) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+/// Of this thread, while a child starts: a handler of this process must not run in the child.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_;
+};
+
+/// What the child tells its parent: its group's guard, and why it cannot run the program.
+struct ChildReport {
+  enum class What { kGuard, kDescriptors, kProgram, kWorkingDir, kUser };
+  What what = What::kProgram;
+  int value = 0;  // the guard's pid; else errno
+};
+
+struct ChildReports {
+  pid_t guard = 0;
+  std::optional<ChildReport> failure;
+};
+
+/// All that the child reads, made before it is.
+struct SpawnPlan {
+  const SpawnSpec& spec;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  PreparedChild child;
+  int report = -1;
+  int life = -1;  // what the group's guard reads; -1: none
+};
+
+/// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel
+/// would tell only the group's first process of the node's death. It belongs to the group, whose
+/// number so stays taken, and is no process's child, so that the program never waits for it.
+void start_guard(const SpawnPlan& plan) {
+  const pid_t between = ::_Fork();
+  if (between != 0) {
+    if (between > 0) ::waitpid(between, nullptr, 0);
+    return;
+  }
+  if (const pid_t guard = ::_Fork(); guard != 0) {
+    const ChildReport report{ChildReport::What::kGuard, guard};
+    const bool is_told = guard < 0 || ::write(plan.report, &report, sizeof report) == sizeof report;
+    ::_exit(is_told ? 0 : 1);
+  }
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::dup2(plan.life, 0);
+  ::syscall(SYS_close_range, 1u, ~0u, 0u);
+  char none;
+  while (::read(0, &none, 1) < 0 && errno == EINTR) {
+  }
+  ::kill(0, SIGKILL);
+  ::_exit(0);
+}
+
+/// The child's side. Nothing here may allocate or take a lock, since another thread may have held
+/// one, nor change what the parent still reads, since its memory may be shared.
+[[noreturn, gnu::noinline]] void run_child(SpawnPlan& plan) {
+  const SpawnSpec& spec = plan.spec;
+  const auto fail = [&plan](ChildReport::What what) {
+    const ChildReport report{what, errno};
+    const ssize_t written = ::write(plan.report, &report, sizeof report);
+    ::_exit(written == sizeof report ? 127 : 126);
+  };
+  plan.child.join_group();
+  if (plan.life >= 0) start_guard(plan);  // as a user who may kill all of them
+  if (spec.user && (::setgroups(spec.user->groups.size(), spec.user->groups.data()) != 0 ||
+                    ::setresgid(spec.user->gid, spec.user->gid, spec.user->gid) != 0 ||
+                    ::setresuid(spec.user->uid, spec.user->uid, spec.user->uid) != 0)) {
+    fail(ChildReport::What::kUser);
+  }
+  plan.child.ask_for_death_signal();
+  plan.child.set_signals(/*for_program=*/true);
+  plan.child.set_mask();
+  if (spec.restores_descriptor_limit) restore_descriptor_limit();
+  if (!plan.child.map_descriptors(plan.report)) fail(ChildReport::What::kDescriptors);
+  plan.child.close_others(/*at_exec=*/true);
+  if (!spec.working_dir.empty() && ::chdir(spec.working_dir.c_str()) != 0)
+    fail(ChildReport::What::kWorkingDir);
+  ::execvpe(spec.program.c_str(), plan.argv.data(), plan.environment.data());
+  fail(ChildReport::What::kProgram);
+  ::_exit(126);
+}
+
+/// vfork(): the child has the parent's memory, and this thread waits, until it executes a program.
+/// Not for a child that becomes another user, since the kernel would take that for a change of
+/// this process, whose memory it protects from then on; nor under a guard, which stays a copy.
+/// A frame of its own, and one for run_child(): the child may write to nothing that is live here.
+[[gnu::noinline]] pid_t start_child(SpawnPlan& plan) {
+  const bool copies_memory = plan.spec.user.has_value() || plan.life >= 0;
+  const pid_t pid = copies_memory ? ::fork() : ::vfork();
+  if (pid == 0) run_child(plan);
+  return pid;
+}
+
+ChildReports read_reports(int fd) {
+  ChildReports told;
+  for (ChildReport report;;) {
+    const ssize_t got = ::read(fd, &report, sizeof report);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof report) return told;  // end of file: exec closed it
+    if (report.what == ChildReport::What::kGuard)
+      told.guard = report.value;
+    else
+      told.failure = report;
+  }
+}
+
+/// By the name that people know, if the program is an open file.
+const std::string& shown_program(const SpawnSpec& spec) {
+  const bool is_held = spec.program.starts_with("/proc/self/fd/") && !spec.argv.empty();
+  return is_held ? spec.argv.front() : spec.program;
+}
+
+/// Of fork() and execve(): EAGAIN is a limit of processes there.
+Status start_failure(int error, const SpawnSpec& spec) {
+  const Status status = errno_status(error, "starting " + shown_program(spec));
+  if (error == E2BIG)
+    return invalid_argument("starting " + spec.program +
+                            ": its arguments or environment are too large: Linux takes up to 128 "
+                            "KiB for each variable");
+  if (error != EAGAIN) return status;
+  return resource_exhausted(status.message() +
+                            " (no more processes may be started: ulimit -u, or the cgroup's "
+                            "pids.max)");
+}
+
+Status report_failure(const ChildReport& why, const SpawnSpec& spec) {
+  switch (why.what) {
+    case ChildReport::What::kUser:
+      return errno_status(why.value, "becoming user " + spec.user->name);
+    case ChildReport::What::kWorkingDir:
+      return errno_status(why.value, "working folder " + spec.working_dir);
+    case ChildReport::What::kDescriptors:
+      return errno_status(why.value, "starting " + shown_program(spec) + ": its descriptors");
+    case ChildReport::What::kGuard:
+    case ChildReport::What::kProgram: break;
+  }
+  return start_failure(why.value, spec);
+}
+
+}  // namespace
+
+Result<SpawnedProcess> spawn_process(const SpawnSpec& spec) {
+  Result<Pipe> reports = make_pipe();
+  Result<Pipe> life = spec.guards_group && reports.ok() ? make_pipe() : Pipe{};
+  for (const Result<Pipe>* pipe : {&reports, &life}) {
+    if (!pipe->ok()) return pipe->status().with_context("starting " + shown_program(spec));
+  }
+  pid_t pid;
+  int error;
+  {
+    const SignalsHeld held;
+    SpawnPlan plan{
+        .spec = spec,
+        .argv = string_pointers(spec.argv),
+        .environment = spec.environment ? string_pointers(*spec.environment) : std::vector<char*>(),
+        .child = PreparedChild(spec.setup, held.before()),
+        .report = reports->write.get(),
+        .life = spec.guards_group ? life->read.get() : -1};
+    if (!spec.environment) {
+      for (char** line = environ; line != nullptr && *line != nullptr; ++line)
+        plan.environment.push_back(*line);
+      plan.environment.push_back(nullptr);
+    }
+    pid = start_child(plan);
+    error = errno;
+  }
+  if (pid < 0) return start_failure(error, spec);
+  const bool leads_group = spec.setup.group != ProcessGroup::kInherited;
+  // Both sides do it, so that it is done whoever runs first.
+  if (spec.setup.group == ProcessGroup::kOwn) ::setpgid(pid, pid);
+  reports->write.reset();
+  const ChildReports told = read_reports(reports->read.get());
+  SpawnedProcess process(pid, leads_group, GroupGuard{told.guard, std::move(life->write)});
+  if (!told.failure) return process;
+  process.reap();
+  return report_failure(*told.failure, spec);
+}
+
+Result<SpawnedProcess> fork_process(const ChildSetup& setup, const std::function<int()>& body) {
+  std::fflush(nullptr);  // else both would write it
+  pid_t pid;
+  int error;
+  {
+    const SignalsHeld held;
+    PreparedChild child(setup, held.before());
+    pid = ::fork();
+    error = errno;
+    if (pid == 0) {
+      int none = -1;
+      child.join_group();
+      child.ask_for_death_signal();
+      child.set_signals(/*for_program=*/false);
+      if (!child.map_descriptors(none)) ::_exit(126);
+      child.close_others(/*at_exec=*/false);
+      child.set_mask();
+      const int code = body();
+      std::fflush(nullptr);
+      std::_Exit(code);
+    }
+  }
+  if (pid < 0) return errno_status(error, "starting a process");
+  if (setup.group == ProcessGroup::kOwn) ::setpgid(pid, pid);
+  return SpawnedProcess(pid, setup.group != ProcessGroup::kInherited);
+}
+
+Status replace_program(const std::string& program, const std::vector<std::string>& argv) {
+  std::vector<char*> pointers = string_pointers(argv);
+  std::fflush(nullptr);
+  ::execv(program.c_str(), pointers.data());
+  return errno_status(errno, program);
+}
+
+}  // namespace runtime
