@@ -104,7 +104,7 @@ enum class Restarts { kNone, kAllowed };
 /// actors, then run(). All methods may be called from any thread once the runtime is started,
 /// except where they say otherwise. Blocking methods wait for other processes; in an actor, they
 /// block that actor alone. An actor that wants it takes a `Runtime&` as the first parameter of its
-/// constructor.
+/// constructor. Size: each public template has a private function without types.
 class Runtime {
  public:
   /// Reads `--address` from the arguments; connects to nothing yet.

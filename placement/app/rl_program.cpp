@@ -1,14 +1,14 @@
 #include "placement/app/rl_program.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <vector>
+
+#include "runtime/process/spawn.h"
 
 namespace placement {
 
@@ -36,13 +36,13 @@ bool asks_config(int argc, char** argv) {
 int run_rl_program(int argc, char** argv) {
   std::error_code error;
   const char* beside = asks_config(argc, argv) ? "starling-config" : "starling-rl";
-  std::string program =
+  const std::string program =
       (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / beside).string();
-  std::string name = program;
-  argv[0] = name.data();
-  ::execv(program.c_str(), argv);
-  std::fprintf(stderr, "error: %s: %s; `starling %s` needs it beside the starling program\n",
-               program.c_str(), std::strerror(errno), argv[1]);
+  std::vector<std::string> arguments(argv, argv + argc);
+  arguments[0] = program;
+  const runtime::Status why = runtime::replace_program(program, arguments);
+  std::fprintf(stderr, "error: %s; `starling %s` needs it beside the starling program\n",
+               why.message().c_str(), argv[1]);
   return 1;
 }
 

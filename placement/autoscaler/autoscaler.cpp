@@ -8,7 +8,6 @@
 #include "runtime/control/cluster_client.h"
 #include "runtime/control/key_value_client.h"
 #include "runtime/core/clock.h"
-#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
 
 namespace placement {
@@ -27,9 +26,6 @@ constexpr auto kListEvery = std::chrono::seconds(30);
 constexpr auto kAgain =
     std::chrono::milliseconds(10);  // after an outcome: several may come together
 constexpr auto kEndAtOnce = std::chrono::milliseconds(1);
-constexpr auto kRemoveAgain = std::chrono::seconds(1);
-constexpr std::size_t kLeftNamedMax = 20;
-constexpr std::size_t kWhyLeftMax = 500;  // characters
 
 std::string new_id(const std::string& type) {
   return type + "-" + runtime::NodeId::random().hex().substr(0, 12);
@@ -47,7 +43,8 @@ Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeC
       provider_(std::move(provider)),
       planner_(options_.config, new_id),
       timer_(loop.context()),
-      stop_timer_(loop.context()),
+      removal_(loop, planner_, *provider_,
+               [this](std::function<void(Status)> then) { record(std::move(then)); }),
       epoch_ms_(unix_ms() -
                 std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {
 }
@@ -127,7 +124,7 @@ void Autoscaler::decide(const runtime::Demand& demand) {
       planner_.not_done(actions);
     }
     is_looking_ = false;
-    if (stopping_) return;  // the timer is that of removals now
+    if (stopping_) return;
     tell(false);
     arm(std::exchange(again_, false) ? milliseconds(kAgain) : options_.config.interval);
   });
@@ -228,7 +225,6 @@ void Autoscaler::tell(bool at_once) {
 
 void Autoscaler::stop(std::function<void()> done) {
   if (std::exchange(stopping_, true)) return;
-  stopped_ = std::move(done);
   timer_.cancel();
   provider_->abandon();
   // Those that the provider ends one by one need not wait for what they run: it ends with the
@@ -239,72 +235,7 @@ void Autoscaler::stop(std::function<void()> done) {
                                                runtime::deadline_after(kHeadTimeout),
                                                [](const Status&) {});
   }
-  stop_timer_.expires_after(options_.config.stop_timeout);
-  stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
-    if (ec || !stopped_) return;
-    LOG(error, "{}", left());
-    std::exchange(stopped_, nullptr)();
-  }));
-  remove_all();
-}
-
-void Autoscaler::remove_all() {
-  const std::vector<std::string> ids = to_be_removed();
-  LOG(info, "the cluster stops: {} nodes to be removed", ids.size());
-  if (ids.empty()) {
-    return record([this](const Status& status) {
-      if (!status.ok()) LOG(warn, "{}", status.message());
-      if (stopped_) std::exchange(stopped_, nullptr)();
-    });
-  }
-  removing_ = ids.size();
-  for (const std::string& id : ids) {
-    provider_->remove(id, lifetime_.guard([this, id](const Status& status) {
-      if (status.ok()) {
-        planner_.forget(id);
-        why_left_.erase(id);
-      } else {
-        LOG(warn, "node {}: {}", id, status.message());
-        why_left_[id] = status.message();
-      }
-      if (--removing_ > 0 || !stopped_) return;
-      timer_.expires_after(status.ok() ? milliseconds(0) : milliseconds(kRemoveAgain));
-      timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
-        if (!ec && stopped_) remove_all();
-      }));
-    }));
-  }
-}
-
-std::vector<std::string> Autoscaler::to_be_removed() const {
-  std::vector<std::string> ids;
-  for (const auto& [id, node] : planner_.nodes()) {
-    const bool ends_by_itself =
-        provider_->ends_with_cluster() &&
-        (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
-    if (!ends_by_itself) ids.push_back(id);
-  }
-  return ids;
-}
-
-std::string Autoscaler::left() const {
-  const std::vector<std::string> ids = to_be_removed();
-  if (ids.empty()) return "";
-  std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) +
-                     (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
-                     runtime::describe_duration(options_.config.stop_timeout) +
-                     "; what is left may go on, and cost:";
-  for (std::size_t i = 0; i < std::min(ids.size(), kLeftNamedMax); ++i) {
-    const auto why = why_left_.find(ids[i]);
-    const std::string by_hand = provider_->removal_by_hand(ids[i]);
-    text +=
-        "\n  " + ids[i] + ": " +
-        (why == why_left_.end() ? "its removal has not ended" : why->second.substr(0, kWhyLeftMax));
-    if (!by_hand.empty()) text += "\n    by hand: " + by_hand;
-  }
-  if (ids.size() > kLeftNamedMax)
-    text += "\n  and " + std::to_string(ids.size() - kLeftNamedMax) + " more";
-  return text;
+  removal_.start(options_.config.stop_timeout, std::move(done));
 }
 
 }  // namespace placement

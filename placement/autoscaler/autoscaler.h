@@ -3,10 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "placement/autoscaler/cluster_removal.h"
 #include "placement/autoscaler/planner.h"
 #include "placement/autoscaler/provider.h"
 #include "runtime/control/node_client.h"
@@ -41,7 +41,7 @@ class Autoscaler {
   void stop(std::function<void()> done);
   /// Once stopped: what it could not remove, why, and what a person can do, in words; empty:
   /// nothing is left.
-  std::string left() const;
+  std::string left() const { return removal_.left(); }
 
  private:
   void load();
@@ -54,8 +54,6 @@ class Autoscaler {
   void list();
   void outcome();  // something has come to an end: look again soon
   void tell(bool at_once);
-  void remove_all();
-  std::vector<std::string> to_be_removed() const;
   void log_news();
 
   runtime::EventLoop& loop_;
@@ -64,14 +62,11 @@ class Autoscaler {
   const std::unique_ptr<NodeProvider> provider_;
   NodePlanner planner_;
   runtime::Timer timer_;
-  runtime::Timer stop_timer_;
   std::function<void(runtime::Status)> failed_;
-  std::function<void()> stopped_;
   bool is_looking_ = false;
   bool again_ = false;
   bool stopping_ = false;
-  std::size_t removing_ = 0;                     // while stopping
-  std::map<std::string, std::string> why_left_;  // by id: how its last removal has failed
+  ClusterRemoval removal_;
   std::string recorded_;
   std::string told_;
   runtime::Deadline told_at_ = runtime::Deadline::min();

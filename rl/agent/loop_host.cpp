@@ -223,7 +223,7 @@ void LoopHost::begin(std::vector<LoopTask> tasks) {
     runs_.clear();
     waiting_.clear();
     events_ = {};
-    lines_shown_ = 0;
+    logged_.lines = 0;
     failed_starts_ = 0;
     for (LoopTask& task : tasks) {
       waiting_.push_back(runs_.size());
@@ -422,7 +422,7 @@ LoopOutcome LoopHost::outcome_of(const Run& run, const ordered_json& message) {
   if (message.contains("failed")) {
     outcome.failure = ScoreFailure::kError;
     outcome.why = text_at(message, "why");
-    if (++failures_told_ <= kLoopToldMax)
+    if (++logged_.failures <= kLoopToldMax)
       LOG(warn, "agent loop {}: {}\n{}", run.task.agent, outcome.why,
           text_at(message, "traceback"));
   } else {
@@ -563,8 +563,8 @@ void LoopHost::check_deadlines() {
 
 void LoopHost::show_output(Process& process, bool all) {
   for (const std::string& line : process.worker->output_lines(all)) {
-    if (++lines_shown_ < kLinesShownMax) LOG(info, "agent loops {}: {}", process.number, line);
-    if (lines_shown_ == kLinesShownMax)
+    if (++logged_.lines < kLinesShownMax) LOG(info, "agent loops {}: {}", process.number, line);
+    if (logged_.lines == kLinesShownMax)
       LOG(warn,
           "agent loops: they print much; the rest of what they print in this step is left out");
   }

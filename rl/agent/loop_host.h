@@ -103,6 +103,11 @@ class LoopHost {
   using Clock = std::chrono::steady_clock;
   struct Process;
   struct Run;
+  /// So much went to the log: a bound for each.
+  struct Logged {
+    int lines = 0;  // since begin()
+    int failures = 0;
+  };
 
   LoopHost(const AgentOptions& options, const TurnText& text);
   runtime::Status start_process();
@@ -137,8 +142,7 @@ class LoopHost {
   std::size_t open_ = 0;
   std::uint64_t processes_started_ = 0;
   int failed_starts_ = 0;  // one after the other
-  int lines_shown_ = 0;
-  int failures_told_ = 0;
+  Logged logged_;
   LoopEvents events_;
   runtime::Status failure_;
   std::map<std::string, double> counts_;

@@ -1,13 +1,10 @@
 #include "rl/app/pipeline.h"
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +23,7 @@
 #include "rl/data/row_source.h"
 #include "rl/run/pipeline_file.h"
 #include "rl/weights/atomic_file.h"
+#include "runtime/process/spawn.h"
 
 namespace rl {
 namespace {
@@ -167,15 +165,20 @@ class SignalRelay {
     ::sigaction(SIGHUP, nullptr, &hang_up_);
     if (hang_up_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &forward, nullptr);
   }
-  ~SignalRelay() { restore(); }
-  SignalRelay(const SignalRelay&) = delete;
-  SignalRelay& operator=(const SignalRelay&) = delete;
-
-  // As it was before.
-  void restore() const {
+  ~SignalRelay() {
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
     ::sigaction(SIGHUP, &hang_up_, nullptr);
+  }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  // Those that were ignored before, and are in a stage.
+  std::vector<int> ignored_signals() const {
+    std::vector<int> ignored;
+    if (interrupt_.sa_handler == SIG_IGN) ignored.push_back(SIGINT);
+    if (terminate_.sa_handler == SIG_IGN) ignored.push_back(SIGTERM);
+    return ignored;
   }
 
  private:
@@ -189,11 +192,12 @@ Status run_child(const std::vector<std::string>& arguments, const SignalRelay* r
   std::error_code error;
   const std::string program = fs::read_symlink("/proc/self/exe", error).string();
   if (error) return runtime::errno_status(error.value(), "/proc/self/exe");
-  std::vector<std::string> texts = arguments;
-  texts.insert(texts.begin(), program);
-  std::vector<char*> argv;
-  for (std::string& text : texts) argv.push_back(text.data());
-  argv.push_back(nullptr);
+  runtime::SpawnSpec spec;
+  spec.program = program;
+  spec.argv = arguments;
+  spec.argv.insert(spec.argv.begin(), program);
+  spec.setup.death_signal = SIGTERM;
+  if (relay != nullptr) spec.setup.ignored_signals = relay->ignored_signals();
   std::cout.flush();
   sigset_t held, mask;
   ::sigemptyset(&held);
@@ -203,27 +207,18 @@ Status run_child(const std::vector<std::string>& arguments, const SignalRelay* r
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     return runtime::cancelled("interrupted");
   }
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  const int fork_error = errno;
-  if (child == 0) {
-    if (relay != nullptr) relay->restore();
-    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() == parent) ::execv(program.c_str(), argv.data());
-    ::_exit(127);
-  }
-  present_child = child;
+  spec.setup.signal_mask = mask;
+  Result<runtime::SpawnedProcess> child = runtime::spawn_process(spec);
+  present_child = child.ok() ? child->pid() : 0;
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-  int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  present_child = 0;
-  if (child < 0) return runtime::errno_status(fork_error, "starting " + program);
-  if (WIFSIGNALED(status))
-    return runtime::internal_error("ended by signal " + std::to_string(WTERMSIG(status)));
-  if (WEXITSTATUS(status) != 0)
-    return runtime::internal_error("ended with exit code " + std::to_string(WEXITSTATUS(status)));
+  if (!child.ok()) return child.status();
+  child->await_end();
+  present_child = 0;  // before its number is free
+  const runtime::DeathCause cause = child->reap();
+  if (cause.signal != 0)
+    return runtime::internal_error("ended by signal " + std::to_string(cause.signal));
+  if (cause.exit_code != 0)
+    return runtime::internal_error("ended with exit code " + std::to_string(cause.exit_code));
   return {};
 }
 

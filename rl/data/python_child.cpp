@@ -1,18 +1,14 @@
 #include "rl/data/python_child.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
 #include "rl/data/python_programs.h"
 #include "runtime/core/environment.h"
-
-extern char** environ;
+#include "runtime/process/pipe.h"
+#include "runtime/process/spawn.h"
 
 namespace rl {
 
@@ -24,43 +20,30 @@ Result<PythonChild> PythonChild::start(const std::string& program,
   const char* named = runtime::environment_variable("STARLING_PYTHON");
   std::string interpreter = named != nullptr && *named != 0 ? named : "python3";
   // Requests go over a socket, so that a child that is gone is an error rather than a signal.
-  int requests[2], answers[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) != 0)
-    return runtime::errno_status(errno, "a socket to " + interpreter);
-  if (::pipe2(answers, O_CLOEXEC) != 0) {
-    const int error = errno;
-    ::close(requests[0]);
-    ::close(requests[1]);
-    return runtime::errno_status(error, "a pipe to " + interpreter);
-  }
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, requests[1], 0);
-  ::posix_spawn_file_actions_adddup2(&actions, answers[1], 3);
-  std::string option = "-c", code = kPythonPrelude + program,
-              argument =
-                  setup.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  char* argv[] = {interpreter.data(), option.data(), code.data(), argument.data(), nullptr};
-  pid_t pid = -1;
-  const int failed = ::posix_spawnp(&pid, interpreter.c_str(), &actions, nullptr, argv, environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::close(requests[1]);
-  ::close(answers[1]);
-  if (failed != 0) {
-    ::close(requests[0]);
-    ::close(answers[0]);
-    return runtime::unavailable(key + " needs a Python interpreter, and " + interpreter +
-                                " cannot be started (" + std::generic_category().message(failed) +
-                                "): install python3, or set STARLING_PYTHON");
-  }
-  return PythonChild(pid, requests[0], answers[0]);
+  Result<runtime::SocketPair> requests = runtime::make_socket_pair();
+  if (!requests.ok()) return requests.status().with_context("starting " + interpreter);
+  Result<runtime::Pipe> answers = runtime::make_pipe();
+  if (!answers.ok()) return answers.status().with_context("starting " + interpreter);
+  runtime::SpawnSpec spec;
+  spec.program = interpreter;
+  spec.argv = {interpreter, "-c", kPythonPrelude + program,
+               setup.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};
+  spec.setup.descriptors = {{requests->theirs.get(), 0}, {answers->write.get(), 3}};
+  Result<runtime::SpawnedProcess> process = runtime::spawn_process(spec);
+  if (!process.ok())
+    return runtime::unavailable(key + " needs a Python interpreter: " + process.status().message() +
+                                "; install python3, or set STARLING_PYTHON");
+  return PythonChild(*std::move(process), std::move(requests->ours), std::move(answers->read));
 }
 
-PythonChild::PythonChild(pid_t pid, int requests, int answers)
-    : pid_(pid), requests_(::fdopen(requests, "w")), answers_(::fdopen(answers, "r")) {}
+PythonChild::PythonChild(runtime::SpawnedProcess process, runtime::FileDescriptor requests,
+                         runtime::FileDescriptor answers)
+    : process_(std::move(process)),
+      requests_(std::move(requests)),
+      answers_(::fdopen(answers.release(), "r")) {}
 
 PythonChild::PythonChild(PythonChild&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
+    : process_(std::move(other.process_)),
       requests_(std::move(other.requests_)),
       answers_(std::move(other.answers_)),
       line_(std::exchange(other.line_, nullptr)),
@@ -69,9 +52,7 @@ PythonChild::PythonChild(PythonChild&& other) noexcept
 PythonChild::~PythonChild() {
   requests_.reset();
   answers_.reset();
-  int status = 0;
-  while (pid_ > 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  if (process_) process_.reap();
   std::free(line_);
 }
 
@@ -79,7 +60,7 @@ bool PythonChild::send(std::string_view line) {
   std::string rest(line);
   rest += '\n';
   for (std::string_view left = rest; !left.empty();) {
-    const ssize_t sent = ::send(::fileno(requests_.get()), left.data(), left.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(requests_.get(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return false;
     left.remove_prefix(static_cast<std::size_t>(sent));

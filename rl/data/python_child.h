@@ -1,8 +1,6 @@
 // A child process that runs a Python class of the user's: a program goes in, lines go both ways.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,8 @@
 #include <utility>
 
 #include "runtime/core/result.h"
+#include "runtime/process/spawned_process.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace rl {
 
@@ -41,10 +41,12 @@ class PythonChild {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
-  PythonChild(pid_t pid, int requests, int answers);
+  PythonChild(runtime::SpawnedProcess process, runtime::FileDescriptor requests,
+              runtime::FileDescriptor answers);
 
-  pid_t pid_;
-  std::unique_ptr<std::FILE, CloseFile> requests_, answers_;
+  runtime::SpawnedProcess process_;
+  runtime::FileDescriptor requests_;
+  std::unique_ptr<std::FILE, CloseFile> answers_;
   char* line_ = nullptr;
   std::size_t line_size_ = 0;
 };

@@ -12,8 +12,17 @@
 #include <vector>
 
 #include "runtime/core/result.h"
+#include "runtime/process/spawned_process.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace rl {
+
+/// The ends that one side has of the channels between a worker process and its owner.
+struct WorkerEnds {
+  runtime::FileDescriptor socket;
+  runtime::FileDescriptor life;  // hangs up when the owner is gone; nothing is written to it
+  runtime::FileDescriptor output;
+};
 
 /// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go
 /// both ways, and at 4 the end of a pipe that hangs up when the owner is gone. It is to be a keeper
@@ -38,12 +47,11 @@ class WorkerProcess {
   /// Ends it by SIGKILL, and with it what it started, in groups and sessions of their own too.
   ~WorkerProcess();
 
-  pid_t pid() const { return pid_; }
-  int socket() const { return socket_; }
-  int output() const { return output_; }  // -1 once it has ended
-  int death() const {
-    return death_;
-  }  // readable once the process has died; -1 where the kernel has no such thing
+  pid_t pid() const { return process_.pid(); }
+  int socket() const { return ends_.socket.get(); }
+  int output() const { return ends_.output.get(); }  // -1 once it has ended
+  /// Readable once the process has died; -1 where the kernel has no such thing.
+  int death() const { return death_.get(); }
   bool wants_to_write() const { return !to_send_.empty(); }
 
   /// Queues a line and sends what the socket takes.
@@ -66,16 +74,12 @@ class WorkerProcess {
   std::string describe_death() const;
 
  private:
-  WorkerProcess() = default;
+  WorkerProcess(runtime::SpawnedProcess process, WorkerEnds ends);
 
-  pid_t pid_ = -1;
-  int socket_ = -1;
-  int life_ = -1;  // never written to
-  int output_ = -1;
-  int death_ = -1;
-  bool died_ = false;
-  bool killed_ = false;  // by a signal
-  int status_ = 0;       // of its end, or that signal
+  runtime::SpawnedProcess process_;
+  WorkerEnds ends_;
+  runtime::FileDescriptor death_;
+  std::optional<runtime::DeathCause> cause_;  // none: it has not died, or that was not seen yet
   std::string to_send_;
   std::string received_;
   std::string printed_;

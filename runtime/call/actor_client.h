@@ -35,6 +35,8 @@
 
 namespace runtime {
 
+/// Size: the answers of link_'s requests and of each frame have a function, under one lock that
+/// keeps the order of calls.
 class ActorClient final : public std::enable_shared_from_this<ActorClient>,
                           private ActorLink::Requests {
  public:

@@ -40,6 +40,7 @@ namespace runtime {
 inline constexpr std::chrono::seconds kStoreWait{30};
 inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
 
+/// Size: a member for each thing of the cluster that a program has one of.
 class Process : public std::enable_shared_from_this<Process> {
  public:
   /// In a child that fork() made of this process it is never destroyed: what its destructor would

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,13 +10,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
 #include "runtime/core/thread.h"
 #include "runtime/process/file_lock.h"
 #include "runtime/process/file_util.h"
+#include "runtime/process/pipe.h"
 #include "runtime/process/session.h"
 #include "runtime/process/session_folder.h"
+#include "runtime/process/spawn.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/file_descriptor.h"
@@ -72,86 +73,70 @@ struct LocalCluster::Child {
 
   std::mutex mutex;
   std::condition_variable changed;
-  pid_t pid = 0;  // 0: not started
-  int start_error = 0;
-  bool ended = false;
+  SpawnedProcess process;         // until it has ended
+  std::optional<Status> started;  // how that went, once it is known
   Thread keeper;
 
   ~Child() {
     {
       std::unique_lock lock(mutex);
-      if (pid > 0 && !ended) {
-        ::kill(pid, SIGTERM);
-        if (!changed.wait_for(lock, std::chrono::seconds(10), [&] { return ended; }))
-          ::kill(pid, SIGKILL);
-      }
+      process.signal(SIGTERM);
+      if (!changed.wait_for(lock, std::chrono::seconds(10), [&] { return !process; }))
+        process.signal(SIGKILL);
     }
     if (keeper.joinable()) keeper.join();
   }
 
   Status start() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status(errno, "making a pipe");
-    output.reset(ends[0]);
-    auto write_end = std::make_shared<FileDescriptor>(ends[1]);
+    Result<Pipe> pipe = make_pipe();
+    if (!pipe.ok()) return pipe.status();
+    output = std::move(pipe->read);
+    auto write_end = std::make_shared<FileDescriptor>(std::move(pipe->write));
     auto thread = Thread::start_real([this, write_end] { keep(std::move(*write_end)); });
     if (!thread.ok()) return thread.status();
     keeper = *std::move(thread);
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return pid > 0 || start_error != 0; });
-    if (start_error == EAGAIN) return thread_limit_status(start_error);
-    return start_error != 0 ? errno_status(start_error, "starting " + argv[0]) : Status();
+    changed.wait(lock, [&] { return started.has_value(); });
+    return *started;
   }
 
-  void keep(FileDescriptor write_end) {
-    std::vector<char*> arguments;
-    for (std::string& argument : argv) arguments.push_back(argument.data());
-    arguments.push_back(nullptr);
+  /// This process's environment, without what it was to join, or where.
+  std::vector<std::string> environment() const {
     std::vector<std::string> variables;
     for (char** entry = environ; *entry; ++entry) {
       std::string_view variable(*entry);
-      // What this program was to join, or where, is not for its cluster's processes.
       if (!variable.starts_with("STARLING_SESSION_ROOT=") &&
           !variable.starts_with("STARLING_ADDRESS="))
         variables.emplace_back(variable);
     }
     variables.push_back("STARLING_SESSION_ROOT=" + root.string());
-    std::vector<char*> environment;
-    for (std::string& variable : variables) environment.push_back(variable.data());
-    environment.push_back(nullptr);
-    FileDescriptor log(
-        ::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    return variables;
+  }
 
-    pid_t parent = ::getpid();
-    pid_t child = ::fork();
-    if (child ==
-        0) {  // only async-signal-safe calls from here: other threads of the parent are gone
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() != parent) ::_exit(127);
-      ::setpgid(0, 0);  // Ctrl-C is the driver's to handle
-      sigset_t none;
-      sigemptyset(&none);
-      ::sigprocmask(SIG_SETMASK, &none, nullptr);
-      ::dup2(write_end.get(), STDOUT_FILENO);
-      ::dup2(log.get(), STDERR_FILENO);
-      ::execve(arguments[0], arguments.data(), environment.data());
-      ::_exit(127);
-    }
+  void keep(FileDescriptor write_end) {
+    const FileDescriptor log(
+        ::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    SpawnSpec spec;
+    spec.program = fs::absolute(argv[0]).string();  // never one of PATH
+    spec.argv = argv;
+    spec.environment = environment();
+    spec.setup.group = ProcessGroup::kOwn;  // Ctrl-C is the driver's to handle
+    spec.setup.death_signal = SIGTERM;
+    spec.setup.signal_mask = no_signals();
+    spec.setup.descriptors = {{write_end.get(), STDOUT_FILENO}};
+    if (log) spec.setup.descriptors.push_back({log.get(), STDERR_FILENO});
+    Result<SpawnedProcess> child = spawn_process(spec);
+    write_end.reset();
     {
       std::lock_guard lock(mutex);
-      if (child > 0)
-        pid = child;
-      else
-        start_error = errno;
+      started = child.status();
+      if (child.ok()) process = *std::move(child);
       changed.notify_all();
     }
-    write_end.reset();
-    if (child < 0) return;
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    if (!started->ok()) return;
+    process.await_end();
     std::lock_guard lock(mutex);
-    ended = true;
+    process.reap();
     changed.notify_all();
   }
 

@@ -36,7 +36,7 @@
 namespace runtime {
 
 /// Call it from one thread. A request goes to the part that serves it; parts reach one another
-/// through the references and functions that the constructor gives them.
+/// through the references and functions that the constructor gives them. Size: a member a part.
 class Head {
  public:
   Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links,

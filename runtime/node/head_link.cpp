@@ -7,9 +7,8 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/control/request_ids.h"
-#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
-#include "runtime/core/time_text.h"
+#include "runtime/node/head_restart.h"
 #include "runtime/transport/listener.h"
 
 namespace runtime {
@@ -37,6 +36,7 @@ HeadLink::HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Call
       credentials_(std::move(credentials)),
       callbacks_(std::move(callbacks)),
       options_(options),
+      absence_(head_, options_, callbacks_.head_trouble),
       retry_timer_(loop.context()),
       beat_timer_(loop.context()),
       expiry_timer_(loop.context()) {}
@@ -49,9 +49,9 @@ HeadLink::~HeadLink() {
 // -- Connecting
 
 void HeadLink::join(std::chrono::milliseconds timeout, UniqueFunction<void(Status)> done) {
-  on_joined_ = std::move(done);
-  join_deadline_ = deadline_after(timeout);
-  down_since_ = steady_now();
+  join_.on_end = std::move(done);
+  join_.deadline = deadline_after(timeout);
+  absence_.begin();
   connect();
 }
 
@@ -60,7 +60,7 @@ void HeadLink::connect() {
   state_ = State::kConnecting;
   ConnectOptions connecting;
   connecting.deadline =
-      std::min(deadline_after(kConnectTime), joined_ ? Deadline::max() : join_deadline_);
+      std::min(deadline_after(kConnectTime), join_.done ? Deadline::max() : join_.deadline);
   connecting.lasting = true;
   runtime::connect(loop_, head_, credentials_, connecting,
                    [this, alive = lifetime_.alive()](Result<std::shared_ptr<Channel>> channel) {
@@ -94,7 +94,7 @@ void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
 void HeadLink::register_node() {
   state_ = State::kRegistering;
   control::RegisterNode registration = callbacks_.registration();
-  registration.returns = joined_;
+  registration.returns = join_.done;
   send_request(*channel_, ControlRequest{{}, kRegisterTime, std::move(registration)},
                lifetime_.guard([this, life = life_](Result<ControlAnswer> answer) {
                  on_registered(life, std::move(answer));
@@ -112,15 +112,15 @@ void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
   }
   state_ = State::kUp;
   const auto* durable = std::get_if<std::int64_t>(&*answer);
-  durable_ = durable && *durable != 0;
-  heard_ = steady_now();
+  absence_.set_durable(durable && *durable != 0);
+  absence_.heard();
   pause_ = {};
-  if (std::exchange(joined_, true)) LOG(info, "the head is back");
+  if (std::exchange(join_.done, true)) LOG(info, "the head is back");
   std::vector<std::uint64_t> waiting;
   for (const auto& [number, outstanding] : outstanding_) waiting.push_back(number);
   for (std::uint64_t number : waiting) send(number);
   beat();
-  if (on_joined_) std::exchange(on_joined_, nullptr)(Status());
+  if (join_.on_end) std::exchange(join_.on_end, nullptr)(Status());
 }
 
 void HeadLink::on_closed(const Status& why) {
@@ -129,7 +129,7 @@ void HeadLink::on_closed(const Status& why) {
   if (state_ == State::kClosed) return;
   if (state_ == State::kUp) {
     LOG(warn, "the head is away: {}", why.message());
-    down_since_ = steady_now();
+    absence_.begin();
   }
   std::vector<ControlAnswerer> unsure;
   for (auto at = outstanding_.begin(); at != outstanding_.end();) {
@@ -146,22 +146,19 @@ void HeadLink::on_closed(const Status& why) {
 
 void HeadLink::again_later(const Status& why) {
   state_ = State::kDown;
-  why_down_ = why;
+  absence_.set_reason(why);
   const bool any_urgent =
       std::any_of(outstanding_.begin(), outstanding_.end(),
                   [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
-  if (any_urgent) arm_expiry(too_long_away_at());
+  if (any_urgent) arm_expiry(absence_.too_long_at(contact()));
   const Deadline now = steady_now();
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there
   // for a moment.
   const bool passing = why.code() == ErrorCode::kUnavailable ||
-                       why.code() == ErrorCode::kDeadlineExceeded || joined_;
-  if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
-  const auto patience = patience_now();
-  if (joined_ && now - down_since_ > patience) {
-    return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) +
-                           " s: " + why.message() + trouble_text()));
-  }
+                       why.code() == ErrorCode::kDeadlineExceeded || join_.done;
+  if (!join_.done && (!passing || now >= join_.deadline)) return end(why);
+  if (Status patience = join_.done ? absence_.check_patience() : Status(); !patience.ok())
+    return end(patience);
   pause_ = std::clamp(2 * pause_, kPauseFirst, kHeadPauseMax);
   retry_timer_.expires_after(pause_);
   retry_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
@@ -170,8 +167,8 @@ void HeadLink::again_later(const Status& why) {
 }
 
 void HeadLink::end(const Status& why) {
-  const bool was_joined = joined_;
-  auto on_joined = std::exchange(on_joined_, nullptr);
+  const bool was_joined = join_.done;
+  auto on_joined = std::exchange(join_.on_end, nullptr);
   close(why);
   if (on_joined)
     on_joined(why);
@@ -188,13 +185,13 @@ void HeadLink::close(const Status& reason) {
   if (auto channel = std::exchange(channel_, nullptr)) channel->close(reason);
   for (auto& [number, outstanding] : std::exchange(outstanding_, {}))
     outstanding.answer(unavailable("the node has left its cluster: " + reason.message()));
-  if (auto on_joined = std::exchange(on_joined_, nullptr)) on_joined(reason);
+  if (auto on_joined = std::exchange(join_.on_end, nullptr)) on_joined(reason);
 }
 
 // -- Both ways
 
 void HeadLink::on_message(const std::shared_ptr<Channel>& channel, Message message) {
-  heard_ = steady_now();
+  absence_.heard();
   if (message.kind == FrameKind::kControlEvent) {
     auto event = decode_control_event(message.meta);
     if (!event.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), event.status().message());
@@ -222,7 +219,8 @@ void HeadLink::request(ControlRequest request, ControlAnswerer answer, Urgency u
   outstanding_.emplace(number,
                        Outstanding{std::move(request), std::move(answer), deadline, urgency, 0});
   if (state_ == State::kUp) send(number);
-  arm_expiry(urgency == Urgency::kNow ? std::min(deadline, too_long_away_at()) : deadline);
+  arm_expiry(urgency == Urgency::kNow ? std::min(deadline, absence_.too_long_at(contact()))
+                                      : deadline);
 }
 
 void HeadLink::send(std::uint64_t number) {
@@ -271,14 +269,14 @@ void HeadLink::beat() {
   beat_timer_.expires_after(options_.heartbeat);
   beat_timer_.async_wait(lifetime_.guard([this, life = life_](boost::system::error_code ec) {
     if (ec || life != life_ || state_ != State::kUp) return;
-    if (steady_now() - heard_ > options_.silence_max) {
+    if (steady_now() - absence_.heard_at() > options_.silence_max) {
       return channel_->close(unavailable("it has answered nothing for " +
                                          std::to_string(options_.silence_max.count() / 1000) +
                                          " s"));
     }
     send_request(*channel_, ControlRequest{{}, options_.silence_max, control::Heartbeat{}},
                  lifetime_.guard([this](const Result<ControlAnswer>& answer) {
-                   if (answer.ok()) heard_ = steady_now();
+                   if (answer.ok()) absence_.heard();
                  }));
     beat();
   }));
@@ -295,60 +293,21 @@ void HeadLink::arm_expiry(Deadline at) {
   }));
 }
 
-std::chrono::milliseconds HeadLink::patience_now() const {
-  // The node beside the head starts it again as often as it dies.
-  return durable_ || head_.is_unix() ? options_.patience : options_.patience_brief;
-}
-
-Deadline HeadLink::too_long_away_at() const {
-  if (state_ == State::kUp) return heard_ + options_.mute_max;
-  return down_since_ +
-         (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
-}
-
-std::string HeadLink::trouble_text() const {
-  const Status trouble = callbacks_.head_trouble ? callbacks_.head_trouble() : Status();
-  return trouble.ok() ? "" : ": " + trouble.message();
-}
-
-Status HeadLink::describe_absence() const {
-  const bool is_up = state_ == State::kUp;
-  const auto milliseconds = [](Deadline::duration time) {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
-  };
-  const auto away = milliseconds(steady_now() - (is_up ? heard_ : down_since_));
-  const bool is_beside = head_.is_unix();
-  std::string text =
-      is_beside ? "the head beside this node" : "the head at " + head_.for_worker({}).to_string();
-  text += " has not answered since " +
-          time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" +
-          describe_duration(away) + ")";
-  if (!is_up && !why_down_.ok()) text += ": " + why_down_.message();
-  if (!is_up) text += trouble_text();
-  text +=
-      "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be "
-      "asked of the head waits";
-  if (is_beside)
-    return unavailable(
-        text +
-        "; its node starts it again as soon as its process has ended (a process that was stopped "
-        "has not): head.log in the session's logs says what keeps it from staying");
-  if (!is_up) {
-    const auto left = std::max(std::chrono::milliseconds(0),
-                               milliseconds(down_since_ + patience_now() - steady_now()));
-    text += "; this node waits another " + describe_duration(left) + " and ends then";
+HeadAbsence::Contact HeadLink::contact() const {
+  switch (state_) {
+    case State::kUp: return HeadAbsence::Contact::kUp;
+    case State::kRegistering: return HeadAbsence::Contact::kRegistering;
+    case State::kDown:
+    case State::kConnecting:
+    case State::kClosed: break;
   }
-  const char* cure = durable_ ? "; start it again at the same address, with its journal (starling "
-                                "start --head --journal), or end this node with starling stop"
-                              : "; its cluster had no journal that outlives its node (starling "
-                                "start --head --journal): start a new one";
-  return unavailable(text + cure);
+  return HeadAbsence::Contact::kNone;
 }
 
 // While the head is there, its own reason at the deadline comes first.
 void HeadLink::expire() {
   const Deadline now = steady_now();
-  const Deadline too_long = too_long_away_at();
+  const Deadline too_long = absence_.too_long_at(contact());
   Deadline next = Deadline::max();
   std::vector<ControlAnswerer> in_vain;
   std::vector<ControlAnswerer> late;
@@ -364,10 +323,10 @@ void HeadLink::expire() {
       next = std::min({next, outstanding.deadline, urgent ? too_long : Deadline::max()});
     at = is_late || is_vain ? outstanding_.erase(at) : std::next(at);
   }
-  const Status absence = in_vain.empty() ? Status() : describe_absence();
+  const Status absence = in_vain.empty() ? Status() : absence_.describe(contact());
   for (ControlAnswerer& answer : in_vain) answer(absence);
   const std::string why = state_ == State::kUp ? "the head does not answer"
-                                               : "the head is away: " + why_down_.message();
+                                               : "the head is away: " + absence_.reason().message();
   for (ControlAnswerer& answer : late) answer(deadline_exceeded(why));
   arm_expiry(next);
 }

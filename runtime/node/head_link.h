@@ -13,33 +13,13 @@
 #include "runtime/core/lifetime.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
-#include "runtime/node/head_restart.h"
+#include "runtime/node/head_absence.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/handshake.h"
 
 namespace runtime {
-
-struct HeadLinkOptions {
-  /// Between two signs of life asked for over this connection, beside those that renew the lease
-  /// (LeaseKeeper): an idle connection that is broken shows when something is sent, and a node that
-  /// was given up ends what it runs that much sooner.
-  std::chrono::milliseconds heartbeat{250};
-  /// A head that has answered nothing for so long is connected to anew: the connection may be dead
-  /// in one direction.
-  std::chrono::milliseconds silence_max{30000};
-  /// How long the head may be away before the node gives up: one whose journal outlives its machine
-  /// or that runs beside this node, and another, which can only come back as a process beside the
-  /// same node.
-  std::chrono::milliseconds patience{600'000};
-  std::chrono::milliseconds patience_brief = kHeadAwayMax;
-  /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been
-  /// away; and so long it may have been silent while its connection is open, or while it reads its
-  /// journal or is started by this node.
-  std::chrono::milliseconds away_max{2000};
-  std::chrono::milliseconds mute_max{5000};
-};
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way
 /// when it died are made again: the head knows them by what they name, or by the request's id
@@ -88,6 +68,11 @@ class HeadLink {
 
  private:
   enum class State { kDown, kConnecting, kRegistering, kUp, kClosed };
+  struct Joining {
+    bool done = false;  // from then on the node returns
+    UniqueFunction<void(Status)> on_end;
+    Deadline deadline = Deadline::max();
+  };
   struct Outstanding {
     ControlRequest request;
     ControlAnswerer answer;
@@ -109,12 +94,7 @@ class HeadLink {
   void beat();
   void arm_expiry(Deadline at);
   void expire();
-  /// When the head has been away for too long for whom it is urgent.
-  Deadline too_long_away_at() const;
-  std::chrono::milliseconds patience_now() const;
-  Status describe_absence() const;
-  /// ": starting the head: ..."; empty: nothing is known to keep it from starting.
-  std::string trouble_text() const;
+  HeadAbsence::Contact contact() const;
 
   EventLoop& loop_;
   const Endpoint head_;
@@ -122,19 +102,14 @@ class HeadLink {
   const Callbacks callbacks_;
   const HeadLinkOptions options_;
   State state_ = State::kDown;
-  bool joined_ = false;   // once: from then on it returns
-  bool durable_ = false;  // as the head said
-  UniqueFunction<void(Status)> on_joined_;
-  Deadline join_deadline_ = Deadline::max();
+  HeadAbsence absence_;
+  Joining join_;
   std::shared_ptr<Channel> channel_;
   std::uint64_t life_ = 0;                 // of the connection
   std::uint32_t protocol_ = kProtocolMin;  // that the head speaks
-  Deadline down_since_ = Deadline::min();
-  Status why_down_;
   std::chrono::milliseconds pause_{0};
   std::map<std::uint64_t, Outstanding> outstanding_;  // in the order in which they were made
   std::uint64_t next_ = 1;
-  Deadline heard_ = Deadline::min();
   Timer retry_timer_;
   Timer beat_timer_;
   Timer expiry_timer_;

@@ -68,9 +68,4 @@ class ChildProcess {
   ChildProcess() = default;
 };
 
-/// "SIGSEGV"; "signal 35" for one without a name.
-std::string signal_name(int number);
-/// How a process ended, from waitpid's status.
-DeathCause death_cause(std::int32_t pid, int wait_status);
-
 }  // namespace runtime

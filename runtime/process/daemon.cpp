@@ -1,17 +1,15 @@
 #include "runtime/process/daemon.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "runtime/core/printable_text.h"
-#include "runtime/process/child_process.h"
+#include "runtime/process/pipe.h"
+#include "runtime/process/spawn.h"
 
 namespace runtime {
 
@@ -20,6 +18,7 @@ namespace {
 // The report on the pipe begins with one of these.
 constexpr char kUp = '+';
 constexpr char kFailed = '-';
+constexpr int kReportDescriptor = 3;  // in the background process
 
 void write_answer(int fd, const std::string& text) {
   std::size_t done = 0;
@@ -42,6 +41,11 @@ std::string read_all(int fd) {
   }
 }
 
+int print_failure(const Status& status) {
+  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return 1;
+}
+
 }  // namespace
 
 void StartReport::up(const std::string& text) {
@@ -56,50 +60,35 @@ void StartReport::failed(const Status& why) {
 }
 
 int run_in_background(const std::function<int(StartReport& report)>& body) {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) {
-    std::fprintf(stderr, "error: %s\n", errno_status(errno, "making a pipe").message().c_str());
-    return 1;
-  }
-  FileDescriptor read_end(fds[0]), write_end(fds[1]);
-  std::fflush(nullptr);
-  pid_t child = ::fork();
-  if (child < 0) {
-    std::fprintf(stderr, "error: %s\n",
-                 errno_status(errno, "starting a process").message().c_str());
-    return 1;
-  }
-  if (child == 0) {
-    ::setsid();
-    ::signal(SIGHUP, SIG_IGN);
-    // Whoever waits for an inherited pipe to close must not wait for the daemon's end: only 0 to 2
-    // and the report stay.
-    int report_fd = write_end.release();
-    if (report_fd != 3) {
-      ::dup3(report_fd, 3, O_CLOEXEC);
-      report_fd = 3;
-    }
-    read_end.release();
-    ::syscall(SYS_close_range, 4u, ~0u, 0u);
-    StartReport report{FileDescriptor(report_fd)};
-    int code = body(report);
-    std::fflush(nullptr);
-    std::_Exit(code);
-  }
-  write_end.reset();
-  std::string report = read_all(read_end.get());
+  Result<Pipe> pipe = make_pipe();
+  if (!pipe.ok()) return print_failure(pipe.status());
+  // What waits for an inherited pipe to close must not wait for the daemon's end: only 0 to 2 and
+  // the report stay.
+  ChildSetup setup;
+  setup.group = ProcessGroup::kSession;
+  setup.ignored_signals = {SIGHUP};
+  setup.descriptors = {{pipe->write.get(), kReportDescriptor}};
+  setup.closes_others = true;
+  Result<SpawnedProcess> child = fork_process(setup, [&] {
+    pipe->read.release();
+    pipe->write.release();
+    ::fcntl(kReportDescriptor, F_SETFD, FD_CLOEXEC);
+    StartReport report{FileDescriptor(kReportDescriptor)};
+    return body(report);
+  });
+  if (!child.ok()) return print_failure(child.status());
+  pipe->write.reset();
+  std::string report = read_all(pipe->read.get());
   if (!report.empty() && report[0] == kUp) {
     const std::string text = terminal_text(STDOUT_FILENO, report.substr(1));
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
+    child->release();
     return 0;
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const DeathCause cause = child->reap();
   if (report.empty())
-    report =
-        "-error: the background process " + death_cause(child, status).text + " before it was up\n";
+    report = "-error: the background process " + cause.text + " before it was up\n";
   const std::string text = terminal_text(STDERR_FILENO, report.substr(1));
   std::fwrite(text.data(), 1, text.size(), stderr);
   return 1;

@@ -1,0 +1,41 @@
+#include "runtime/process/descendants.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/runtime/process/children.h"
+
+namespace runtime {
+namespace {
+
+constexpr const char* kMark = "DESCENDANTS_TEST=1";
+
+/// Starts the script, stops it when it has said "ready", kills what it started and then itself.
+/// Returns what is said after that; a process that is left would keep the pipe open.
+std::string kill_all(const std::string& script) {
+  Pipe output = test_pipe();
+  SpawnedProcess process = spawned(shell(script, output));
+  EXPECT_EQ(read_line(output), "ready");
+  process.signal(SIGSTOP);
+  kill_descendants(process.pid(), kMark);
+  EXPECT_FALSE(process.ended()) << "it was not asked for";
+  process.signal(SIGKILL);
+  std::string rest = read_to_end(output);
+  process.reap();
+  return rest;
+}
+
+TEST(Descendants, ThoseInSessionsOfTheirOwnAreKilled) {
+  EXPECT_EQ(kill_all("setsid sh -c 'sleep 300 & echo ready; sleep 300' & wait"), "");
+}
+
+TEST(Descendants, OrphansAreFoundByTheirMark) {
+  const std::string orphan = "setsid sh -c \"echo ready; exec sleep 300\" &";
+  EXPECT_EQ(kill_all("(env " + std::string(kMark) + " " + orphan + "); exec sleep 300"), "");
+}
+
+}  // namespace
+}  // namespace runtime
