@@ -30,8 +30,11 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   const auto generated = roles.policy.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
   const auto samples = select(*generated, &Generated::batch);
+  const auto tokens = sample_tokens(select(*generated, &Generated::summary));
 
-  const auto references = roles.reference.fetch(&ReferenceActor::score, split(samples));
+  const auto references =
+      roles.reference.fetch(&ReferenceActor::score, split(samples),
+                            split(plan_scoring(tokens, roles.reference.pass_limits())));
   if (!references.ok()) return references.status();
   const auto reports =
       roles.reward.fetch(&RewardActor::score, split(samples), split(prompts->tasks));
@@ -39,9 +42,13 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   const auto scores = select(*reports, &RewardReport::scores);
 
   // Values and advantages; the KL to the reference comes off each token's reward.
+  const auto passes = plan_scoring(tokens, roles.critic.pass_limits());
   std::vector<EstimateTask> tasks;
   for (const std::vector<double>& part : scores)
-    tasks.push_back({.scores = part, .baselines = {}, .kl_coefficient = kKlCoefficient});
+    tasks.push_back({.scores = part,
+                     .baselines = {},
+                     .kl_coefficient = kKlCoefficient,
+                     .micro_batches = passes[tasks.size()]});
   const auto estimated =
       roles.critic.fetch(&CriticActor::estimate, split(samples),
                          split(select(*references, &Referenced::logprobs)), split(tasks));
@@ -53,9 +60,7 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   std::vector<std::vector<std::int64_t>> lengths;
   for (const Generated& part : *generated) lengths.push_back(part.summary.response_tokens);
   auto parts = plan_mini_batches(prompts->shards, 4, lengths);
-  const auto limits = roles.policy.fetch(&PolicyActor::micro_batch_limits);  // as the critic's
-  if (!limits.ok()) return limits.status();
-  add_micro_batches(parts, sample_tokens(select(*generated, &Generated::summary)), *limits);
+  add_micro_batches(parts, tokens, roles.policy.pass_limits());  // as the critic's
   std::vector<UpdatePlan> plans;
   for (const auto& mini_batches : parts) {
     plans.push_back({.advantages = {},

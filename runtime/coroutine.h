@@ -27,6 +27,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/call/get.h"
 #include "runtime/core/asio.h"
 #include "runtime/runtime.h"
 #include "runtime/worker/coroutine_await.h"
@@ -37,12 +38,12 @@ namespace runtime {
 template <class T>
 asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
   if (!ref.is_valid()) {
-    Result<T> missing = invalid_argument("get of an ObjectRef that refers to nothing");
+    Result<T> missing = nothing_to_get();
     co_return missing;
   }
   static_assert(
       !view_detail::kBorrows<T>,
-      "spans and string views point into the object: read it with Runtime::view, which keeps it");
+      "spans and string views point into the object: read it with ObjectApi::view, which keeps it");
   auto waiting = coroutine_detail::opened(ref.state(), until.at());
   Result<Buffer> bytes = co_await std::move(waiting);
   if (!bytes.ok()) {
@@ -56,7 +57,7 @@ asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
 
 inline asio::awaitable<Status> Runtime::async_get(ObjectRef<void> ref, Until until) {
   if (!ref.is_valid()) {
-    Status missing = invalid_argument("get of an ObjectRef that refers to nothing");
+    Status missing = nothing_to_get();
     co_return missing;
   }
   auto waiting = coroutine_detail::opened(ref.state(), until.at());

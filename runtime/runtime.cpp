@@ -10,6 +10,7 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/call_wire.h"
+#include "runtime/call/get.h"
 #include "runtime/call/group_failure.h"
 #include "runtime/call/process.h"
 #include "runtime/call/task_pool.h"
@@ -570,10 +571,7 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
   return pool->submit(function, *std::move(arguments), options);
 }
 
-Status Runtime::get(const ObjectRef<void>& ref, Until until) {
-  if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
-  return ref.state()->open(until.at()).status();
-}
+Status Runtime::get(const ObjectRef<void>& ref, Until until) { return get_value(ref, until.at()); }
 
 std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count,
                               Deadline deadline) {

@@ -1,6 +1,7 @@
 // The templates of Runtime, which only turn types into bytes. Included by runtime.h.
 #pragma once
 
+#include "runtime/call/get.h"
 #include "runtime/runtime.h"
 
 namespace runtime {
@@ -207,11 +208,7 @@ Result<ObjectRef<T>> Runtime::put(const T& value, Until until) {
 
 template <class T>
 Result<T> Runtime::get(const ObjectRef<T>& ref, Until until) {
-  static_assert(
-      !view_detail::kBorrows<T>,
-      "spans and string views point into the object: read it with Runtime::view, which keeps it");
-  if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
-  return fetch<T>(*ref.state(), until.at());
+  return get_value(ref, until.at());
 }
 
 template <class T>

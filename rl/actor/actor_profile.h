@@ -1,4 +1,4 @@
-// How an actor of a training run is profiled: what all classes of actors forward to.
+// ProfiledActor: how an actor of a training run is profiled.
 #pragma once
 
 #include "rl/model/aten_spans.h"
@@ -6,17 +6,21 @@
 
 namespace rl {
 
-/// Begins a recording of this actor's process: its calls, our operations, ATen's kernels.
-inline profile::ProfileStarted begin_actor_profile(const profile::ProfileRequest& request) {
-  if (request.wanted) record_aten_spans();
-  return profile::start(request);
-}
+/// The base of all classes of actors.
+class ProfiledActor {
+ public:
+  /// Begins a recording of this actor's process: its calls, our operations, ATen's kernels.
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
+    if (request.wanted) record_aten_spans();
+    return profile::start(request);
+  }
 
-/// Ends it; empty where none was begun.
-inline profile::Recording end_actor_profile() {
-  forget_aten_spans();
-  return profile::stop();
-}
+  /// Ends it; empty where none was begun.
+  profile::Recording end_profile() {
+    forget_aten_spans();
+    return profile::stop();
+  }
+};
 
 /// The call of an actor that it is in, as a span.
 class CallSpan : public profile::Span {

@@ -29,6 +29,12 @@ Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
       {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
 }
 
+void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter) {
+  if (!adapter) return;
+  adapter->folder = spec.adapter;
+  adapter->lora.base_model = spec.model_name;
+}
+
 Result<std::vector<std::string>> as_text(const Result<std::vector<std::filesystem::path>>& files) {
   if (!files.ok()) return files.status();
   return std::vector<std::string>(files->begin(), files->end());

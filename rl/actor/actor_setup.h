@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "rl/actor/actors.h"
+#include "rl/actor/actor_values.h"
 #include "rl/comm/communicator.h"
 #include "rl/config/config.h"
+#include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 
@@ -22,6 +24,9 @@ runtime::Result<Config> parse_config(const WorkerSpec& spec);
 /// Returns when all ranks of the group are there.
 runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
                                                           const WorkerSpec& spec);
+
+/// What is trained in place of the weights: the adapter that the run goes on with, if any.
+void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter);
 
 /// Paths travel as text.
 runtime::Result<std::vector<std::string>> as_text(

@@ -49,10 +49,7 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
-  if (options->adapter) {
-    options->adapter->folder = spec.adapter;
-    options->adapter->lora.base_model = spec.model_name;
-  }
+  place_adapter(spec, options->adapter);
   if (spec.generates_only) {
     options->learner.optimizer = OptimizerKind::kSgd;
     options->learner.offload = {};  // weights that are received go where the model is
@@ -69,7 +66,7 @@ Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double
   if (!batch.ok()) return batch.status();
   Generated generated{.batch = {}, .summary = summarize(*batch)};
   generated.summary.seconds = seconds;
-  generated.summary.metrics = worker_->take_draw_metrics();
+  generated.summary.metrics = worker().take_draw_metrics();
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*batch);
   if (!ref.ok()) return ref.status();
   generated.batch = std::move(*ref);
@@ -79,7 +76,7 @@ Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double
 Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validation) {
   const CallSpan span("generate");
   const auto begin = std::chrono::steady_clock::now();
-  const Result<RolloutBatch> batch = worker_->generate(prompts, validation);
+  const Result<RolloutBatch> batch = worker().generate(prompts, validation);
   return publish(batch,
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
@@ -95,7 +92,7 @@ Result<Generated> PolicyActor::generate_for(const PromptBatch& prompts, bool val
     return runtime::invalid_argument("generate: a task for each prompt is needed");
   const auto begin = std::chrono::steady_clock::now();
   std::vector<runtime::ObjectRef<void>> told;
-  const Result<RolloutBatch> batch = worker_->generate(
+  const Result<RolloutBatch> batch = worker().generate(
       prompts, validation,
       [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
         std::vector<RewardTask> of_each;
@@ -111,7 +108,7 @@ Result<Generated> PolicyActor::generate_for(const PromptBatch& prompts, bool val
 
 Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
   const CallSpan span("generate_greedy");
-  return publish(worker_->generate_greedy(prompts), 0.0);
+  return publish(worker().generate_greedy(prompts), 0.0);
 }
 
 Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunPrompt>& begun,
@@ -120,7 +117,7 @@ Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunP
                                                         std::uint64_t version) {
   const CallSpan span("generate_partially");
   const auto begin = std::chrono::steady_clock::now();
-  Result<PartialBatch> partial = worker_->generate_partially({begun, fresh}, plan, version);
+  Result<PartialBatch> partial = worker().generate_partially({begun, fresh}, plan, version);
   if (!partial.ok()) return partial.status();
   Result<Generated> generated =
       publish(partial->batch,
@@ -133,19 +130,19 @@ Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunP
 }
 
 Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) {
-  const Offload::Stay here = worker_->stay();
-  if (const Status there = worker_->await_weights(); !there.ok()) return there;
-  return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version);
+  const Offload::Stay here = worker().stay();
+  if (const Status there = worker().await_weights(); !there.ok()) return there;
+  return WeightPublisher(runtime_, name).publish(worker().learner().model(), version);
 }
 
 Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name,
                                              std::uint64_t version) {
   WeightReceiver& receiver =
-      receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;
+      receivers_.try_emplace(name, runtime_, name, worker().model()).first->second;
   const std::uint64_t before = receiver.version();
   const Status arrived = receiver.wait(version, kArrival);
   if (!arrived.ok()) return arrived;
-  if (receiver.version() != before) worker_->weights_changed(receiver.version());
+  if (receiver.version() != before) worker().weights_changed(receiver.version());
   return generate(prompts, /*validation=*/false);
 }
 
@@ -167,7 +164,7 @@ Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch,
                                         const std::vector<float>& reference_logprobs,
                                         const EstimateTask& task) {
   const CallSpan span("estimate");
-  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
+  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task));
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch,
@@ -176,22 +173,13 @@ Result<Metrics> PolicyActor::update(const RolloutBatch& batch,
                                     const std::vector<float>& teacher_logprobs) {
   const CallSpan span("update");
   return with_peak_memory(
-      worker_->update(batch, reference_logprobs, plan, estimates, teacher_logprobs));
+      worker().update(batch, reference_logprobs, plan, estimates, teacher_logprobs));
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch,
                                        const SupervisedPlan& plan) {
   const CallSpan span("supervise");
-  return worker_->supervise(batch, plan);
-}
-
-Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
-  const CallSpan span("save");
-  return as_text(worker_->save(folder));
-}
-
-Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) {
-  return as_text(snapshot_.write(*worker_, folder));
+  return worker().supervise(batch, plan);
 }
 
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime,
@@ -214,22 +202,13 @@ Result<Estimated> CriticActor::estimate(const RolloutBatch& batch,
                                         const std::vector<float>& reference_logprobs,
                                         const EstimateTask& task) {
   const CallSpan span("estimate");
-  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
+  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task));
 }
 
 Result<Metrics> CriticActor::update(const RolloutBatch& batch, const TokenEstimates& estimates,
                                     const UpdatePlan& plan) {
   const CallSpan span("update");
-  return worker_->update(batch, estimates, plan);
-}
-
-Result<std::vector<std::string>> CriticActor::save(const std::string& folder) {
-  const CallSpan span("save");
-  return as_text(worker_->save(folder));
-}
-
-Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) {
-  return as_text(snapshot_.write(*worker_, folder));
+  return worker().update(batch, estimates, plan);
 }
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime,
@@ -264,9 +243,10 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   return std::make_unique<ReferenceActor>(runtime, std::move(*worker));
 }
 
-Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
+Result<Referenced> ReferenceActor::score(const RolloutBatch& batch,
+                                         const std::vector<MicroBatch>& micro_batches) {
   const CallSpan span("score");
-  const Result<ReferenceScores> scores = worker_->score(batch);
+  const Result<ReferenceScores> scores = worker_->score(batch, micro_batches);
   if (!scores.ok()) return scores.status();
   Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(scores->logprobs);
   if (!ref.ok()) return ref.status();
@@ -276,7 +256,8 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
 Result<Referenced> ReferenceActor::score_some(const RolloutBatch& batch,
                                               const std::vector<std::uint8_t>& left_out,
                                               const std::vector<float>& so_far,
-                                              const std::vector<double>& penalties_so_far) {
+                                              const std::vector<double>& penalties_so_far,
+                                              const std::vector<MicroBatch>& micro_batches) {
   const CallSpan span("score_some");
   const Result<RolloutBatch> own = without_samples(batch, left_out);
   if (!own.ok()) return own.status();
@@ -291,14 +272,12 @@ Result<Referenced> ReferenceActor::score_some(const RolloutBatch& batch,
   if (referenced.kl_penalties.size() != samples)
     return runtime::invalid_argument("teacher: " + std::to_string(referenced.kl_penalties.size()) +
                                      " KL penalties for " + std::to_string(samples) + " samples");
-  if (own->samples() > 0) {
-    const Result<ReferenceScores> scores = worker_->score(*own);
-    if (!scores.ok()) return scores.status();
-    if (const Status put = put_token_values(batch, scores->logprobs, left_out, logprobs); !put.ok())
-      return put;
-    for (std::size_t sample = 0, next = 0; sample < samples; ++sample) {
-      if (left_out[sample] == 0) referenced.kl_penalties[sample] = scores->kl_penalties[next++];
-    }
+  const Result<ReferenceScores> scores = worker_->score(*own, micro_batches);
+  if (!scores.ok()) return scores.status();
+  if (const Status put = put_token_values(batch, scores->logprobs, left_out, logprobs); !put.ok())
+    return put;
+  for (std::size_t sample = 0, next = 0; sample < samples; ++sample) {
+    if (left_out[sample] == 0) referenced.kl_penalties[sample] = scores->kl_penalties[next++];
   }
   Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(logprobs);
   if (!ref.ok()) return ref.status();
@@ -363,24 +342,18 @@ runtime::Runtime& training_runtime() {
 
 void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
-  runtime.register_actor<PolicyActor>(
-      PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_for,
-      &PolicyActor::generate_greedy, &PolicyActor::generate_partially,
-      &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather,
-      &PolicyActor::collect, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
-      &PolicyActor::micro_batch_limits, &PolicyActor::check_weights, &PolicyActor::weights_checksum,
-      &PolicyActor::save, &PolicyActor::load, &PolicyActor::reset_optimizer,
-      &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
-      runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<CriticActor>(
-      CriticActor::kName, &CriticActor::estimate, &CriticActor::update,
-      &CriticActor::micro_batch_limits, &CriticActor::check_weights, &CriticActor::save,
-      &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile,
-      &CriticActor::end_profile,
-      runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  register_trained_actor<PolicyActor>(
+      runtime, &PolicyActor::generate, &PolicyActor::generate_for, &PolicyActor::generate_greedy,
+      &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with,
+      &PolicyActor::gather, &PolicyActor::collect, &PolicyActor::estimate, &PolicyActor::update,
+      &PolicyActor::supervise, &PolicyActor::pass_limits, &PolicyActor::check_weights,
+      &PolicyActor::weights_checksum, &PolicyActor::reset_optimizer);
+  register_trained_actor<CriticActor>(runtime, &CriticActor::estimate, &CriticActor::update,
+                                      &CriticActor::pass_limits, &CriticActor::check_weights);
   runtime.register_actor<ReferenceActor>(
       ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some,
-      &ReferenceActor::without, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
+      &ReferenceActor::without, &ReferenceActor::pass_limits, &ReferenceActor::begin_profile,
+      &ReferenceActor::end_profile);
   runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score,
                                       &RewardActor::prepares, &RewardActor::prepare,
                                       &RewardActor::texts, &RewardActor::without,

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,7 +12,7 @@
 
 #include "rl/actor/actor_profile.h"
 #include "rl/actor/actor_values.h"
-#include "rl/actor/snapshot_slot.h"
+#include "rl/actor/trained_actor.h"
 #include "rl/actor/weight_channel.h"
 #include "rl/batch/rollout_batch.h"
 #include "rl/metrics/metrics.h"
@@ -28,7 +27,7 @@ namespace rl {
 class RewardActor;
 
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
-class PolicyActor {
+class PolicyActor : public TrainedActor<PolicyWorker> {
  public:
   static constexpr const char* kName = "Policy";
 
@@ -37,7 +36,7 @@ class PolicyActor {
                                                               const WorkerSpec& spec);
 
   PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker)
-      : runtime_(runtime), worker_(std::move(worker)) {}
+      : TrainedActor(std::move(worker)), runtime_(runtime) {}
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
   /// The same, with a reward that hears of each response, and the task of its prompt, as soon as it
@@ -72,34 +71,21 @@ class PolicyActor {
                                   const UpdatePlan& plan, const TokenEstimates& estimates,
                                   const std::vector<float>& teacher_logprobs);
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, const SupervisedPlan& plan);
-  MicroBatchLimits micro_batch_limits() { return worker_->micro_batch_limits(); }
-  runtime::Status check_weights() { return worker_->check_weights(); }
-  std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
-  /// Paths travel as text.
-  runtime::Result<std::vector<std::string>> save(const std::string& folder);
-  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
-  /// beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.take(*worker_); }
-  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
-  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
-  void reset_optimizer() { worker_->reset_optimizer(); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
-    return begin_actor_profile(request);
-  }
-  profile::Recording end_profile() { return end_actor_profile(); }
+  PassLimits pass_limits() { return worker().pass_limits(); }
+  runtime::Status check_weights() { return worker().check_weights(); }
+  std::uint64_t weights_checksum() { return worker().weights_checksum(); }
+  void reset_optimizer() { worker().reset_optimizer(); }
 
  private:
   runtime::Result<Generated> publish(const runtime::Result<RolloutBatch>& batch, double seconds);
 
   runtime::Runtime& runtime_;
-  std::unique_ptr<PolicyWorker> worker_;
   std::map<std::string, WeightReceiver>
       receivers_;  // by name; of a worker that generates for another
-  SnapshotSlot snapshot_;
 };
 
 /// One rank of a critic with a model of its own; see CriticWorker.
-class CriticActor {
+class CriticActor : public TrainedActor<CriticWorker> {
  public:
   static constexpr const char* kName = "Critic";
 
@@ -108,34 +94,21 @@ class CriticActor {
                                                               const WorkerSpec& spec);
 
   CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker)
-      : runtime_(runtime), worker_(std::move(worker)) {}
+      : TrainedActor(std::move(worker)), runtime_(runtime) {}
 
   runtime::Result<Estimated> estimate(const RolloutBatch& batch,
                                       const std::vector<float>& reference_logprobs,
                                       const EstimateTask& task);
   runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
                                   const UpdatePlan& plan);
-  MicroBatchLimits micro_batch_limits() { return worker_->micro_batch_limits(); }
-  runtime::Status check_weights() { return worker_->check_weights(); }
-  /// Paths travel as text.
-  runtime::Result<std::vector<std::string>> save(const std::string& folder);
-  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
-  /// beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.take(*worker_); }
-  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
-  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
-    return begin_actor_profile(request);
-  }
-  profile::Recording end_profile() { return end_actor_profile(); }
+  PassLimits pass_limits() { return worker().pass_limits(); }
+  runtime::Status check_weights() { return worker().check_weights(); }
 
  private:
   runtime::Runtime& runtime_;
-  std::unique_ptr<CriticWorker> worker_;
-  SnapshotSlot snapshot_;
 };
 
-class ReferenceActor {
+class ReferenceActor : public ProfiledActor {
  public:
   static constexpr const char* kName = "Reference";
 
@@ -145,21 +118,21 @@ class ReferenceActor {
   ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker)
       : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<Referenced> score(const RolloutBatch& batch);
+  /// `micro_batches`: its passes over the samples; none: one.
+  runtime::Result<Referenced> score(const RolloutBatch& batch,
+                                    const std::vector<MicroBatch>& micro_batches);
   /// One of several teachers: score() of the samples with a 0 in `left_out`, beside `so_far`, what
-  /// those before it said of all; empty: it is the first.
+  /// those before it said of all; empty: it is the first. `micro_batches` are of those samples.
   runtime::Result<Referenced> score_some(const RolloutBatch& batch,
                                          const std::vector<std::uint8_t>& left_out,
                                          const std::vector<float>& so_far,
-                                         const std::vector<double>& penalties_so_far);
+                                         const std::vector<double>& penalties_so_far,
+                                         const std::vector<MicroBatch>& micro_batches);
   /// What score() said of `batch`, of the samples that RewardActor::without() keeps.
   runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs,
                                       const std::vector<double>& kl_penalties,
                                       const std::vector<std::uint8_t>& left_out);
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
-    return begin_actor_profile(request);
-  }
-  profile::Recording end_profile() { return end_actor_profile(); }
+  PassLimits pass_limits() { return worker_->pass_limits(); }
 
  private:
   runtime::Runtime& runtime_;
@@ -167,7 +140,7 @@ class ReferenceActor {
 };
 
 /// One rank of the reward; see RewardWorker.
-class RewardActor {
+class RewardActor : public ProfiledActor {
  public:
   static constexpr const char* kName = "Reward";
 
@@ -192,10 +165,6 @@ class RewardActor {
   /// What is left of a step's samples where some are not to be trained on.
   runtime::Result<Generated> without(const RolloutBatch& batch,
                                      const std::vector<std::uint8_t>& left_out);
-  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) {
-    return begin_actor_profile(request);
-  }
-  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   runtime::Runtime& runtime_;

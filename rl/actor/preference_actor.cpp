@@ -29,10 +29,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
                                   .recompute_layers = stage->recompute_layers,
                                   .bf16 = stage->bf16,
                                   .seed = stage->seed};
-  if (options.adapter) {
-    options.adapter->folder = spec.adapter;
-    options.adapter->lora.base_model = spec.model_name;
-  }
+  place_adapter(spec, options.adapter);
   if (objective->needs_reference() && config->find_string(kReferencePath).value_or(std::nullopt)) {
     Result<std::filesystem::path> reference = resolve_model(*config, kReferencePath, stage->seed);
     if (!reference.ok()) return reference.status();
@@ -50,22 +47,14 @@ Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch,
                                         const PreferencePasses& passes,
                                         const PreferenceTotals& totals, double learning_rate) {
   const CallSpan span("update");
-  return with_peak_memory(worker_->update(batch, passes, totals, learning_rate));
+  return with_peak_memory(worker().update(batch, passes, totals, learning_rate));
 }
 
 Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch,
                                           const PreferencePasses& passes,
                                           const PreferenceTotals& totals, std::int64_t batch_rows) {
   const CallSpan span("evaluate");
-  return worker_->evaluate(batch, passes, totals, batch_rows);
-}
-
-Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) {
-  return as_text(worker_->save(folder));
-}
-
-Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) {
-  return as_text(snapshot_.write(*worker_, folder));
+  return worker().evaluate(batch, passes, totals, batch_rows);
 }
 
 }  // namespace rl

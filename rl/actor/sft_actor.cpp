@@ -27,10 +27,7 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
                            .recompute_layers = stage->recompute_layers,
                            .bf16 = stage->bf16,
                            .teacher = *teacher};
-  if (options.adapter) {
-    options.adapter->folder = spec.adapter;
-    options.adapter->lora.base_model = spec.model_name;
-  }
+  place_adapter(spec, options.adapter);
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*communicator));
@@ -40,33 +37,19 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime,
 
 Result<Metrics> SftActor::update(const SupervisedBatch& batch, const SupervisedPlan& plan) {
   const CallSpan span("update");
-  return with_peak_memory(worker_->update(batch, plan));
+  return with_peak_memory(worker().update(batch, plan));
 }
 
 Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch,
                                           const std::vector<MicroBatch>& micro_batches) {
   const CallSpan span("evaluate");
-  return worker_->evaluate(batch, micro_batches);
-}
-
-Result<std::vector<std::string>> SftActor::save(const std::string& folder) {
-  return as_text(worker_->save(folder));
-}
-
-Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) {
-  return as_text(snapshot_.write(*worker_, folder));
+  return worker().evaluate(batch, micro_batches);
 }
 
 void register_stage_actors(runtime::Runtime& runtime) {
-  runtime.register_actor<SftActor>(
-      SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load,
-      &SftActor::take_snapshot, &SftActor::begin_profile, &SftActor::end_profile,
-      runtime::method(&SftActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<PreferenceActor>(
-      PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate,
-      &PreferenceActor::save, &PreferenceActor::load, &PreferenceActor::take_snapshot,
-      &PreferenceActor::begin_profile, &PreferenceActor::end_profile,
-      runtime::method(&PreferenceActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  register_trained_actor<SftActor>(runtime, &SftActor::update, &SftActor::evaluate);
+  register_trained_actor<PreferenceActor>(runtime, &PreferenceActor::update,
+                                          &PreferenceActor::evaluate);
 }
 
 }  // namespace rl

@@ -108,12 +108,18 @@ class WorkerGroup {
     auto group = runtime.spawn_group<T>(options, runtime::split(std::move(specs)));
     if (!group.ok())
       return group.status().with_context(std::string("starting the ") + T::kName + " workers");
-    return WorkerGroup(runtime, std::move(*group));
+    WorkerGroup started(runtime, std::move(*group));
+    if (const runtime::Status asked = started.ask_limits(); !asked.ok()) return asked;
+    return started;
   }
 
   std::size_t size() const { return actors_.size(); }
   const runtime::ActorHandle<T>& member(std::size_t rank) const { return actors_[rank]; }
   bool empty() const { return actors_.empty(); }
+
+  /// By rank: what one pass may take, as its member said when it started; members are not
+  /// restarted. Empty where they do not say.
+  const std::vector<PassLimits>& pass_limits() const { return pass_limits_; }
 
   /// Starts the method on every member and returns at once: one reference a rank, to pass on or to
   /// fetch().
@@ -161,6 +167,15 @@ class WorkerGroup {
   WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors)
       : runtime_(&runtime), actors_(std::move(actors)) {}
 
+  runtime::Status ask_limits() {
+    if constexpr (requires { &T::pass_limits; }) {
+      runtime::Result<std::vector<PassLimits>> limits = fetch(&T::pass_limits);
+      if (!limits.ok()) return limits.status();
+      pass_limits_ = std::move(*limits);
+    }
+    return {};
+  }
+
   // Collectives fail on every member when one dies, and its death may be told last.
   template <class R>
   runtime::Status root_cause(const runtime::Status& first,
@@ -189,6 +204,7 @@ class WorkerGroup {
 
   runtime::Runtime* runtime_ = nullptr;
   runtime::ActorGroup<T> actors_;
+  std::vector<PassLimits> pass_limits_;
 };
 
 }  // namespace rl

@@ -6,6 +6,37 @@
 #include "runtime/core/check.h"
 
 namespace rl {
+namespace {
+
+std::vector<MicroBatchLimits> one_kind(std::span<const PassLimits> limits,
+                                       MicroBatchLimits PassLimits::*kind) {
+  std::vector<MicroBatchLimits> of_workers;
+  for (const PassLimits& of_worker : limits) of_workers.push_back(of_worker.*kind);
+  return of_workers;
+}
+
+void add_passes(std::vector<std::vector<MiniBatch>>& plan,
+                std::span<const std::vector<std::int64_t>> tokens,
+                const std::vector<MicroBatchLimits>& limits,
+                std::vector<MicroBatch> MiniBatch::*passes) {
+  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::vector<std::vector<std::int64_t>> lengths;
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const MiniBatch& mine = plan[w][k];
+      lengths.emplace_back(tokens[w].begin() + mine.first_sample,
+                           tokens[w].begin() + mine.last_sample);
+    }
+    std::vector<std::vector<MicroBatch>> rounds = plan_rounds(lengths, limits);
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const std::int64_t begin = plan[w][k].first_sample;
+      for (MicroBatch& rows : rounds[w]) rows = {begin + rows.first, begin + rows.last};
+      plan[w][k].*passes = std::move(rounds[w]);
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts,
                                        std::int64_t workers) {
@@ -115,25 +146,17 @@ std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std
   return rounds;
 }
 
+std::vector<std::vector<MicroBatch>> plan_scoring(std::span<const std::vector<std::int64_t>> tokens,
+                                                  std::span<const PassLimits> limits) {
+  return plan_rounds(tokens, one_kind(limits, &PassLimits::scoring));
+}
+
 void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
                        std::span<const std::vector<std::int64_t>> tokens,
-                       std::span<const MicroBatchLimits> limits) {
+                       std::span<const PassLimits> limits) {
   CHECK(plan.size() == tokens.size());
-  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
-  for (std::size_t k = 0; k < mini_batches; ++k) {
-    std::vector<std::vector<std::int64_t>> lengths;
-    for (std::size_t w = 0; w < plan.size(); ++w) {
-      const MiniBatch& mine = plan[w][k];
-      lengths.emplace_back(tokens[w].begin() + mine.first_sample,
-                           tokens[w].begin() + mine.last_sample);
-    }
-    std::vector<std::vector<MicroBatch>> rounds = plan_rounds(lengths, limits);
-    for (std::size_t w = 0; w < plan.size(); ++w) {
-      const std::int64_t begin = plan[w][k].first_sample;
-      for (MicroBatch& rows : rounds[w]) rows = {begin + rows.first, begin + rows.last};
-      plan[w][k].micro_batches = std::move(rounds[w]);
-    }
-  }
+  add_passes(plan, tokens, one_kind(limits, &PassLimits::learning), &MiniBatch::micro_batches);
+  add_passes(plan, tokens, one_kind(limits, &PassLimits::scoring), &MiniBatch::scoring_batches);
 }
 
 runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
@@ -146,7 +169,7 @@ runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,
     next = part.last;
   }
   if (!follow || next != rows.last)
-    return runtime::invalid_argument("update: micro-batches of other rows than there are");
+    return runtime::invalid_argument("micro-batches of other rows than there are");
   return std::vector<MicroBatch>(planned.begin(), planned.end());
 }
 

@@ -48,10 +48,11 @@ struct MiniBatch {
   std::int64_t positive_tokens_total = 0;  // of responses that were right
   std::vector<MicroBatch> micro_batches =
       {};  // its passes, as many on every worker; none: one pass
+  std::vector<MicroBatch> scoring_batches = {};  // the same without a backward pass
 
   auto fields() {
     return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total,
-                    micro_batches);
+                    micro_batches, scoring_batches);
   }
   bool operator==(const MiniBatch&) const = default;
 };
@@ -101,6 +102,15 @@ struct MicroBatchLimits {
   bool operator==(const MicroBatchLimits&) const = default;
 };
 
+/// The limits of one worker's passes.
+struct PassLimits {
+  MicroBatchLimits learning = {};  // forward and backward
+  MicroBatchLimits scoring = {};   // forward alone
+
+  auto fields() { return std::tie(learning, scoring); }
+  bool operator==(const PassLimits&) const = default;
+};
+
 /// Cuts rows 0 .. lengths.size() in order into runs within the limits. A row longer than tokens_max
 /// stands alone. No rows: no micro-batches.
 std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths,
@@ -111,11 +121,15 @@ std::vector<MicroBatch> plan_micro_batches(std::span<const std::int64_t> lengths
 std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std::int64_t>> lengths,
                                                  std::span<const MicroBatchLimits> limits);
 
-/// Cuts each mini-batch of plan_mini_batches() so; `tokens[w]` are prompt and response tokens of
-/// worker w's samples.
+/// plan_rounds() over samples that are scored; `tokens[w]` are prompt and response tokens of worker
+/// w's samples.
+std::vector<std::vector<MicroBatch>> plan_scoring(std::span<const std::vector<std::int64_t>> tokens,
+                                                  std::span<const PassLimits> limits);
+
+/// Cuts each mini-batch of plan_mini_batches() so, to learn from it and to score it.
 void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
                        std::span<const std::vector<std::int64_t>> tokens,
-                       std::span<const MicroBatchLimits> limits);
+                       std::span<const PassLimits> limits);
 
 /// The passes over `rows` that a worker was given: `planned`, or one where there are none.
 /// kInvalidArgument: they are not all of these rows, in order.

@@ -42,13 +42,13 @@ Result<ConversationBuilder> ConversationBuilder::create(const Tokenizer& tokeniz
   const PromptOptions prompt_options{.prompt_tokens_max = std::numeric_limits<std::int64_t>::max(),
                                      .truncation = Truncation::kError,
                                      .filter_overlong = false,
-                                     .chat_template = options.chat_template,
-                                     .template_variables = options.template_variables};
+                                     .chat_template = options.sequence.chat_template,
+                                     .template_variables = options.sequence.template_variables};
   Result<PromptBuilder> prompts = PromptBuilder::create(tokenizer, prompt_options);
   if (!prompts.ok()) return prompts.status();
-  Result<ChatTemplates> chat_template = options.chat_template.empty()
+  Result<ChatTemplates> chat_template = options.sequence.chat_template.empty()
                                             ? ChatTemplates::parse(tokenizer.chat_templates())
-                                            : ChatTemplates::parse(options.chat_template);
+                                            : ChatTemplates::parse(options.sequence.chat_template);
   if (!chat_template.ok()) return chat_template.status().with_context("chat template");
   return ConversationBuilder(tokenizer, options, std::move(*prompts), std::move(*chat_template));
 }
@@ -81,7 +81,8 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
       row.extra.is_object() && row.extra.contains("tools") ? row.extra.at("tools") : ordered_json();
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
-  for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
+  for (const auto& [name, value] : options_.sequence.template_variables.items())
+    variables[name] = value;
   if (options_.thinking_given) variables["enable_thinking"] = options_.thinking;
   if (row.extra.is_object() && row.extra.contains("enable_thinking") &&
       row.extra.at("enable_thinking").is_boolean())
@@ -188,23 +189,24 @@ Result<LearnedTokens> ConversationBuilder::conversation(const DataRow& row) cons
 
 Result<LearnedTokens> ConversationBuilder::cut(LearnedTokens tokens, const DataRow& row) const {
   const auto size = static_cast<std::int64_t>(tokens.ids.size());
-  if (size <= options_.tokens_max) return tokens;
-  const auto excess = static_cast<std::ptrdiff_t>(size - options_.tokens_max);
-  switch (options_.truncation) {
+  if (size <= options_.sequence.tokens_max) return tokens;
+  const auto excess = static_cast<std::ptrdiff_t>(size - options_.sequence.tokens_max);
+  switch (options_.sequence.truncation) {
     case Truncation::kLeft:
       tokens.ids.erase(tokens.ids.begin(), tokens.ids.begin() + excess);
       tokens.learned.erase(tokens.learned.begin(), tokens.learned.begin() + excess);
       tokens.learned.front() = 0;
       return tokens;
     case Truncation::kRight:
-      tokens.ids.resize(static_cast<std::size_t>(options_.tokens_max));
-      tokens.learned.resize(static_cast<std::size_t>(options_.tokens_max));
+      tokens.ids.resize(static_cast<std::size_t>(options_.sequence.tokens_max));
+      tokens.learned.resize(static_cast<std::size_t>(options_.sequence.tokens_max));
       return tokens;
     case Truncation::kError:
     case Truncation::kMiddle: break;
   }
   return invalid_argument(row.where + ": the sequence has " + std::to_string(size) +
-                          " tokens, data.max_length is " + std::to_string(options_.tokens_max) +
+                          " tokens, data.max_length is " +
+                          std::to_string(options_.sequence.tokens_max) +
                           ": raise it, or set data.truncation=left|right");
 }
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rl/data/data_row.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/data/sequence_options.h"
 #include "rl/template/chat_templates.h"
 #include "rl/tokenizer/tokenizer.h"
 #include "runtime/core/result.h"
@@ -22,16 +24,17 @@ struct LearnedTokens {
                                       // never is, since nothing precedes it
 
   std::int64_t count() const;  // of learned tokens
+
+  /// All its ids, and how many tokens its longest sequence has.
+  std::vector<std::span<const std::int32_t>> parts() const { return {ids}; }
+  std::int64_t longest() const { return static_cast<std::int64_t>(ids.size()); }
+
   bool operator==(const LearnedTokens&) const = default;
 };
 
 struct ConversationOptions {
-  std::int64_t tokens_max = 1024;
-  Truncation truncation = Truncation::kError;  // kError, kLeft, kRight
-  std::string chat_template;                   // overrides the model's own when not empty
-  nlohmann::ordered_json template_variables =
-      nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
-  bool thinking_given = false;           // whether `thinking` is what rows have that do not say
+  SequenceOptions sequence;
+  bool thinking_given = false;  // whether `thinking` is what rows have that do not say
   bool thinking = false;
   bool message_by_message = false;  // render messages by themselves where a template writes one
                                     // differently once others follow

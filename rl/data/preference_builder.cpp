@@ -10,8 +10,12 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
+std::int64_t PreferenceTokens::longest() const {
+  return static_cast<std::int64_t>(prompt.size() + std::max(chosen.size(), rejected.size()));
+}
+
 Result<PreferenceBuilder> PreferenceBuilder::create(const Tokenizer& tokenizer,
-                                                    const PreferenceTokenOptions& options) {
+                                                    const SequenceOptions& options) {
   if (options.truncation == Truncation::kMiddle)
     return invalid_argument(
         "data.truncation=middle does not go with preferences: use error, left or right");

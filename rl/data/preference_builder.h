@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rl/data/prompt_builder.h"
+#include "rl/data/sequence_options.h"
 
 namespace rl {
 
@@ -19,15 +21,11 @@ struct PreferenceTokens {
   double margin = 0.0;
   bool wanted = true;
 
-  bool operator==(const PreferenceTokens&) const = default;
-};
+  /// All its ids, and how many tokens its longest sequence has.
+  std::vector<std::span<const std::int32_t>> parts() const { return {prompt, chosen, rejected}; }
+  std::int64_t longest() const;
 
-struct PreferenceTokenOptions {
-  std::int64_t tokens_max = 1024;              // of a prompt with a response
-  Truncation truncation = Truncation::kError;  // kLeft keeps responses and the end of the prompt,
-                                               // kRight the prompt and the beginning of responses
-  std::string chat_template;                   // overrides the model's own when not empty
-  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
+  bool operator==(const PreferenceTokens&) const = default;
 };
 
 /// Responses that are texts are closed with the end-of-sequence token; of messages it is what the
@@ -35,9 +33,10 @@ struct PreferenceTokenOptions {
 /// sees them: no token reaches from one into the other. Borrows the tokenizer. Thread-safe.
 class PreferenceBuilder {
  public:
-  /// kInvalidArgument: the template does not parse; Truncation::kMiddle.
+  /// Truncation::kLeft keeps responses and the end of the prompt, kRight the prompt and the
+  /// beginning of responses. kInvalidArgument: the template does not parse; Truncation::kMiddle.
   static runtime::Result<PreferenceBuilder> create(const Tokenizer& tokenizer,
-                                                   const PreferenceTokenOptions& options);
+                                                   const SequenceOptions& options);
 
   /// kInvalidArgument: no preference in the row, a template that refuses the messages or changes
   /// the prompt once a response follows, too long with Truncation::kError, a prompt that leaves no
@@ -45,8 +44,7 @@ class PreferenceBuilder {
   runtime::Result<PreferenceTokens> tokenize(const DataRow& row) const;
 
  private:
-  PreferenceBuilder(const Tokenizer& tokenizer, PreferenceTokenOptions options,
-                    PromptBuilder prompts)
+  PreferenceBuilder(const Tokenizer& tokenizer, SequenceOptions options, PromptBuilder prompts)
       : tokenizer_(&tokenizer), options_(std::move(options)), prompts_(std::move(prompts)) {}
 
   runtime::Result<std::vector<std::int32_t>> response(const DataRow& row,
@@ -56,7 +54,7 @@ class PreferenceBuilder {
   runtime::Status cut(const DataRow& row, PreferenceTokens& tokens) const;
 
   const Tokenizer* tokenizer_;
-  PreferenceTokenOptions options_;
+  SequenceOptions options_;
   PromptBuilder prompts_;
 };
 

@@ -16,6 +16,9 @@
 
 namespace rl {
 
+/// A data set of up to so many rows is encoded once as a whole before the first step.
+inline constexpr std::int64_t kRowsCheckedMax = 10'000;
+
 struct RowFeedOptions {
   std::int64_t batch_rows = 1;
   std::string batch_key = "data.train_batch_size";  // what sets batch_rows, for messages

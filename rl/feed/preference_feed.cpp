@@ -6,27 +6,11 @@
 
 #include "rl/batch/balance.h"
 #include "rl/feed/shown_row.h"
-#include "rl/feed/vocabulary_check.h"
 
 namespace rl {
 namespace {
 
 using runtime::Result;
-
-Result<PreferenceTokenOptions> token_options(const Config& config) {
-  ConfigReader read(config);
-  PreferenceTokenOptions options;
-  options.tokens_max = read.get_int("data.max_length");
-  const std::string truncation = read.get_string("data.truncation");
-  options.chat_template = read.find_string("model.custom_chat_template").value_or("");
-  if (!read.status().ok()) return read.status();
-  const Result<Truncation> cut = parse_truncation(truncation);
-  if (!cut.ok()) return cut.status();
-  options.truncation = *cut;
-  const auto* variables = config.find("data.apply_chat_template_kwargs");
-  if (variables != nullptr && variables->is_object()) options.template_variables = *variables;
-  return options;
-}
 
 // Of a step's responses, in order.
 struct Single {
@@ -65,53 +49,17 @@ Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, S
   return options;
 }
 
-Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(
-    const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options) {
-  Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
-  if (!tokenizer.ok()) return tokenizer.status();
-  std::unique_ptr<PreferenceFeed> feed(new PreferenceFeed(options, std::move(*tokenizer)));
-  const Result<PreferenceTokenOptions> how = token_options(config);
+Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(const Config& config,
+                                                               const DatasetOptions& dataset,
+                                                               PreferenceForm form,
+                                                               const EncodedRowsOptions& options) {
+  const Result<SequenceOptions> how = SequenceOptions::from_config(config);
   if (!how.ok()) return how.status();
-  feed->tokens_max_ =
+  const std::int64_t tokens_max =
       options.context > 0 ? std::min(how->tokens_max, options.context) : how->tokens_max;
-  Result<PreferenceBuilder> builder = PreferenceBuilder::create(feed->tokenizer_, *how);
-  if (!builder.ok()) return builder.status();
-  feed->builder_ = std::move(*builder);
-  Result<Dataset> rows = Dataset::load(dataset);
+  Result<std::unique_ptr<Rows>> rows = Rows::create(dataset, options, *how);
   if (!rows.ok()) return rows.status();
-  Result<RowFeed> batches =
-      RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows,
-                                         .shuffle = options.shuffle,
-                                         .shuffle_seed = options.shuffle_seed});
-  if (!batches.ok()) return batches.status();
-  feed->rows_ = std::move(*batches);
-  for (std::int64_t row = 0; row < std::min(feed->rows_->rows(), kRowsCheckedMax); ++row) {
-    const Result<PreferenceTokens> tokens = feed->tokens(row);
-    if (!tokens.ok()) return tokens.status();
-  }
-  return feed;
-}
-
-Result<PreferenceTokens> PreferenceFeed::tokens(std::int64_t row) const {
-  const Result<DataRow> read = rows_->dataset().read(row);
-  if (!read.ok()) return read.status();
-  Result<PreferenceTokens> tokens = builder_->tokenize(*read);
-  if (!tokens.ok()) return tokens;
-  const std::size_t longest =
-      tokens->prompt.size() + std::max(tokens->chosen.size(), tokens->rejected.size());
-  if (options_.context > 0 && static_cast<std::int64_t>(longest) > options_.context) {
-    return runtime::invalid_argument(
-        read->where + ": prompt and response have " + std::to_string(longest) +
-        " tokens, the model's context is " + std::to_string(options_.context) +
-        ": lower data.max_length to that, with data.truncation=left|right");
-  }
-  for (const auto* ids : {&tokens->prompt, &tokens->chosen, &tokens->rejected}) {
-    if (const runtime::Status known =
-            check_vocabulary(*ids, options_.vocabulary, tokenizer_, read->where);
-        !known.ok())
-      return known;
-  }
-  return tokens;
+  return std::unique_ptr<PreferenceFeed>(new PreferenceFeed(form, tokens_max, std::move(*rows)));
 }
 
 std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
@@ -127,7 +75,7 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
     lengths.push_back(
         static_cast<std::int64_t>(single.row->prompt.size() + single.response->size()));
   std::vector<PreferenceBatch> batches;
-  for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
+  for (const std::vector<std::int64_t>& share : spread_evenly(lengths, rows_->options().workers)) {
     PreferenceBatch& batch = batches.emplace_back();
     for (const std::int64_t index : share) {
       const Single& single = singles[static_cast<std::size_t>(index)];
@@ -142,25 +90,19 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
   return batches;
 }
 
-Result<PreferenceStep> PreferenceFeed::make(const std::vector<std::int64_t>& rows) const {
-  std::vector<PreferenceTokens> all;
-  for (const std::int64_t row : rows) {
-    Result<PreferenceTokens> one = tokens(row);
-    if (!one.ok()) return one.status();
-    all.push_back(std::move(*one));
-  }
+PreferenceStep PreferenceFeed::make(const std::vector<PreferenceTokens>& rows) const {
   PreferenceStep step;
-  if (options_.form == PreferenceForm::kSingles) {
-    step.batches = shard_singles(all);
+  if (form_ == PreferenceForm::kSingles) {
+    step.batches = shard_singles(rows);
   } else {
     std::vector<std::int64_t> lengths;
-    for (const PreferenceTokens& pair : all)
+    for (const PreferenceTokens& pair : rows)
       lengths.push_back(static_cast<std::int64_t>(pair.prompt.size() + pair.chosen.size() +
                                                   pair.rejected.size()));
-    for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
+    for (const auto& share : spread_evenly(lengths, rows_->options().workers)) {
       PreferenceBatch& batch = step.batches.emplace_back();
       for (const std::int64_t index : share)
-        batch.append_pair(all[static_cast<std::size_t>(index)]);
+        batch.append_pair(rows[static_cast<std::size_t>(index)]);
     }
   }
   for (const PreferenceBatch& batch : step.batches) {
@@ -172,34 +114,29 @@ Result<PreferenceStep> PreferenceFeed::make(const std::vector<std::int64_t>& row
 }
 
 Result<PreferenceStep> PreferenceFeed::next() {
-  const Result<std::vector<std::int64_t>> rows = rows_->next();
+  const Result<std::vector<PreferenceTokens>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   return make(*rows);
 }
 
 Result<std::vector<PreferenceStep>> PreferenceFeed::all(std::int64_t step_rows) const {
-  std::vector<PreferenceStep> steps;
-  for (const std::vector<std::int64_t>& indices : rows_->in_order(step_rows)) {
-    Result<PreferenceStep> step = make(indices);
-    if (!step.ok()) return step.status();
-    steps.push_back(std::move(*step));
-  }
-  return steps;
+  return rows_->all(step_rows,
+                    [this](const std::vector<PreferenceTokens>& rows) { return make(rows); });
 }
 
 Result<std::string> PreferenceFeed::first_row() const {
-  const Result<DataRow> read = rows_->dataset().read(0);
+  const Result<DataRow> read = rows().dataset().read(0);
   if (!read.ok()) return read.status();
-  const Result<PreferenceTokens> row = tokens(0);
+  const Result<PreferenceTokens> row = rows_->read(0);
   if (!row.ok()) return row.status();
   const auto part = [this](const std::string& name, const std::vector<std::int32_t>& ids,
                            char mark) {
     return name + " (" + std::to_string(ids.size()) + " tokens):\n" +
-           shown_lines(tokenizer_.decode(ids, false), mark);
+           shown_lines(rows_->tokenizer().decode(ids, false), mark);
   };
   std::string text = "the first row (" + read->where + "), as the model reads it\n" +
                      part("its prompt", row->prompt, '|');
-  if (options_.form == PreferenceForm::kSingles)
+  if (form_ == PreferenceForm::kSingles)
     return text + part(row->wanted ? "its response, labelled good" : "its response, labelled bad",
                        row->chosen, '>');
   text += part("the chosen response", row->chosen, '>');

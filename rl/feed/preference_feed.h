@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "rl/batch/preference_batch.h"
@@ -14,7 +14,7 @@
 #include "rl/data/dataset.h"
 #include "rl/data/preference_builder.h"
 #include "rl/data/row_feed.h"
-#include "rl/tokenizer/tokenizer.h"
+#include "rl/feed/encoded_rows.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -23,17 +23,6 @@ namespace rl {
 /// data.conversations. Nothing for a validation that there are no data for.
 runtime::Result<std::optional<DatasetOptions>> preference_dataset(const Config& config, Split split,
                                                                   PreferenceForm form);
-
-struct PreferenceFeedOptions {
-  std::filesystem::path model;  // whose tokenizer and chat template to use
-  std::int64_t context = 0;     // the model's, in tokens; 0: unknown
-  std::int64_t vocabulary = 0;  // the model\'s entries; 0: unknown
-  PreferenceForm form = PreferenceForm::kPairs;
-  std::int64_t batch_rows = 1;
-  std::int64_t workers = 1;
-  bool shuffle = true;
-  std::uint64_t shuffle_seed = 0;
-};
 
 /// One step's rows, cut evenly over the workers.
 struct PreferenceStep {
@@ -46,18 +35,14 @@ struct PreferenceStep {
 /// Reads, orders and encodes rows. Of single responses each gets the response before it in the step
 /// that answers another prompt, whichever worker has that: what the divergence is estimated from
 /// does not depend on how many workers there are. Its position is saved with checkpoints. Not
-/// thread-safe; stays where it is made.
+/// thread-safe.
 class PreferenceFeed {
  public:
-  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that
-  /// is wrong is found before the first step. Errors: those of Dataset::load, Tokenizer::load,
-  /// PreferenceBuilder; kInvalidArgument: fewer rows than a batch, sequences longer than the
-  /// model's context.
-  static runtime::Result<std::unique_ptr<PreferenceFeed>> create(
-      const Config& config, const DatasetOptions& dataset, const PreferenceFeedOptions& options);
-
-  PreferenceFeed(const PreferenceFeed&) = delete;
-  PreferenceFeed& operator=(const PreferenceFeed&) = delete;
+  /// Errors: those of EncodedRows::create.
+  static runtime::Result<std::unique_ptr<PreferenceFeed>> create(const Config& config,
+                                                                 const DatasetOptions& dataset,
+                                                                 PreferenceForm form,
+                                                                 const EncodedRowsOptions& options);
 
   runtime::Result<PreferenceStep> next();
 
@@ -69,23 +54,20 @@ class PreferenceFeed {
   runtime::Result<std::string> first_row() const;
 
   /// How many rows, which epoch, and where in it.
-  RowFeed& rows() { return *rows_; }
-  const RowFeed& rows() const { return *rows_; }
-
-  static constexpr std::int64_t kRowsCheckedMax = 10'000;
+  RowFeed& rows() { return rows_->rows(); }
+  const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 
  private:
-  PreferenceFeed(const PreferenceFeedOptions& options, Tokenizer tokenizer)
-      : options_(options), tokenizer_(std::move(tokenizer)) {}
-  runtime::Result<PreferenceStep> make(const std::vector<std::int64_t>& rows) const;
-  runtime::Result<PreferenceTokens> tokens(std::int64_t row) const;
+  using Rows = EncodedRows<PreferenceBuilder, PreferenceTokens>;
+
+  PreferenceFeed(PreferenceForm form, std::int64_t tokens_max, std::unique_ptr<Rows> rows)
+      : form_(form), tokens_max_(tokens_max), rows_(std::move(rows)) {}
+  PreferenceStep make(const std::vector<PreferenceTokens>& rows) const;
   std::vector<PreferenceBatch> shard_singles(const std::vector<PreferenceTokens>& rows) const;
 
-  PreferenceFeedOptions options_;
-  std::int64_t tokens_max_ = 0;
-  Tokenizer tokenizer_;
-  std::optional<PreferenceBuilder> builder_;
-  std::optional<RowFeed> rows_;
+  PreferenceForm form_;
+  std::int64_t tokens_max_;
+  std::unique_ptr<Rows> rows_;
 };
 
 }  // namespace rl

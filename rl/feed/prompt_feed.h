@@ -35,7 +35,7 @@ struct StepPrompts {
 struct PromptFeedOptions {
   std::filesystem::path model;  // whose tokenizer and chat template to use
   std::int64_t context = 0;     // the model's, in tokens: prompt and response together; 0: unknown
-  std::int64_t vocabulary = 0;  // the model\'s entries; 0: unknown
+  std::int64_t vocabulary = 0;  // the model's entries; 0: unknown
   std::int64_t batch_prompts = 1;
   std::string batch_key = "data.train_batch_size";  // what sets batch_prompts, for messages
   std::int64_t mini_batch_prompts = 1;
@@ -107,8 +107,6 @@ class PromptFeed {
   nlohmann::json position() const { return rows_->position(); }
   /// Continues at a saved position. kInvalidArgument: it belongs to other data.
   runtime::Status resume(const nlohmann::json& position) { return rows_->resume(position); }
-
-  static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
  private:
   PromptFeed(const PromptFeedOptions& options, Tokenizer tokenizer)

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rl/batch/supervised_batch.h"
@@ -14,7 +13,7 @@
 #include "rl/data/conversation_builder.h"
 #include "rl/data/dataset.h"
 #include "rl/data/row_feed.h"
-#include "rl/tokenizer/tokenizer.h"
+#include "rl/feed/encoded_rows.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -25,19 +24,6 @@ namespace rl {
 runtime::Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config,
                                                                   Split split);
 
-/// From `data.*` and `model.custom_chat_template`.
-runtime::Result<ConversationOptions> conversation_options(const Config& config);
-
-struct SupervisedFeedOptions {
-  std::filesystem::path model = {};  // whose tokenizer and chat template to use
-  std::int64_t context = 0;          // the model's, in tokens; 0: unknown
-  std::int64_t vocabulary = 0;       // the model\'s entries; 0: unknown
-  std::int64_t batch_rows = 1;
-  std::int64_t workers = 1;
-  bool shuffle = true;
-  std::uint64_t shuffle_seed = 0;
-};
-
 /// One step's rows, cut evenly over the workers.
 struct SupervisedStep {
   std::vector<SupervisedBatch> batches;  // [workers]
@@ -45,19 +31,13 @@ struct SupervisedStep {
   std::int64_t learned_tokens = 0;
 };
 
-/// Reads, orders and encodes rows. Its position is saved with checkpoints. Not thread-safe; stays
-/// where it is made.
+/// Reads, orders and encodes rows. Its position is saved with checkpoints. Not thread-safe.
 class SupervisedFeed {
  public:
-  /// Every row of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that
-  /// is wrong is found before the first step. Errors: those of Dataset::load, Tokenizer::load,
-  /// ConversationBuilder; kInvalidArgument: fewer rows than a batch, a sequence longer than the
-  /// model's context.
-  static runtime::Result<std::unique_ptr<SupervisedFeed>> create(
-      const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options);
-
-  SupervisedFeed(const SupervisedFeed&) = delete;
-  SupervisedFeed& operator=(const SupervisedFeed&) = delete;
+  /// Errors: those of EncodedRows::create.
+  static runtime::Result<std::unique_ptr<SupervisedFeed>> create(const Config& config,
+                                                                 const DatasetOptions& dataset,
+                                                                 const EncodedRowsOptions& options);
 
   /// kInvalidArgument: of the rows drawn no token is to be learned; those of ConversationBuilder.
   runtime::Result<SupervisedStep> next();
@@ -70,21 +50,16 @@ class SupervisedFeed {
   runtime::Result<std::string> first_row() const;
 
   /// How many rows, which epoch, and where in it.
-  RowFeed& rows() { return *rows_; }
-  const RowFeed& rows() const { return *rows_; }
-
-  static constexpr std::int64_t kRowsCheckedMax = 10'000;
+  RowFeed& rows() { return rows_->rows(); }
+  const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 
  private:
-  SupervisedFeed(const SupervisedFeedOptions& options, Tokenizer tokenizer)
-      : options_(options), tokenizer_(std::move(tokenizer)) {}
-  runtime::Result<SupervisedStep> make(const std::vector<std::int64_t>& rows) const;
-  runtime::Result<LearnedTokens> tokens(std::int64_t row) const;
+  using Rows = EncodedRows<ConversationBuilder, LearnedTokens>;
 
-  SupervisedFeedOptions options_;
-  Tokenizer tokenizer_;
-  std::optional<ConversationBuilder> builder_;
-  std::optional<RowFeed> rows_;
+  explicit SupervisedFeed(std::unique_ptr<Rows> rows) : rows_(std::move(rows)) {}
+  SupervisedStep make(const std::vector<LearnedTokens>& rows) const;
+
+  std::unique_ptr<Rows> rows_;
 };
 
 }  // namespace rl

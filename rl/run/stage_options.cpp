@@ -45,9 +45,6 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   if (!read.status().ok()) return read.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
   if (!slots.ok()) return slots.status();
-  const Result<StageWorkerOptions> worker = StageWorkerOptions::from_config(config, slots->device);
-  if (!worker.ok()) return worker.status();
-  static_cast<StageWorkerOptions&>(options) = *worker;
   if (options.folder.empty())
     return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   if (!by_tokens && pass_rows < 1)
@@ -76,6 +73,9 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
   if (!resume.ok()) return resume.status();
   options.resume = *resume;
+  Result<StageWorkerOptions> worker = StageWorkerOptions::from_config(config, slots->device);
+  if (!worker.ok()) return worker.status();
+  static_cast<StageWorkerOptions&>(options) = std::move(*worker);
   return options;
 }
 

@@ -19,12 +19,16 @@ bool is_comparison(const TemplateToken& token) {
   return false;
 }
 
+void check_height(int height, int line) {
+  if (height > kHeightMax)
+    fail_limit("line " + std::to_string(line) + ": an expression nested deeper than " +
+               std::to_string(kHeightMax));
+}
+
 /// The height of a node above one of its children.
 void raise_height(TemplateExpr& node, const TemplateExpr* child) {
   if (child != nullptr) node.height = std::max(node.height, child->height + 1);
-  if (node.height > kHeightMax)
-    fail_limit("line " + std::to_string(node.line) + ": an expression nested deeper than " +
-               std::to_string(kHeightMax));
+  check_height(node.height, node.line);
 }
 
 }  // namespace
@@ -79,9 +83,7 @@ std::vector<ExprPtr> pack(Parts... parts) {
 
 ExprPtr ExpressionParser::expression() {
   // What recurses on the way down comes through here or through logical_not and unary.
-  if (++depth_ > kHeightMax)
-    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
-               std::to_string(kHeightMax));
+  check_height(++depth_, peek().line);
   ExprPtr node = conditional();
   --depth_;
   return node;
@@ -118,29 +120,39 @@ ExprPtr ExpressionParser::conditional() {
   return node;
 }
 
-ExprPtr ExpressionParser::logical_or() {
-  ExprPtr node = logical_and();
-  while (peek().is_name("or")) {
-    take();
-    node = make(ExprKind::kOr, "", pack(std::move(node), logical_and()));
+ExprPtr ExpressionParser::left_to_right(ExprPtr (ExpressionParser::*operand)(),
+                                        std::initializer_list<std::string_view> symbols) {
+  ExprPtr node = (this->*operand)();
+  while (std::any_of(symbols.begin(), symbols.end(),
+                     [&](std::string_view symbol) { return peek().is_operator(symbol); })) {
+    std::string symbol = take().text;
+    node =
+        make(ExprKind::kArithmetic, std::move(symbol), pack(std::move(node), (this->*operand)()));
   }
   return node;
 }
 
-ExprPtr ExpressionParser::logical_and() {
-  ExprPtr node = logical_not();
-  while (peek().is_name("and")) {
+ExprPtr ExpressionParser::words(ExprPtr (ExpressionParser::*operand)(), std::string_view word,
+                                ExprKind kind) {
+  ExprPtr node = (this->*operand)();
+  while (peek().is_name(word)) {
     take();
-    node = make(ExprKind::kAnd, "", pack(std::move(node), logical_not()));
+    node = make(kind, "", pack(std::move(node), (this->*operand)()));
   }
   return node;
+}
+
+ExprPtr ExpressionParser::logical_or() {
+  return words(&ExpressionParser::logical_and, "or", ExprKind::kOr);
+}
+
+ExprPtr ExpressionParser::logical_and() {
+  return words(&ExpressionParser::logical_not, "and", ExprKind::kAnd);
 }
 
 ExprPtr ExpressionParser::logical_not() {
   if (!peek().is_name("not")) return compare();
-  if (++depth_ > kHeightMax)
-    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
-               std::to_string(kHeightMax));
+  check_height(++depth_, peek().line);
   take();
   ExprPtr node = make(ExprKind::kNot, "", pack(logical_not()));
   --depth_;
@@ -170,14 +182,7 @@ ExprPtr ExpressionParser::compare() {
   return node;
 }
 
-ExprPtr ExpressionParser::sum() {
-  ExprPtr node = concat();
-  while (peek().is_operator("+") || peek().is_operator("-")) {
-    std::string symbol = take().text;
-    node = make(ExprKind::kArithmetic, std::move(symbol), pack(std::move(node), concat()));
-  }
-  return node;
-}
+ExprPtr ExpressionParser::sum() { return left_to_right(&ExpressionParser::concat, {"+", "-"}); }
 
 ExprPtr ExpressionParser::concat() {
   ExprPtr first = product();
@@ -191,32 +196,20 @@ ExprPtr ExpressionParser::concat() {
 }
 
 ExprPtr ExpressionParser::product() {
-  ExprPtr node = power();
-  while (peek().is_operator("*") || peek().is_operator("/") || peek().is_operator("//") ||
-         peek().is_operator("%")) {
-    std::string symbol = take().text;
-    node = make(ExprKind::kArithmetic, std::move(symbol), pack(std::move(node), power()));
-  }
-  return node;
+  return left_to_right(&ExpressionParser::power, {"*", "/", "//", "%"});
 }
 
-ExprPtr ExpressionParser::power() {
-  ExprPtr node = unary();
-  while (peek().is_operator("**")) {
-    take();
-    node = make(ExprKind::kArithmetic, "**", pack(std::move(node), unary()));
-  }
-  return node;
-}
+ExprPtr ExpressionParser::power() { return left_to_right(&ExpressionParser::filtered, {"**"}); }
+
+ExprPtr ExpressionParser::filtered() { return unary(/*with_filter=*/true); }
 
 ExprPtr ExpressionParser::unary(bool with_filter) {
   ExprPtr node;
   if (peek().is_operator("-") || peek().is_operator("+")) {
-    if (++depth_ > kHeightMax)
-      fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " +
-                 std::to_string(kHeightMax));
+    check_height(++depth_, peek().line);
     const bool negative = take().text == "-";
-    node = make(negative ? ExprKind::kNegative : ExprKind::kPositive, "", pack(unary(false)));
+    node = make(negative ? ExprKind::kNegative : ExprKind::kPositive, "",
+                pack(unary(/*with_filter=*/false)));
     --depth_;
   } else {
     node = primary();
@@ -288,29 +281,30 @@ ExprPtr ExpressionParser::parenthesised() {
   return node;
 }
 
-ExprPtr ExpressionParser::list_literal() {
-  take();
-  std::vector<ExprPtr> parts;
-  while (!peek().is_operator("]")) {
-    if (!parts.empty()) expect_operator(",");
-    if (peek().is_operator("]")) break;
-    parts.push_back(expression());
+template <class Item>
+void ExpressionParser::items(std::string_view begin, std::string_view end, const Item& item) {
+  expect_operator(begin);
+  for (bool first = true; !peek().is_operator(end); first = false) {
+    if (!first) expect_operator(",");
+    if (peek().is_operator(end)) break;
+    item();
   }
   take();
+}
+
+ExprPtr ExpressionParser::list_literal() {
+  std::vector<ExprPtr> parts;
+  items("[", "]", [&] { parts.push_back(expression()); });
   return make(ExprKind::kList, "", std::move(parts));
 }
 
 ExprPtr ExpressionParser::dict_literal() {
-  take();
   std::vector<ExprPtr> parts;
-  while (!peek().is_operator("}")) {
-    if (!parts.empty()) expect_operator(",");
-    if (peek().is_operator("}")) break;
+  items("{", "}", [&] {
     parts.push_back(expression());
     expect_operator(":");
     parts.push_back(expression());
-  }
-  take();
+  });
   return make(ExprKind::kDict, "", std::move(parts));
 }
 
@@ -430,12 +424,9 @@ ExprPtr ExpressionParser::test(ExprPtr node) {
 }
 
 std::vector<Argument> ExpressionParser::arguments() {
-  expect_operator("(");
   std::vector<Argument> list;
   bool named = false;
-  while (!peek().is_operator(")")) {
-    if (!list.empty()) expect_operator(",");
-    if (peek().is_operator(")")) break;
+  items("(", ")", [&] {
     Argument argument;
     if (peek().is_operator("*") || peek().is_operator("**")) {
       argument.form = take().text == "*" ? Argument::Form::kStar : Argument::Form::kDoubleStar;
@@ -450,8 +441,7 @@ std::vector<Argument> ExpressionParser::arguments() {
             argument.form == Argument::Form::kDoubleStar;
     argument.value = expression();
     list.push_back(std::move(argument));
-  }
-  take();
+  });
   return list;
 }
 

@@ -1,6 +1,7 @@
 // Expressions of the template language, by recursive descent in Jinja2's order of precedence.
 #pragma once
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -36,6 +37,14 @@ class ExpressionParser {
   const TemplateToken& peek_next() const;
   ExprPtr make(ExprKind kind, std::string text, std::vector<ExprPtr> parts) const;
   void attach(TemplateExpr& node, std::vector<Argument> list) const;
+  /// Operands with those operators between them: "a - b + c" is "(a - b) + c".
+  ExprPtr left_to_right(ExprPtr (ExpressionParser::*operand)(),
+                        std::initializer_list<std::string_view> symbols);
+  /// The same with a word.
+  ExprPtr words(ExprPtr (ExpressionParser::*operand)(), std::string_view word, ExprKind kind);
+  /// Items with commas between them, and perhaps one behind, in brackets.
+  template <class Item>
+  void items(std::string_view begin, std::string_view end, const Item& item);
   ExprPtr conditional();
   ExprPtr logical_or();
   ExprPtr logical_and();
@@ -45,7 +54,8 @@ class ExpressionParser {
   ExprPtr concat();
   ExprPtr product();
   ExprPtr power();
-  ExprPtr unary(bool with_filter = true);
+  ExprPtr filtered();
+  ExprPtr unary(bool with_filter);
   ExprPtr primary();
   ExprPtr parenthesised();
   ExprPtr list_literal();

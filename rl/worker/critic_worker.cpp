@@ -59,7 +59,7 @@ Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch,
   const Offload::Stay here = learner_.stay();
   Result<std::vector<float>> values =
       response_values(Passes(learner_.model(), {.bf16 = options_.bf16}), head_, batch,
-                      scoring_passes(batch, options_.scoring_batch));
+                      {{0, batch.samples()}, task.micro_batches});
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }

@@ -39,8 +39,10 @@ class CriticWorker {
   runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates,
                                   const UpdatePlan& plan);
 
-  /// What one of its passes may take: what plans of update() are cut by.
-  const MicroBatchLimits& micro_batch_limits() const { return options_.micro_batch; }
+  /// What one of its passes may take: what its micro-batches are cut by.
+  PassLimits pass_limits() const {
+    return {.learning = options_.micro_batch, .scoring = options_.scoring_batch};
+  }
 
   /// See Learner.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) {

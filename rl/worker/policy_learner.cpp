@@ -86,9 +86,10 @@ PackedBatch pack_demonstrations(const DemonstrationBatch& batch, const MicroBatc
 }
 
 Result<Probabilities> probabilities(const Passes& passes, const RolloutBatch& batch,
-                                    const PolicyOptions& options) {
+                                    const PolicyOptions& options,
+                                    std::span<const MicroBatch> micro_batches) {
   return response_probabilities(passes, batch, options.training.temperature,
-                                scoring_passes(batch, options.scoring_batch));
+                                {{0, batch.samples()}, micro_batches});
 }
 
 // How far the tokens' probabilities lie apart.
@@ -134,7 +135,8 @@ Result<TokenEstimates> PolicyLearner::estimate(const RolloutBatch& batch,
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (needs_probabilities(options_.estimates.estimator)) {
     const Offload::Stay here = learner_.stay();
-    const Result<Probabilities> of_tokens = probabilities(scoring(), batch, options_);
+    const Result<Probabilities> of_tokens =
+        probabilities(scoring(), batch, options_, task.micro_batches);
     if (!of_tokens.ok()) return of_tokens.status();
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *of_tokens);
   }
@@ -143,8 +145,8 @@ Result<TokenEstimates> PolicyLearner::estimate(const RolloutBatch& batch,
   if (!options_.critic)
     return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   const Offload::Stay here = learner_.stay();
-  Result<std::vector<float>> values = response_values(
-      scoring(), value_head().name, batch, scoring_passes(batch, options_.scoring_batch));
+  Result<std::vector<float>> values = response_values(scoring(), value_head().name, batch,
+                                                      {{0, batch.samples()}, task.micro_batches});
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
@@ -171,7 +173,7 @@ Result<Metrics> PolicyLearner::update(const RolloutBatch& batch,
   const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   Update update{batch, reference_logprobs, teacher_logprobs, plan, estimates, {}, {}, {}};
   if (options_.bf16) {
-    Result<std::vector<float>> own = logprobs(batch);
+    Result<std::vector<float>> own = logprobs(batch, plan.scoring_batches);
     if (!own.ok()) return own.status();
     update.own_logprobs = std::move(*own);
   }
@@ -187,7 +189,8 @@ Result<Metrics> PolicyLearner::update(const RolloutBatch& batch,
   }
   Metrics variance;
   if (options_.probes_variance && !plan.critic_only) {
-    const Result<Probabilities> of_tokens = probabilities(scoring(), batch, options_);
+    const Result<Probabilities> of_tokens =
+        probabilities(scoring(), batch, options_, plan.scoring_batches);
     if (!of_tokens.ok()) return of_tokens.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
@@ -231,10 +234,9 @@ Status PolicyLearner::weigh(Update& update, const MiniBatch& mini_batch, bool fi
       update.own_logprobs.empty() ? update.batch.logprobs : update.own_logprobs;
   std::vector<float> now(old.begin(), old.end());
   if (!first || options_.samples_are_older) {
-    const Result<std::vector<float>> part =
-        response_logprobs(scoring(), update.batch, options_.training.temperature,
-                          scoring_passes(update.batch, options_.scoring_batch,
-                                         mini_batch.first_sample, mini_batch.last_sample));
+    const Result<std::vector<float>> part = response_logprobs(
+        scoring(), update.batch, options_.training.temperature,
+        {{mini_batch.first_sample, mini_batch.last_sample}, mini_batch.scoring_batches});
     if (!part.ok()) return part.status();
     std::copy(part->begin(), part->end(),
               now.begin() + update.batch.learned_before(mini_batch.first_sample));
@@ -346,12 +348,13 @@ Result<std::vector<std::filesystem::path>> PolicyLearner::write(
   return with_tokenizer(snapshot.write(folder), options_.model, folder / snapshot.weights_folder());
 }
 
-Result<std::vector<float>> PolicyLearner::logprobs(const RolloutBatch& batch) {
+Result<std::vector<float>> PolicyLearner::logprobs(const RolloutBatch& batch,
+                                                   std::span<const MicroBatch> micro_batches) {
   const Status valid = batch.validate();
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
   return response_logprobs(scoring(), batch, options_.training.temperature,
-                           scoring_passes(batch, options_.scoring_batch));
+                           {{0, batch.samples()}, micro_batches});
 }
 
 }  // namespace rl

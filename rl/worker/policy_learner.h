@@ -60,12 +60,15 @@ class PolicyLearner {
   /// workers. Returns "sft/..." metrics, parts as in update().
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, const SupervisedPlan& plan);
 
-  /// What one of its passes may take: what plans of update() and supervise() are cut by.
-  const MicroBatchLimits& micro_batch_limits() const { return options_.micro_batch; }
+  /// What one of its passes may take: what its micro-batches are cut by.
+  PassLimits pass_limits() const {
+    return {.learning = options_.micro_batch, .scoring = options_.scoring_batch};
+  }
 
   /// Log-probabilities of the learned tokens under the present weights, at the training
-  /// temperature.
-  runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch);
+  /// temperature. `micro_batches`: its passes over the samples; none: one.
+  runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch,
+                                               std::span<const MicroBatch> micro_batches = {});
 
   /// Collective; see Learner::check_equal_weights.
   runtime::Status check_weights() { return learner_.check_equal_weights(); }

@@ -56,9 +56,10 @@ class PolicyWorker {
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, const SupervisedPlan& plan) {
     return learner_->supervise(batch, plan);
   }
-  const MicroBatchLimits& micro_batch_limits() const { return learner_->micro_batch_limits(); }
-  runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch) {
-    return learner_->logprobs(batch);
+  PassLimits pass_limits() const { return learner_->pass_limits(); }
+  runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch,
+                                               std::span<const MicroBatch> micro_batches = {}) {
+    return learner_->logprobs(batch, micro_batches);
   }
   runtime::Status check_weights() { return learner_->check_weights(); }
   std::uint64_t weights_checksum() const { return learner_->weights_checksum(); }

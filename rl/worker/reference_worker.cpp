@@ -24,13 +24,14 @@ Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const Reference
   return std::unique_ptr<ReferenceWorker>(new ReferenceWorker(options, std::move(*model)));
 }
 
-Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch) {
+Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch,
+                                               std::span<const MicroBatch> micro_batches) {
   const runtime::Status valid = batch.validate();
   if (!valid.ok()) return valid;
   const Offload::Stay here = offload_.stay();
   Result<std::vector<float>> logprobs =
       response_logprobs(Passes(*model_, {.bf16 = options_.bf16}), batch, options_.temperature,
-                        scoring_passes(batch, options_.micro_batch));
+                        {{0, batch.samples()}, micro_batches});
   if (!logprobs.ok()) return logprobs.status();
   ReferenceScores scores{.logprobs = std::move(*logprobs), .kl_penalties = {}};
   const auto tokens = static_cast<std::int64_t>(batch.logprobs.size());

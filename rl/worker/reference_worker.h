@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,8 +44,13 @@ class ReferenceWorker {
   /// Errors: those of Transformer::load.
   static runtime::Result<std::unique_ptr<ReferenceWorker>> create(const ReferenceOptions& options);
 
-  /// kInvalidArgument: an inconsistent batch, an id outside the vocabulary.
-  runtime::Result<ReferenceScores> score(const RolloutBatch& batch);
+  /// `micro_batches`: its passes over the samples; none: one. kInvalidArgument: an inconsistent
+  /// batch, passes over other samples, an id outside the vocabulary.
+  runtime::Result<ReferenceScores> score(const RolloutBatch& batch,
+                                         std::span<const MicroBatch> micro_batches = {});
+
+  /// What one of its passes may take. It does not learn.
+  PassLimits pass_limits() const { return {.learning = {}, .scoring = options_.micro_batch}; }
 
  private:
   ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model)

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace rl {
 namespace {
@@ -17,9 +18,14 @@ void append_values(std::vector<float>& to, const at::Tensor& values) {
   to.insert(to.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
 }
 
-PassInput samples_input(const RolloutBatch& batch, OutputOptions wanted) {
-  return {.pack = [&batch](const MicroBatch& samples) { return pack_samples(batch, samples); },
-          .wanted = std::move(wanted)};
+Status score_samples(const Passes& passes, const RolloutBatch& batch, OutputOptions wanted,
+                     const ScoredSamples& scored, const Passes::Take& take) {
+  const auto micro_batches = passes_over(scored.samples, scored.passes);
+  if (!micro_batches.ok()) return micro_batches.status();
+  const PassInput input{
+      .pack = [&batch](const MicroBatch& samples) { return pack_samples(batch, samples); },
+      .wanted = std::move(wanted)};
+  return passes.score(*micro_batches, input, take);
 }
 
 }  // namespace
@@ -31,21 +37,6 @@ std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch) {
                       batch.responses.row_size(sample));
   }
   return lengths;
-}
-
-std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits) {
-  return scoring_passes(batch, limits, 0, batch.samples());
-}
-
-std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits,
-                                       std::int64_t first, std::int64_t last) {
-  const std::vector<std::int64_t> lengths = sample_lengths(batch);
-  std::vector<MicroBatch> micro_batches =
-      plan_micro_batches(std::span(lengths).subspan(static_cast<std::size_t>(first),
-                                                    static_cast<std::size_t>(last - first)),
-                         limits);
-  for (MicroBatch& samples : micro_batches) samples = {first + samples.first, first + samples.last};
-  return micro_batches;
 }
 
 PackedBatch pack_samples(const RolloutBatch& batch, const MicroBatch& samples) {
@@ -69,50 +60,43 @@ PackedBatch pack_samples(const RolloutBatch& batch, const MicroBatch& samples) {
 }
 
 Result<std::vector<float>> response_logprobs(const Passes& passes, const RolloutBatch& batch,
-                                             float temperature,
-                                             std::span<const MicroBatch> micro_batches) {
+                                             float temperature, const ScoredSamples& scored) {
   std::vector<float> logprobs;
-  const PassInput input =
-      samples_input(batch, {.logprobs = LogprobOptions{.temperature = temperature}});
-  const Status scored =
-      passes.score(micro_batches, input,
-                   [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
-                     append_values(logprobs, outputs.logprobs.logprobs_N);
-                     return {};
-                   });
-  if (!scored.ok()) return scored;
+  const Status done =
+      score_samples(passes, batch, {.logprobs = LogprobOptions{.temperature = temperature}}, scored,
+                    [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
+                      append_values(logprobs, outputs.logprobs.logprobs_N);
+                      return {};
+                    });
+  if (!done.ok()) return done;
   return logprobs;
 }
 
 Result<Probabilities> response_probabilities(const Passes& passes, const RolloutBatch& batch,
-                                             float temperature,
-                                             std::span<const MicroBatch> micro_batches) {
+                                             float temperature, const ScoredSamples& scored) {
   Probabilities probabilities;
-  const PassInput input = samples_input(
-      batch, {.logprobs = LogprobOptions{.temperature = temperature, .with_squares = true}});
-  const Status scored =
-      passes.score(micro_batches, input,
-                   [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
-                     append_values(probabilities.logprobs, outputs.logprobs.logprobs_N);
-                     append_values(probabilities.squares, outputs.logprobs.squares_N);
-                     return {};
-                   });
-  if (!scored.ok()) return scored;
+  const Status done = score_samples(
+      passes, batch, {.logprobs = LogprobOptions{.temperature = temperature, .with_squares = true}},
+      scored, [&](const Outputs& outputs, const MicroBatch&, const PackedBatch&) -> Status {
+        append_values(probabilities.logprobs, outputs.logprobs.logprobs_N);
+        append_values(probabilities.squares, outputs.logprobs.squares_N);
+        return {};
+      });
+  if (!done.ok()) return done;
   return probabilities;
 }
 
 Result<std::vector<float>> response_values(const Passes& passes, const std::string& head,
-                                           const RolloutBatch& batch,
-                                           std::span<const MicroBatch> micro_batches) {
+                                           const RolloutBatch& batch, const ScoredSamples& scored) {
   std::vector<float> values;
   values.reserve(batch.logprobs.size());
-  const Status scored = passes.score(
-      micro_batches, samples_input(batch, {.heads = {head}}),
+  const Status done = score_samples(
+      passes, batch, {.heads = {head}}, scored,
       [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed) -> Status {
         append_values(values, at_targets(outputs.heads.front(), packed));
         return {};
       });
-  if (!scored.ok()) return scored;
+  if (!done.ok()) return done;
   return values;
 }
 

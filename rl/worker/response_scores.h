@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,29 +24,31 @@ struct Probabilities {
 /// Prompt and response tokens of each sample: what micro-batches are planned by.
 std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch);
 
-/// Micro-batches over all samples, or over samples [first, last).
-std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits);
-std::vector<MicroBatch> scoring_passes(const RolloutBatch& batch, const MicroBatchLimits& limits,
-                                       std::int64_t first, std::int64_t last);
+/// Samples that are scored.
+struct ScoredSamples {
+  MicroBatch samples;
+  std::span<const MicroBatch> passes = {};  // over them, as the controller cut them; none: one
+};
 
 /// Samples with their prompts, packed for a pass over the responses.
 PackedBatch pack_samples(const RolloutBatch& batch, const MicroBatch& samples);
 
-/// Log-probabilities of the learned tokens of those samples, without a graph.
+/// Log-probabilities of the learned tokens of those samples, without a graph. kInvalidArgument:
+/// passes over other samples.
 runtime::Result<std::vector<float>> response_logprobs(const Passes& passes,
                                                       const RolloutBatch& batch, float temperature,
-                                                      std::span<const MicroBatch> micro_batches);
+                                                      const ScoredSamples& scored);
 
-/// The same with the squares, of all samples.
+/// The same with the squares.
 runtime::Result<Probabilities> response_probabilities(const Passes& passes,
                                                       const RolloutBatch& batch, float temperature,
-                                                      std::span<const MicroBatch> micro_batches);
+                                                      const ScoredSamples& scored);
 
 /// The critic's prediction at the token before each learned one, without a graph. `head` has one
-/// output.
+/// output. Errors: as response_logprobs().
 runtime::Result<std::vector<float>> response_values(const Passes& passes, const std::string& head,
                                                     const RolloutBatch& batch,
-                                                    std::span<const MicroBatch> micro_batches);
+                                                    const ScoredSamples& scored);
 
 /// The head's output at the token before each target.
 at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed);

@@ -19,6 +19,8 @@
 namespace rl {
 
 /// Tokens of one forward pass, unless a single conversation has more. Scores do not depend on it.
+/// Each worker cuts its own passes: only there are conversations tokens, and no two workers compute
+/// one pass together.
 inline constexpr std::int64_t kRewardModelPassTokens = 4096;
 
 /// Writes a conversation as the reward model has to read it: as verl does, by the chat template of

@@ -88,8 +88,10 @@ struct EstimateTask {
       {};  // per sample: the score of the greedy response to its prompt; empty but for ReMax
   double kl_coefficient =
       0.0;  // each token's reward less so much of its estimated KL to the reference
+  std::vector<MicroBatch> micro_batches =
+      {};  // a model's passes over the samples, as many on every worker; none: one
 
-  auto fields() { return std::tie(scores, baselines, kl_coefficient); }
+  auto fields() { return std::tie(scores, baselines, kl_coefficient, micro_batches); }
 };
 
 /// How rewards of tokens become advantages.

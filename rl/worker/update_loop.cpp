@@ -33,10 +33,12 @@ Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan) {
         mini_batch.last_sample > batch.samples()) {
       return runtime::invalid_argument("update: a mini-batch outside the samples");
     }
-    const Status passes = passes_over(samples_of(mini_batch), mini_batch.micro_batches).status();
-    if (!passes.ok()) return passes;
+    for (const auto* passes : {&mini_batch.micro_batches, &mini_batch.scoring_batches}) {
+      const Status whole = passes_over(samples_of(mini_batch), *passes).status();
+      if (!whole.ok()) return whole;
+    }
   }
-  return {};
+  return passes_over({0, batch.samples()}, plan.scoring_batches).status();
 }
 
 at::Tensor repeats_of(const SampleUse& use, const MicroBatch& samples) {

@@ -30,9 +30,12 @@ struct UpdatePlan {
   AdvantageScaling scaling = {};  // of a critic's advantages
   bool critic_only = false;       // the policy stays as it is while its critic warms up
   SampleUse use = {};             // of each sample; the mini-batches' totals count it
+  std::vector<MicroBatch> scoring_batches =
+      {};  // passes over all samples before the first step, as many on every worker; none: one
 
   auto fields() {
-    return std::tie(advantages, mini_batches, learning_rate, scaling, critic_only, use);
+    return std::tie(advantages, mini_batches, learning_rate, scaling, critic_only, use,
+                    scoring_batches);
   }
 };
 

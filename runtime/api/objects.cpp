@@ -8,23 +8,15 @@
 #include "runtime/core/fork_guard.h"
 
 namespace runtime {
-namespace {
-
-Status settled_status(const ObjectRef<void>& ref, Deadline deadline) {
-  if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
-  return ref.state()->open(deadline).status();
-}
-
-}  // namespace
 
 Status ObjectApi::gather(const std::vector<ObjectRef<void>>& refs, Until until) {
   const auto failed = wait_for_all(runtime_detail::states_of(refs), until.at());
   if (failed) {
-    Status status = settled_status(refs[*failed], until.at());
+    Status status = get_value(refs[*failed], until.at());
     if (!status.ok()) return status.with_context("rank " + std::to_string(*failed));
   }
   for (std::size_t rank = 0; rank < refs.size(); ++rank) {
-    if (Status status = settled_status(refs[rank], until.at()); !status.ok())
+    if (Status status = get_value(refs[rank], until.at()); !status.ok())
       return status.with_context("rank " + std::to_string(rank));
   }
   return {};
@@ -33,7 +25,7 @@ Status ObjectApi::gather(const std::vector<ObjectRef<void>>& refs, Until until) 
 std::vector<Status> ObjectApi::gather_each(const std::vector<ObjectRef<void>>& refs, Until until) {
   std::vector<Status> results;
   results.reserve(refs.size());
-  for (const auto& ref : refs) results.push_back(settled_status(ref, until.at()));
+  for (const auto& ref : refs) results.push_back(get_value(ref, until.at()));
   return results;
 }
 

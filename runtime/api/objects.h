@@ -12,6 +12,7 @@
 #include "runtime/api/until.h"
 #include "runtime/call/actor_handle.h"
 #include "runtime/call/completion.h"
+#include "runtime/call/get.h"
 #include "runtime/call/object_ref.h"
 #include "runtime/call/object_view.h"
 #include "runtime/control/object_info.h"
@@ -98,13 +99,6 @@ class ObjectApi {
   std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects,
                                           Deadline deadline);
   ObjectRef<void> when_all_of(const std::vector<ObjectStatePtr>& objects);
-  template <class T>
-  static Result<T> value_of(const ObjectRef<T>& ref, Deadline deadline) {
-    static_assert(!view_detail::kBorrows<T>,
-                  "spans and string views point into the object: read it with view()");
-    if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
-    return fetch<T>(*ref.state(), deadline);
-  }
 
   const Connection& connection_;
 };
@@ -116,13 +110,13 @@ Result<std::vector<T>> ObjectApi::gather(const std::vector<ObjectRef<T>>& refs, 
     return status.with_context("rank " + std::to_string(rank));
   };
   if (failed) {
-    Result<T> value = value_of(refs[*failed], until.at());
+    Result<T> value = get_value(refs[*failed], until.at());
     if (!value.ok()) return named(value.status(), *failed);
   }
   std::vector<T> values;
   values.reserve(refs.size());
   for (std::size_t rank = 0; rank < refs.size(); ++rank) {
-    Result<T> value = value_of(refs[rank], until.at());
+    Result<T> value = get_value(refs[rank], until.at());
     if (!value.ok()) return named(value.status(), rank);
     values.push_back(*std::move(value));
   }
@@ -133,7 +127,7 @@ template <class T>
 std::vector<Result<T>> ObjectApi::gather_each(const std::vector<ObjectRef<T>>& refs, Until until) {
   std::vector<Result<T>> results;
   results.reserve(refs.size());
-  for (const auto& ref : refs) results.push_back(value_of(ref, until.at()));
+  for (const auto& ref : refs) results.push_back(get_value(ref, until.at()));
   return results;
 }
 

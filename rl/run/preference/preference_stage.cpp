@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "rl/metrics/step_metrics.h"
-#include "rl/model/model_config.h"
 #include "rl/run/teacher_vocabulary.h"
 #include "rl/worker/toy_model.h"
 
@@ -39,44 +38,27 @@ Status PreferenceStage::open(const StageSetup& setup) {
         "data.train_batch_size: starling kto estimates the divergence from responses to other "
         "prompts in the batch: set it to at least 2");
   }
-  if (objective->needs_reference() && !setup.options.adapter)
-    reference_ = setup.model;  // an adapter's is the model without it
-  if (objective->needs_reference() &&
-      setup.config.find_string(kReferencePath).value_or(std::nullopt)) {
-    Result<std::filesystem::path> reference =
-        resolve_model(setup.config, kReferencePath, setup.options.seed);
-    if (!reference.ok()) return reference.status();
-    if (const Status reads = check_reads_vocabulary(setup.model, *reference, "reference");
-        !reads.ok())
-      return reads.with_context(kReferencePath);
-    reference_ = std::move(*reference);
-  }
-  const Result<ModelConfig> model = ModelConfig::load(setup.model);
-  if (!model.ok()) return model.status();
-  PreferenceFeedOptions options{.model = setup.model,
-                                .context = model->max_position_embeddings,
-                                .vocabulary = model->vocab_size,
-                                .form = form,
-                                .batch_rows = setup.options.batch_rows,
-                                .workers = setup.workers,
-                                .shuffle = setup.options.shuffle,
-                                .shuffle_seed = setup.options.shuffle_seed};
-  const Result<std::optional<DatasetOptions>> train =
-      preference_dataset(setup.config, Split::kTrain, form);
-  if (!train.ok()) return train.status();
-  Result<std::unique_ptr<PreferenceFeed>> feed =
-      PreferenceFeed::create(setup.config, **train, options);
+  if (const Status found = find_reference(*objective); !found.ok()) return found;
+  const Result<EncodedRowsOptions> feed = feed_options(setup);
   if (!feed.ok()) return feed.status();
-  feed_ = std::move(*feed);
+  return open_feeds(
+      *feed, [&](Split split) { return preference_dataset(setup.config, split, form); },
+      [&](const DatasetOptions& rows, const EncodedRowsOptions& options) {
+        return PreferenceFeed::create(setup.config, rows, form, options);
+      });
+}
 
-  const Result<std::optional<DatasetOptions>> validation =
-      preference_dataset(setup.config, Split::kValidation, form);
-  if (!validation.ok()) return validation.status();
-  if (!*validation) return {};
-  options.batch_rows = 1;  // any number of rows will do
-  feed = PreferenceFeed::create(setup.config, **validation, options);
-  if (!feed.ok()) return feed.status().with_context("validation data");
-  validation_feed_ = std::move(*feed);
+Status PreferenceStage::find_reference(const PreferenceObjective& objective) {
+  if (!objective.needs_reference()) return {};
+  if (!setup_.options.adapter) reference_ = setup_.model;  // an adapter's is the model without it
+  if (!setup_.config.find_string(kReferencePath).value_or(std::nullopt)) return {};
+  Result<std::filesystem::path> reference =
+      resolve_model(setup_.config, kReferencePath, setup_.options.seed);
+  if (!reference.ok()) return reference.status();
+  if (const Status reads = check_reads_vocabulary(setup_.model, *reference, "reference");
+      !reads.ok())
+    return reads.with_context(kReferencePath);
+  reference_ = std::move(*reference);
   return {};
 }
 
@@ -95,20 +77,6 @@ Result<std::string> PreferenceStage::first_row() const {
                      : "trained on: the tokens behind >; the prompt has no loss\n");
 }
 
-Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
-  auto workers = WorkerGroup<PreferenceActor>::spawn(runtime, slots, /*reserves=*/true,
-                                                     setup_.spec("preference", slots));
-  if (!workers.ok()) return workers.status();
-  workers_ = std::move(*workers);
-  return {};
-}
-
-Status PreferenceStage::draw() {
-  Result<PreferenceStep> step = feed_->next();
-  if (step.ok()) drawn_ = std::move(*step);
-  return step.status();
-}
-
 std::vector<PreferencePasses> PreferenceStage::passes_of(const PreferenceStep& step) const {
   return plan_preferences(step.batches, pairs_,
                           std::vector(step.batches.size(), setup_.options.micro_batch));
@@ -125,8 +93,7 @@ Result<Metrics> PreferenceStage::step(double learning_rate) {
 }
 
 Result<Metrics> PreferenceStage::validate() {
-  const Result<std::vector<PreferenceStep>> steps =
-      validation_feed_->all(setup_.options.batch_rows);
+  const Result<std::vector<PreferenceStep>> steps = validation_steps();
   if (!steps.ok()) return steps.status();
   PreferenceTotals totals;
   for (const PreferenceStep& step : *steps) {
@@ -141,10 +108,6 @@ Result<Metrics> PreferenceStage::validate() {
     parts.insert(parts.end(), reports->begin(), reports->end());
   }
   return below("val/", parts);
-}
-
-Status PreferenceStage::load(const std::filesystem::path& folder) {
-  return workers_.fetch(&PreferenceActor::load, folder.string());
 }
 
 }  // namespace rl

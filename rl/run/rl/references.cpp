@@ -21,6 +21,24 @@ SampleMarks of_other_teachers(const StepBatch& batch, const NamedTeacher& teache
   return marks;
 }
 
+// Of the samples without a mark.
+ScoringPasses passes_without(const StepBatch& batch, const SampleMarks& marks,
+                             const std::vector<PassLimits>& limits) {
+  std::vector<std::vector<std::int64_t>> tokens = batch.sample_tokens();
+  for (std::size_t worker = 0; worker < tokens.size(); ++worker) {
+    std::vector<std::int64_t> kept;
+    for (std::size_t i = 0; i < tokens[worker].size(); ++i) {
+      if (marks[worker][i] == 0) kept.push_back(tokens[worker][i]);
+    }
+    tokens[worker] = std::move(kept);
+  }
+  return plan_scoring(tokens, limits);
+}
+
+Result<std::vector<Referenced>> score_all(ReferenceCalls& calls, const StepBatch& batch) {
+  return calls.score(batch.batches(), plan_scoring(batch.sample_tokens(), calls.limits()));
+}
+
 void put_said(StepBatch& batch, std::vector<Referenced> said, Referenced WorkerShare::*place) {
   for (std::size_t worker = 0; worker < batch.shares.size(); ++worker)
     batch.shares[worker].*place = std::move(said[worker]);
@@ -30,7 +48,7 @@ void put_said(StepBatch& batch, std::vector<Referenced> said, Referenced WorkerS
 
 Status References::ask(StepBatch& batch, StepTimer& timer) {
   if (reference_ != nullptr) {
-    Result<std::vector<Referenced>> said = reference_->score(batch.batches());
+    Result<std::vector<Referenced>> said = score_all(*reference_, batch);
     if (!said.ok()) return said.status();
     put_said(batch, std::move(*said), &WorkerShare::reference);
     timer.lap("ref");
@@ -44,7 +62,7 @@ Status References::ask(StepBatch& batch, StepTimer& timer) {
 // Of several each adds to what those before it said what it says of the samples of its own rows.
 Status References::teach(StepBatch& batch) {
   if (teachers_.size() == 1) {
-    Result<std::vector<Referenced>> taught = teachers_.front().calls->score(batch.batches());
+    Result<std::vector<Referenced>> taught = score_all(*teachers_.front().calls, batch);
     if (!taught.ok()) return taught.status().with_context("the teacher's log-probabilities");
     put_said(batch, std::move(*taught), &WorkerShare::taught);
     return {};
@@ -52,8 +70,9 @@ Status References::teach(StepBatch& batch) {
   if (const Status known = check_teachers(batch); !known.ok()) return known;
   std::vector<Referenced> so_far(batch.shares.size());
   for (const TeacherCalls& teacher : teachers_) {
-    Result<std::vector<Referenced>> taught =
-        teacher.calls->score_some(batch.batches(), of_other_teachers(batch, teacher.named), so_far);
+    const SampleMarks others = of_other_teachers(batch, teacher.named);
+    Result<std::vector<Referenced>> taught = teacher.calls->score_some(
+        batch.batches(), others, so_far, passes_without(batch, others, teacher.calls->limits()));
     if (!taught.ok())
       return taught.status().with_context("the log-probabilities of teacher " + teacher.named.name);
     so_far = std::move(*taught);

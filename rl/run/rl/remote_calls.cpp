@@ -133,17 +133,19 @@ Result<std::vector<std::vector<SampleText>>> RemoteScore::texts(
                              count);
 }
 
-Result<std::vector<Referenced>> RemoteReference::score(const BatchRefs& batches) {
-  return group_.fetch(&ReferenceActor::score, split(batches));
+Result<std::vector<Referenced>> RemoteReference::score(const BatchRefs& batches,
+                                                       const ScoringPasses& passes) {
+  return group_.fetch(&ReferenceActor::score, split(batches), split(passes));
 }
 
 Result<std::vector<Referenced>> RemoteReference::score_some(const BatchRefs& batches,
                                                             const SampleMarks& marks,
-                                                            const std::vector<Referenced>& so_far) {
+                                                            const std::vector<Referenced>& so_far,
+                                                            const ScoringPasses& passes) {
   return group_.fetch(
       &ReferenceActor::score_some, split(batches), split(marks),
       split(filled(select(so_far, &Referenced::logprobs), nothing_.logprobs, batches.size())),
-      split(select(so_far, &Referenced::kl_penalties)));
+      split(select(so_far, &Referenced::kl_penalties)), split(passes));
 }
 
 Result<std::vector<Referenced>> RemoteReference::leave_out(const BatchRefs& batches,
@@ -166,14 +168,6 @@ Result<std::vector<Estimated>> RemoteEstimate::estimate(const BatchRefs& batches
 
 Result<std::vector<TokenEstimates>> RemoteEstimate::get(const EstimateRefs& estimates) const {
   return runtime_.objects().gather(estimates);
-}
-
-Result<std::vector<MicroBatchLimits>> RemoteUpdate::policy_limits() {
-  return roles_.policy.fetch(&PolicyActor::micro_batch_limits);
-}
-
-Result<std::vector<MicroBatchLimits>> RemoteUpdate::critic_limits() {
-  return roles_.critic.fetch(&CriticActor::micro_batch_limits);
 }
 
 Result<Metrics> RemoteUpdate::update_critic(const BatchRefs& batches, const EstimateRefs& estimates,
@@ -200,8 +194,8 @@ Result<Metrics> RemoteUpdate::update_policy(const BatchRefs& batches,
   return sum_metrics(*updated);
 }
 
-Result<std::vector<MicroBatchLimits>> RemoteWarmStart::limits() {
-  return roles_.policy.fetch(&PolicyActor::micro_batch_limits);
+std::vector<MicroBatchLimits> RemoteWarmStart::limits() const {
+  return select(roles_.policy.pass_limits(), &PassLimits::learning);
 }
 
 Result<Metrics> RemoteWarmStart::supervise(const std::vector<DemonstrationBatch>& batches,

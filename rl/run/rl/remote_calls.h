@@ -104,10 +104,13 @@ class RemoteReference : public ReferenceCalls {
   RemoteReference(const WorkerGroup<ReferenceActor>& group, const EmptyObjects& nothing)
       : group_(group), nothing_(nothing) {}
 
-  runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches) override;
-  runtime::Result<std::vector<Referenced>> score_some(
-      const BatchRefs& batches, const SampleMarks& marks,
-      const std::vector<Referenced>& so_far) override;
+  std::vector<PassLimits> limits() const override { return group_.pass_limits(); }
+  runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches,
+                                                 const ScoringPasses& passes) override;
+  runtime::Result<std::vector<Referenced>> score_some(const BatchRefs& batches,
+                                                      const SampleMarks& marks,
+                                                      const std::vector<Referenced>& so_far,
+                                                      const ScoringPasses& passes) override;
   runtime::Result<std::vector<Referenced>> leave_out(const BatchRefs& batches,
                                                      const std::vector<Referenced>& said,
                                                      const SampleMarks& marks) override;
@@ -123,6 +126,9 @@ class RemoteEstimate : public EstimateCalls {
   RemoteEstimate(runtime::Runtime& runtime, const Roles& roles)
       : runtime_(runtime), roles_(roles) {}
 
+  std::vector<PassLimits> limits() const override {
+    return roles_.critic.empty() ? roles_.policy.pass_limits() : roles_.critic.pass_limits();
+  }
   runtime::Result<std::vector<Estimated>> estimate(const BatchRefs& batches,
                                                    const LogprobRefs& reference_logprobs,
                                                    const std::vector<EstimateTask>& tasks) override;
@@ -139,8 +145,8 @@ class RemoteUpdate : public UpdateCalls {
 
   std::size_t workers() const override { return roles_.policy.size(); }
   bool has_critic() const override { return !roles_.critic.empty(); }
-  runtime::Result<std::vector<MicroBatchLimits>> policy_limits() override;
-  runtime::Result<std::vector<MicroBatchLimits>> critic_limits() override;
+  std::vector<PassLimits> policy_limits() const override { return roles_.policy.pass_limits(); }
+  std::vector<PassLimits> critic_limits() const override { return roles_.critic.pass_limits(); }
   runtime::Result<Metrics> update_critic(const BatchRefs& batches, const EstimateRefs& estimates,
                                          const std::vector<UpdatePlan>& plans) override;
   runtime::Result<Metrics> update_policy(const BatchRefs& batches,
@@ -159,7 +165,7 @@ class RemoteWarmStart : public WarmStartCalls {
   RemoteWarmStart(runtime::Runtime& runtime, const Roles& roles, std::filesystem::path folder)
       : runtime_(runtime), roles_(roles), folder_(std::move(folder)) {}
 
-  runtime::Result<std::vector<MicroBatchLimits>> limits() override;
+  std::vector<MicroBatchLimits> limits() const override;
   runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
                                      const std::vector<SupervisedPlan>& plans) override;
   runtime::Status reset_optimizer() override;

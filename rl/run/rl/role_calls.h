@@ -26,6 +26,7 @@ using BatchRefs = std::vector<runtime::ObjectRef<RolloutBatch>>;
 using LogprobRefs = std::vector<runtime::ObjectRef<std::vector<float>>>;
 using EstimateRefs = std::vector<runtime::ObjectRef<TokenEstimates>>;
 using SampleMarks = std::vector<std::vector<std::uint8_t>>;  // a 1 for each sample to leave out
+using ScoringPasses = std::vector<std::vector<MicroBatch>>;  // as many on every worker
 
 /// Samples by the weights of now.
 class GenerateCalls {
@@ -109,11 +110,16 @@ class ScoreCalls {
 class ReferenceCalls {
  public:
   virtual ~ReferenceCalls() = default;
-  virtual runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches) = 0;
-  /// Of the samples without a mark, put into what was said so far of all.
-  virtual runtime::Result<std::vector<Referenced>> score_some(
-      const BatchRefs& batches, const SampleMarks& marks,
-      const std::vector<Referenced>& so_far) = 0;
+  /// By worker: what one pass may take.
+  virtual std::vector<PassLimits> limits() const = 0;
+  virtual runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches,
+                                                         const ScoringPasses& passes) = 0;
+  /// Of the samples without a mark, which the passes are over, put into what was said so far of
+  /// all.
+  virtual runtime::Result<std::vector<Referenced>> score_some(const BatchRefs& batches,
+                                                              const SampleMarks& marks,
+                                                              const std::vector<Referenced>& so_far,
+                                                              const ScoringPasses& passes) = 0;
   virtual runtime::Result<std::vector<Referenced>> leave_out(const BatchRefs& batches,
                                                              const std::vector<Referenced>& said,
                                                              const SampleMarks& marks) = 0;
@@ -123,6 +129,8 @@ class ReferenceCalls {
 class EstimateCalls {
  public:
   virtual ~EstimateCalls() = default;
+  /// By worker: what one pass may take.
+  virtual std::vector<PassLimits> limits() const = 0;
   virtual runtime::Result<std::vector<Estimated>> estimate(
       const BatchRefs& batches, const LogprobRefs& reference_logprobs,
       const std::vector<EstimateTask>& tasks) = 0;
@@ -137,8 +145,8 @@ class UpdateCalls {
   virtual std::size_t workers() const = 0;
   virtual bool has_critic() const = 0;
   /// By worker: what one pass may take.
-  virtual runtime::Result<std::vector<MicroBatchLimits>> policy_limits() = 0;
-  virtual runtime::Result<std::vector<MicroBatchLimits>> critic_limits() = 0;
+  virtual std::vector<PassLimits> policy_limits() const = 0;
+  virtual std::vector<PassLimits> critic_limits() const = 0;
   virtual runtime::Result<Metrics> update_critic(const BatchRefs& batches,
                                                  const EstimateRefs& estimates,
                                                  const std::vector<UpdatePlan>& plans) = 0;

@@ -1,6 +1,7 @@
 #include "rl/run/rl/step_batch.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "runtime/core/check.h"
 
@@ -118,14 +119,14 @@ std::vector<std::vector<std::int64_t>> StepBatch::group_sizes() const {
 
 std::vector<std::int64_t> StepBatch::tokens() const {
   std::vector<std::int64_t> tokens;
-  for (const WorkerShare& share : shares) {
-    std::int64_t& of_worker = tokens.emplace_back(0);
-    for (const SampleGroup& group : share.groups) {
-      for (const Sample& sample : group.samples)
-        of_worker += sample.prompt_tokens + sample.response_tokens;
-    }
-  }
+  for (const std::vector<std::int64_t>& of_worker : sample_tokens())
+    tokens.push_back(std::accumulate(of_worker.begin(), of_worker.end(), std::int64_t{0}));
   return tokens;
+}
+
+std::vector<std::vector<std::int64_t>> StepBatch::sample_tokens() const {
+  return by_worker(
+      [](const Sample& sample) { return sample.prompt_tokens + sample.response_tokens; });
 }
 
 std::vector<std::int64_t> StepBatch::prompt_of_samples() const {

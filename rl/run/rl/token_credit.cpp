@@ -5,11 +5,14 @@
 namespace rl {
 namespace {
 
-std::vector<EstimateTask> estimate_tasks(const StepBatch& batch, double kl_coefficient) {
+std::vector<EstimateTask> estimate_tasks(const StepBatch& batch, double kl_coefficient,
+                                         const std::vector<PassLimits>& limits) {
   std::vector<EstimateTask> tasks;
+  const ScoringPasses passes = plan_scoring(batch.sample_tokens(), limits);
   for (const WorkerShare& share : batch.shares) {
     EstimateTask& task = tasks.emplace_back();
     task.kl_coefficient = kl_coefficient;
+    task.micro_batches = passes[tasks.size() - 1];
     for (const SampleGroup& group : share.groups) {
       for (const Sample& sample : group.samples) {
         task.scores.push_back(sample.scaled);
@@ -28,8 +31,8 @@ runtime::Status TokenCredit::assign(StepBatch& batch, double kl_coefficient, Cre
   for (const WorkerShare& share : batch.shares) {
     if (kl_coefficient != 0.0) logprobs.push_back(share.reference.logprobs);
   }
-  const runtime::Result<std::vector<Estimated>> estimated =
-      calls_.estimate(batch.batches(), logprobs, estimate_tasks(batch, kl_coefficient));
+  const runtime::Result<std::vector<Estimated>> estimated = calls_.estimate(
+      batch.batches(), logprobs, estimate_tasks(batch, kl_coefficient, calls_.limits()));
   if (!estimated.ok()) return estimated.status();
   if (options_.has_critic) timer.lap("values");
   EstimateSummary all;

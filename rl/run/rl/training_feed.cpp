@@ -65,9 +65,8 @@ Result<PromptFeedOptions> training_feed_options(const Config& config, const Trai
 runtime::Status check_reward_rows(const RewardFunction& reward,
                                   std::span<const Dataset* const> datasets) {
   for (const Dataset* dataset : datasets) {
-    const std::int64_t rows = dataset->in_memory()
-                                  ? dataset->size()
-                                  : std::min(dataset->size(), PromptFeed::kRowsCheckedMax);
+    const std::int64_t rows =
+        dataset->in_memory() ? dataset->size() : std::min(dataset->size(), kRowsCheckedMax);
     for (std::int64_t index = 0; index < rows; ++index) {
       const Result<DataRow> row = dataset->read(index);
       if (!row.ok()) return row.status();
@@ -109,7 +108,7 @@ std::vector<std::string> data_warnings(const Config& config, const PromptFeed& f
   const bool templated =
       has_template(config, feed.tokenizer()) && !config.is_set("data.prompt_form");
   std::string answerless, plain;
-  const std::int64_t rows = std::min(feed.dataset().size(), PromptFeed::kRowsCheckedMax);
+  const std::int64_t rows = std::min(feed.dataset().size(), kRowsCheckedMax);
   for (std::int64_t index = 0; index < rows; ++index) {
     const Result<DataRow> row = feed.dataset().read(index);
     if (!row.ok()) break;  // for others to say

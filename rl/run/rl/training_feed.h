@@ -27,7 +27,7 @@ runtime::Result<PromptFeedOptions> training_feed_options(const Config& config,
                                                          std::int64_t workers);
 
 /// That a reward can judge the rows of these data sets: all of those in memory, of others the first
-/// PromptFeed::kRowsCheckedMax. Errors: those of RewardFunction::check_row, with the row.
+/// kRowsCheckedMax. Errors: those of RewardFunction::check_row, with the row.
 runtime::Status check_reward_rows(const RewardFunction& reward,
                                   std::span<const Dataset* const> datasets);
 

@@ -17,12 +17,8 @@ LogprobRefs logprobs_of(const StepBatch& batch, Referenced WorkerShare::*said) {
 using Plan = std::vector<std::vector<MiniBatch>>;
 
 // A role's mini-batches, cut by what the passes of its workers may take.
-runtime::Result<Plan> cut_for(const runtime::Result<std::vector<MicroBatchLimits>>& limits,
-                              Plan plan, const StepBatch& batch) {
-  if (!limits.ok()) return limits.status();
-  const auto tokens = batch.by_worker(
-      [](const Sample& sample) { return sample.prompt_tokens + sample.response_tokens; });
-  add_micro_batches(plan, tokens, *limits);
+Plan cut_for(const std::vector<PassLimits>& limits, Plan plan, const StepBatch& batch) {
+  add_micro_batches(plan, batch.sample_tokens(), limits);
   return plan;
 }
 
@@ -37,19 +33,19 @@ runtime::Result<std::int64_t> UpdatePhase::update(const StepBatch& batch, const 
   const auto mini_batches = plan_mini_batches(batch.shards(), batch.group_sizes(),
                                               batch.by_worker(&Sample::learned_tokens), credit.use);
   const auto advantages = batch.by_worker(&Sample::advantage);
-  const auto policy_batches = cut_for(calls_.policy_limits(), mini_batches, batch);
-  if (!policy_batches.ok()) return policy_batches.status();
-  runtime::Result<Plan> critic_batches = Plan(calls_.workers());
-  if (calls_.has_critic()) critic_batches = cut_for(calls_.critic_limits(), mini_batches, batch);
-  if (!critic_batches.ok()) return critic_batches.status();
+  const Plan policy_batches = cut_for(calls_.policy_limits(), mini_batches, batch);
+  const ScoringPasses scoring = plan_scoring(batch.sample_tokens(), calls_.policy_limits());
+  const Plan critic_batches = calls_.has_critic()
+                                  ? cut_for(calls_.critic_limits(), mini_batches, batch)
+                                  : Plan(calls_.workers());
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
   for (std::size_t worker = 0; worker < calls_.workers(); ++worker) {
     plans.push_back({credit.per_token ? std::vector<float>() : advantages[worker],
-                     (*policy_batches)[worker], rate, credit.scaling, policy_waits,
-                     credit.use[worker]});
+                     policy_batches[worker], rate, credit.scaling, policy_waits, credit.use[worker],
+                     scoring[worker]});
     critic_plans.push_back(
-        {{}, (*critic_batches)[worker], critic_rate, {}, false, credit.use[worker]});
+        {{}, critic_batches[worker], critic_rate, {}, false, credit.use[worker]});
   }
   if (calls_.has_critic()) {
     auto learned = calls_.update_critic(batch.batches(), credit.estimates, critic_plans);

@@ -12,10 +12,8 @@ using runtime::Status;
 
 Status WarmStart::run(RunJournal& journal) {
   LossAlarms alarms(options_.alarms);
-  const Result<std::vector<MicroBatchLimits>> limits = policy_.limits();
-  if (!limits.ok()) return limits.status();
   for (std::int64_t index = 0; index < options_.steps && !journal.is_alarmed(); ++index) {
-    Result<Metrics> metrics = step(index, *limits);
+    Result<Metrics> metrics = step(index);
     if (!metrics.ok()) return metrics.status();
     for (const std::string& told : alarms.observe(*metrics, "sft"))
       journal.alarm("sft step " + std::to_string(index + 1) + ": " + told, alarms.options().action);
@@ -26,7 +24,7 @@ Status WarmStart::run(RunJournal& journal) {
   return reset.ok() && saves_ ? policy_.save_reference() : reset;
 }
 
-Result<Metrics> WarmStart::step(std::int64_t index, const std::vector<MicroBatchLimits>& limits) {
+Result<Metrics> WarmStart::step(std::int64_t index) {
   StepTimer timer;
   const Result<std::vector<DemonstrationBatch>> batches = batches_();
   if (!batches.ok()) return batches.status();
@@ -38,7 +36,7 @@ Result<Metrics> WarmStart::step(std::int64_t index, const std::vector<MicroBatch
   }
   const double rate = learning_rate(options_.schedule(), index);
   std::vector<SupervisedPlan> plans;
-  for (auto& micro_batches : plan_rounds(lengths, limits))
+  for (auto& micro_batches : plan_rounds(lengths, policy_.limits()))
     plans.push_back({tokens, rate, std::move(micro_batches)});
   Result<Metrics> metrics = policy_.supervise(*batches, plans);
   if (!metrics.ok()) return metrics;

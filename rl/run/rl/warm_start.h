@@ -20,7 +20,7 @@ class WarmStartCalls {
  public:
   virtual ~WarmStartCalls() = default;
   /// By worker: what one pass may take.
-  virtual runtime::Result<std::vector<MicroBatchLimits>> limits() = 0;
+  virtual std::vector<MicroBatchLimits> limits() const = 0;
   /// One step; metrics are summed over workers.
   virtual runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
                                              const std::vector<SupervisedPlan>& plans) = 0;
@@ -41,7 +41,7 @@ class WarmStart {
   runtime::Status run(RunJournal& journal);
 
  private:
-  runtime::Result<Metrics> step(std::int64_t index, const std::vector<MicroBatchLimits>& limits);
+  runtime::Result<Metrics> step(std::int64_t index);
 
   WarmStartOptions options_;
   Batches batches_;

@@ -1,11 +1,9 @@
 #include "rl/run/sft/sft_stage.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "rl/metrics/step_metrics.h"
-#include "rl/model/model_config.h"
 #include "rl/run/teacher_vocabulary.h"
 #include "rl/worker/toy_model.h"
 
@@ -28,33 +26,14 @@ std::vector<std::vector<MicroBatch>> passes_of(const SupervisedStep& step,
 
 Status SftStage::open(const StageSetup& setup) {
   setup_ = setup;
-  const Result<ModelConfig> model = ModelConfig::load(setup.model);
-  if (!model.ok()) return model.status();
-  if (const Status status = open_teacher(); !status.ok()) return status;
-  SupervisedFeedOptions options{.model = setup.model,
-                                .context = model->max_position_embeddings,
-                                .vocabulary = model->vocab_size,
-                                .batch_rows = setup.options.batch_rows,
-                                .workers = setup.workers,
-                                .shuffle = setup.options.shuffle,
-                                .shuffle_seed = setup.options.shuffle_seed};
-  const Result<std::optional<DatasetOptions>> train =
-      supervised_dataset(setup.config, Split::kTrain);
-  if (!train.ok()) return train.status();
-  Result<std::unique_ptr<SupervisedFeed>> feed =
-      SupervisedFeed::create(setup.config, **train, options);
+  const Result<EncodedRowsOptions> feed = feed_options(setup);
   if (!feed.ok()) return feed.status();
-  feed_ = std::move(*feed);
-
-  const Result<std::optional<DatasetOptions>> validation =
-      supervised_dataset(setup.config, Split::kValidation);
-  if (!validation.ok()) return validation.status();
-  if (!*validation) return {};
-  options.batch_rows = 1;  // any number of rows will do
-  feed = SupervisedFeed::create(setup.config, **validation, options);
-  if (!feed.ok()) return feed.status().with_context("validation data");
-  validation_feed_ = std::move(*feed);
-  return {};
+  if (const Status status = open_teacher(); !status.ok()) return status;
+  return open_feeds(
+      *feed, [&](Split split) { return supervised_dataset(setup.config, split); },
+      [&](const DatasetOptions& rows, const EncodedRowsOptions& options) {
+        return SupervisedFeed::create(setup.config, rows, options);
+      });
 }
 
 Status SftStage::open_teacher() {
@@ -83,16 +62,7 @@ Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
         teacher_.string();  // what the hub's name stands for
     spec.config = setup_.config.with_tree(std::move(config)).serialize();
   }
-  auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, spec);
-  if (!workers.ok()) return workers.status();
-  workers_ = std::move(*workers);
-  return {};
-}
-
-Status SftStage::draw() {
-  Result<SupervisedStep> step = feed_->next();
-  if (step.ok()) drawn_ = std::move(*step);
-  return step.status();
+  return start_workers(runtime, slots, spec);
 }
 
 Result<Metrics> SftStage::step(double learning_rate) {
@@ -108,8 +78,7 @@ Result<Metrics> SftStage::step(double learning_rate) {
 }
 
 Result<Metrics> SftStage::validate() {
-  const Result<std::vector<SupervisedStep>> steps =
-      validation_feed_->all(setup_.options.batch_rows);
+  const Result<std::vector<SupervisedStep>> steps = validation_steps();
   if (!steps.ok()) return steps.status();
   SupervisedSums sums;
   for (const SupervisedStep& step : *steps) {
@@ -129,10 +98,6 @@ Result<Metrics> SftStage::validate() {
   Metrics metrics{{"val/loss", mean(sums.loss)}};
   if (!teacher_.empty()) metrics["val/kl"] = mean(sums.kl);
   return metrics;
-}
-
-Status SftStage::load(const std::filesystem::path& folder) {
-  return workers_.fetch(&SftActor::load, folder.string());
 }
 
 }  // namespace rl

@@ -105,6 +105,22 @@ Indices cut_by_the_worker(std::span<const std::int64_t> lengths, const MicroBatc
   return begins;
 }
 
+// Those, and idle ones behind them.
+void expect_cut_by_the_worker(const MicroBatches& passes, const MicroBatch& rows,
+                              std::span<const std::int64_t> tokens,
+                              const MicroBatchLimits& limits) {
+  const Indices begins =
+      cut_by_the_worker(tokens.subspan(static_cast<std::size_t>(rows.first),
+                                       static_cast<std::size_t>(rows.last - rows.first)),
+                        limits);
+  ASSERT_GE(passes.size() + 1, begins.size());
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const bool idle = i + 1 >= begins.size();
+    EXPECT_EQ(passes[i], idle ? (MicroBatch{rows.last, rows.last})
+                              : (MicroBatch{rows.first + begins[i], rows.first + begins[i + 1]}));
+  }
+}
+
 TEST(AddMicroBatches, AreThoseThatEachWorkerCutForItself) {
   std::mt19937 random(7);
   const auto draw = [&](int last) { return std::uniform_int_distribution<int>(0, last)(random); };
@@ -112,11 +128,12 @@ TEST(AddMicroBatches, AreThoseThatEachWorkerCutForItself) {
     const std::int64_t workers = 1 + draw(3);
     const auto shards = shard_prompts(1 + draw(11), 1 + draw(5), workers);
     std::vector<Indices> tokens;
-    std::vector<MicroBatchLimits> limits;
+    std::vector<PassLimits> limits;
     for (const PromptShard& shard : shards) {
       tokens.emplace_back(shard.prompts.size() * 2);
       for (std::int64_t& count : tokens.back()) count = 1 + draw(30);
-      limits.push_back({.samples_max = draw(3), .tokens_max = draw(1) * draw(60)});
+      for (MicroBatchLimits* of_passes : {&limits.emplace_back().learning, &limits.back().scoring})
+        *of_passes = {.samples_max = draw(3), .tokens_max = draw(1) * draw(60)};
     }
     auto plan = plan_mini_batches(shards, 2, tokens);
     add_micro_batches(plan, tokens, limits);
@@ -124,20 +141,17 @@ TEST(AddMicroBatches, AreThoseThatEachWorkerCutForItself) {
       for (std::size_t w = 0; w < plan.size(); ++w) {
         const MiniBatch& mine = plan[w][k];
         EXPECT_EQ(mine.micro_batches.size(), plan[0][k].micro_batches.size());
-        EXPECT_TRUE(passes_over({mine.first_sample, mine.last_sample}, mine.micro_batches).ok());
-        const Indices begins =
-            cut_by_the_worker(std::span(tokens[w]).subspan(
-                                  static_cast<std::size_t>(mine.first_sample),
-                                  static_cast<std::size_t>(mine.last_sample - mine.first_sample)),
-                              limits[w]);
-        for (std::size_t i = 0; i < mine.micro_batches.size(); ++i) {
-          const bool idle = i + 1 >= begins.size();
-          const MicroBatch expected =
-              idle ? MicroBatch{mine.last_sample, mine.last_sample}
-                   : MicroBatch{mine.first_sample + begins[i], mine.first_sample + begins[i + 1]};
-          EXPECT_EQ(mine.micro_batches[i], expected);
-        }
+        EXPECT_EQ(mine.scoring_batches.size(), plan[0][k].scoring_batches.size());
+        const MicroBatch rows{mine.first_sample, mine.last_sample};
+        expect_cut_by_the_worker(mine.micro_batches, rows, tokens[w], limits[w].learning);
+        expect_cut_by_the_worker(mine.scoring_batches, rows, tokens[w], limits[w].scoring);
       }
+    }
+    const auto whole = plan_scoring(tokens, limits);
+    for (std::size_t w = 0; w < whole.size(); ++w) {
+      EXPECT_EQ(whole[w].size(), whole[0].size());
+      const auto samples = static_cast<std::int64_t>(tokens[w].size());
+      expect_cut_by_the_worker(whole[w], {0, samples}, tokens[w], limits[w].scoring);
     }
   }
 }

@@ -20,7 +20,7 @@ Tokenizer toy_tokenizer() {
 
 ConversationOptions toy_options() {
   ConversationOptions options;
-  options.chat_template = toy_chat_template();
+  options.sequence.chat_template = toy_chat_template();
   return options;
 }
 
@@ -83,16 +83,16 @@ TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseIsLearned) {
 
 TEST(ConversationBuilder, CutsAsTruncationSays) {
   ConversationOptions options = toy_options();
-  options.tokens_max = 7;
+  options.sequence.tokens_max = 7;
   const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
   EXPECT_EQ(tokenize(row, options),
             "f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set "
             "data.truncation=left|right");
-  options.truncation = Truncation::kLeft;
+  options.sequence.truncation = Truncation::kLeft;
   EXPECT_EQ(tokenize(row, options),
             "<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");  // the first token that is left is
                                                                 // not learned
-  options.truncation = Truncation::kRight;
+  options.sequence.truncation = Truncation::kRight;
   EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>");
 }
 
@@ -111,7 +111,7 @@ TEST(ConversationBuilder, RowsWithNothingToLearnAreNamed) {
 TEST(ConversationBuilder,
      ATemplateThatRewritesEarlierTurnsIsAnErrorUnlessMessagesAreRenderedByThemselves) {
   ConversationOptions options = toy_options();
-  options.chat_template =
+  options.sequence.chat_template =
       "{% for message in messages %}{{ '<|' + message.role + '|>' + (message.content if loop.last "
       "or message.role == 'user' else message.content[1:]) + '<|end|>' }}{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
@@ -128,7 +128,7 @@ TEST(ConversationBuilder,
 // where the template is plain.
 TEST(ConversationBuilder, MessagesByThemselvesAreTheConversation) {
   ConversationOptions options = toy_options();
-  options.chat_template =
+  options.sequence.chat_template =
       "{% if messages[0].role != 'system' %}{{ 'be good' }}{% endif %}" + toy_chat_template();
   const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
   const std::string grown = tokenize(row, options);
@@ -156,12 +156,13 @@ TEST(ConversationBuilder, PublishedStylesOfTemplates) {
         style != "reasoning")
       continue;
     ++seen;
-    ConversationOptions options{.tokens_max = 4096,
-                                .chat_template = item.at("template").get<std::string>()};
+    ConversationOptions options;
+    options.sequence.tokens_max = 4096;
+    options.sequence.chat_template = item.at("template").get<std::string>();
     for (const auto& [name, value] : all.at("variables").items()) {
       if (name != "messages" && name != "tools" && name != "documents" &&
           name != "add_generation_prompt")
-        options.template_variables[name] = value;
+        options.sequence.template_variables[name] = value;
     }
     // It writes empty thoughts into the last answer only, as Qwen3's does.
     options.message_by_message = style == "reasoning";
@@ -188,7 +189,7 @@ TEST(ConversationBuilder, PublishedStylesOfTemplates) {
 
 TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {
   ConversationOptions options = toy_options();
-  options.chat_template =
+  options.sequence.chat_template =
       "{% if tools %}{{ tools[0] }}{% endif %}{% if enable_thinking %}{{ 'deep' }}{% endif %}" +
       toy_chat_template();
   DataRow row = conversation({"user a", "assistant b"});

@@ -150,7 +150,7 @@ Tokenizer toy_tokenizer() {
 runtime::Result<PreferenceTokens> tokens(const std::string& json, std::int64_t most = 100,
                                          Truncation cut = Truncation::kError) {
   const Tokenizer tokenizer = toy_tokenizer();
-  PreferenceTokenOptions options;
+  SequenceOptions options;
   options.chat_template = toy_chat_template();
   options.tokens_max = most;
   options.truncation = cut;

@@ -42,10 +42,9 @@ class PreferenceFeedTest : public ::testing::Test {
     if (!config.ok()) return config.status();
     const auto rows = preference_dataset(*config, Split::kTrain, form);
     if (!rows.ok()) return rows.status();
-    return PreferenceFeed::create(*config, **rows,
+    return PreferenceFeed::create(*config, **rows, form,
                                   {.model = folder_,
                                    .context = 64,
-                                   .form = form,
                                    .batch_rows = 5,
                                    .workers = workers,
                                    .shuffle = true,

@@ -31,7 +31,7 @@ class SupervisedFeedTest : public ::testing::Test {
   // Of a file with these rows; or what is wrong with it.
   runtime::Result<std::unique_ptr<SupervisedFeed>> feed(const std::string& text,
                                                         std::vector<std::string> overrides = {},
-                                                        SupervisedFeedOptions options = {}) const {
+                                                        EncodedRowsOptions options = {}) const {
     overrides.push_back("data.train_files=" + write(text));
     const auto config = Config::load({.file = {}, .overrides = overrides, .keys = &sft_keys()});
     if (!config.ok()) return config.status();

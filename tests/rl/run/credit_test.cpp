@@ -11,6 +11,7 @@ namespace {
 
 class FakeEstimate : public EstimateCalls {
  public:
+  std::vector<PassLimits> limits() const override { return {1, {.scoring = {.samples_max = 3}}}; }
   runtime::Result<std::vector<Estimated>> estimate(
       const BatchRefs& batches, const LogprobRefs& reference_logprobs,
       const std::vector<EstimateTask>& asked_tasks) override {
@@ -108,6 +109,7 @@ TEST_F(CreditTest, EstimatesOfTokensAreWhitenedOverAllWorkers) {
   EXPECT_EQ(credit->scaling.mean, 2.0);
   EXPECT_EQ(estimates_.tasks[0].scores, (std::vector<double>{0, 1, 0, 1}));
   EXPECT_TRUE(estimates_.tasks[0].baselines.empty());
+  EXPECT_EQ(estimates_.tasks[0].micro_batches, (std::vector<MicroBatch>{{0, 3}, {3, 4}}));
 }
 
 TEST_F(CreditTest, ReMaxComparesWithGreedyResponses) {

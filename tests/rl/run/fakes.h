@@ -220,7 +220,12 @@ class FakeReference : public ReferenceCalls {
  public:
   explicit FakeReference(FakeBatches& batches) : batches_(batches) {}
 
-  runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches) override {
+  std::vector<PassLimits> limits() const override {
+    return {workers, {.scoring = {.samples_max = 3}}};
+  }
+  runtime::Result<std::vector<Referenced>> score(const BatchRefs& batches,
+                                                 const ScoringPasses& given) override {
+    passes = given;
     std::vector<Referenced> said;
     for (const auto& ref : batches) {
       Referenced& of_worker = said.emplace_back();
@@ -229,10 +234,11 @@ class FakeReference : public ReferenceCalls {
     }
     return said;
   }
-  runtime::Result<std::vector<Referenced>> score_some(
-      const BatchRefs& batches, const SampleMarks& marks,
-      const std::vector<Referenced>& so_far) override {
-    std::vector<Referenced> said = *score(batches);
+  runtime::Result<std::vector<Referenced>> score_some(const BatchRefs& batches,
+                                                      const SampleMarks& marks,
+                                                      const std::vector<Referenced>& so_far,
+                                                      const ScoringPasses& given) override {
+    std::vector<Referenced> said = *score(batches, given);
     for (std::size_t worker = 0; worker < said.size(); ++worker) {
       for (std::size_t i = 0; i < marks[worker].size(); ++i) {
         if (marks[worker][i] == 0) continue;
@@ -254,6 +260,9 @@ class FakeReference : public ReferenceCalls {
     }
     return kept;
   }
+
+  std::size_t workers = 2;
+  ScoringPasses passes;  // of the last call
 
  private:
   FakeBatches& batches_;

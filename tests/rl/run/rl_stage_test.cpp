@@ -16,12 +16,10 @@ class FakeUpdate : public UpdateCalls {
  public:
   std::size_t workers() const override { return 2; }
   bool has_critic() const override { return false; }
-  runtime::Result<std::vector<MicroBatchLimits>> policy_limits() override {
-    return std::vector<MicroBatchLimits>(2, {.samples_max = 3});
+  std::vector<PassLimits> policy_limits() const override {
+    return {2, {.learning = {.samples_max = 3}, .scoring = {.samples_max = 1}}};
   }
-  runtime::Result<std::vector<MicroBatchLimits>> critic_limits() override {
-    return runtime::internal_error("there is none");
-  }
+  std::vector<PassLimits> critic_limits() const override { return {}; }
   runtime::Result<Metrics> update_critic(const BatchRefs&, const EstimateRefs&,
                                          const std::vector<UpdatePlan>&) override {
     return runtime::internal_error("there is none");
@@ -40,6 +38,7 @@ class FakeUpdate : public UpdateCalls {
 
 class NoEstimates : public EstimateCalls {
  public:
+  std::vector<PassLimits> limits() const override { return {}; }
   runtime::Result<std::vector<Estimated>> estimate(const BatchRefs&, const LogprobRefs&,
                                                    const std::vector<EstimateTask>&) override {
     return runtime::internal_error("not asked for");
@@ -127,6 +126,8 @@ TEST_F(RlStageTest, DrawsScoresCreditsAndUpdates) {
   EXPECT_EQ(calls_.plans[0].advantages.size(), 4u);
   ASSERT_EQ(calls_.plans[0].mini_batches.size(), 1u);
   EXPECT_EQ(calls_.plans[0].mini_batches[0].micro_batches.size(), 2u) << "of 4 samples, 3 a pass";
+  EXPECT_EQ(calls_.plans[0].mini_batches[0].scoring_batches.size(), 4u) << "of 4 samples, 1 a pass";
+  EXPECT_EQ(calls_.plans[0].scoring_batches.size(), 4u);
   EXPECT_EQ(step->metrics.at("actor/loss"), 0.5);
   EXPECT_EQ(step->metrics.at("critic/score/mean"), 0.5);
   EXPECT_EQ(step->metrics.at("training/global_step"), 1.0);

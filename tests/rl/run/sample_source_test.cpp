@@ -63,6 +63,8 @@ TEST_F(SampleSourceTest, LeavesOutSamplesWithoutAScoreAndWhatIsLeftOfTheirGroup)
   EXPECT_EQ(batch->group_sizes(), (Rows{{2, 0}, {2, 2}}));
   EXPECT_EQ(batches_.prompts_of(batch->shares[0].batch), (std::vector<std::int32_t>{0, 0}));
   EXPECT_EQ(batch->shares[0].reference.kl_penalties, (std::vector<double>{1, 2}));
+  const std::vector<MicroBatch> by_threes{{0, 3}, {3, 4}};  // all, before any is left out
+  EXPECT_EQ(reference_.passes, (ScoringPasses{by_threes, by_threes}));
 }
 
 TEST_F(SampleSourceTest, AStepWithoutAnyScoreIsAnError) {
@@ -187,8 +189,10 @@ TEST_F(SampleSourceTest, TeachersAreAskedAboutTheirOwnRows) {
   batch.shares[0].groups[0].task.teacher = "x";
   batch.shares[0].groups[1].task.teacher = "y";
   StepTimer timer;
+  reference_.workers = other.workers = 1;
   ASSERT_TRUE(references.ask(batch, timer).ok());
   EXPECT_EQ(batch.shares[0].taught.kl_penalties, (std::vector<double>{1, 2}));
+  EXPECT_EQ(other.passes, (ScoringPasses{{{0, 1}}})) << "over its own row alone";
   batch.shares[0].groups[1].task.teacher = "z";
   EXPECT_EQ(references.ask(batch, timer).code(), runtime::ErrorCode::kInvalidArgument);
 }

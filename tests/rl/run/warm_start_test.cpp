@@ -7,9 +7,7 @@ namespace {
 
 class FakePolicy : public WarmStartCalls {
  public:
-  runtime::Result<std::vector<MicroBatchLimits>> limits() override {
-    return std::vector<MicroBatchLimits>(2, {.samples_max = 1});
-  }
+  std::vector<MicroBatchLimits> limits() const override { return {2, {.samples_max = 1}}; }
   runtime::Result<Metrics> supervise(const std::vector<DemonstrationBatch>& batches,
                                      const std::vector<SupervisedPlan>& plans) override {
     EXPECT_EQ(plans.size(), batches.size());

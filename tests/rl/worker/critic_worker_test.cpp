@@ -169,9 +169,14 @@ TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
             estimates->values[3]);  // first tokens of both responses to prompt 0
   EXPECT_EQ(estimates->values[4], estimates->values[6]);
   EXPECT_NE(estimates->values[0], estimates->values[4]);
-  CriticOptions single = options();
-  single.micro_batch.samples_max = 1;
-  EXPECT_EQ(make(single)->estimate(samples(), {}, {kScores})->values, estimates->values);
+  EstimateTask one_by_one{kScores};
+  one_by_one.micro_batches = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 4}};
+  EXPECT_EQ(critic->estimate(samples(), {}, one_by_one)->values, estimates->values);
+  one_by_one.micro_batches.pop_back();
+  one_by_one.micro_batches.pop_back();
+  EXPECT_EQ(critic->estimate(samples(), {}, one_by_one).status().code(),
+            runtime::ErrorCode::kInvalidArgument)
+      << "a sample is in no pass";
 }
 
 TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {

@@ -126,7 +126,7 @@ class PolicyWorkerTest : public ::testing::Test {
     });
     auto plan = plan_mini_batches(shards, kSamples, lengths);
     add_micro_batches(plan, sample_tokens(summaries),
-                      std::vector(lengths.size(), workers.front()->micro_batch_limits()));
+                      std::vector(lengths.size(), workers.front()->pass_limits()));
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {

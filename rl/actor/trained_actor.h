@@ -1,0 +1,51 @@
+// TrainedActor: what the actors around workers that learn have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/actor/actor_profile.h"
+#include "rl/actor/actor_setup.h"
+#include "rl/actor/snapshot_slot.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// Saves and loads what a Worker has learned; see there for errors. Paths travel as text.
+template <class Worker>
+class TrainedActor : public ProfiledActor {
+ public:
+  runtime::Result<std::vector<std::string>> save(const std::string& folder) {
+    const CallSpan span("save");
+    return as_text(worker_->save(folder));
+  }
+  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
+  /// beside the calls that follow, and forgotten.
+  void take_snapshot() { snapshot_.take(*worker_); }
+  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder) {
+    return as_text(snapshot_.write(*worker_, folder));
+  }
+  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+
+ protected:
+  explicit TrainedActor(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+
+  Worker& worker() { return *worker_; }
+
+ private:
+  std::unique_ptr<Worker> worker_;
+  SnapshotSlot snapshot_;
+};
+
+/// Makes class T known with `methods` and those that it has from TrainedActor.
+template <class T, class... Methods>
+void register_trained_actor(runtime::Runtime& runtime, Methods... methods) {
+  runtime.register_actor<T>(
+      T::kName, methods..., &T::save, &T::load, &T::take_snapshot, &T::begin_profile,
+      &T::end_profile, runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}));
+}
+
+}  // namespace rl
