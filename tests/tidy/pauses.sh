@@ -3,7 +3,7 @@
 # (tests/support/pauses.h), and of a simulated clock only World::sleep() knows.
 set -uo pipefail
 cd "${1:?source folder}" || exit 1
-folders=(tests/runtime tests/placement tests/sim tests/sim_long tests/fuzz tests/support)
+folders=(tests)
 helpers='^tests/support/(eventually|pauses)\.h:'
 found=$(grep -rnE --include='*.h' --include='*.cpp' 'sleep_(for|until)\(|\b(u|nano|clock_nano)sleep\(|(^|[^A-Za-z0-9_>])::sleep\(|^\s*sleep\(' "${folders[@]}" \
   | grep -vE "$helpers|call\.sleep_for\(|async_sleep")

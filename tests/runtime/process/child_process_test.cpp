@@ -161,8 +161,7 @@ TEST(ChildProcess, WhatItLeftBehindIsKilled) {
 }
 
 bool ends(int pid) {
-  for (int i = 0; i < 300 && process_start_time(pid) != 0; ++i) ::usleep(10000);
-  return process_start_time(pid) == 0;
+  return support::eventually([&] { return process_start_time(pid) == 0; });
 }
 
 // In a session of its own, without a parent, and with nothing in its environment.
