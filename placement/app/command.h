@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "placement/app/cli_amounts.h"
+
 namespace placement {
 
 /// One command. `run` returns the program's exit code, once the options have been read; they are
@@ -17,6 +19,14 @@ struct Command {
 /// A command that asks the cluster at `address`.
 CLI::App* add_cluster_command(CLI::App& app, const char* name, const char* help,
                               std::string& address);
+/// What --num-cpus, --num-gpus and --resources say.
+struct AmountsHelp {
+  const char* cpus;
+  const char* gpus;
+  const char* resources;
+};
+/// Those three options.
+void add_amounts(CLI::App& command, runtime::CliAmounts& amounts, const AmountsHelp& help);
 /// "4GiB", "500MB" or a plain number.
 CLI::Validator is_bytes();
 /// Of options that are a file or a command: what a script's unset variable has made of them is no

@@ -23,17 +23,13 @@ Command add_submit(CLI::App& app) {
   command->add_flag("--detach", options->detach,
                     "print the job's id and leave it running: starling job status|logs|stop ID");
   command->add_option("--env", options->env, "KEY=VALUE for its environment; may be repeated");
-  command
-      ->add_option(
-          "--num-cpus,--cpus", options->amounts.cpus,
-          "CPUs that the program itself takes: it waits for a node that has them, and runs there "
-          "(default: it reserves nothing, and runs on the node that was asked)")
-      ->check(CLI::Number);
-  command
-      ->add_option("--num-gpus,--gpus", options->amounts.gpus, "GPUs that the program itself takes")
-      ->check(CLI::Number);
-  command->add_option("--resources", options->amounts.resources,
-                      "further resources that it takes, as JSON, like '{\"x\": 1}'");
+  add_amounts(
+      *command, options->amounts,
+      {.cpus =
+           "CPUs that the program itself takes: it waits for a node that has them, and runs there "
+           "(default: it reserves nothing, and runs on the node that was asked)",
+       .gpus = "GPUs that the program itself takes",
+       .resources = "further resources that it takes, as JSON, like '{\"x\": 1}'"});
   command->add_option(
       "--label", options->labels,
       "KEY=VALUE that the node has to have, by the selectors that actors use; may be repeated");

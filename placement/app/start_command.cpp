@@ -144,16 +144,10 @@ Command add_start(CLI::App& app) {
   command->add_flag("--plain", options->plain,
                     "do not encrypt what other machines send to this node and get from it; for a "
                     "link that nobody else can read or change");
-  command
-      ->add_option("--num-cpus,--cpus", options->amounts.cpus,
-                   "CPUs to offer (default: the machine's)")
-      ->check(CLI::Number);
-  command
-      ->add_option("--num-gpus,--gpus", options->amounts.gpus,
-                   "GPUs to offer (default: those that NVML finds)")
-      ->check(CLI::Number);
-  command->add_option("--resources", options->amounts.resources,
-                      "further resources as JSON, like '{\"x\": 1}'");
+  add_amounts(*command, options->amounts,
+              {.cpus = "CPUs to offer (default: the machine's)",
+               .gpus = "GPUs to offer (default: those that NVML finds)",
+               .resources = "further resources as JSON, like '{\"x\": 1}'"});
   command->add_option("--label", options->labels,
                       "KEY=VALUE that says what the node is; may be repeated");
   add_limits(*command, *options);
