@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <vector>
 
 #include "placement/app/command.h"
 #include "placement/app/rl_program.h"
 #include "placement/app/usage_mistake.h"
+#include "runtime/core/asio.h"
 #include "runtime/core/standard_streams.h"
 #include "runtime/core/version.h"
 #include "runtime/core/whole_arguments.h"
@@ -80,5 +82,14 @@ int main(int argc, char** argv) {
   const auto chosen =
       std::find_if(commands.begin(), commands.end(),
                    [](const placement::Command& command) { return command.app->parsed(); });
-  return runtime::finish_standard_output(chosen->run());
+  // A library may throw where the system refuses it what it cannot do without.
+  try {
+    return runtime::finish_standard_output(chosen->run());
+  } catch (const boost::system::system_error& refused) {
+    const runtime::Status status = runtime::from_asio(refused.code(), chosen->app->get_name());
+    std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "error: %s\n", failure.what());
+  }
+  return 1;
 }

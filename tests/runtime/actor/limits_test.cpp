@@ -119,6 +119,24 @@ TEST_F(LimitsTest, AJobThatNoProcessIsLeftForIsAnswered) {
   rt_.reset();
 }
 
+// At every limit up to one that is enough, a command works or says what is too small.
+TEST_F(LimitsTest, AProgramThatFindsNoDescriptorSaysSo) {
+  const std::string starling = STARLING_BIN_DIR "/starling";
+  bool works = false;
+  for (int limit = 4; limit <= 40 && !works; ++limit) {
+    const std::string command = "ulimit -n " + std::to_string(limit) + " && exec " + starling +
+                                " start --head --bind 127.0.0.1 --port 0 --num-cpus 1";
+    const auto started = run({"sh", "-c", command});
+    works = started.exit_code == 0;
+    if (works) continue;
+    EXPECT_EQ(started.exit_code, 1) << limit << ": " << started.output;
+    EXPECT_NE(started.output.find("error: "), std::string::npos) << limit << ": " << started.output;
+    EXPECT_EQ(started.output.find("terminate"), std::string::npos) << limit << started.output;
+  }
+  EXPECT_TRUE(works);
+  EXPECT_EQ(run({starling, "stop", "--force"}).exit_code, 0);
+}
+
 TEST_F(LimitsTest, DescriptorsAreRaisedForStarlingAndNotForJobs) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
