@@ -1,8 +1,10 @@
 #include "rl/model/model_config_gguf.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "rl/model/family.h"
 #include "rl/model/gguf_keys.h"
@@ -76,6 +78,24 @@ Result<std::optional<std::int64_t>> read_token_id(const GgufFile& file, const ch
   return std::optional(*id);
 }
 
+// The texts of tokens that end a turn. A file without an eot_token_id means the token with such a
+// text, as llama.cpp takes it.
+constexpr std::array<std::string_view, 6> kTurnEnds = {"<|eot_id|>", "<|im_end|>",    "<|end|>",
+                                                       "<EOT>",      "<end_of_turn>", "_<EOT>"};
+
+/// The first token with a text of kTurnEnds; nullopt: the file has none, or no tokens.
+Result<std::optional<std::int64_t>> find_turn_end(const GgufFile& file) {
+  constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+  if (file.metadata(kTokens) == nullptr) return std::optional<std::int64_t>();
+  const Result<std::vector<std::string_view>> tokens = file.strings(kTokens);
+  if (!tokens.ok()) return tokens.status();
+  for (const std::string_view text : kTurnEnds) {
+    const auto found = std::ranges::find(*tokens, text);
+    if (found != tokens->end()) return std::optional<std::int64_t>(found - tokens->begin());
+  }
+  return std::optional<std::int64_t>();
+}
+
 // Generation ends at the end of the text, of a turn, and of a message to a tool.
 Status read_token_ids(const GgufFile& file, json& out) {
   json ends = json::array();
@@ -84,7 +104,8 @@ Status read_token_ids(const GgufFile& file, json& out) {
                                    {"eos", ""},
                                    {"eot", ""},
                                    {"eom", ""}}) {
-    const Result<std::optional<std::int64_t>> id = read_token_id(file, role);
+    Result<std::optional<std::int64_t>> id = read_token_id(file, role);
+    if (id.ok() && !*id && role == std::string_view("eot")) id = find_turn_end(file);
     if (!id.ok()) return id.status();
     if (!*id) continue;
     if (const auto size = out.find("vocab_size");

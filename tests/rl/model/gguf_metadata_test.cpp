@@ -44,6 +44,12 @@ std::string u32(const std::string& key, std::uint32_t value) {
 std::string i32(const std::string& key, std::int32_t value) {
   return gguf_entry(key, GgufType::kI32, bytes_of(value));
 }
+std::string list_of_words(const std::string& key, const std::vector<std::string>& values) {
+  std::string bytes = bytes_of(static_cast<std::uint32_t>(GgufType::kString)) +
+                      bytes_of(std::uint64_t{values.size()});
+  for (const std::string& value : values) bytes += text_bytes(value);
+  return gguf_entry(key, GgufType::kArray, bytes);
+}
 std::string words(const std::string& key, const std::string& value) {
   return gguf_entry(key, GgufType::kString, text_bytes(value));
 }
@@ -212,6 +218,25 @@ TEST_F(GgufMetadata, AModelStopsAtTheEndOfATurn) {
   EXPECT_EQ(ids({eot}), (std::vector<std::int32_t>{2}));
   EXPECT_EQ(ids({eos, u32("tokenizer.ggml.eot_token_id", 0)}), (std::vector<std::int32_t>{0}));
   EXPECT_EQ(ids({i32("tokenizer.ggml.eos_token_id", -1), eot}), (std::vector<std::int32_t>{2}));
+}
+
+// As llama.cpp does; a file that names its token is believed.
+TEST_F(GgufMetadata, ATurnEndsAtTheTokenWithSuchATextWhereNoneIsNamed) {
+  const auto ids = [&](const std::vector<std::string>& entries) {
+    const auto config = ModelConfig::load(with(entries));
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return config->eos_ids;
+  };
+  const std::string eos = u32("tokenizer.ggml.eos_token_id", 0);
+  const std::string tokens =
+      list_of_words("tokenizer.ggml.tokens", {"</s>", "a", "<|im_end|>", "b", "<|eot_id|>"});
+  EXPECT_EQ(ids({eos, tokens}), (std::vector<std::int32_t>{0, 4}));
+  EXPECT_EQ(ids({eos, i32("tokenizer.ggml.eot_token_id", -1), tokens}),
+            (std::vector<std::int32_t>{0, 4}));
+  EXPECT_EQ(ids({eos, u32("tokenizer.ggml.eot_token_id", 2), tokens}),
+            (std::vector<std::int32_t>{0, 2}));
+  EXPECT_EQ(ids({eos, list_of_words("tokenizer.ggml.tokens", {"</s>", "a"})}),
+            (std::vector<std::int32_t>{0}));
 }
 
 TEST_F(GgufMetadata, MinusOneIsNoToken) {
