@@ -60,8 +60,9 @@ Status Communicator::reduce(std::span<T> values, std::string_view what) {
   if (size() == 1) return {};
   const profile::Span span("all-reduce");
   const Operation operation(*this, "all-reduce", what);
-  return operation.ended(
-      OrderedSum<T>(*links_, operation.number(), options_.bucket_bytes).run(values));
+  return operation.ended(OrderedSum<T>(*links_, operation.number(), options_.bucket_bytes, [this] {
+                           recorder_.step();
+                         }).run(values));
 }
 
 Result<std::vector<std::uint64_t>> Communicator::all_gather(std::uint64_t value,

@@ -20,9 +20,9 @@ namespace rl {
 /// order of ranks: every rank ends with the same bits, whatever the links. `what` says in errors,
 /// in profiles and to who watches what is moved: "gradients of layer 3".
 ///
-/// Errors: kUnavailable (a rank is gone), kInternal (the ranks do not make the same calls), the
-/// status given to abort(); each names the operation, `what`, this rank, and the rank at fault. The
-/// group is then broken and must be made anew.
+/// Errors: kUnavailable (a rank is gone), kDeadlineExceeded (it is late), kInternal (the ranks do
+/// not make the same calls), the status given to abort(); each names the operation, `what`, this
+/// rank, and the rank at fault. The group is then broken and must be made anew.
 class Communicator {
  public:
   struct Options {

@@ -189,6 +189,7 @@ class GlooExchange : public Exchange {
       result = ended;
       group_->abort(result);  // the other transfers' memory is given back when this returns
     }
+    transfers_.clear();  // Gloo writes to what an ended receive was given as long as it is there
     return result;
   }
 

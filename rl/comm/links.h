@@ -30,7 +30,8 @@ class Exchange {
   virtual ~Exchange() = default;
 
   /// Returns when all has arrived and what was sent may be overwritten. Call it once.
-  /// kUnavailable: a rank is gone, by its number; the status given to Links::abort.
+  /// kUnavailable: a rank is gone, by its number; kDeadlineExceeded: it is late, where the links
+  /// have a deadline; the status given to Links::abort.
   virtual runtime::Status wait() = 0;
 };
 

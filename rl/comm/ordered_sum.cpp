@@ -40,6 +40,7 @@ Status OrderedSum<T>::run(std::span<T> values) {
     current.scattered.reset();
     add(current);
     gather(current);
+    on_progress_();
   }
   for (Bucket& bucket : window) {
     if (!bucket.gathered) continue;

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rl/comm/links.h"
@@ -18,8 +20,13 @@ namespace rl {
 template <class T>
 class OrderedSum {
  public:
-  OrderedSum(Links& links, std::uint64_t operation, std::size_t bucket_bytes)
-      : links_(links), operation_(operation), bucket_elements_(bucket_bytes / sizeof(T)) {}
+  /// `on_progress` is called for each bucket.
+  OrderedSum(Links& links, std::uint64_t operation, std::size_t bucket_bytes,
+             std::function<void()> on_progress)
+      : links_(links),
+        operation_(operation),
+        bucket_elements_(bucket_bytes / sizeof(T)),
+        on_progress_(std::move(on_progress)) {}
 
   /// All ranks give equally many values. Errors: those of Exchange::wait.
   runtime::Status run(std::span<T> values);
@@ -42,6 +49,7 @@ class OrderedSum {
   Links& links_;
   const std::uint64_t operation_;
   const std::size_t bucket_elements_;
+  const std::function<void()> on_progress_;
 };
 
 extern template class OrderedSum<float>;

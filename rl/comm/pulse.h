@@ -29,6 +29,12 @@ class PulseRecorder {
     pulse_.where = where;
   }
 
+  /// The collective that goes on has come further.
+  void step() {
+    const std::lock_guard lock(mutex_);
+    ++pulse_.steps;
+  }
+
   /// A collective begins. Returns its number, from 1.
   std::uint64_t begin(std::string_view where) {
     const std::lock_guard lock(mutex_);

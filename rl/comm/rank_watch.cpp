@@ -30,7 +30,7 @@ void RankWatch::finished(int rank) { ranks_[static_cast<std::size_t>(rank)].fini
 
 std::optional<HeldUp> RankWatch::judge(Time now) const {
   const Rank* behind = nullptr;
-  bool all_wait = true;
+  bool all_wait = true, all_in_one = true;
   for (const Rank& rank : ranks_) {
     const int number = static_cast<int>(&rank - ranks_.data());
     if (rank.finished) continue;
@@ -48,13 +48,15 @@ std::optional<HeldUp> RankWatch::judge(Time now) const {
                         (rank.last.where.empty() ? "" : " after " + rank.last.where)};
     }
     all_wait = all_wait && rank.last.waiting && still;
+    all_in_one =
+        all_in_one && (behind == nullptr || rank.last.operations == behind->last.operations);
     if (behind == nullptr || rank.last.operations < behind->last.operations) behind = &rank;
   }
   if (!all_wait || behind == nullptr) return std::nullopt;
   return HeldUp{static_cast<int>(behind - ranks_.data()),
                 "waits in " + behind->last.where + " (operation " +
-                    std::to_string(behind->last.operations) +
-                    ") while all others wait as well: the ranks do not make the same calls"};
+                    std::to_string(behind->last.operations) + ") while all others wait as well: " +
+                    (all_in_one ? "nothing arrives" : "the ranks do not make the same calls")};
 }
 
 }  // namespace rl

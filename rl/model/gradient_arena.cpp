@@ -79,6 +79,10 @@ void GradientArena::forget() {
   for (auto& [first, part] : parts_) part.sum->forget();
 }
 
+void GradientArena::overwritten() {
+  for (auto& [first, part] : parts_) part.sum->begin();
+}
+
 void GradientArena::renew() {
   drop();
   parameters_.arena().zero_();

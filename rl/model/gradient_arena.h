@@ -67,6 +67,9 @@ class GradientArena {
 
   void forget();
 
+  /// Something else has written to the memory, anywhere: the next sum begins with none of it.
+  void overwritten();
+
   /// After the memory was taken anew: zeroes all of it.
   void renew();
 

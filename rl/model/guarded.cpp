@@ -11,6 +11,10 @@
 namespace rl {
 namespace {
 
+// cudaErrorMemoryAllocation: of what LibTorch does not allocate as tensors, kernels that are
+// loaded.
+constexpr int kCudaErrorMemoryAllocation = 2;
+
 // As the device's context: one a process.
 std::atomic<bool> ends_with_device{false};
 
@@ -38,6 +42,8 @@ runtime::Status caught_status(const std::string& doing) {
   } catch (const c10::OutOfMemoryError& error) {
     return runtime::resource_exhausted(where + error.what_without_backtrace());
   } catch (const c10::AcceleratorError& error) {
+    if (error.get_error_code() == kCudaErrorMemoryAllocation)
+      return runtime::resource_exhausted(where + error.what_without_backtrace());
     // An illegal access, say: CUDA gives every later call of this process the same error.
     const std::string what = where + error.what_without_backtrace() +
                              "; the device is lost to this process, which must end";

@@ -129,7 +129,9 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   const std::span<float> gradients =
       elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
   if (communicator_->size() > 1) {
-    const Status reduced = communicator_->all_reduce_sum(gradients);
+    // The others' rows and experts are not this rank's.
+    if (!host_gradients_.defined()) model_->gradient_arena().overwritten();
+    const Status reduced = communicator_->all_reduce_sum(gradients, "gradients");
     if (!reduced.ok()) return reduced;
   }
   OptimizerReport report;

@@ -29,12 +29,27 @@ std::string take_whole(std::string_view& text, bool& has_groups) {
   return whole;
 }
 
+std::string_view without_delimiters(std::string_view text) {
+  text = trim(text);
+  while (text.starts_with('$') || text.starts_with("\\("))
+    text.remove_prefix(text.starts_with('$') ? 1 : 2);
+  return trim(text);
+}
+
+/// Without "x =" before it.
+std::string_view without_name(std::string_view text) {
+  text = without_delimiters(text);
+  const std::size_t sign = text.find('=');
+  if (sign == text.npos || trim(text.substr(0, sign)).size() != 1) return text;
+  return without_delimiters(text.substr(sign + 1));
+}
+
 }  // namespace
 
 std::optional<std::string> with_decimal_point(std::string_view text, Commas commas) {
   constexpr std::string_view kBraced = "{,}";
-  text = trim(text);
-  while (text.starts_with('$')) text.remove_prefix(1);
+  const std::string plain_text = with_plain_minus(text);
+  text = without_name(plain_text);
   std::string number;
   if (text.starts_with('-')) {
     number = "-";

@@ -390,9 +390,10 @@ bool equivalent(std::string_view answer, std::string_view truth) {
                     number_b = without_thousands_separators(list_b);
   if (same(number_a, number_b, 0)) return true;
   if ((number_a != list_a || number_b != list_b) && same_as_lists(list_a, list_b)) return true;
-  if (is_percentage(answer) != is_percentage(truth))
-    return is_percentage(answer) ? same(hundredth(number_a), number_b, 0)
-                                 : same(number_a, hundredth(number_b), 0);
+  if (is_percentage(answer) != is_percentage(truth) &&
+      (is_percentage(answer) ? same(hundredth(number_a), number_b, 0)
+                             : same(number_a, hundredth(number_b), 0)))
+    return true;
   const auto point_a = with_decimal_point(answer, Commas::kAll),
              point_b = with_decimal_point(truth, Commas::kPlain);
   return (point_a || point_b) &&

@@ -19,7 +19,8 @@ constexpr Real kUnit = 1e-18L;     // what an operation may be off, relatively
 constexpr Real kSlack = 64;        // errors are estimates
 constexpr Real kCertain = 1e-12L;  // a value that is less certain says nothing
 constexpr Real kLargest = 1e30L;   // where every digit is lost to functions
-constexpr int kPoints = 8;         // all signs of three letters
+constexpr Real kErrorMax = 0.25L;  // nor does one that could be the next whole number
+constexpr int kPoints = 16;        // with signs that differ from letter to letter
 constexpr std::int64_t kBinomialMax = 60;
 constexpr std::int64_t kPowerMax = 64;
 constexpr Real kPi = std::numbers::pi_v<Real>;
@@ -146,6 +147,8 @@ class Numerically {
   MaybeNumber absolute(const Number& a) const { return checked(std::abs(a.value), a.error); }
   MaybeNumber rounded(const Number& a, bool up) const {
     if (a.value.imag() != 0) return std::nullopt;
+    if (has_letters_)
+      return std::nullopt;  // the points are no whole numbers, which these are about
     if (const auto constant = constant_of(a); constant && constant->denominator == 1) return a;
     return checked(up ? std::ceil(a.value.real()) : std::floor(a.value.real()), 0);
   }
@@ -158,8 +161,7 @@ class Numerically {
     has_letters_ = true;
     const std::uint64_t hash = hash_of(name + "@" + std::to_string(point_));
     const Real size = 0.2L + 2 * static_cast<Real>(hash % 1'000'003) / 1'000'003;
-    const bool negative =
-        __builtin_parityll((hash_of(name) % 7 + 1) & static_cast<std::uint64_t>(point_)) != 0;
+    const bool negative = (hash >> 40 & 1) != 0;
     return checked(negative ? -size : size, 0);
   }
   std::string text_of(const Number& a) const {
@@ -183,6 +185,11 @@ class Numerically {
   }
   MaybeNumber function(const std::string& name, const MaybeNumber& base,
                        const Number& inside) const {
+    if (name == "exp" && !base) {
+      const Complex value = std::exp(inside.value);
+      return checked(value,
+                     std::abs(value) * (inside.error + 4 * kUnit * (1 + std::abs(inside.value))));
+    }
     if (name != "log" && name != "ln" && name != "lg")
       return base ? std::nullopt : applied(inside, [&](Complex x) { return circular(name, x); });
     const MaybeNumber above = logarithm(inside);
@@ -207,8 +214,10 @@ class Numerically {
   bool has_letters_ = false;
 };
 
+// Of values whose error reaches whole numbers even relatively small ones are not seen to differ.
 bool is_certain(const Number& a) {
-  return kSlack * a.error <= kCertain * std::max(std::abs(a.value), Real{1});
+  return kSlack * a.error < kErrorMax &&
+         kSlack * a.error <= kCertain * std::max(std::abs(a.value), Real{1});
 }
 
 }  // namespace

@@ -57,6 +57,19 @@ TEST_F(GradientArenaTest, WhatNoPassHasWrittenSinceIsZero) {
   EXPECT_TRUE(arena_.settled().view("vector").equal(at::full({2}, 7)));
 }
 
+// As a sum over ranks in place leaves it.
+TEST_F(GradientArenaTest, WhatOthersWroteIsZeroedToo) {
+  const ops::Weight vector = weight("vector");
+  const ops::Weight table = weight("table");
+  arena_.settled();
+  arena_.overwritten();
+  memory("vector").fill_(7);
+  memory("table").fill_(7);
+  arena_.forget();
+  EXPECT_TRUE(arena_.settled().view("vector").equal(at::zeros({2})));
+  EXPECT_TRUE(arena_.settled().view("table").equal(at::zeros({kRows, 2})));
+}
+
 TEST_F(GradientArenaTest, OfATableOnlyTheRowsThatWereWrittenAreZeroed) {
   const ops::Weight table = weight("table");
   table.sum->begin_rows({3, 5});

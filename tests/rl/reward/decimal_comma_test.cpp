@@ -12,6 +12,13 @@ TEST(DecimalComma, IsOneWhereItCanBeNothingElse) {
   EXPECT_FALSE(with_decimal_point("3,5", Commas::kPlain)) << "or a list";
   EXPECT_EQ(with_decimal_point("3,5", Commas::kAll), "3.5");
   EXPECT_EQ(with_decimal_point("2,5\\text{ m}", Commas::kAll), "2.5\\text{ m}");
+  EXPECT_EQ(with_decimal_point("\xE2\x88\x92"
+                               "3,5",
+                               Commas::kAll),
+            "-3.5")
+      << "U+2212";
+  EXPECT_EQ(with_decimal_point("\\(3,5\\)", Commas::kAll), "3.5\\)");
+  EXPECT_EQ(with_decimal_point("x = 3,5", Commas::kAll), "3.5");
 }
 
 TEST(DecimalComma, IsNoneInThousandsAndLists) {

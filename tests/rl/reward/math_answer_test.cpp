@@ -232,5 +232,11 @@ TEST(MathAnswer, SurvivesOddTexts) {
   }
 }
 
+TEST(MathAnswer, APercentageMayHaveADecimalComma) {
+  EXPECT_TRUE(equivalent("12,5\\%", "12.5"));
+  EXPECT_TRUE(equivalent("12,5\\%", "0.125"));
+  EXPECT_FALSE(equivalent("12,5\\%", "125"));
+}
+
 }  // namespace
 }  // namespace rl

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 namespace rl {
 namespace {
@@ -23,6 +25,24 @@ TEST(NumericValue, WhatHasNoValueIsEqualToNothing) {
   EXPECT_FALSE(same_at_points("\\tan\\frac{\\pi}{2}", "\\tan\\frac{\\pi}{2}"));
   EXPECT_FALSE(same_at_points("\\ln 0", "\\ln 0"));
   EXPECT_FALSE(same_at_points("x +", "x +"));
+}
+
+TEST(NumericValue, NeighboursOfHugeNumbersAreNotTheSame) {
+  EXPECT_FALSE(same_at_points("2^{64}-1", "2^{64}"));
+  EXPECT_FALSE(same_at_points("3^{50}-1", "3^{50}"));
+  EXPECT_FALSE(same_at_points("\\binom{70}{35}-1", "\\binom{70}{35}"));
+  EXPECT_FALSE(same_at_points("\\exp(-50)", "2\\exp(-50)"));
+  EXPECT_FALSE(same_at_points("\\exp(-50)", "0"));
+}
+
+// The points are no whole numbers, and letters have signs of their own.
+TEST(NumericValue, PointsDecideNothingAboutRoundingAndEverythingAboutSigns) {
+  EXPECT_FALSE(same_at_points("\\lfloor n/2\\rfloor+1", "\\lceil n/2\\rceil"));
+  for (const auto& [a, b] : {std::pair("x", "y"), {"a", "d"}, {"c", "g"}, {"k", "n"}, {"m", "n"}}) {
+    const std::string x = a, y = b;
+    EXPECT_FALSE(same_at_points("|" + x + "|+|" + y + "|", "|" + x + "+" + y + "|")) << a << b;
+    EXPECT_FALSE(same_at_points("|" + x + y + "|", x + y)) << a << b;
+  }
 }
 
 TEST(NumericValue, RootsOfNegativeNumbers) {
