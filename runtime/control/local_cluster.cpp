@@ -117,7 +117,9 @@ struct LocalCluster::Child {
     const FileDescriptor log(
         ::open((root / "start.log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     SpawnSpec spec;
-    spec.program = fs::absolute(argv[0]).string();  // never one of PATH
+    std::error_code unknown;
+    const fs::path program = fs::absolute(argv[0], unknown);  // never one of PATH
+    spec.program = unknown ? argv[0] : program.string();
     spec.argv = argv;
     spec.environment = environment();
     spec.setup.group = ProcessGroup::kOwn;  // Ctrl-C is the driver's to handle

@@ -69,10 +69,10 @@ void GroupQueue::place_all(const IsUnderWay& is_under_way, const Place& place) {
         like == without_room.end() ? nullptr : tables.groups().find(like->second);
     if (!other) {
       const std::string user = user_of(id);
-      if (place(id))
-        last_turns_[user] = ++turns_;
-      else
+      if (!place(id))
         without_room[shape] = id;
+      else if (is_under_way(id))  // else it is gone, or waits for its own actors
+        last_turns_[user] = ++turns_;
       continue;
     }
     std::string reason = other->pending_reason;

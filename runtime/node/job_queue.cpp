@@ -34,6 +34,9 @@ void JobQueue::reserve(JobId job, control::QueueJob request, std::chrono::millis
   head_(ControlRequest{job, patience, std::move(place)},
         [this, alive = lifetime_.alive(), job,
          answer = std::move(answer)](Result<ControlAnswer> placed) mutable {
+          if (const auto found = *alive ? jobs_.find(job) : jobs_.end();
+              *alive && placed.ok() && found != jobs_.end())
+            found->second.is_placed = true;
           const bool was_stopped = placed.status().code() == ErrorCode::kCancelled;
           if (*alive && !placed.ok())
             drop(job, was_stopped ? JobOutcome::kStopped : JobOutcome::kFailed,
@@ -53,8 +56,9 @@ bool JobQueue::is_of(JobId job, const std::string& user) const {
 }
 
 std::size_t JobQueue::count_of(const std::string& user) const {
-  return static_cast<std::size_t>(std::count_if(
-      jobs_.begin(), jobs_.end(), [&](const auto& job) { return job.second.user == user; }));
+  return static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+    return job.second.user == user && !job.second.is_placed;
+  }));
 }
 
 void JobQueue::list(std::set<JobId>& to) const {

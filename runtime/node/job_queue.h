@@ -31,7 +31,7 @@ class JobQueue {
   bool waits_for(JobId job, GroupId place) const;
   /// Whether it is this user's.
   bool is_of(JobId job, const std::string& user) const;
-  /// How many a user has here.
+  /// How many of a user wait for a place.
   std::size_t count_of(const std::string& user) const;
   void list(std::set<JobId>& to) const;
   void remove(JobId job) { jobs_.erase(job); }
@@ -43,7 +43,8 @@ class JobQueue {
   struct Waiting {
     const Channel* submitter;
     GroupId place;
-    std::string user;  // empty: not known
+    std::string user;        // empty: not known
+    bool is_placed = false;  // on some node, where it counts from its start
   };
   void reserve(JobId job, control::QueueJob request, std::chrono::milliseconds patience,
                ControlAnswerer answer);

@@ -131,7 +131,9 @@ Status NodeJobs::check_submit(const control::SubmitJob& request) const {
 Status NodeJobs::check_user(const std::string& user) const {
   // Only root's nodes have jobs of several users. Their own user could end them anyway.
   if (::geteuid() != 0 || user == user_name(0)) return {};
-  const std::size_t count = queue_.count_of(user) + submitted_.count_of(user);
+  std::size_t count = queue_.count_of(user) + submitted_.count_of(user);
+  // Those of other machines run as that one.
+  if (!user.empty() && user == options_.job_user) count += queue_.count_of("");
   if (count < options_.user_jobs_max) return {};
   return resource_exhausted((user.empty() ? "users of other machines have " : user + " has ") +
                             std::to_string(count) +
@@ -156,7 +158,8 @@ void NodeJobs::queue(const Channel& channel, control::QueueJob request,
   JobInfo info = describe(request.job, request.place, request.argv);
   const std::optional<uid_t> user = peer_user(channel.peer(), options_.runner.node_address);
   info.user = user ? user_name(*user) : "";
-  if (Status status = check_user(info.user); !status.ok()) return answer(status);
+  if (Status status = check_user(user ? info.user : options_.job_user); !status.ok())
+    return answer(status);
   queue_.add(std::move(info), channel, std::move(request), patience, std::move(answer));
 }
 

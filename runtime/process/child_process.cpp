@@ -147,7 +147,9 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
   void reap() {
     if (ended) return;
     // What it left behind in its group; before it is reaped, while the number is surely its own.
-    if (!process.is_supervised()) process.signal_group(SIGKILL);
+    // A supervisor has ended all of it, unless it was killed itself.
+    const std::optional<DeathCause> end = process.ended();
+    if (!process.is_supervised() || !end || end->signal != 0) process.signal_group(SIGKILL);
     cause = process.reap();
     ended = true;
     if (abandoned) return;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/core/check.h"
 #include "runtime/core/descriptor_limit.h"
 #include "runtime/process/pipe.h"
 #include "runtime/process/supervisor.h"
@@ -176,6 +177,7 @@ Status report_failure(const ChildReport& why, const SpawnSpec& spec) {
 }  // namespace
 
 Result<SpawnedProcess> spawn_process(const SpawnSpec& spec) {
+  CHECK(!spec.supervised || spec.setup.group == ProcessGroup::kOwn);
   Result<Pipe> reports = make_pipe();
   Result<SocketPair> orders = spec.supervised && reports.ok() ? make_socket_pair() : SocketPair{};
   for (const Status& status : {reports.status(), orders.status()}) {

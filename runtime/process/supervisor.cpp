@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,11 +56,13 @@ void for_each_child(Visit visit) {
 
 class Supervisor {
  public:
-  explicit Supervisor(pid_t program) : program_(program) {}
+  /// Without signals it looks for ends from time to time.
+  Supervisor(pid_t program, bool has_signals) : program_(program), has_signals_(has_signals) {}
 
   [[noreturn]] void run() {
     for (;;) {
       reap();
+      take_orders();
       if (has_ended_ && (!waits_ || !has_others())) end();
       wait();
     }
@@ -69,12 +72,12 @@ class Supervisor {
   /// But for the program itself: its group's number stays taken.
   void reap() {
     siginfo_t ended{};
-    if (!has_ended_ &&
-        ::waitid(P_PID, static_cast<id_t>(program_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        ended.si_pid == program_) {
-      has_ended_ = true;
-      code_ = ended.si_code;
-      status_ = ended.si_status;
+    if (!has_ended_) {
+      const int failed =
+          ::waitid(P_PID, static_cast<id_t>(program_), &ended, WEXITED | WNOHANG | WNOWAIT);
+      has_ended_ = failed != 0 ? errno == ECHILD : ended.si_pid == program_;
+      code_ = failed != 0 ? CLD_EXITED : ended.si_code;
+      status_ = failed != 0 ? 127 : ended.si_status;
     }
     for_each_child([this](pid_t child) {
       if (child != program_) ::waitpid(child, nullptr, WNOHANG);
@@ -88,16 +91,23 @@ class Supervisor {
   }
 
   void wait() {
-    std::array<pollfd, 2> sources{{{kOrders, POLLIN, 0}, {kSignals, POLLIN, 0}}};
-    if (::poll(sources.data(), sources.size(), has_ended_ ? kLookMs : -1) < 0) return;
+    std::array<pollfd, 2> sources{
+        {{kOrders, POLLIN, 0}, {has_signals_ ? kSignals : -1, POLLIN, 0}}};
+    const bool looks = has_ended_ || !has_signals_;
+    if (::poll(sources.data(), sources.size(), looks ? kLookMs : -1) < 0) return;
     if (signalfd_siginfo told; sources[1].revents & POLLIN)
       (void)!::read(kSignals, &told, sizeof told);
-    if (sources[0].revents == 0) return;
+  }
+
+  /// What the node has said by now; it does so before it sends a signal.
+  void take_orders() {
     char order = 0;
-    if (::read(kOrders, &order, 1) == 1 && order == static_cast<char>(SupervisorOrder::kWait))
+    for (;;) {
+      const ssize_t got = ::recv(kOrders, &order, 1, MSG_DONTWAIT);
+      if (got < 0) return;
+      if (got == 0 || order != static_cast<char>(SupervisorOrder::kWait)) end();
       waits_ = true;
-    else
-      end();
+    }
   }
 
   // Whoever is killed leaves its children to this process, which kills them in the next round.
@@ -131,6 +141,7 @@ class Supervisor {
   }
 
   const pid_t program_;
+  const bool has_signals_;
   bool has_ended_ = false;
   bool waits_ = false;
   int code_ = 0;    // how it ended: CLD_EXITED or another
@@ -139,21 +150,21 @@ class Supervisor {
 
 }  // namespace
 
-void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+void adopt_orphans() {
+  ::signal(SIGCHLD, SIG_DFL);  // children that nobody waits for would be gone with SIG_IGN
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
 
 void supervise(pid_t program, int orders) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::signal(SIGCHLD, SIG_DFL);  // children that nobody waits for would be gone with SIG_IGN
   ::dup2(orders, kOrders);
+  ::syscall(SYS_close_range, 1u, ~0u, 0u);  // first: there may be no descriptor left
   sigset_t of_children;
   ::sigemptyset(&of_children);
   ::sigaddset(&of_children, SIGCHLD);
-  const int signals = ::signalfd(-1, &of_children, 0);
-  ::dup2(signals, kSignals);
-  ::syscall(SYS_close_range, 2u, ~0u, 0u);
-  Supervisor(program).run();
+  Supervisor(program, ::signalfd(-1, &of_children, 0) == kSignals).run();
 }
 
 }  // namespace runtime
