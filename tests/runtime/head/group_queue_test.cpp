@@ -1,6 +1,7 @@
 // In which order the users' placement groups, among them the places of jobs, look for room.
 #include "runtime/head/group_queue.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ class GroupQueueTest : public PartTest {
   std::vector<std::string> place(std::size_t slots) {
     std::vector<std::string> placed;
     std::vector<GroupId> gone;
-    queue_.place_all([](GroupId) { return false; },
+    queue_.place_all([&](GroupId group) { return std::ranges::count(gone, group) > 0; },
                      [&](GroupId group) {
+                       if (names_.at(group) == waits_for_its_own_) return true;
                        if (placed.size() == slots) return false;
                        placed.push_back(names_.at(group));
                        gone.push_back(group);
@@ -37,6 +39,7 @@ class GroupQueueTest : public PartTest {
   using Names = std::vector<std::string>;
   const NodeId node_ = add_node(4);
   std::map<GroupId, std::string> names_;
+  std::string waits_for_its_own_;  // a group that gets no place though there is room
   GroupQueue queue_{context_};
 };
 
@@ -65,6 +68,16 @@ TEST_F(GroupQueueTest, ATurnIsRememberedFromOneFreeSlotToTheNext) {
   EXPECT_EQ(place(1), (Names{"c1"}));
   EXPECT_EQ(place(1), (Names{"b2"}));
   EXPECT_EQ(place(1), (Names{"a3"}));
+}
+
+TEST_F(GroupQueueTest, WhatGetsNoPlaceTakesNoTurn) {
+  add("bob", "torn");
+  waits_for_its_own_ = "torn";
+  EXPECT_EQ(place(1), Names{});
+  queue_.remove(names_.begin()->first);
+  add("bob", "b1");
+  add("alice", "a1");
+  EXPECT_EQ(place(1), (Names{"b1"}));
 }
 
 }  // namespace
