@@ -44,6 +44,13 @@ MaybeNumber checked(Complex value, Real error) {
   return Number{value, error, std::nullopt};
 }
 
+/// Each bit depends on all of `hash`; Steele, Lea and Flood 2014, "SplittableRandom".
+std::uint64_t mixed(std::uint64_t hash) {
+  hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9U;
+  hash = (hash ^ hash >> 27) * 0x94D049BB133111EBU;
+  return hash ^ hash >> 31;
+}
+
 /// f of it; the error by the slope of f there.
 MaybeNumber applied(const Number& x, const std::function<Complex(Complex)>& f) {
   const Complex value = f(x.value);
@@ -161,7 +168,7 @@ class Numerically {
     has_letters_ = true;
     const std::uint64_t hash = hash_of(name + "@" + std::to_string(point_));
     const Real size = 0.2L + 2 * static_cast<Real>(hash % 1'000'003) / 1'000'003;
-    const bool negative = (hash >> 40 & 1) != 0;
+    const bool negative = (mixed(hash) >> 63) != 0;
     return checked(negative ? -size : size, 0);
   }
   std::string text_of(const Number& a) const {
