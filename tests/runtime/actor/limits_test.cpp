@@ -128,7 +128,8 @@ TEST_F(LimitsTest, AProgramThatFindsNoDescriptorSaysSo) {
                                 " start --head --bind 127.0.0.1 --port 0 --num-cpus 1";
     const auto started = run({"sh", "-c", command});
     works = started.exit_code == 0;
-    if (works) continue;
+    // Fewer than the program's libraries need are the loader's to name.
+    if (works || started.output.find("loading shared libraries") != std::string::npos) continue;
     EXPECT_EQ(started.exit_code, 1) << limit << ": " << started.output;
     EXPECT_NE(started.output.find("error: "), std::string::npos) << limit << ": " << started.output;
     EXPECT_EQ(started.output.find("terminate"), std::string::npos) << limit << started.output;

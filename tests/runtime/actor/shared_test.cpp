@@ -5,6 +5,7 @@
 
 #include "cluster_fixture.h"
 #include "tests/support/gate.h"
+#include "tests/support/pauses.h"
 
 namespace runtime::test {
 namespace {
@@ -99,9 +100,11 @@ TEST_F(SharedTest, CallsInLineOfAKilledActorFail) {
   auto behind = actor->call(&Counter::add, 1);
   ASSERT_TRUE(gate.is_reached());
   auto killing = std::async(std::launch::async, [&] { return rt_->kill(*actor); });
-  expect_failure(rt_->get(behind).status(), ErrorCode::kActorDied, {"killed on request"});
+  support::hold_for(
+      500ms);  // the request is on its way to the actor, and nothing shows its arrival
   gate.open();
   EXPECT_TRUE(killing.get().ok());
+  expect_failure(rt_->get(behind).status(), ErrorCode::kActorDied, {"killed on request"});
   EXPECT_EQ(get(running), 1)
       << "what runs in a shared process cannot be interrupted; it ends by itself";
 }
