@@ -158,7 +158,7 @@ TEST_P(CommunicatorTest, AbortEndsAnOperationFromAnotherThread) {
       return;
     }
     std::thread watch([&group] {
-      while (!group.pulse().waiting) std::this_thread::yield();
+      while (group.pulse().operations == 0) std::this_thread::yield();
       group.abort(runtime::cancelled("rank 2 makes no progress"));
     });
     std::vector<float> values(100);
@@ -179,7 +179,7 @@ TEST_P(CommunicatorTest, AbortGivesItsReason) {
       return;
     }
     std::thread watch([&group] {
-      while (!group.pulse().waiting) std::this_thread::yield();
+      while (group.pulse().operations == 0) std::this_thread::yield();
       group.abort(runtime::cancelled("rank 1 makes no progress"));
     });
     const runtime::Status failed = group.barrier("the start");
