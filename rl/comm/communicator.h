@@ -26,7 +26,7 @@ namespace rl {
 class Communicator {
  public:
   struct Options {
-    std::size_t bucket_bytes = std::size_t{16} << 20;  // large sums are cut into pieces of this
+    std::size_t bucket_bytes = std::size_t{8} << 20;  // large sums are cut into pieces of this
   };
 
   explicit Communicator(std::unique_ptr<Links> links) : Communicator(std::move(links), Options()) {}

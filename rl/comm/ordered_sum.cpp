@@ -16,15 +16,28 @@ std::uint64_t exchange_number(std::uint64_t operation, std::size_t bucket, bool 
   return operation << 24 | static_cast<std::uint64_t>(bucket) << 1 | (back ? 1 : 0);
 }
 
+// Buckets on their way: so many are sent to be added up before the first is waited for, and as many
+// come back.
+constexpr std::size_t kAhead = 2;
+constexpr std::size_t kWindow = 2 * kAhead;
+
+constexpr std::size_t kChunk = 2048;
+
+// Of a size that the compiler knows, so that it uses vectors.
+template <class T>
+void add_chunk(T* __restrict total, const T* __restrict term) {
+  for (std::size_t i = 0; i < kChunk; ++i) total[i] += term[i];
+}
+
 }  // namespace
 
 template <class T>
 Status OrderedSum<T>::run(std::span<T> values) {
   const std::size_t count = (values.size() + bucket_elements_ - 1) / bucket_elements_;
-  std::array<Bucket, 2> window;
-  for (std::size_t index = 0; index <= count; ++index) {
+  std::array<Bucket, kWindow> window;
+  for (std::size_t index = 0; index < count + kAhead; ++index) {
     if (index < count) {
-      Bucket& next = window[index % 2];
+      Bucket& next = window[index % kWindow];
       if (next.gathered) {
         if (const Status done = next.gathered->wait(); !done.ok()) return done;
         next.gathered.reset();
@@ -34,8 +47,8 @@ Status OrderedSum<T>::run(std::span<T> values) {
       next.values = values.subspan(begin, std::min(bucket_elements_, values.size() - begin));
       scatter(next);
     }
-    if (index == 0) continue;
-    Bucket& current = window[(index - 1) % 2];
+    if (index < kAhead) continue;
+    Bucket& current = window[(index - kAhead) % kWindow];
     if (const Status done = current.scattered->wait(); !done.ok()) return done;
     current.scattered.reset();
     add(current);
@@ -81,14 +94,24 @@ void OrderedSum<T>::scatter(Bucket& bucket) const {
   bucket.scattered = links_.start(sent, received, exchange_number(operation_, bucket.index, false));
 }
 
+// By chunks that stay in the cache, so that each addend is read once.
 template <class T>
 void OrderedSum<T>::add(Bucket& bucket) const {
   const std::span<T> sum = slice_of(bucket, links_.rank());
-  std::ranges::copy(sum, addend(bucket, links_.rank()).begin());
-  std::ranges::copy(addend(bucket, 0), sum.begin());
-  for (int peer = 1; peer < links_.size(); ++peer) {
-    const std::span<const T> term = addend(bucket, peer);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+  std::array<T, kChunk> total;
+  for (std::size_t begin = 0; begin < sum.size(); begin += kChunk) {
+    const std::size_t count = std::min(kChunk, sum.size() - begin);
+    for (int peer = 0; peer < links_.size(); ++peer) {
+      const std::span<const T> of_peer = peer == links_.rank() ? sum : addend(bucket, peer);
+      const T* term = of_peer.data() + begin;
+      if (peer == 0)
+        std::copy_n(term, count, total.data());
+      else if (count == kChunk)
+        add_chunk(total.data(), term);
+      else
+        for (std::size_t i = 0; i < count; ++i) total[i] += term[i];
+    }
+    std::copy_n(total.data(), count, sum.data() + begin);
   }
 }
 

@@ -16,7 +16,7 @@ namespace rl {
 
 /// In buckets: each rank is sent its slice of a bucket by all others, adds them up in the order of
 /// ranks, and sends the sum to all. While a bucket is added up and goes back, the next one is on
-/// its way. Borrows the links. Extra memory of a rank: two buckets.
+/// its way. Borrows the links. Extra memory of a rank: four buckets.
 template <class T>
 class OrderedSum {
  public:
