@@ -54,20 +54,17 @@ void add_limits(CLI::App& command, runtime::StartOptions& options) {
   command.add_option("--job-user", options.job_user,
                      "for a node of root's: the user as whom jobs from other machines run "
                      "(default: they are refused)");
-  const std::string default_jobs = std::to_string(options.users.jobs);
-  command
-      .add_option("--user-jobs", options.users.jobs,
-                  "for a node of root's: how many jobs of each user but root may run there or "
-                  "wait for their place (default: " +
-                      default_jobs + ")")
-      ->check(CLI::PositiveNumber);
-  const std::string default_connections = std::to_string(options.users.connections);
-  command
-      .add_option("--user-connections", options.users.connections,
-                  "for a node of root's: how many connections each user with a submitter's token "
-                  "may have to it (default: " +
-                      default_connections + ")")
-      ->check(CLI::PositiveNumber);
+  const auto add_share = [&](const char* name, std::size_t& limit, const std::string& what) {
+    command
+        .add_option(
+            name, limit,
+            "for a node of root's: how many " + what + " (default: " + std::to_string(limit) + ")")
+        ->check(CLI::PositiveNumber);
+  };
+  add_share("--user-jobs", options.users.jobs,
+            "jobs of each user but root may run there or wait for their place");
+  add_share("--user-connections", options.users.connections,
+            "connections each user with a submitter's token may have to it");
 }
 
 /// What it is told of from outside, and what it tells.

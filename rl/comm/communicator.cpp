@@ -79,6 +79,11 @@ Result<std::vector<std::uint64_t>> Communicator::all_gather(std::uint64_t value,
 Status Communicator::all_gather(std::span<const std::byte> mine,
                                 std::span<const std::span<std::byte>> others,
                                 std::string_view what) {
+  return gather("all-gather", mine, others, what);
+}
+
+Status Communicator::gather(const char* name, std::span<const std::byte> mine,
+                            std::span<const std::span<std::byte>> others, std::string_view what) {
   CHECK(others.size() == static_cast<std::size_t>(size()));
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
@@ -86,7 +91,7 @@ Status Communicator::all_gather(std::span<const std::byte> mine,
     sent.push_back({peer, mine});
     received.push_back({peer, others[static_cast<std::size_t>(peer)]});
   }
-  return exchange("all-gather", sent, received, what);
+  return exchange(name, sent, received, what);
 }
 
 Status Communicator::all_to_all(std::span<const Outgoing> sent, std::span<const Incoming> received,
@@ -95,17 +100,11 @@ Status Communicator::all_to_all(std::span<const Outgoing> sent, std::span<const 
 }
 
 Status Communicator::barrier(std::string_view what) {
-  std::byte here{};
+  const std::byte here{};
   std::vector<std::byte> there(static_cast<std::size_t>(size()));
   std::vector<std::span<std::byte>> others;
   for (std::byte& one : there) others.emplace_back(&one, 1);
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
-  for (int peer = 0; peer < size(); ++peer) {
-    sent.push_back({peer, std::span(&here, 1)});
-    received.push_back({peer, others[static_cast<std::size_t>(peer)]});
-  }
-  return exchange("barrier", sent, received, what);
+  return gather("barrier", std::span(&here, 1), others, what);
 }
 
 Status Communicator::exchange(const char* name, std::span<const Outgoing> sent,

@@ -73,6 +73,8 @@ class Communicator {
 
   template <class T>
   runtime::Status reduce(std::span<T> values, std::string_view what);
+  runtime::Status gather(const char* name, std::span<const std::byte> mine,
+                         std::span<const std::span<std::byte>> others, std::string_view what);
   runtime::Status exchange(const char* name, std::span<const Outgoing> sent,
                            std::span<const Incoming> received, std::string_view what);
 

@@ -13,11 +13,16 @@ Status CommunicatorRanks::sum(std::span<double> values) {
 }
 
 Result<std::vector<float>> CommunicatorRanks::gather(std::span<const float> values) {
-  // Each rank's values in its place, zeros in the others', summed.
-  std::vector<float> all(values.size() * static_cast<std::size_t>(communicator_.size()), 0.0F);
-  std::copy(values.begin(), values.end(),
-            all.begin() + static_cast<std::ptrdiff_t>(values.size()) * communicator_.rank());
-  if (const Status reduced = communicator_.all_reduce_sum(all); !reduced.ok()) return reduced;
+  std::vector<float> all(values.size() * static_cast<std::size_t>(communicator_.size()));
+  std::vector<std::span<std::byte>> others;
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    others.push_back(std::as_writable_bytes(
+        std::span(all).subspan(values.size() * static_cast<std::size_t>(rank), values.size())));
+  std::ranges::copy(std::as_bytes(values),
+                    others[static_cast<std::size_t>(communicator_.rank())].begin());
+  if (const Status gathered = communicator_.all_gather(std::as_bytes(values), others, "values");
+      !gathered.ok())
+    return gathered;
   return all;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "rl/mesh/deal.h"
+
 namespace rl {
 
 using runtime::Status;
@@ -62,15 +64,11 @@ Status OrderedSum<T>::run(std::span<T> values) {
   return {};
 }
 
-// The first slices are one larger where they are not all equal.
 template <class T>
 std::span<T> OrderedSum<T>::slice_of(const Bucket& bucket, int rank) const {
-  const auto parts = static_cast<std::size_t>(links_.size());
-  const auto index = static_cast<std::size_t>(rank);
-  const std::size_t least = bucket.values.size() / parts;
-  const std::size_t larger = bucket.values.size() % parts;
-  return bucket.values.subspan(index * least + std::min(index, larger),
-                               least + (index < larger ? 1 : 0));
+  const auto slice = deal(bucket.values.size(), static_cast<std::size_t>(links_.size()),
+                          static_cast<std::size_t>(rank));
+  return bucket.values.subspan(slice.begin, slice.size());
 }
 
 template <class T>

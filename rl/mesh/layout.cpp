@@ -76,7 +76,7 @@ class LayoutMaker {
     const int last = mesh_.size(Axis::kStage) - 1;
     if (unit < units_.first_layer) return stage == 0 || (units_.tied && stage == last);
     if (unit >= units_.last_layer) return stage == last;
-    const Dealt layers = stage_layers(units_, mesh_, stage);
+    const Dealt<int> layers = stage_layers(units_, mesh_, stage);
     return unit >= layers.begin && unit < layers.end;
   }
 
@@ -87,7 +87,7 @@ class LayoutMaker {
     ranges.uncut = space_.uncut(unit);
     ranges.blocks = {space_.block(unit, tensor * each).begin,
                      space_.block(unit, (tensor + 1) * each - 1).end};
-    const Dealt experts =
+    const Dealt<int> experts =
         deal(space_.experts(unit), mesh_.shape().experts, mesh_.expert_rank(rank));
     if (experts.size() > 0)
       ranges.experts = {space_.expert(unit, experts.begin).begin,
@@ -124,8 +124,9 @@ class LayoutMaker {
 
 }  // namespace
 
-Dealt stage_layers(const ModelUnits& units, const Mesh& mesh, int stage) {
-  const Dealt dealt = deal(units.last_layer - units.first_layer, mesh.size(Axis::kStage), stage);
+Dealt<int> stage_layers(const ModelUnits& units, const Mesh& mesh, int stage) {
+  const Dealt<int> dealt =
+      deal(units.last_layer - units.first_layer, mesh.size(Axis::kStage), stage);
   return {units.first_layer + dealt.begin, units.first_layer + dealt.end};
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rl/mesh/address_space.h"
+#include "rl/mesh/deal.h"
 #include "rl/mesh/mesh.h"
 #include "rl/mesh/range_set.h"
 #include "runtime/core/result.h"
@@ -39,6 +40,6 @@ runtime::Result<Layout> layout_of(const AddressSpace& space, const ModelUnits& u
                                   const Mesh& mesh, ZeroLevel level);
 
 /// The layers of a stage, as units.
-Dealt stage_layers(const ModelUnits& units, const Mesh& mesh, int stage);
+Dealt<int> stage_layers(const ModelUnits& units, const Mesh& mesh, int stage);
 
 }  // namespace rl

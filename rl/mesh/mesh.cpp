@@ -137,14 +137,4 @@ std::vector<int> Mesh::expert_peers(int rank) const {
   return {all.begin() + first, all.begin() + first + shape_.experts};
 }
 
-Dealt deal(int count, int parts, int index) {
-  CHECK(parts > 0);
-  CHECK(index >= 0);
-  CHECK(index < parts);
-  const int least = count / parts;
-  const int larger = count % parts;
-  const int begin = index * least + std::min(index, larger);
-  return {begin, begin + least + (index < larger ? 1 : 0)};
-}
-
 }  // namespace rl

@@ -93,15 +93,4 @@ class Mesh {
   std::vector<int> position_;  // rank -> position
 };
 
-/// Part `index` of `count` things dealt to `parts` in order: the first ones get one more where they
-/// do not divide.
-struct Dealt {
-  int begin = 0;
-  int end = 0;
-
-  int size() const { return end - begin; }
-  bool operator==(const Dealt&) const = default;
-};
-Dealt deal(int count, int parts, int index);
-
 }  // namespace rl

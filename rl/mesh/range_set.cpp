@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/mesh/deal.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -67,16 +68,12 @@ RangeSet RangeSet::without(const RangeSet& other) const {
 
 // Cuts the row of units that the ranges make: a range's last unit may be shorter.
 RangeSet RangeSet::part(std::int64_t parts, std::int64_t index, std::int64_t unit) const {
-  CHECK(parts > 0);
   CHECK(unit > 0);
-  CHECK(index >= 0);
-  CHECK(index < parts);
   std::int64_t units = 0;
   for (const ArenaRange& range : ranges_) units += (range.size() + unit - 1) / unit;
-  const std::int64_t each = units / parts;
-  const std::int64_t larger = units % parts;
-  std::int64_t first = index * each + std::min(index, larger);
-  std::int64_t left = each + (index < larger ? 1 : 0);
+  const Dealt<std::int64_t> dealt = deal(units, parts, index);
+  std::int64_t first = dealt.begin;
+  std::int64_t left = dealt.size();
   RangeSet part;
   for (const ArenaRange& range : ranges_) {
     const std::int64_t here = (range.size() + unit - 1) / unit;

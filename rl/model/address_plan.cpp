@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "runtime/core/check.h"
+#include "rl/mesh/deal.h"
 
 namespace rl {
 namespace {
@@ -40,7 +40,7 @@ class Cutter {
     for (const ParameterIndex parameter : {linear.weight, linear.bias}) {
       if (parameter == kNoParameter) continue;
       for (int block = 0; block < blocks_; ++block) {
-        const Dealt rows = deal(static_cast<int>(linear.rows), blocks_, block);
+        const auto rows = deal<std::int64_t>(linear.rows, blocks_, block);
         add(parameter, rows_of(parameter, linear.first + rows.begin, rows.size()), unit, block,
             kUncut);
       }
@@ -52,7 +52,7 @@ class Cutter {
     if (!linear) return;
     const Rectangle rows = rows_of(linear.weight, linear.first, linear.rows);
     for (int block = 0; block < blocks_; ++block) {
-      const Dealt columns = deal(static_cast<int>(rows.columns), blocks_, block);
+      const auto columns = deal<std::int64_t>(rows.columns, blocks_, block);
       Rectangle part = rows;
       part.first_column = columns.begin;
       part.columns = columns.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rl/reward/characters.h"
+#include "rl/reward/math_relation.h"
 #include "rl/reward/number_text.h"
 
 namespace rl {
@@ -36,20 +37,13 @@ std::string_view without_delimiters(std::string_view text) {
   return trim(text);
 }
 
-/// Without "x =" before it.
-std::string_view without_name(std::string_view text) {
-  text = without_delimiters(text);
-  const std::size_t sign = text.find('=');
-  if (sign == text.npos || trim(text.substr(0, sign)).size() != 1) return text;
-  return without_delimiters(text.substr(sign + 1));
-}
-
 }  // namespace
 
 std::optional<std::string> with_decimal_point(std::string_view text, Commas commas) {
   constexpr std::string_view kBraced = "{,}";
-  const std::string plain_text = with_plain_minus(text);
-  text = without_name(plain_text);
+  const std::string stated(without_delimiters(with_plain_minus(text)));
+  const std::string value = named_value(stated).value_or(stated);
+  text = without_delimiters(value);
   std::string number;
   if (text.starts_with('-')) {
     number = "-";

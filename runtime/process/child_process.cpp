@@ -105,7 +105,7 @@ struct ChildState : std::enable_shared_from_this<ChildState> {
     process.order(SupervisorOrder::kWait);
     process.signal_group(SIGTERM);
     if (process.is_supervised()) {
-      for (const pid_t started : processes_below(process.pid()))
+      for (const pid_t started : processes_below({process.pid()}))
         if (::getpgid(started) != pid) ::kill(started, SIGTERM);
     }
     timer.expires_after(grace);

@@ -90,7 +90,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
-std::vector<pid_t> processes_below(pid_t pid) {
+std::vector<pid_t> processes_below(std::vector<pid_t> pids) {
   std::multimap<pid_t, pid_t> children;  // by their parent
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
@@ -104,12 +104,15 @@ std::vector<pid_t> processes_below(pid_t pid) {
     if (name_end != stat.npos && std::sscanf(stat.c_str() + name_end, ") %*c %d", &parent) == 1)
       children.emplace(parent, child);
   }
-  std::vector<pid_t> below{pid};
-  for (std::size_t i = 0; i < below.size(); ++i) {
-    const auto [first, last] = children.equal_range(below[i]);
-    for (auto child = first; child != last; ++child) below.push_back(child->second);
+  std::vector<pid_t> below;
+  while (!pids.empty()) {
+    const auto [first, last] = children.equal_range(pids.back());
+    pids.pop_back();
+    for (auto child = first; child != last; ++child) {
+      below.push_back(child->second);
+      pids.push_back(child->second);
+    }
   }
-  below.erase(below.begin());
   return below;
 }
 

@@ -25,9 +25,9 @@ ProcessInfo thread_info(pid_t pid, pid_t tid);
 /// The kernel function that a thread waits in; empty: it does not wait, or the kernel does not say.
 std::string wait_channel(pid_t pid, pid_t tid);
 std::vector<pid_t> threads_of(pid_t pid);
-/// What the process has started and what that has started, as far as their parents live. Cost: a
-/// file for each process of the machine.
-std::vector<pid_t> processes_below(pid_t pid);
+/// What these processes have started and what that has started, as far as their parents live. Cost:
+/// a file for each process of the machine.
+std::vector<pid_t> processes_below(std::vector<pid_t> pids);
 /// Descriptors that it has open.
 std::size_t open_files(pid_t pid);
 

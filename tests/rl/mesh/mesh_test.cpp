@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+#include "rl/mesh/deal.h"
+
 namespace rl {
 namespace {
 
@@ -94,7 +96,7 @@ TEST(Deal, CoversEachThingOnceAndDiffersByOneAtMost) {
     for (int parts = 1; parts < 9; ++parts) {
       int next = 0;
       for (int index = 0; index < parts; ++index) {
-        const Dealt dealt = deal(count, parts, index);
+        const Dealt<int> dealt = deal(count, parts, index);
         ASSERT_EQ(dealt.begin, next);
         ASSERT_GE(dealt.size(), count / parts);
         ASSERT_LE(dealt.size(), (count + parts - 1) / parts);

@@ -104,6 +104,21 @@ class NullGpu : public ::testing::Test {
     }
   }
 
+  /// What a step of training says on a cluster with that GPU, and "ended CODE".
+  std::string train(const std::string& variables, const std::string& keys) const {
+    std::filesystem::create_directory(folder_.file("s"));
+    const std::string starling = std::string(STARLING_BIN_DIR) + "/starling";
+    // Segments that grow are made by the driver's library, which the null GPU does not have.
+    return shell("export " + variables + " STARLING_SESSION_ROOT=" + folder_.file("s") +
+                 " PYTORCH_ALLOC_CONF=expandable_segments:False; at=$(" + starling +
+                 " start --head --port 0 --gpus 1 --cpus 2 | tail -1); " + starling +
+                 " train --address $at --config " STARLING_SOURCE_DIR
+                 "/examples/toy/grpo.yaml trainer.device=cuda trainer.total_training_steps=1 "
+                 "trainer.test_freq=-1 trainer.val_before_train=false sft.steps=0 " +
+                 keys + " trainer.default_local_dir=" + folder_.file("run") +
+                 " 2>&1; echo ended $?; " + starling + " stop >/dev/null 2>&1");
+  }
+
   fs::path libraries_;
   std::string environment_;
   support::TemporaryFolder folder_;
@@ -126,24 +141,13 @@ TEST_F(NullGpu, FiveModelsShareAGpu) {
   const std::string judge = folder_.file("judge");
   ASSERT_TRUE(save_model_folder(config, Parameters::random(config, 1), judge).ok());
   ASSERT_TRUE(save_tokenizer(model(), judge).ok());
-  std::filesystem::create_directory(folder_.file("s"));
-  const std::string starling = std::string(STARLING_BIN_DIR) + "/starling";
-  // Segments that grow are made by the driver's library, which the null GPU does not have.
-  const std::string cluster = "export STARLING_SESSION_ROOT=" + folder_.file("s") +
-                              " PYTORCH_ALLOC_CONF=expandable_segments:False; at=$(" + starling +
-                              " start --head --port 0 --gpus 1 --cpus 2 | tail -1); ";
-  const std::string train =
-      starling +
-      " train --address $at --config " STARLING_SOURCE_DIR
-      "/examples/toy/grpo.yaml trainer.device=cuda trainer.total_training_steps=1 "
-      "trainer.test_freq=-1 trainer.val_before_train=false sft.steps=0 "
-      "algorithm.adv_estimator=gae actor_rollout_ref.actor.use_kl_loss=true "
-      "distillation.enabled=true "
-      "distillation.teacher_models.teacher_model.model_path=toy "
-      "reward.reward_model.enable=true reward.reward_model.model_path=" +
-      judge + " trainer.default_local_dir=" + folder_.file("run") + " 2>&1; ";
   const std::string output =
-      shell(cluster + train + "ended=$?; " + starling + " stop >/dev/null 2>&1; exit $ended");
+      train("",
+            "algorithm.adv_estimator=gae actor_rollout_ref.actor.use_kl_loss=true "
+            "distillation.enabled=true "
+            "distillation.teacher_models.teacher_model.model_path=toy "
+            "reward.reward_model.enable=true reward.reward_model.model_path=" +
+                judge);
   EXPECT_NE(output.find("step:1/1"), std::string::npos) << output;
   std::ifstream file(folder_.file("run") + "/metrics.jsonl");
   const std::string metrics{std::istreambuf_iterator<char>(file), {}};
@@ -153,20 +157,7 @@ TEST_F(NullGpu, FiveModelsShareAGpu) {
 
 // The worker's process ends by itself: its callers hear of its death, with the reason.
 TEST_F(NullGpu, AWorkerEndsWithItsDevice) {
-  std::filesystem::create_directory(folder_.file("s"));
-  const std::string starling = std::string(STARLING_BIN_DIR) + "/starling";
-  const std::string cluster = "export STARLING_SESSION_ROOT=" + folder_.file("s") +
-                              " PYTORCH_ALLOC_CONF=expandable_segments:False; at=$(" + starling +
-                              " start --head --port 0 --gpus 1 --cpus 2 | tail -1); ";
-  const std::string train =
-      starling +
-      " train --address $at --config " STARLING_SOURCE_DIR
-      "/examples/toy/grpo.yaml trainer.device=cuda trainer.total_training_steps=1 "
-      "trainer.test_freq=-1 trainer.val_before_train=false sft.steps=0 "
-      "trainer.default_local_dir=" +
-      folder_.file("run") + " 2>&1; ";
-  const std::string output = shell("export NULL_GPU_FAILS_AFTER=2000; " + cluster + train +
-                                   "echo ended $?; " + starling + " stop >/dev/null 2>&1");
+  const std::string output = train("NULL_GPU_FAILS_AFTER=2000", "");
   EXPECT_NE(output.find("exited with code 1"), std::string::npos) << output;
   EXPECT_NE(output.find("the device is lost to this process, which must end"), std::string::npos)
       << output;

@@ -35,14 +35,8 @@ TEST_F(Job, WhatItDisownedEndsWithIt) {
   start_head();
   for (const char* end : {"exit 3", "kill -KILL $$", "exec sleep 1000"}) {
     const std::string id = submit({"--", "sh", "-c", std::string(kDisown) + "sleep 0.3; " + end});
-    std::string log;
-    ASSERT_TRUE(eventually(
-        [&] {
-          return (log = starling({"job", "logs", id}).out).find("left ") != log.npos;
-        },
-        std::chrono::seconds(20)));
-    int left = 0;
-    ASSERT_EQ(std::sscanf(log.c_str(), "left %d", &left), 1) << log;
+    const int left = left_by(id);
+    ASSERT_GT(left, 0);
     if (std::string(end).starts_with("exec"))
       EXPECT_EQ(starling({"job", "stop", id}).code, 0);
     else
@@ -54,14 +48,8 @@ TEST_F(Job, WhatItDisownedEndsWithIt) {
 TEST_F(Job, WhatItDisownedEndsWithAKilledNode) {
   const std::string address = start_head();
   const std::string id = submit({"--", "sh", "-c", std::string(kDisown) + "exec sleep 1000"});
-  std::string log;
-  ASSERT_TRUE(eventually(
-      [&] {
-        return (log = starling({"job", "logs", id}).out).find("left ") != log.npos;
-      },
-      std::chrono::seconds(20)));
-  int left = 0;
-  ASSERT_EQ(std::sscanf(log.c_str(), "left %d", &left), 1) << log;
+  const int left = left_by(id);
+  ASSERT_GT(left, 0);
   const int program = job(id)["pid"];
   ::kill(session_of(address).pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !process_runs(left) && !process_runs(program); }));

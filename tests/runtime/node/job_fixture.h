@@ -32,6 +32,18 @@ class Job : public ClusterTest {
     EXPECT_EQ(result.code, 0) << result.err;
     return result.code == 0 ? Json::parse(result.out) : Json();
   }
+  /// The process that the job says it has left; 0: it says nothing.
+  int left_by(const std::string& id) {
+    std::string log;
+    EXPECT_TRUE(eventually(
+        [&] {
+          return (log = starling({"job", "logs", id}).out).find("left ") != log.npos;
+        },
+        std::chrono::seconds(20)));
+    int left = 0;
+    EXPECT_EQ(std::sscanf(log.c_str(), "left %d", &left), 1) << log;
+    return left;
+  }
   Json wait_for_end(const std::string& id) {
     Json found;
     EXPECT_TRUE(eventually(
