@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/support/machine.h"
+#include "bench/support/options.h"
+#include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "runtime/control/local_cluster.h"
 #include "runtime/runtime.h"
@@ -26,15 +28,6 @@ constexpr std::size_t kFloats = (std::size_t{256} << 20) / sizeof(float);
 constexpr std::size_t kMebibyte = 1 << 20;
 const std::string kStoreBytes = std::to_string(std::size_t{600} << 20);
 
-template <class T>
-T must(runtime::Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "error: %s\n", result.status().to_string().c_str());
-    std::_Exit(1);
-  }
-  return std::move(*result);
-}
-
 struct Reader {
   float last(runtime::ArrayView<float> values) { return values[values.size() - 1]; }
 };
@@ -43,10 +36,10 @@ struct Reader {
 class NodeProcess {
  public:
   explicit NodeProcess(const std::string& head) {
-    const std::string program = must(runtime::find_starling_program()).string();
+    const std::string program = take(runtime::find_starling_program()).string();
     pid_ = ::fork();
     if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::execl(program.c_str(), program.c_str(), "start", "--address", head.c_str(), "--num-cpus", "1",
             "--object-store-memory", kStoreBytes.c_str(), "--block", nullptr);
     ::_exit(127);
@@ -54,7 +47,7 @@ class NodeProcess {
   NodeProcess(const NodeProcess&) = delete;
   NodeProcess& operator=(const NodeProcess&) = delete;
   ~NodeProcess() {
-    ::kill(pid_, SIGTERM);
+    ::kill(pid_, SIGKILL);  // SIGTERM would drain it, for half a minute
     ::waitpid(pid_, nullptr, 0);
   }
 
@@ -63,11 +56,11 @@ class NodeProcess {
 };
 
 std::vector<runtime::NodeInfo> nodes_of(runtime::Runtime& rt) {
-  return must(rt.cluster().state()).nodes;
+  return take(rt.cluster().state()).nodes;
 }
 
 std::uint64_t sent_by(runtime::Runtime& rt, runtime::NodeId node) {
-  for (const runtime::StoreInfo& store : must(rt.objects().list()).stores) {
+  for (const runtime::StoreInfo& store : take(rt.objects().list()).stores) {
     if (store.node == node) return store.sent_bytes;
   }
   return 0;
@@ -77,13 +70,13 @@ std::uint64_t sent_by(runtime::Runtime& rt, runtime::NodeId node) {
 std::pair<double, double> broadcast(runtime::Runtime& rt,
                                     const std::vector<runtime::ActorHandle<Reader>>& readers,
                                     std::size_t count) {
-  auto ref = must(rt.put(std::vector<float>(kFloats, 2.0F)));
+  auto ref = take(rt.put(std::vector<float>(kFloats, 2.0F)));
   const std::uint64_t before = sent_by(rt, rt.cluster().node_id());
   const auto start = Clock::now();
   std::vector<runtime::ObjectRef<float>> reads;
   for (std::size_t i = 0; i < count; ++i) reads.push_back(readers[i].call(&Reader::last, ref));
   for (const auto& read : reads) {
-    if (must(rt.get(read, std::chrono::minutes(2))) != 2.0F) std::_Exit(1);
+    if (take(rt.get(read, std::chrono::minutes(2))) != 2.0F) std::_Exit(1);
   }
   const double seconds = seconds_since(start);
   return {static_cast<double>(sent_by(rt, rt.cluster().node_id()) - before) / kMebibyte, seconds};
@@ -101,9 +94,9 @@ int measure(runtime::Runtime& rt, bool as_json) {
     if (node.node == rt.cluster().node_id()) continue;
     runtime::ActorOptions options{.node = node.node};
     options.call_timeout = std::chrono::minutes(2);
-    readers.push_back(must(rt.spawn<Reader>(options)));
+    readers.push_back(take(rt.spawn<Reader>(options)));
   }
-  nlohmann::ordered_json figures;
+  nlohmann::ordered_json figures = {{"machine", machine()}, {"commit", commit()}};
   for (std::size_t count : {1, 2, 4, 8}) {
     auto [sent, seconds] = broadcast(rt, readers, count);
     figures["broadcast_source_mib_" + std::to_string(count)] = sent;
@@ -128,7 +121,8 @@ int main(int argc, char** argv) {
     ::unsetenv("STARLING_ADDRESS");  // a cluster of its own, in a folder of its own
     ::setenv("STARLING_SESSION_ROOT", sessions.c_str(), 1);
   }
-  const bool as_json = argc > 1 && std::strcmp(argv[1], "--json") == 0;
+  bool as_json = false;
+  if (!rt.is_worker()) bench::read_options(argc, argv, {{"--json", &as_json}});
   const int code = rt.run([&](runtime::Runtime& driver) { return measure(driver, as_json); });
   std::error_code ignored;
   if (code == 0 && !rt.is_worker()) std::filesystem::remove_all(sessions, ignored);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "bench/support/machine.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "rl/model/family.h"
@@ -284,11 +285,12 @@ int main(int argc, char** argv) {
   fs::remove_all(folder);
   if (options.json) {
     std::cout << Json{{"bench", "load"},
+                      {"machine", bench::machine()},
+                      {"commit", bench::commit()},
                       {"parameters_mib", options.parameters_mib},
                       {"threads", at::get_num_threads()},
                       {"repeat", options.repeat},
                       {"rows", rows}}
-                     .dump(1)
               << "\n";
   }
   return 0;

@@ -15,6 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/figures.h"
+#include "bench/support/options.h"
+#include "bench/support/take.h"
+#include "bench/support/timing.h"
 #include "runtime/store/object_client.h"
 #include "runtime/store/object_store.h"
 #include "runtime/transport/listener.h"
@@ -22,25 +26,10 @@
 namespace {
 
 using namespace runtime;
-using Clock = std::chrono::steady_clock;
+using namespace bench;
 
 constexpr std::size_t kLargeBytes = 100'000'000;
 constexpr std::size_t kViewBytes = 256 << 20;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "error: %s\n", what.c_str());
-  std::_Exit(1);
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) fail(result.status().to_string());
-  return std::move(*result);
-}
 
 Credentials credentials_of(Role role) {
   Credentials credentials;
@@ -55,7 +44,7 @@ void serve(const std::string& path, int ready) {
   ObjectStoreOptions options;
   options.credentials = credentials_of(Role::kNode);
   options.credentials.node = NodeId::random();
-  auto store = must(ObjectStore::create(loop, options));
+  auto store = take(ObjectStore::create(loop, options));
   ListenerCallbacks callbacks;
   callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
     channel->set_handler([&](const std::shared_ptr<Channel>& from, Message message) {
@@ -63,7 +52,7 @@ void serve(const std::string& path, int ready) {
     });
     channel->set_on_close([&store, channel](Status) { store->detach(*channel); });
   };
-  auto listener = must(Listener::listen(loop, *Endpoint::unix_socket(path), options.credentials,
+  auto listener = take(Listener::listen(loop, *Endpoint::unix_socket(path), options.credentials,
                                         std::move(callbacks)));
   if (::write(ready, "r", 1) != 1) fail("pipe");
   Event never(loop);
@@ -72,7 +61,7 @@ void serve(const std::string& path, int ready) {
 
 struct Process {
   explicit Process(const std::string& path)
-      : channel(must(connect(loop, *Endpoint::unix_socket(path), credentials_of(Role::kDriver)))),
+      : channel(take(connect(loop, *Endpoint::unix_socket(path), credentials_of(Role::kDriver)))),
         objects(channel) {}
   ~Process() { channel->close(cancelled("done")); }
   EventLoop loop;
@@ -83,7 +72,7 @@ struct Process {
 /// Puts one object and keeps it: its location goes through the pipe.
 void hold_object(const std::string& path, int out) {
   Process process(path);
-  auto object = must(process.objects.create(kViewBytes));
+  auto object = take(process.objects.create(kViewBytes));
   std::memset(object.data().data(), 7, kViewBytes);
   ObjectLocation location = process.objects.seal(std::move(object));
   std::uint64_t numbers[] = {location.extent, location.offset, location.size};
@@ -104,40 +93,10 @@ double private_mib() {
   return static_cast<double>(kib) / 1024;
 }
 
-template <class Step>
-double time_per_call(double seconds, int batch, Step&& step) {
-  std::vector<double> rounds;
-  for (int round = 0; round < 5; ++round) {
-    auto start = Clock::now();
-    long calls = 0;
-    do {
-      for (int i = 0; i < batch; ++i) step();
-      calls += batch;
-    } while (seconds_since(start) < seconds / 5);
-    rounds.push_back(seconds_since(start) / static_cast<double>(calls));
-  }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[2];
-}
-
 struct Options {
   bool json = false;
   double seconds = 1.0;
 };
-
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (argument == "--json")
-      options.json = true;
-    else if (argument == "--seconds" && i + 1 < argc)
-      options.seconds = std::atof(argv[++i]);
-    else
-      fail("usage: bench_object [--json] [--seconds S]");
-  }
-  return options;
-}
 
 /// Runs `body` in a child that ends with this process.
 template <class Body>
@@ -175,20 +134,20 @@ void measure_puts(const std::string& path, double seconds, Figures& figures) {
   figures.copy =
       time_per_call(seconds, 1, [&] { std::memcpy(target.data(), data.data(), kLargeBytes); });
   figures.put_large =
-      time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
+      time_per_call(seconds, 1, [&] { process.objects.free(take(process.objects.put(data))); });
   std::uint64_t value = 0;
   figures.put_small = time_per_call(seconds, 1000, [&] {
     ++value;
-    process.objects.free(must(process.objects.put(std::as_bytes(std::span(&value, 1)))));
+    process.objects.free(take(process.objects.put(std::as_bytes(std::span(&value, 1)))));
   });
 }
 
 void measure_view(const std::string& path, const ObjectLocation& far, Figures& figures) {
   Process process(path);
-  must(process.objects.put({}));  // opens the segment
+  take(process.objects.put({}));  // opens the segment
   double before = private_mib();
   auto start = Clock::now();
-  BytesView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
+  BytesView view = take(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
   figures.view_ms = seconds_since(start) * 1e3;
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < view.size(); i += 64)
@@ -198,25 +157,21 @@ void measure_view(const std::string& path, const ObjectLocation& far, Figures& f
 }
 
 void print(const Figures& measured, bool json) {
-  const std::pair<const char*, double> figures[] = {
+  const nlohmann::ordered_json figures = {
       {"put_small_per_s", 1 / measured.put_small},
       {"put_100mb_gbps", kLargeBytes / measured.put_large / 1e9},
       {"memcpy_gbps", kLargeBytes / measured.copy / 1e9},
       {"get_view_256mib_ms", measured.view_ms},
       {"get_rss_growth_mib", measured.grown},
   };
-  const char* separator = json ? "{" : "";
-  for (const auto& [name, value] : figures) {
-    std::printf(json ? "%s\"%s\": %.6g" : "%s%-24s %.6g\n", separator, name, value);
-    if (json) separator = ", ";
-  }
-  if (json) std::printf("}\n");
+  print_figures(figures, json);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = read_options(argc, argv);
+  Options options;
+  read_options(argc, argv, {{"--json", &options.json}, {"--seconds", &options.seconds}});
   char folder[] = "/tmp/starling-bench-XXXXXX";
   if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
   const std::string path = std::string(folder) + "/s";

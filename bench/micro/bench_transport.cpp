@@ -18,46 +18,18 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/figures.h"
+#include "bench/support/options.h"
+#include "bench/support/take.h"
+#include "bench/support/timing.h"
 #include "runtime/transport/listener.h"
 
 namespace {
 
 using namespace runtime;
-using Clock = std::chrono::steady_clock;
+using namespace bench;
 
 constexpr std::size_t kMessageBytes = 128;  // about what a small call takes on the wire
-constexpr int kRounds = 5;                  // medians are over these
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// Seconds per call of `step`, the median over the rounds.
-template <class Step>
-double time_per_call(double seconds, Step&& step) {
-  for (int i = 0; i < 1000; ++i) step();
-  std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    auto start = Clock::now();
-    long calls = 0;
-    while (seconds_since(start) < seconds / kRounds) {
-      for (int i = 0; i < 100; ++i) step();
-      calls += 100;
-    }
-    rounds.push_back(seconds_since(start) / static_cast<double>(calls));
-  }
-  return median(rounds);
-}
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "error: %s\n", what.c_str());
-  std::_Exit(1);
-}
 
 bool read_all(int fd, char* data, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
@@ -70,7 +42,7 @@ bool read_all(int fd, char* data, std::size_t size) {
 
 double raw_round_trip(int fd, double seconds) {
   char bytes[kMessageBytes] = {};
-  return time_per_call(seconds, [&] {
+  return time_per_call(seconds, 100, [&] {
     if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes ||
         !read_all(fd, bytes, sizeof bytes))
       fail("raw ping-pong");
@@ -175,7 +147,7 @@ Message request_of(std::size_t payload_bytes, const Buffer& payload) {
 }
 
 double channel_round_trip(const std::shared_ptr<Channel>& channel, double seconds) {
-  return time_per_call(seconds, [&] {
+  return time_per_call(seconds, 100, [&] {
     auto reply =
         channel->request_blocking(request_of(0, {}), deadline_after(std::chrono::seconds(30)));
     if (!reply.ok()) fail(reply.status().to_string());
@@ -235,20 +207,6 @@ struct Options {
   double seconds = 1.0;
 };
 
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (argument == "--json")
-      options.json = true;
-    else if (argument == "--seconds" && i + 1 < argc)
-      options.seconds = std::atof(argv[++i]);
-    else
-      fail("usage: bench_transport [--json] [--seconds S]");
-  }
-  return options;
-}
-
 /// Round trips over sockets alone, in seconds.
 struct RawFigures {
   double uds = 0, tcp = 0;
@@ -297,7 +255,7 @@ class RawPeer {
 
 void print(const RawFigures& raw, const ChannelFigures& uds, const ChannelFigures& sealed,
            const ChannelFigures& plain, bool json) {
-  const std::pair<const char*, double> figures[] = {
+  const nlohmann::ordered_json figures = {
       {"uds_round_trip_us", raw.uds * 1e6},
       {"channel_uds_round_trip_us", uds.round_trip * 1e6},
       {"channel_uds_over_raw", uds.round_trip / raw.uds},
@@ -315,18 +273,14 @@ void print(const RawFigures& raw, const ChannelFigures& uds, const ChannelFigure
       {"encrypted_over_plain_pipelined", plain.pipelined / sealed.pipelined},
       {"encrypted_over_plain_payload", plain.payload / sealed.payload},
   };
-  const char* separator = json ? "{" : "";
-  for (const auto& [name, value] : figures) {
-    std::printf(json ? "%s\"%s\": %.6g" : "%s%-30s %.6g\n", separator, name, value);
-    if (json) separator = ", ";
-  }
-  if (json) std::printf("}\n");
+  print_figures(figures, json);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = read_options(argc, argv);
+  Options options;
+  read_options(argc, argv, {{"--json", &options.json}, {"--seconds", &options.seconds}});
   char folder[] = "/tmp/starling-bench-XXXXXX";
   if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
   const std::string path = std::string(folder) + "/s";

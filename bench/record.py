@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks and records their figures in bench/baseline, one JSON file each.
+
+    bench/record.py [NAME...] [--bin FOLDER] [--model FOLDER] [--into FOLDER]
+
+NAME: of the benchmarks below (default: all, about a quarter of an hour). A file holds the command,
+the machine, its load before, the commit, and what the benchmark printed with --json. --model is a
+Hugging Face folder of SmolLM2-135M-Instruct in safetensors (`starling export` makes one of a GGUF file); without it the
+benchmarks of a language model are left out, and named.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The arguments of each; {model}: the model's folder, {folder}: an empty one.
+BENCHMARKS = {
+    "runtime": ["bench_runtime", "--json"],
+    "transport": ["bench_transport", "--json"],
+    "object": ["bench_object", "--json"],
+    "broadcast": ["bench_broadcast", "--json"],
+    "placement": ["bench_placement", "--json"],
+    "load": ["bench_load", "--json"],
+    "tokenizer": ["bench_tokenizer", "--json"],
+    "reward": ["bench_reward", "--json"],
+    "rollout": ["bench_rollout", "--json", "--model", "{model}", "--weights", "fp32,int8"],
+    "trainer": ["bench_trainer", "--json", "--model", "{model}", "--folder", "{folder}",
+                "--steps", "4"],
+}
+
+
+def said(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def machine() -> dict:
+    cpu = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
+           if line.startswith("model name")]
+    memory = [line.split(":", 1)[1].strip() for line in open("/proc/meminfo")
+              if line.startswith("MemTotal")]
+    return {"cpu": cpu[0] if cpu else platform.machine(), "cores": os.cpu_count(),
+            "memory": memory[0], "kernel": platform.release()}
+
+
+def objects_in(text: str) -> list:
+    """The JSON objects that begin a line, among lines of other kinds."""
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(text):
+        if text[at] == "{":
+            value, at = decoder.raw_decode(text, at)
+            found.append(value)
+        at = text.find("\n", at) + 1 or len(text)
+    return found
+
+
+def record(name: str, words: list[str], command: str, into: pathlib.Path) -> bool:
+    load, begun = round(os.getloadavg()[0], 2), time.monotonic()
+    print(f"{name}: {' '.join(words)}", flush=True)
+    run = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    figures = objects_in(run.stdout)
+    if run.returncode != 0 or not figures:
+        print(f"{name}: exit code {run.returncode}, {len(figures)} JSON objects: not recorded")
+        return False
+    entry = {
+        "command": command,
+        "commit": said("git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": machine(), "load_average_before": load,
+        "seconds": round(time.monotonic() - begun, 1), "figures": figures,
+    }
+    (into / f"{name}.json").write_text(json.dumps(entry, indent=1) + "\n")
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], default=[])
+    parser.add_argument("--bin", default=ROOT / "build/release/bin", type=pathlib.Path)
+    parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--into", default=ROOT / "bench/baseline", type=pathlib.Path)
+    options = parser.parse_args()
+    options.into.mkdir(parents=True, exist_ok=True)
+    failed, left_out = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.names or BENCHMARKS:
+            words = BENCHMARKS[name]
+            if "{model}" in words and options.model is None:
+                left_out.append(name)
+                continue
+            places = {"{model}": str(options.model), "{folder}": folder}
+            command = " ".join(words)
+            words = [str(options.bin / words[0]), *(places.get(word, word) for word in words[1:])]
+            if not record(name, words, command, options.into):
+                failed.append(name)
+    if left_out:
+        print(f"left out, since they need --model: {', '.join(left_out)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
