@@ -9,6 +9,14 @@ namespace rl {
 
 using runtime::Result;
 
+namespace {
+
+// A rank that holds others up is given up by whoever watches them, see watch_group(); one that
+// computes is waited for.
+constexpr std::chrono::hours kWatched{24};
+
+}  // namespace
+
 Result<Config> parse_config(const WorkerSpec& spec) {
   Result<Config> config = Config::deserialize(spec.config);
   if (!spec.device.empty()) end_process_with_its_device();
@@ -24,9 +32,11 @@ Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime,
   if (spec.size == 1) return make_single_communicator();
   const Result<std::string> host = node_host(runtime);
   if (!host.ok()) return host.status();
-  return make_gloo_communicator(
-      make_runtime_rendezvous(runtime),
-      {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
+  return make_gloo_communicator(make_runtime_rendezvous(runtime), {.rank = spec.rank,
+                                                                   .size = spec.size,
+                                                                   .group = spec.group,
+                                                                   .host = *host,
+                                                                   .exchange_deadline = kWatched});
 }
 
 void place_adapter(const WorkerSpec& spec, std::optional<AdapterOptions>& adapter) {

@@ -20,12 +20,12 @@ using runtime::Status;
 constexpr std::chrono::seconds kTelling{
     10};  // a reward that does not hear of a response is gone, or stuck
 
-Result<Estimated> put_estimates(runtime::Runtime& runtime,
-                                const Result<TokenEstimates>& estimates) {
+Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEstimates>& estimates,
+                                const RolloutBatch& batch) {
   if (!estimates.ok()) return estimates.status();
   Result<runtime::ObjectRef<TokenEstimates>> ref = runtime.put(*estimates);
   if (!ref.ok()) return ref.status();
-  return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
+  return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates, batch)};
 }
 
 // A version is published before it is asked for: what takes longer has been lost.
@@ -164,7 +164,7 @@ Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch,
                                         const std::vector<float>& reference_logprobs,
                                         const EstimateTask& task) {
   const CallSpan span("estimate");
-  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task));
+  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task), batch);
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch,
@@ -202,7 +202,7 @@ Result<Estimated> CriticActor::estimate(const RolloutBatch& batch,
                                         const std::vector<float>& reference_logprobs,
                                         const EstimateTask& task) {
   const CallSpan span("estimate");
-  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task));
+  return put_estimates(runtime_, worker().estimate(batch, reference_logprobs, task), batch);
 }
 
 Result<Metrics> CriticActor::update(const RolloutBatch& batch, const TokenEstimates& estimates,
@@ -353,11 +353,13 @@ void register_training_actors(runtime::Runtime& runtime) {
   runtime.register_actor<ReferenceActor>(
       ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some,
       &ReferenceActor::without, &ReferenceActor::pass_limits, &ReferenceActor::begin_profile,
-      &ReferenceActor::end_profile);
-  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score,
-                                      &RewardActor::prepares, &RewardActor::prepare,
-                                      &RewardActor::texts, &RewardActor::without,
-                                      &RewardActor::begin_profile, &RewardActor::end_profile);
+      &ReferenceActor::end_profile,
+      runtime::method(&ReferenceActor::pulse, {.concurrency_group = kWatchCalls}));
+  runtime.register_actor<RewardActor>(
+      RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare,
+      &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile,
+      &RewardActor::end_profile,
+      runtime::method(&RewardActor::pulse, {.concurrency_group = kWatchCalls}));
 }
 
 }  // namespace rl

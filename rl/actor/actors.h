@@ -133,6 +133,8 @@ class ReferenceActor : public ProfiledActor {
                                       const std::vector<double>& kl_penalties,
                                       const std::vector<std::uint8_t>& left_out);
   PassLimits pass_limits() { return worker_->pass_limits(); }
+  /// It waits for no other rank; that it answers is enough.
+  Pulse pulse() const { return {}; }
 
  private:
   runtime::Runtime& runtime_;
@@ -165,6 +167,8 @@ class RewardActor : public ProfiledActor {
   /// What is left of a step's samples where some are not to be trained on.
   runtime::Result<Generated> without(const RolloutBatch& batch,
                                      const std::vector<std::uint8_t>& left_out);
+  /// It waits for no other rank; that it answers is enough.
+  Pulse pulse() const { return {}; }
 
  private:
   runtime::Runtime& runtime_;

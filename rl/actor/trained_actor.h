@@ -9,10 +9,15 @@
 #include "rl/actor/actor_profile.h"
 #include "rl/actor/actor_setup.h"
 #include "rl/actor/snapshot_slot.h"
+#include "rl/comm/pulse.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
 
 namespace rl {
+
+/// Calls that are answered while the actor is in another one: where its rank stands, and the end of
+/// what it does with the others.
+inline constexpr const char* kWatchCalls = "watch";
 
 /// Saves and loads what a Worker has learned; see there for errors. Paths travel as text.
 template <class Worker>
@@ -30,6 +35,12 @@ class TrainedActor : public ProfiledActor {
   }
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
 
+  /// See Learner; beside the call that goes on.
+  Pulse pulse() const { return worker_->learner().pulse(); }
+  void give_up(const std::string& why) const {
+    worker_->learner().abort(runtime::deadline_exceeded(why));
+  }
+
  protected:
   explicit TrainedActor(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
 
@@ -45,7 +56,9 @@ template <class T, class... Methods>
 void register_trained_actor(runtime::Runtime& runtime, Methods... methods) {
   runtime.register_actor<T>(
       T::kName, methods..., &T::save, &T::load, &T::take_snapshot, &T::begin_profile,
-      &T::end_profile, runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}));
+      &T::end_profile, runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}),
+      runtime::method(&T::pulse, {.concurrency_group = kWatchCalls}),
+      runtime::method(&T::give_up, {.concurrency_group = kWatchCalls}));
 }
 
 }  // namespace rl

@@ -52,11 +52,13 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
   options.per_node = read.find_int("trainer.n_gpus_per_node").value_or(1);
   const std::optional<std::int64_t> cpus = read.find_int("trainer.cpus_per_worker");
   const std::optional<std::string> device = read.find_string("trainer.device");
+  const double rank_timeout = read.get_float(kRankTimeoutKey);
   if (!read.status().ok()) return read.status();
   // verl's default is cuda: unless it is set, a CPU machine runs it on CPUs. Accelerators that verl
   // knows and LibTorch does not run on CPUs, too.
   if (device && config.is_set("trainer.device") && *device != "npu") options.device = *device;
   options.cpus_per_worker = static_cast<double>(cpus.value_or(0));
+  options.rank_timeout = std::chrono::milliseconds(std::llround(rank_timeout * 1000.0));
   return options;
 }
 
@@ -76,7 +78,8 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
                     .per_node = options.per_node,
                     .cpus = options.cpus_per_worker,
                     .device = options.device,
-                    .models = options.models};
+                    .models = options.models,
+                    .rank_timeout = options.rank_timeout};
   if (slots.cpus == 0) {
     // All workers get the same, so the node with the fewest decides. Workers without a whole core
     // share one. CPUs that another job holds now count, too: the reservation waits for them.

@@ -6,15 +6,20 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rl/actor/actors.h"
+#include "rl/actor/group_watch.h"
 #include "runtime/runtime.h"
 
 namespace rl {
+
+inline constexpr const char* kRankTimeoutKey = "trainer.rank_timeout";
+inline constexpr std::chrono::seconds kRankTimeout{60};  // its default
 
 /// Slots for workers: `nodes` bundles of a placement group, each on a node of its own, `per_node`
 /// slots of `cpus` each. With CUDA a bundle a slot, so that what shares the slot shares its GPU.
@@ -28,6 +33,7 @@ struct WorkerSlots {
   std::string device = {};  // where workers compute, see find_device()
   // Roles whose models share a slot's GPU. 0: the workers in question load none.
   std::int64_t models = 1;
+  std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()
 
   std::int64_t size() const { return nodes * per_node; }
   bool has_gpus() const { return device.starts_with("cuda"); }
@@ -45,7 +51,7 @@ struct WorkerSlots {
 };
 
 /// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node`,
-/// `trainer.cpus_per_worker` and `trainer.device`.
+/// `trainer.cpus_per_worker`, `trainer.device` and kRankTimeoutKey.
 struct SlotOptions {
   std::int64_t nodes = 1;
   std::int64_t per_node = 1;   // workers on each
@@ -56,8 +62,9 @@ struct SlotOptions {
   // node's CPUs are shared evenly with them.
   std::int64_t beside_nodes = 0;
   std::int64_t beside_per_node = 0;
-  std::string nodes_key = "trainer.nnodes";  // what sets nodes, for messages
-  std::int64_t models = 1;                   // see WorkerSlots
+  std::string nodes_key = "trainer.nnodes";               // what sets nodes, for messages
+  std::int64_t models = 1;                                // see WorkerSlots
+  std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
@@ -101,6 +108,7 @@ class WorkerGroup {
       member.env = worker_environment(slots);
       if constexpr (requires { &T::write_snapshot; })
         member.concurrency_groups = {{kSavingCalls, 1}};
+      member.concurrency_groups[kWatchCalls] = 1;
       options.push_back(std::move(member));
       spec.rank = static_cast<std::int32_t>(rank);
       specs.push_back(spec);
@@ -108,7 +116,7 @@ class WorkerGroup {
     auto group = runtime.spawn_group<T>(options, runtime::split(std::move(specs)));
     if (!group.ok())
       return group.status().with_context(std::string("starting the ") + T::kName + " workers");
-    WorkerGroup started(runtime, std::move(*group));
+    WorkerGroup started(runtime, std::move(*group), slots.rank_timeout);
     if (const runtime::Status asked = started.ask_limits(); !asked.ok()) return asked;
     return started;
   }
@@ -129,12 +137,21 @@ class WorkerGroup {
   }
 
   /// Calls and waits for all: the results by rank, or the first failure with its rank. Where a
-  /// member died and the others only noticed that it was gone, the death is the failure.
+  /// member died and the others only noticed that it was gone, the death is the failure. Members
+  /// are watched meanwhile: see watch_group().
   template <class M, class... Args>
   auto fetch(M method, const Args&... args) const {
-    const auto refs = actors_.call(method, args...);
-    auto results = runtime_->objects().gather(refs);
-    if constexpr (std::is_same_v<decltype(results), runtime::Status>) {
+    return gather(actors_.call(method, args...));
+  }
+
+  /// The same of calls that were made by call().
+  template <class R>
+  auto gather(const std::vector<runtime::ObjectRef<R>>& refs) const {
+    const runtime::Status watched = watch(refs);
+    using Results = decltype(runtime_->objects().gather(refs));
+    if (!watched.ok()) return Results(watched);
+    Results results = runtime_->objects().gather(refs);
+    if constexpr (std::is_same_v<Results, runtime::Status>) {
       return results.ok() ? results : root_cause(results, refs);
     } else {
       return results.ok() ? results : decltype(results)(root_cause(results.status(), refs));
@@ -164,8 +181,57 @@ class WorkerGroup {
   }
 
  private:
-  WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors)
-      : runtime_(&runtime), actors_(std::move(actors)) {}
+  WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors,
+              std::chrono::milliseconds rank_timeout)
+      : runtime_(&runtime), actors_(std::move(actors)), rank_timeout_(rank_timeout) {}
+
+  template <class R>
+  runtime::Status watch(const std::vector<runtime::ObjectRef<R>>& refs) const {
+    return watch_group(watched_call(refs), rank_timeout_, kRankTimeoutKey);
+  }
+
+  template <class R>
+  GroupCall watched_call(const std::vector<runtime::ObjectRef<R>>& refs) const {
+    const auto all = runtime_->objects().when_all(refs);
+    return {
+        .role = T::kName,
+        .ranks = size(),
+        .wait =
+            [this, all](std::chrono::milliseconds limit) {
+              return runtime_->wait(std::vector{all}, 1, limit).pending.empty();
+            },
+        .finished =
+            [this, &refs] {
+              std::vector<bool> finished;
+              for (const auto& ref : refs)
+                finished.push_back(runtime_->wait(std::vector{ref}, 1, std::chrono::milliseconds(0))
+                                       .pending.empty());
+              return finished;
+            },
+        .ask = [this](const std::vector<bool>& asked,
+                      std::chrono::milliseconds limit) { return pulses(asked, limit); },
+        .abort =
+            [this](const std::string& why) {
+              if constexpr (requires { &T::give_up; })
+                (void)runtime_->wait(actors_.call(&T::give_up, why), size(), kGivingUp);
+            }};
+  }
+
+  std::vector<std::optional<Pulse>> pulses(const std::vector<bool>& asked,
+                                           std::chrono::milliseconds limit) const {
+    const runtime::Deadline deadline = runtime::deadline_after(limit);
+    std::vector<std::optional<runtime::ObjectRef<Pulse>>> refs(size());
+    for (std::size_t rank = 0; rank < size(); ++rank)
+      if (asked[rank])
+        refs[rank] = actors_[rank].call(runtime::CallOptions{.timeout = limit}, &T::pulse);
+    std::vector<std::optional<Pulse>> pulses(size());
+    for (std::size_t rank = 0; rank < size(); ++rank) {
+      if (!refs[rank]) continue;
+      runtime::Result<Pulse> pulse = runtime_->get(*refs[rank], deadline);
+      if (pulse.ok()) pulses[rank] = std::move(*pulse);
+    }
+    return pulses;
+  }
 
   runtime::Status ask_limits() {
     if constexpr (requires { &T::pass_limits; }) {
@@ -201,9 +267,11 @@ class WorkerGroup {
   }
 
   static constexpr std::chrono::seconds kDeathNotice{3};  // a death is known within a second
+  static constexpr std::chrono::seconds kGivingUp{2};     // of ranks that answer
 
   runtime::Runtime* runtime_ = nullptr;
   runtime::ActorGroup<T> actors_;
+  std::chrono::milliseconds rank_timeout_{};
   std::vector<PassLimits> pass_limits_;
 };
 

@@ -17,6 +17,25 @@ struct Item {
   std::int64_t tokens = 0;
 };
 
+// The prompts of mini-batch k, in their order.
+std::vector<Item> items_of(const std::vector<PromptShard>& shards,
+                           const std::vector<std::vector<std::int64_t>>& tokens, std::size_t k) {
+  std::vector<Item> items;
+  for (std::size_t worker = 0; worker < shards.size(); ++worker) {
+    const PromptShard& shard = shards[worker];
+    CHECK(tokens[worker].size() == shard.prompts.size());
+    for (auto row = static_cast<std::size_t>(shard.mini_batch_offsets[k]);
+         row < static_cast<std::size_t>(shard.mini_batch_offsets[k + 1]); ++row) {
+      items.push_back({shard.prompts[row],
+                       {static_cast<std::int64_t>(worker), static_cast<std::int64_t>(row)},
+                       tokens[worker][row]});
+    }
+  }
+  std::sort(items.begin(), items.end(),
+            [](const Item& a, const Item& b) { return a.prompt < b.prompt; });
+  return items;
+}
+
 std::vector<std::int64_t> worker_shares(const std::vector<std::int64_t>& sizes,
                                         const std::vector<std::int64_t>& worker_of,
                                         std::size_t workers) {
@@ -76,6 +95,23 @@ std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_
   return items;
 }
 
+DealtRows deal_rows(std::span<const std::int64_t> sizes, std::int64_t workers,
+                    std::int64_t leaves) {
+  if (leaves == 0) return {.rows = spread_evenly(sizes, workers)};
+  DealtRows dealt{.rows = std::vector<std::vector<std::int64_t>>(static_cast<std::size_t>(workers)),
+                  .leaves = {.count = leaves, .of_rows = {}}};
+  dealt.leaves.of_rows.resize(static_cast<std::size_t>(workers));
+  const std::vector<std::vector<std::int64_t>> of_leaves = spread_evenly(sizes, leaves);
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const auto worker = static_cast<std::size_t>(leaf % workers);
+    for (const std::int64_t row : of_leaves[static_cast<std::size_t>(leaf)]) {
+      dealt.rows[worker].push_back(row);
+      dealt.leaves.of_rows[worker].push_back(leaf);
+    }
+  }
+  return dealt;
+}
+
 std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
                                              const std::vector<std::vector<std::int64_t>>& tokens) {
   CHECK(!shards.empty());
@@ -86,19 +122,7 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
   double before = 0.0;
   double after = 0.0;
   for (std::size_t k = 0; k + 1 < shards.front().mini_batch_offsets.size(); ++k) {
-    std::vector<Item> items;
-    for (std::size_t worker = 0; worker < shards.size(); ++worker) {
-      const PromptShard& shard = shards[worker];
-      CHECK(tokens[worker].size() == shard.prompts.size());
-      for (auto row = static_cast<std::size_t>(shard.mini_batch_offsets[k]);
-           row < static_cast<std::size_t>(shard.mini_batch_offsets[k + 1]); ++row) {
-        items.push_back({shard.prompts[row],
-                         {static_cast<std::int64_t>(worker), static_cast<std::int64_t>(row)},
-                         tokens[worker][row]});
-      }
-    }
-    std::sort(items.begin(), items.end(),
-              [](const Item& a, const Item& b) { return a.prompt < b.prompt; });
+    const std::vector<Item> items = items_of(shards, tokens, k);
     std::vector<std::int64_t> sizes, drew;
     for (const Item& item : items) {
       sizes.push_back(item.tokens);
@@ -120,6 +144,43 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
   }
   if (after > before * kWorthMoving) return std::nullopt;
   return balanced;
+}
+
+BalancedShards deal_leaves(const std::vector<PromptShard>& shards,
+                           const std::vector<std::vector<std::int64_t>>& tokens,
+                           std::int64_t leaves, bool evenly) {
+  CHECK(leaves > 0);
+  const std::size_t workers = shards.size();
+  BalancedShards dealt{.shards = std::vector<PromptShard>(workers),
+                       .places = PromptPlaces(workers),
+                       .leaves = std::vector<std::vector<std::int64_t>>(workers)};
+  std::vector<std::int64_t> totals(static_cast<std::size_t>(leaves), 0);
+  for (std::size_t k = 0; k + 1 < shards.front().mini_batch_offsets.size(); ++k) {
+    const std::vector<Item> items = items_of(shards, tokens, k);
+    std::vector<std::int64_t> sizes, leaf_of;
+    for (const Item& item : items) sizes.push_back(item.tokens);
+    if (evenly) {
+      leaf_of = assign_evenly(sizes, leaves);
+      hand_out(leaf_of, worker_shares(sizes, leaf_of, totals.size()), totals);
+    } else {
+      for (std::int64_t leaf = 0; leaf < leaves; ++leaf)
+        leaf_of.resize(
+            items.size() * static_cast<std::size_t>(leaf + 1) / static_cast<std::size_t>(leaves),
+            leaf);
+    }
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+      const std::size_t worker = static_cast<std::size_t>(leaf) % workers;
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (leaf_of[i] != leaf) continue;
+        dealt.shards[worker].prompts.push_back(items[i].prompt);
+        dealt.places[worker].push_back(items[i].place);
+        dealt.leaves[worker].push_back(leaf);
+      }
+    }
+    for (PromptShard& shard : dealt.shards)
+      shard.mini_batch_offsets.push_back(static_cast<std::int64_t>(shard.prompts.size()));
+  }
+  return dealt;
 }
 
 }  // namespace rl

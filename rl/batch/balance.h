@@ -20,6 +20,16 @@ std::vector<std::int64_t> assign_evenly(std::span<const std::int64_t> sizes, std
 std::vector<std::vector<std::int64_t>> spread_evenly(std::span<const std::int64_t> sizes,
                                                      std::int64_t workers);
 
+/// Rows dealt to workers.
+struct DealtRows {
+  std::vector<std::vector<std::int64_t>> rows;  // by worker
+  RowLeaves leaves = {};                        // of those
+};
+
+/// spread_evenly(), or, with `leaves` (see GradientRound), over that many leaves, which workers
+/// take in turns.
+DealtRows deal_rows(std::span<const std::int64_t> sizes, std::int64_t workers, std::int64_t leaves);
+
 /// Where a prompt's samples were drawn: which worker, and which row of its share.
 struct PromptPlace {
   std::int64_t worker = 0;
@@ -35,6 +45,9 @@ using PromptPlaces = std::vector<std::vector<PromptPlace>>;
 struct BalancedShards {
   std::vector<PromptShard> shards;
   PromptPlaces places;
+  // leaves[w][i]: the leaf (see GradientRound) of what is now the i-th prompt of worker w; empty
+  // where mini-batches are not cut into leaves.
+  std::vector<std::vector<std::int64_t>> leaves = {};
 };
 
 /// The same prompts in the same mini-batches, spread anew within each: workers take an optimizer
@@ -43,5 +56,12 @@ struct BalancedShards {
 /// that is worth moving samples for.
 std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& shards,
                                              const std::vector<std::vector<std::int64_t>>& tokens);
+
+/// The same prompts in the same mini-batches, each cut into that many leaves of whole prompts,
+/// which depend on the prompts alone and not on the number of workers or on who drew what: of about
+/// as many tokens where `evenly`, else as many prompts, in their order.
+BalancedShards deal_leaves(const std::vector<PromptShard>& shards,
+                           const std::vector<std::vector<std::int64_t>>& tokens,
+                           std::int64_t leaves, bool evenly);
 
 }  // namespace rl

@@ -15,25 +15,18 @@ std::vector<MicroBatchLimits> one_kind(std::span<const PassLimits> limits,
   return of_workers;
 }
 
-void add_passes(std::vector<std::vector<MiniBatch>>& plan,
-                std::span<const std::vector<std::int64_t>> tokens,
-                const std::vector<MicroBatchLimits>& limits,
-                std::vector<MicroBatch> MiniBatch::*passes) {
-  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
-  for (std::size_t k = 0; k < mini_batches; ++k) {
-    std::vector<std::vector<std::int64_t>> lengths;
-    for (std::size_t w = 0; w < plan.size(); ++w) {
-      const MiniBatch& mine = plan[w][k];
-      lengths.emplace_back(tokens[w].begin() + mine.first_sample,
-                           tokens[w].begin() + mine.last_sample);
-    }
-    std::vector<std::vector<MicroBatch>> rounds = plan_rounds(lengths, limits);
-    for (std::size_t w = 0; w < plan.size(); ++w) {
-      const std::int64_t begin = plan[w][k].first_sample;
-      for (MicroBatch& rows : rounds[w]) rows = {begin + rows.first, begin + rows.last};
-      plan[w][k].*passes = std::move(rounds[w]);
-    }
-  }
+// The rows of a leaf, where those of the leaves before it end at `begin`.
+MicroBatch rows_of_leaf(const std::vector<std::int64_t>& leaves, std::int64_t begin,
+                        std::int64_t leaf) {
+  MicroBatch rows{begin, begin};
+  while (rows.last < std::ssize(leaves) && leaves[static_cast<std::size_t>(rows.last)] == leaf)
+    ++rows.last;
+  return rows;
+}
+
+// A worker's passes over rows that begin at `begin`.
+void shift(std::vector<MicroBatch>& passes, std::int64_t begin) {
+  for (MicroBatch& rows : passes) rows = {begin + rows.first, begin + rows.last};
 }
 
 }  // namespace
@@ -151,12 +144,68 @@ std::vector<std::vector<MicroBatch>> plan_scoring(std::span<const std::vector<st
   return plan_rounds(tokens, one_kind(limits, &PassLimits::scoring));
 }
 
+std::vector<LearningPasses> plan_learning(std::span<const std::vector<std::int64_t>> lengths,
+                                          std::span<const MicroBatchLimits> limits,
+                                          const RowLeaves& leaves) {
+  const std::size_t workers = lengths.size();
+  std::vector<LearningPasses> plan(workers);
+  if (leaves.count == 0) {
+    std::vector<std::vector<MicroBatch>> passes = plan_rounds(lengths, limits);
+    for (std::size_t w = 0; w < workers; ++w) plan[w].micro_batches = std::move(passes[w]);
+    return plan;
+  }
+  CHECK(leaves.of_rows.size() == workers);
+  std::vector<std::int64_t> next(workers, 0);
+  for (std::int64_t first = 0; first < leaves.count; first += std::ssize(lengths)) {
+    std::vector<std::vector<std::int64_t>> of_leaf;
+    GradientRound round;
+    for (std::size_t w = 0; w < workers; ++w) {
+      const MicroBatch rows =
+          rows_of_leaf(leaves.of_rows[w], next[w], first + static_cast<std::int64_t>(w));
+      of_leaf.emplace_back(lengths[w].begin() + rows.first, lengths[w].begin() + rows.last);
+      round.adds.push_back(rows.idle() ? 0 : 1);
+    }
+    std::vector<std::vector<MicroBatch>> passes = plan_rounds(of_leaf, limits);
+    round.passes = std::ssize(passes.front());
+    for (std::size_t w = 0; w < workers; ++w) {
+      shift(passes[w], next[w]);
+      next[w] += std::ssize(of_leaf[w]);
+      plan[w].micro_batches.insert(plan[w].micro_batches.end(), passes[w].begin(), passes[w].end());
+      round.leaf = first + static_cast<std::int64_t>(w);
+      plan[w].rounds.push_back(round);
+    }
+  }
+  for (std::size_t w = 0; w < workers; ++w) CHECK(next[w] == std::ssize(lengths[w]));
+  return plan;
+}
+
 void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
                        std::span<const std::vector<std::int64_t>> tokens,
-                       std::span<const PassLimits> limits) {
+                       std::span<const PassLimits> limits, const RowLeaves& leaves) {
   CHECK(plan.size() == tokens.size());
-  add_passes(plan, tokens, one_kind(limits, &PassLimits::learning), &MiniBatch::micro_batches);
-  add_passes(plan, tokens, one_kind(limits, &PassLimits::scoring), &MiniBatch::scoring_batches);
+  const std::size_t mini_batches = plan.empty() ? 0 : plan.front().size();
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::vector<std::vector<std::int64_t>> lengths;
+    RowLeaves of_mini_batch{.count = leaves.count};
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      const auto own = [&](const std::vector<std::int64_t>& of_samples) {
+        return std::vector<std::int64_t>(of_samples.begin() + plan[w][k].first_sample,
+                                         of_samples.begin() + plan[w][k].last_sample);
+      };
+      lengths.push_back(own(tokens[w]));
+      if (leaves.count > 0) of_mini_batch.of_rows.push_back(own(leaves.of_rows[w]));
+    }
+    auto learned = plan_learning(lengths, one_kind(limits, &PassLimits::learning), of_mini_batch);
+    auto scored = plan_rounds(lengths, one_kind(limits, &PassLimits::scoring));
+    for (std::size_t w = 0; w < plan.size(); ++w) {
+      MiniBatch& mine = plan[w][k];
+      mine.micro_batches = std::move(learned[w].micro_batches);
+      mine.rounds = std::move(learned[w].rounds);
+      mine.scoring_batches = std::move(scored[w]);
+      shift(mine.micro_batches, mine.first_sample);
+      shift(mine.scoring_batches, mine.first_sample);
+    }
+  }
 }
 
 runtime::Result<std::vector<MicroBatch>> passes_over(const MicroBatch& rows,

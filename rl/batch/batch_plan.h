@@ -37,6 +37,19 @@ struct MicroBatch {
   bool operator==(const MicroBatch&) const = default;
 };
 
+/// A part of a mini-batch's gradient. A mini-batch is cut into leaves, however many workers there
+/// are; leaf l is worker l % workers' in round l / workers. The gradients of leaves are added up in
+/// their order, so that their sum has the same bits on any number of workers.
+struct GradientRound {
+  std::int64_t leaf = 0;    // this worker's
+  std::int64_t passes = 0;  // its micro-batches, as many on every worker; behind those of the round
+                            // before
+  std::vector<std::uint8_t> adds = {};  // by worker: 1: its leaf has samples
+
+  auto fields() { return std::tie(leaf, passes, adds); }
+  bool operator==(const GradientRound&) const = default;
+};
+
 /// One optimizer step as one worker sees it: its samples, and how much there is on all workers
 /// together. Sums over the worker's tokens divided by these totals add up, over the workers, to the
 /// loss of the whole mini-batch.
@@ -49,10 +62,11 @@ struct MiniBatch {
   std::vector<MicroBatch> micro_batches =
       {};  // its passes, as many on every worker; none: one pass
   std::vector<MicroBatch> scoring_batches = {};  // the same without a backward pass
+  std::vector<GradientRound> rounds = {};  // what micro_batches are of; none: of one leaf a worker
 
   auto fields() {
     return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total,
-                    micro_batches, scoring_batches);
+                    micro_batches, scoring_batches, rounds);
   }
   bool operator==(const MiniBatch&) const = default;
 };
@@ -87,9 +101,10 @@ struct SupervisedPlan {
   std::int64_t tokens_total = 0;  // to learn, of all workers
   double learning_rate = 0.0;
   std::vector<MicroBatch> micro_batches =
-      {};  // its passes, as many on every worker; none: one pass
+      {};                                  // its passes, as many on every worker; none: one pass
+  std::vector<GradientRound> rounds = {};  // what they are of; none: of one leaf a worker
 
-  auto fields() { return std::tie(tokens_total, learning_rate, micro_batches); }
+  auto fields() { return std::tie(tokens_total, learning_rate, micro_batches, rounds); }
   bool operator==(const SupervisedPlan&) const = default;
 };
 
@@ -126,10 +141,28 @@ std::vector<std::vector<MicroBatch>> plan_rounds(std::span<const std::vector<std
 std::vector<std::vector<MicroBatch>> plan_scoring(std::span<const std::vector<std::int64_t>> tokens,
                                                   std::span<const PassLimits> limits);
 
-/// Cuts each mini-batch of plan_mini_batches() so, to learn from it and to score it.
+/// Into how many leaves (see GradientRound) a mini-batch is cut, and by worker the leaf of each
+/// row, which grows within a mini-batch. 0: it is not cut.
+struct RowLeaves {
+  std::int64_t count = 0;
+  std::vector<std::vector<std::int64_t>> of_rows = {};
+};
+
+/// A worker's passes that learn, and the rounds that they are of; no rounds: of one leaf a worker.
+struct LearningPasses {
+  std::vector<MicroBatch> micro_batches = {};
+  std::vector<GradientRound> rounds = {};
+};
+
+/// plan_rounds(), leaf by leaf.
+std::vector<LearningPasses> plan_learning(std::span<const std::vector<std::int64_t>> lengths,
+                                          std::span<const MicroBatchLimits> limits,
+                                          const RowLeaves& leaves);
+
+/// Cuts each mini-batch of plan_mini_batches() so, to learn from it, leaf by leaf, and to score it.
 void add_micro_batches(std::vector<std::vector<MiniBatch>>& plan,
                        std::span<const std::vector<std::int64_t>> tokens,
-                       std::span<const PassLimits> limits);
+                       std::span<const PassLimits> limits, const RowLeaves& leaves = {});
 
 /// The passes over `rows` that a worker was given: `planned`, or one where there are none.
 /// kInvalidArgument: they are not all of these rows, in order.

@@ -79,7 +79,8 @@ PackedBatch pack_both(const PreferenceBatch& batch, const MicroBatch& rows) {
 }
 
 std::vector<PreferencePasses> plan_preferences(std::span<const PreferenceBatch> batches, bool pairs,
-                                               std::span<const MicroBatchLimits> limits) {
+                                               std::span<const MicroBatchLimits> limits,
+                                               const RowLeaves& leaves) {
   std::vector<std::vector<std::int64_t>> responses, others, rows;
   for (const PreferenceBatch& batch : batches) {
     responses.push_back(lengths_with(batch.prompts, batch.responses));
@@ -88,12 +89,13 @@ std::vector<PreferencePasses> plan_preferences(std::span<const PreferenceBatch> 
     for (std::size_t row = 0; pairs && row < rows.back().size(); ++row)
       rows.back()[row] += others.back()[row];
   }
-  const auto rounds = plan_rounds(rows, limits);
+  std::vector<LearningPasses> learned = plan_learning(rows, limits, leaves);
   const auto response_rounds = plan_rounds(responses, limits);
   const auto other_rounds = plan_rounds(others, limits);
   std::vector<PreferencePasses> passes;
   for (std::size_t w = 0; w < batches.size(); ++w)
-    passes.push_back({rounds[w], response_rounds[w], other_rounds[w]});
+    passes.push_back({std::move(learned[w].micro_batches), response_rounds[w], other_rounds[w],
+                      std::move(learned[w].rounds)});
   return passes;
 }
 

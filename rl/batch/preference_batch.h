@@ -43,18 +43,20 @@ struct PreferenceBatch {
 
 /// The passes over a worker's rows, as many on every worker; none: one pass over all of them.
 struct PreferencePasses {
-  std::vector<MicroBatch> rows;       // that are learned
-  std::vector<MicroBatch> responses;  // scored without learning
-  std::vector<MicroBatch> others;     // likewise
+  std::vector<MicroBatch> rows;            // that are learned
+  std::vector<MicroBatch> responses;       // scored without learning
+  std::vector<MicroBatch> others;          // likewise
+  std::vector<GradientRound> rounds = {};  // what `rows` are of; none: of one leaf a worker
 
-  auto fields() { return std::tie(rows, responses, others); }
+  auto fields() { return std::tie(rows, responses, others, rounds); }
   bool operator==(const PreferencePasses&) const = default;
 };
 
 /// Of every worker, within its limits; a pair counts as one row. `pairs`: what the batches have,
 /// which an empty one does not say.
 std::vector<PreferencePasses> plan_preferences(std::span<const PreferenceBatch> batches, bool pairs,
-                                               std::span<const MicroBatchLimits> limits);
+                                               std::span<const MicroBatchLimits> limits,
+                                               const RowLeaves& leaves = {});
 
 /// Those rows of prompts, each followed by its row of `responses`, whose tokens are the
 /// targets.

@@ -48,6 +48,7 @@ Result<AllReduceResult> AllReduceProbe::measure(std::uint64_t elements, int roun
   if (!host.ok()) return host.status();
   GlooOptions options{.rank = rank_, .size = size_, .group = group_, .host = *host};
   options.deadline = kRendezvousPatience;
+  options.exchange_deadline = kRendezvousPatience;
   auto communicator = make_gloo_communicator(make_runtime_rendezvous(runtime_), options);
   if (!communicator.ok()) return communicator.status();
   return run_rounds(elements, rounds, rank_, size_,

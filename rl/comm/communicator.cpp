@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "rl/comm/ordered_sum.h"
 #include "rl/comm/thread_links.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
@@ -63,6 +62,17 @@ Status Communicator::reduce(std::span<T> values, std::string_view what) {
   return operation.ended(OrderedSum<T>(*links_, operation.number(), options_.bucket_bytes, [this] {
                            recorder_.step();
                          }).run(values));
+}
+
+Status Communicator::all_reduce_round(std::span<float> values, SumRounds<float>& rounds,
+                                      std::span<const std::uint8_t> adds, bool last,
+                                      std::string_view what) {
+  const profile::Span span("all-reduce");
+  const Operation operation(*this, "all-reduce", what);
+  return operation.ended(
+      OrderedSum<float>(*links_, operation.number(), options_.bucket_bytes, [this] {
+        recorder_.step();
+      }).run(values, rounds, adds, last));
 }
 
 Result<std::vector<std::uint64_t>> Communicator::all_gather(std::uint64_t value,

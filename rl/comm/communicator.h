@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rl/comm/links.h"
+#include "rl/comm/ordered_sum.h"
 #include "rl/comm/pulse.h"
 #include "runtime/core/result.h"
 
@@ -41,6 +42,14 @@ class Communicator {
   /// values, as of a ring.
   runtime::Status all_reduce_sum(std::span<float> values, std::string_view what = "values");
   runtime::Status all_reduce_sum(std::span<double> values, std::string_view what = "values");
+
+  /// The same over several rounds, which all ranks take part in: in this one those add that have a
+  /// 1 in `adds`. In the last every rank ends with the sum of all rounds; before it `values` stay
+  /// as they are. `rounds` is the rank's own, new for each sum: it holds 1 / n of the values
+  /// meanwhile, in the order in which this class cuts them.
+  runtime::Status all_reduce_round(std::span<float> values, SumRounds<float>& rounds,
+                                   std::span<const std::uint8_t> adds, bool last,
+                                   std::string_view what = "values");
 
   /// `value` of every rank, in rank order.
   runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value,

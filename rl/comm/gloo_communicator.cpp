@@ -107,7 +107,11 @@ class GlooGroup {
   using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  explicit GlooGroup(Group group) : group_(std::move(group)) {}
+  GlooGroup(Group group, std::chrono::milliseconds deadline)
+      : group_(std::move(group)), deadline_(deadline) {}
+
+  /// Of one exchange.
+  std::chrono::milliseconds deadline() const { return deadline_; }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -149,6 +153,7 @@ class GlooGroup {
 
   mutable std::mutex mutex_;
   Group group_;
+  const std::chrono::milliseconds deadline_;
   const int rank_ = group_->getRank();
   const int size_ = group_->getSize();
   std::set<c10d::Work*> under_way_;
@@ -220,7 +225,7 @@ class GlooExchange : public Exchange {
 
   Status wait_for(const Transfer& transfer) {
     try {
-      if (transfer.work->wait()) return {};
+      if (transfer.work->wait(group_->deadline())) return {};
     } catch (const std::exception& error) {
       const Status why = group_->why();
       return why.ok() ? translate(error, "rank " + std::to_string(transfer.peer)) : why;
@@ -237,8 +242,8 @@ class GlooExchange : public Exchange {
 
 class GlooLinks : public Links {
  public:
-  explicit GlooLinks(GlooGroup::Group group)
-      : group_(std::make_shared<GlooGroup>(std::move(group))) {}
+  GlooLinks(GlooGroup::Group group, std::chrono::milliseconds deadline)
+      : group_(std::make_shared<GlooGroup>(std::move(group), deadline)) {}
 
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
@@ -278,8 +283,9 @@ runtime::Result<std::unique_ptr<Communicator>> make_gloo_communicator(
         std::move(rendezvous), "gloo/" + options.group + "/", options.deadline);
     auto group =
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.size, settings);
-    return std::make_unique<Communicator>(std::make_unique<GlooLinks>(std::move(group)),
-                                          options.collectives);
+    return std::make_unique<Communicator>(
+        std::make_unique<GlooLinks>(std::move(group), options.exchange_deadline),
+        options.collectives);
   } catch (const std::exception& error) {
     return translate(error, "group '" + options.group + "', rank " + std::to_string(options.rank) +
                                 " of " + std::to_string(options.size));

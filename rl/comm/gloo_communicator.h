@@ -17,8 +17,8 @@ struct GlooOptions {
       "default";  // names the group's keys in the rendezvous; use a fresh one for every group made
   std::string
       host;  // address or name of this machine that the other ranks reach; empty: Gloo picks one
-  std::chrono::milliseconds deadline =
-      std::chrono::minutes(10);  // of the rendezvous and of each exchange
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);           // of the rendezvous
+  std::chrono::milliseconds exchange_deadline = std::chrono::minutes(10);  // of each exchange
   Communicator::Options collectives = {};
 };
 

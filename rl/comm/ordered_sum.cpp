@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "rl/mesh/deal.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 
@@ -35,6 +37,38 @@ void add_chunk(T* __restrict total, const T* __restrict term) {
 
 template <class T>
 Status OrderedSum<T>::run(std::span<T> values) {
+  return run_buckets(values);
+}
+
+template <class T>
+Status OrderedSum<T>::run(std::span<T> values, SumRounds<T>& rounds,
+                          std::span<const std::uint8_t> adds, bool last) {
+  CHECK(adds.size() == static_cast<std::size_t>(links_.size()));
+  if (rounds.carry.empty()) rounds.carry.resize(own_elements(values.size()));
+  adds_ = adds;
+  carry_ = rounds.carry;
+  begun_ = rounds.begun;
+  last_ = last;
+  const Status added = run_buckets(values);
+  rounds.begun = !last && (rounds.begun || std::ranges::any_of(adds, std::identity()));
+  if (last) rounds.carry = {};
+  return added;
+}
+
+template <class T>
+std::size_t OrderedSum<T>::own_elements(std::size_t values) const {
+  std::size_t elements = 0;
+  for (std::size_t begin = 0; begin < values; begin += bucket_elements_)
+    elements +=
+        deal(std::min(bucket_elements_, values - begin), static_cast<std::size_t>(links_.size()),
+             static_cast<std::size_t>(links_.rank()))
+            .size();
+  return elements;
+}
+
+template <class T>
+Status OrderedSum<T>::run_buckets(std::span<T> values) {
+  std::size_t carried = 0;
   const std::size_t count = (values.size() + bucket_elements_ - 1) / bucket_elements_;
   std::array<Bucket, kWindow> window;
   for (std::size_t index = 0; index < count + kAhead; ++index) {
@@ -47,14 +81,19 @@ Status OrderedSum<T>::run(std::span<T> values) {
       const std::size_t begin = index * bucket_elements_;
       next.index = index;
       next.values = values.subspan(begin, std::min(bucket_elements_, values.size() - begin));
+      const std::size_t mine = slice_of(next, links_.rank()).size();
+      if (!carry_.empty()) next.carry = carry_.subspan(carried, mine);
+      carried += mine;
       scatter(next);
     }
     if (index < kAhead) continue;
     Bucket& current = window[(index - kAhead) % kWindow];
-    if (const Status done = current.scattered->wait(); !done.ok()) return done;
-    current.scattered.reset();
+    if (current.scattered) {
+      if (const Status done = current.scattered->wait(); !done.ok()) return done;
+      current.scattered.reset();
+    }
     add(current);
-    gather(current);
+    if (last_) gather(current);
     on_progress_();
   }
   for (Bucket& bucket : window) {
@@ -86,9 +125,11 @@ void OrderedSum<T>::scatter(Bucket& bucket) const {
   for (int peer = 0; peer < links_.size(); ++peer) {
     if (peer == links_.rank()) continue;
     const std::span<T> theirs = slice_of(bucket, peer);
-    if (!theirs.empty()) sent.push_back({peer, std::as_bytes(theirs)});
-    if (mine > 0) received.push_back({peer, std::as_writable_bytes(addend(bucket, peer))});
+    if (adds(links_.rank()) && !theirs.empty()) sent.push_back({peer, std::as_bytes(theirs)});
+    if (adds(peer) && mine > 0)
+      received.push_back({peer, std::as_writable_bytes(addend(bucket, peer))});
   }
+  if (sent.empty() && received.empty()) return;
   bucket.scattered = links_.start(sent, received, exchange_number(operation_, bucket.index, false));
 }
 
@@ -96,20 +137,26 @@ void OrderedSum<T>::scatter(Bucket& bucket) const {
 template <class T>
 void OrderedSum<T>::add(Bucket& bucket) const {
   const std::span<T> sum = slice_of(bucket, links_.rank());
+  const std::span<T> into = last_ ? sum : bucket.carry;
   std::array<T, kChunk> total;
   for (std::size_t begin = 0; begin < sum.size(); begin += kChunk) {
     const std::size_t count = std::min(kChunk, sum.size() - begin);
+    bool begun = begun_;
+    if (begun) std::copy_n(bucket.carry.data() + begin, count, total.data());
     for (int peer = 0; peer < links_.size(); ++peer) {
+      if (!adds(peer)) continue;
       const std::span<const T> of_peer = peer == links_.rank() ? sum : addend(bucket, peer);
       const T* term = of_peer.data() + begin;
-      if (peer == 0)
+      if (!begun)
         std::copy_n(term, count, total.data());
       else if (count == kChunk)
         add_chunk(total.data(), term);
       else
         for (std::size_t i = 0; i < count; ++i) total[i] += term[i];
+      begun = true;
     }
-    std::copy_n(total.data(), count, sum.data() + begin);
+    if (!begun) total.fill(T{0});
+    std::copy_n(total.data(), count, into.data() + begin);
   }
 }
 
@@ -124,6 +171,7 @@ void OrderedSum<T>::gather(Bucket& bucket) const {
     if (!mine.empty()) sent.push_back({peer, std::as_bytes(mine)});
     if (!theirs.empty()) received.push_back({peer, std::as_writable_bytes(theirs)});
   }
+  if (sent.empty() && received.empty()) return;
   bucket.gathered = links_.start(sent, received, exchange_number(operation_, bucket.index, true));
 }
 

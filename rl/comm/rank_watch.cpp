@@ -28,6 +28,14 @@ void RankWatch::heard(int rank, const Pulse& pulse, Time now) {
 
 void RankWatch::finished(int rank) { ranks_[static_cast<std::size_t>(rank)].finished = true; }
 
+std::string RankWatch::waits_of_others() const {
+  for (const Rank& rank : ranks_) {
+    if (!rank.finished && rank.last.waiting)
+      return "; rank " + std::to_string(&rank - ranks_.data()) + " waits in " + rank.last.where;
+  }
+  return {};
+}
+
 std::optional<HeldUp> RankWatch::judge(Time now) const {
   const Rank* behind = nullptr;
   bool all_wait = true, all_in_one = true;
@@ -36,13 +44,17 @@ std::optional<HeldUp> RankWatch::judge(Time now) const {
     if (rank.finished) continue;
     if (now - rank.heard > patience_) {
       return HeldUp{number, "does not answer for " + seconds(now - rank.heard) +
-                                (rank.last.where.empty() ? "" : "; it was in " + rank.last.where)};
+                                (rank.last.where.empty() ? "" : "; it was in " + rank.last.where) +
+                                waits_of_others()};
     }
   }
+  const bool one_waits = std::ranges::any_of(ranks_, [&](const Rank& rank) {
+    return !rank.finished && rank.last.waiting && now - rank.progressed > patience_;
+  });
   for (const Rank& rank : ranks_) {
     if (rank.finished) continue;
     const bool still = now - rank.progressed > patience_;
-    if (!rank.last.waiting && still) {
+    if (!rank.last.waiting && still && one_waits) {
       return HeldUp{static_cast<int>(&rank - ranks_.data()),
                     "makes no progress for " + seconds(now - rank.progressed) +
                         (rank.last.where.empty() ? "" : " after " + rank.last.where)};

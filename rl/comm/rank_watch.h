@@ -34,8 +34,8 @@ class RankWatch {
   void finished(int rank);
 
   /// In this order: a rank that does not answer (stopped, or its machine is away), one that
-  /// computes without progress, or, where all wait, the one that is behind: the ranks do not make
-  /// the same calls.
+  /// computes without progress while another waits for it, or, where all wait, the one that is
+  /// behind: the ranks do not make the same calls.
   std::optional<HeldUp> judge(Time now) const;
 
  private:
@@ -46,6 +46,8 @@ class RankWatch {
     bool answered = false;
     bool finished = false;
   };
+
+  std::string waits_of_others() const;
 
   std::vector<Rank> ranks_;
   std::chrono::milliseconds patience_;

@@ -26,6 +26,7 @@ struct EncodedRowsOptions {
   std::int64_t vocabulary = 0;       // the model's entries; 0: unknown
   std::int64_t batch_rows = 1;
   std::int64_t workers = 1;  // that a step's rows are cut over
+  std::int64_t leaves = 0;   // see deal_rows()
   bool shuffle = true;
   std::uint64_t shuffle_seed = 0;
 };

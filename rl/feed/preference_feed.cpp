@@ -62,8 +62,8 @@ Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(const Config& con
   return std::unique_ptr<PreferenceFeed>(new PreferenceFeed(form, tokens_max, std::move(*rows)));
 }
 
-std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
-    const std::vector<PreferenceTokens>& rows) const {
+void PreferenceFeed::add_singles(const std::vector<PreferenceTokens>& rows,
+                                 PreferenceStep& step) const {
   std::vector<Single> singles;
   for (const PreferenceTokens& row : rows) {
     const bool pair = !row.rejected.empty();
@@ -74,9 +74,10 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
   for (const Single& single : singles)
     lengths.push_back(
         static_cast<std::int64_t>(single.row->prompt.size() + single.response->size()));
-  std::vector<PreferenceBatch> batches;
-  for (const std::vector<std::int64_t>& share : spread_evenly(lengths, rows_->options().workers)) {
-    PreferenceBatch& batch = batches.emplace_back();
+  DealtRows dealt = deal_rows(lengths, rows_->options().workers, rows_->options().leaves);
+  step.leaves = std::move(dealt.leaves);
+  for (const std::vector<std::int64_t>& share : dealt.rows) {
+    PreferenceBatch& batch = step.batches.emplace_back();
     for (const std::int64_t index : share) {
       const Single& single = singles[static_cast<std::size_t>(index)];
       const std::vector<std::int32_t>& other =
@@ -87,19 +88,20 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(
                           std::span(other).first(std::min(other.size(), room)));
     }
   }
-  return batches;
 }
 
 PreferenceStep PreferenceFeed::make(const std::vector<PreferenceTokens>& rows) const {
   PreferenceStep step;
   if (form_ == PreferenceForm::kSingles) {
-    step.batches = shard_singles(rows);
+    add_singles(rows, step);
   } else {
     std::vector<std::int64_t> lengths;
     for (const PreferenceTokens& pair : rows)
       lengths.push_back(static_cast<std::int64_t>(pair.prompt.size() + pair.chosen.size() +
                                                   pair.rejected.size()));
-    for (const auto& share : spread_evenly(lengths, rows_->options().workers)) {
+    DealtRows dealt = deal_rows(lengths, rows_->options().workers, rows_->options().leaves);
+    step.leaves = std::move(dealt.leaves);
+    for (const auto& share : dealt.rows) {
       PreferenceBatch& batch = step.batches.emplace_back();
       for (const std::int64_t index : share)
         batch.append_pair(rows[static_cast<std::size_t>(index)]);

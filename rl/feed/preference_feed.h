@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/batch/batch_plan.h"
 #include "rl/batch/preference_batch.h"
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
@@ -30,6 +31,7 @@ struct PreferenceStep {
   std::int64_t tokens = 0;               // of all workers
   std::int64_t rows = 0;                 // pairs, or single responses
   std::int64_t wanted = 0;               // of single responses
+  RowLeaves leaves = {};
 };
 
 /// Reads, orders and encodes rows. Of single responses each gets the response before it in the step
@@ -63,7 +65,7 @@ class PreferenceFeed {
   PreferenceFeed(PreferenceForm form, std::int64_t tokens_max, std::unique_ptr<Rows> rows)
       : form_(form), tokens_max_(tokens_max), rows_(std::move(rows)) {}
   PreferenceStep make(const std::vector<PreferenceTokens>& rows) const;
-  std::vector<PreferenceBatch> shard_singles(const std::vector<PreferenceTokens>& rows) const;
+  void add_singles(const std::vector<PreferenceTokens>& rows, PreferenceStep& step) const;
 
   PreferenceForm form_;
   std::int64_t tokens_max_;

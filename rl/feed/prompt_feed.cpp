@@ -207,14 +207,26 @@ Result<std::vector<std::int32_t>> PromptFeed::demonstration_ids(const DataRow& r
   return ids;
 }
 
-Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
+DealtRows PromptFeed::deal_demonstrations() const {
+  if (options_.leaves > 0) {
+    return deal_rows(std::vector<std::int64_t>(static_cast<std::size_t>(options_.batch_prompts), 1),
+                     options_.workers, options_.leaves);
+  }
+  DealtRows dealt;
+  for (PromptShard& shard :
+       shard_prompts(options_.batch_prompts, options_.batch_prompts, options_.workers))
+    dealt.rows.push_back(std::move(shard.prompts));
+  return dealt;
+}
+
+Result<DemonstrationStep> PromptFeed::next_demonstrations() {
   const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
-  std::vector<DemonstrationBatch> batches;
-  for (const PromptShard& shard :
-       shard_prompts(options_.batch_prompts, options_.batch_prompts, options_.workers)) {
-    DemonstrationBatch& batch = batches.emplace_back();
-    for (const std::int64_t index : shard.prompts) {
+  DealtRows dealt = deal_demonstrations();
+  DemonstrationStep step{.batches = {}, .leaves = std::move(dealt.leaves)};
+  for (const std::vector<std::int64_t>& share : dealt.rows) {
+    DemonstrationBatch& batch = step.batches.emplace_back();
+    for (const std::int64_t index : share) {
       const Result<DataRow> row = dataset().read((*rows)[static_cast<std::size_t>(index)]);
       if (!row.ok()) return row.status();
       const Result<std::vector<std::int32_t>> prompt = builder_->ids(*row);
@@ -225,7 +237,7 @@ Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
       batch.responses.append(*response);
     }
   }
-  return batches;
+  return step;
 }
 
 }  // namespace rl

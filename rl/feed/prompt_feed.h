@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "rl/batch/balance.h"
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
 #include "rl/config/config.h"
@@ -32,6 +33,12 @@ struct StepPrompts {
   std::vector<std::int64_t> rows = {};  // [prompts of the step]: of the data set
 };
 
+/// One step's demonstrations.
+struct DemonstrationStep {
+  std::vector<DemonstrationBatch> batches;  // [workers]
+  RowLeaves leaves = {};
+};
+
 struct PromptFeedOptions {
   std::filesystem::path model;  // whose tokenizer and chat template to use
   std::int64_t context = 0;     // the model's, in tokens: prompt and response together; 0: unknown
@@ -40,6 +47,7 @@ struct PromptFeedOptions {
   std::string batch_key = "data.train_batch_size";  // what sets batch_prompts, for messages
   std::int64_t mini_batch_prompts = 1;
   std::int64_t workers = 1;
+  std::int64_t leaves = 0;          // of demonstrations; see deal_rows()
   std::uint64_t sampling_seed = 0;  // of the responses
   bool shuffle = true;
   std::uint64_t shuffle_seed = 0;
@@ -92,7 +100,7 @@ class PromptFeed {
 
   /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row
   /// without one, or with a token that the model has no embedding for.
-  runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
+  runtime::Result<DemonstrationStep> next_demonstrations();
 
   const Dataset& dataset() const { return rows_->dataset(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -115,6 +123,7 @@ class PromptFeed {
                                     std::int64_t first = 0) const;
   runtime::Result<std::string> teacher_of(const DataRow& row) const;
   runtime::Result<std::vector<std::int32_t>> demonstration_ids(const DataRow& row) const;
+  DealtRows deal_demonstrations() const;
 
   PromptFeedOptions options_;
   Tokenizer tokenizer_;

@@ -64,7 +64,9 @@ SupervisedStep SupervisedFeed::make(const std::vector<LearnedTokens>& rows) cons
   SupervisedStep step;
   std::vector<std::int64_t> lengths;
   for (const LearnedTokens& row : rows) lengths.push_back(row.longest());
-  for (const auto& share : spread_evenly(lengths, rows_->options().workers)) {
+  DealtRows dealt = deal_rows(lengths, rows_->options().workers, rows_->options().leaves);
+  step.leaves = std::move(dealt.leaves);
+  for (const auto& share : dealt.rows) {
     SupervisedBatch& batch = step.batches.emplace_back();
     for (const std::int64_t index : share) batch.append(rows[static_cast<std::size_t>(index)]);
     step.tokens += static_cast<std::int64_t>(batch.ids.values.size());

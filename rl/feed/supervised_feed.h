@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/batch/batch_plan.h"
 #include "rl/batch/supervised_batch.h"
 #include "rl/config/config.h"
 #include "rl/data/conversation_builder.h"
@@ -29,6 +30,7 @@ struct SupervisedStep {
   std::vector<SupervisedBatch> batches;  // [workers]
   std::int64_t tokens = 0;               // of all workers
   std::int64_t learned_tokens = 0;
+  RowLeaves leaves = {};
 };
 
 /// Reads, orders and encodes rows. Its position is saved with checkpoints. Not thread-safe.

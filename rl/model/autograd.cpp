@@ -83,6 +83,17 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
   return y;
 }
 
+at::Tensor before_backward(const at::Tensor& x, std::function<void()> call) {
+  if (!needed({x})) return x;
+  at::Tensor same = x.detach();
+  connect("layer border", same, {x},
+          [call = std::move(call)](const std::vector<at::Tensor>& grads) {
+            call();
+            return grads;
+          });
+  return same;
+}
+
 at::Tensor anchor() {
   at::Tensor leaf = at::empty({0});
   leaf.set_requires_grad(true);

@@ -32,6 +32,10 @@ void connect(const char* name, at::Tensor& output, std::initializer_list<at::Ten
 /// those that operations inside add elsewhere. `compute` must give the same bits each time.
 at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Tensor&)> compute);
 
+/// x, with `call` made before the gradient of x goes on: when all that was computed from it has
+/// gone back. x alone where no graph is built.
+at::Tensor before_backward(const at::Tensor& x, std::function<void()> call);
+
 /// A leaf that requires a gradient and never gets one: the input of an operation that only
 /// parameters feed.
 at::Tensor anchor();

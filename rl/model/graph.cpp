@@ -457,7 +457,7 @@ Graph::~Graph() = default;
 at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                                 const PassOptions& options) const {
   const PassContext pass{pool_, options};
-  if (before_layer_) before_layer_(-1);
+  before_forward(-1);
   at::Tensor x = ops::embedding(pass, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   weights_->dropout.reset();
@@ -474,11 +474,20 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   const bool recompute = options.recompute_layers && autograd::needed({x});
   const LayerPass layers(config_, pass, project, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
-    if (before_layer_) before_layer_(static_cast<std::int64_t>(i));
+    const auto layer = static_cast<std::int64_t>(i);
+    before_forward(layer);
     x = recompute ? recomputed_layer(i, rows, attend, pass, x)
-                  : layers.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+                  : layers.layer(layer, weights_->layers[i], x);
+    if (listeners_.empty()) continue;
+    x = autograd::before_backward(x, [listeners = listeners_, layer] {
+      for (LayerListener* listener : listeners) listener->before_backward(layer);
+    });
   }
   return x;
+}
+
+void Graph::before_forward(std::int64_t layer) const {
+  for (LayerListener* listener : listeners_) listener->before_forward(layer);
 }
 
 at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows,

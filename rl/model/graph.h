@@ -9,10 +9,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
 #include "rl/model/gradient_arena.h"
+#include "rl/model/layer_listener.h"
 #include "rl/model/model_config.h"
 #include "rl/model/ops.h"
 #include "rl/model/parameters.h"
@@ -49,10 +52,8 @@ class Graph {
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend,
                            const PassOptions& options) const;
 
-  /// See Transformer::before_layer.
-  void before_layer(std::function<void(std::int64_t layer)> call) {
-    before_layer_ = std::move(call);
-  }
+  /// They are told of the passes from now on.
+  void tell(std::vector<LayerListener*> listeners) { listeners_ = std::move(listeners); }
 
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
   at::Tensor last_norm(const at::Tensor& hidden, const PassOptions& options) const;
@@ -76,13 +77,14 @@ class Graph {
  private:
   struct Weights;
 
+  void before_forward(std::int64_t layer) const;
   at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend,
                               const PassContext& pass, const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
   std::unique_ptr<Weights> weights_;
-  std::function<void(std::int64_t)> before_layer_;
+  std::vector<LayerListener*> listeners_;
 };
 
 /// What attention does in a layer of that model, for whoever implements Attend.

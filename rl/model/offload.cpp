@@ -81,8 +81,7 @@ Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor h
     if (!host_.defined()) host_ = arena.to(at::kCPU);
     stages_ = stages_of(model.parameters().specs());
   }
-  model_.before_layer(
-      [this](std::int64_t layer) { await_stages(static_cast<std::size_t>(layer) + 2); });
+  model_.tell(*this);
   with_gradients_ = model_.gradients_enabled();
   stays_ = 1;
   leave();
@@ -91,7 +90,7 @@ Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor h
 Offload::~Offload() {
   if (!active_) return;
   join();
-  model_.before_layer(nullptr);
+  model_.stop_telling(*this);
 }
 
 Offload::Stay Offload::stay(bool with_gradients) {

@@ -36,12 +36,12 @@ struct OffloadOptions {
 /// updates, and need no copy. An adapter in use stays. Without effect for a model on the CPU. A
 /// resource; one thread at a time; the model must outlive it, and does not change its adapters
 /// meanwhile.
-class Offload {
+class Offload : LayerListener {
  public:
   /// `host`: the weights on the host, which whoever changes those on the device keeps equal;
   /// undefined: a copy is made here. All leave at once.
   Offload(Transformer& model, const OffloadOptions& options, at::Tensor host = {});
-  ~Offload();
+  ~Offload() override;
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
@@ -71,6 +71,9 @@ class Offload {
   runtime::Status await();
 
  private:
+  void before_forward(std::int64_t layer) override {
+    await_stages(static_cast<std::size_t>(layer) + 2);
+  }
   void leave();
   void make_room(bool with_gradients);
   void fetch();

@@ -86,12 +86,17 @@ void Transformer::rebuild() {
     graph_ =
         std::make_unique<Graph>(config_, parameters_, nullptr, *pool_,
                                 Graph::Adapter{adapters_.at(used_), gradients, &dropout_passes_});
-  graph_->before_layer(before_layer_);
+  graph_->tell(listeners_);
 }
 
-void Transformer::before_layer(std::function<void(std::int64_t layer)> call) {
-  before_layer_ = std::move(call);
-  graph_->before_layer(before_layer_);
+void Transformer::tell(LayerListener& listener) {
+  listeners_.push_back(&listener);
+  graph_->tell(listeners_);
+}
+
+void Transformer::stop_telling(LayerListener& listener) {
+  std::erase(listeners_, &listener);
+  graph_->tell(listeners_);
 }
 
 void Transformer::enable_gradients() {

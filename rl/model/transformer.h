@@ -17,6 +17,7 @@
 #include "rl/model/dropout.h"
 #include "rl/model/forward.h"
 #include "rl/model/gradient_arena.h"
+#include "rl/model/layer_listener.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
@@ -113,9 +114,9 @@ class Transformer {
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
-  /// Called before a pass reads the weights of a layer, counted from 0, and with -1 before it reads
-  /// any: for weights that are still on their way. None: null.
-  void before_layer(std::function<void(std::int64_t layer)> call);
+  /// Is told of the passes from now on, until stop_telling(), which no pass may go on beside.
+  void tell(LayerListener& listener);
+  void stop_telling(LayerListener& listener);
 
   // -- Adapters: any number on one base, of which one is in use at a time
 
@@ -207,7 +208,7 @@ class Transformer {
       gradients_;  // by adapter; "": the model's own
   mutable DropoutPasses dropout_passes_;
   std::unique_ptr<Graph> graph_;
-  std::function<void(std::int64_t)> before_layer_;
+  std::vector<LayerListener*> listeners_;
   std::map<std::string, LoraAdapter> adapters_;
   std::string used_;
   std::string merged_;

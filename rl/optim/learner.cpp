@@ -76,7 +76,9 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
     : model_(std::move(model)),
       communicator_(std::move(communicator)),
       ranks_(*communicator_),
+      layer_pulse_(*communicator_),
       options_(options) {
+  model_->tell(layer_pulse_);
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {
@@ -88,6 +90,8 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
   offload_ = std::make_unique<Offload>(*model_, options_.offload,
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
+
+Learner::~Learner() { model_->stop_telling(layer_pulse_); }
 
 // On the host.
 const at::Tensor& Learner::weights() const {
@@ -125,10 +129,11 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 Result<OptimizerReport> Learner::take_step(double learning_rate) {
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
-  if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
   const std::span<float> gradients =
-      elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
-  if (communicator_->size() > 1) {
+      is_summed_ ? elements(host_gradients_.defined() ? host_gradients_
+                                                      : model_->gradient_arena().memory().arena())
+                 : host_gradients();
+  if (communicator_->size() > 1 && !is_summed_) {
     // The others' rows and experts are not this rank's.
     if (!host_gradients_.defined()) model_->gradient_arena().overwritten();
     const Status reduced = communicator_->all_reduce_sum(gradients, "gradients");
@@ -149,9 +154,37 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
     if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
+  is_summed_ = false;
   model_->zero_gradients();
   begin_step();
   return report;
+}
+
+// What passes have added.
+std::span<float> Learner::host_gradients() {
+  const at::Tensor& arena = model_->gradients().arena();
+  if (!host_gradients_.defined()) return elements(arena);
+  host_gradients_.copy_(arena);
+  return elements(host_gradients_);
+}
+
+void Learner::begin_leaf(std::int64_t leaf) {
+  model_->dropout_passes().begin_step(static_cast<std::uint32_t>(leaf), optimizer_->steps());
+}
+
+Status Learner::add_round(std::span<const std::uint8_t> adds, bool last) {
+  return guarded<void>("sum of gradients", [&] { return sum_round(adds, last); });
+}
+
+Status Learner::sum_round(std::span<const std::uint8_t> adds, bool last) {
+  if (const Status there = offload_->await(); !there.ok()) return there;
+  const std::span<float> gradients = host_gradients();
+  if (last && !host_gradients_.defined()) model_->gradient_arena().overwritten();
+  const Status added = communicator_->all_reduce_round(gradients, rounds_, adds, last, "gradients");
+  if (!added.ok()) return added;
+  is_summed_ = last;
+  if (!last) model_->zero_gradients();
+  return {};
 }
 
 std::uint64_t Learner::weights_checksum() const {

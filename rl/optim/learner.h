@@ -13,6 +13,7 @@
 #include "rl/comm/data_ranks.h"
 #include "rl/model/offload.h"
 #include "rl/model/transformer.h"
+#include "rl/optim/layer_pulse.h"
 #include "rl/optim/learner_snapshot.h"
 #include "rl/optim/muon.h"
 #include "rl/optim/optimizer.h"
@@ -64,10 +65,16 @@ class Learner {
 
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
+  ~Learner();
 
   Transformer& model() { return *model_; }
   const Transformer& model() const { return *model_; }
   DataRanks& ranks() { return ranks_; }
+
+  /// Where this rank stands, and the end of what it does with the others; see Communicator. From
+  /// any thread.
+  Pulse pulse() const { return communicator_->pulse(); }
+  void abort(const runtime::Status& why) const { communicator_->abort(why); }
 
   /// While it lives the model may be used: without it its weights, and without `with_gradients` its
   /// gradients, may have left their device (LearnerOptions::offload).
@@ -83,6 +90,14 @@ class Learner {
   /// not finite is dropped on all ranks alike. Errors: those of Communicator and of
   /// caught_status().
   runtime::Result<OptimizerReport> apply(double learning_rate);
+
+  /// Where a step's gradient is a sum of leaves (see GradientRound): this rank's passes are of that
+  /// one from now on.
+  void begin_leaf(std::int64_t leaf);
+
+  /// Adds up the gradients of a round, of the ranks with a 1 in `adds`, behind those of the rounds
+  /// before. All ranks call it for each round, and then apply(). Errors: those of apply().
+  runtime::Status add_round(std::span<const std::uint8_t> adds, bool last);
 
   /// Forgets the optimizer's moments: what comes next is another objective.
   void reset_optimizer();
@@ -116,19 +131,24 @@ class Learner {
   const at::Tensor& weights() const;
   LearnerState state() const;
   void begin_step();
+  std::span<float> host_gradients();
   runtime::Result<OptimizerReport> take_step(double learning_rate);
+  runtime::Status sum_round(std::span<const std::uint8_t> adds, bool last);
   runtime::Status read_weights(const std::filesystem::path& folder);
   runtime::Status load_weights(const std::filesystem::path& folder);
 
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
   CommunicatorRanks ranks_;
+  LayerPulse layer_pulse_;
   LearnerOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
   // Where the model is on another device, what the optimizer works on: the weights and the
   // gradients on the host, of the arena's size.
   at::Tensor host_weights_;
   at::Tensor host_gradients_;
+  SumRounds<float> rounds_;  // of this step so far
+  bool is_summed_ = false;   // by add_round(): the gradients are those of all ranks
   std::unique_ptr<Offload> offload_;
 };
 

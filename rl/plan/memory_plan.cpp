@@ -104,6 +104,8 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
       {"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
       {"gradients", trained * kElement},
       {"optimizer", 2 * trained * kElement}};
+  if (options.carriers > 0)
+    parts.push_back({"sum of leaves", trained * kElement / options.carriers});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   // What enters each layer, and the inside of the one that backward is at.

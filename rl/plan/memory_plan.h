@@ -38,6 +38,7 @@ struct MemoryOptions {
   std::int64_t output_tokens = 0;      // of these, those whose log-probs are wanted
   std::int64_t sequences = 0;          // generated together by one worker
   std::int64_t positions = 0;          // of a sequence
+  std::int64_t carriers = 0;           // workers that carry a sum of gradients; 0: there is none
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see PassOptions
   std::int64_t sequences_max = 0;      // EngineOptions::sequences_max; 0: its default
@@ -57,6 +58,12 @@ inline constexpr const char* kCheckpointPart = "checkpoint being written";
 /// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is
 /// written beside the steps; of the worker that writes it.
 MemoryPart checkpoint_memory(std::int64_t trained_elements);
+
+/// The workers that carry the sum of so many leaves of gradients (see GradientRound) between two
+/// rounds; 0: there is one round, and nothing is carried.
+inline std::int64_t sum_carriers(std::int64_t leaves, std::int64_t workers) {
+  return leaves > workers ? workers : 0;
+}
 
 /// Of a policy worker (generating and training), and of a role that only scores.
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);

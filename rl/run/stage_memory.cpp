@@ -32,6 +32,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
                        .output_tokens = forward,
                        .sequences = 0,
                        .positions = longest,
+                       .carriers = sum_carriers(options.gradient_leaves, setup.workers),
                        .recompute_layers = options.recompute_layers,
                        .bf16 = options.bf16,
                        .on_device = on_device};

@@ -39,6 +39,7 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.project = read.get_string("trainer.project_name");
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
+  options.gradient_leaves = read.find_int("trainer.gradient_leaves").value_or(0);
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");

@@ -43,6 +43,7 @@ struct StageOptions : StageWorkerOptions {
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;
   LossAlarmOptions alarms;
+  std::int64_t gradient_leaves = 0;   // see GradientRound; 0: one a worker
   bool async_save = true;             // checkpoints are written while training goes on
   std::int64_t checkpoints_kept = 0;  // 0: all
 

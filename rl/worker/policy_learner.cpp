@@ -330,8 +330,11 @@ Result<Metrics> PolicyLearner::supervise(const DemonstrationBatch& batch,
   };
   Metrics metrics{{"sft/loss", 0.0}};
   const Passes passes(learner_.model(), {.bf16 = options_.bf16});
-  if (const Status learned = passes.learn(*micro_batches, input, loss_of, metrics); !learned.ok())
-    return learned;
+  const Status learned = learn_in_rounds(learner_, *micro_batches, plan.rounds,
+                                         [&](std::span<const MicroBatch> of_round) {
+                                           return passes.learn(of_round, input, loss_of, metrics);
+                                         });
+  if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();
   metrics["sft/grad_norm"] = report->grad_norm * learner_.ranks().share();

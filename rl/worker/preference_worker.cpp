@@ -14,6 +14,7 @@
 #include "rl/model/guarded.h"
 #include "rl/model/head.h"
 #include "rl/model/save.h"
+#include "rl/worker/gradient_rounds.h"
 
 namespace rl {
 namespace {
@@ -246,7 +247,10 @@ Result<Metrics> PreferenceWorker::run(const PreferenceBatch& batch, const Prefer
     return loss(batch, rows, outputs, packed, *reference, kl, totals, sums);
   };
   const Passes passes(learner_.model(), pass_options());
-  const Status done = learn ? passes.learn(*micro_batches, input(batch), part, metrics)
+  const auto learn_round = [&](std::span<const MicroBatch> of_round) {
+    return passes.learn(of_round, input(batch), part, metrics);
+  };
+  const Status done = learn ? learn_in_rounds(learner_, *micro_batches, planned.rounds, learn_round)
                             : passes.score(*micro_batches, input(batch),
                                            [&](const Outputs& outputs, const MicroBatch& rows,
                                                const PackedBatch& packed) {

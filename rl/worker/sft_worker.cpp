@@ -13,6 +13,7 @@
 #include "rl/model/guarded.h"
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
+#include "rl/worker/gradient_rounds.h"
 
 namespace rl {
 
@@ -157,7 +158,10 @@ Result<Metrics> SftWorker::update(const SupervisedBatch& batch, const Supervised
   const auto loss_of = [&](const Outputs& outputs, const MicroBatch&, const PackedBatch& packed,
                            Metrics&) { return loss(outputs, packed, scale, sums); };
   const Passes passes(learner_.model(), pass_options());
-  const Status learned = passes.learn(*micro_batches, input(batch), loss_of, metrics);
+  const Status learned = learn_in_rounds(
+      learner_, *micro_batches, plan.rounds, [&](std::span<const MicroBatch> of_round) {
+        return passes.learn(of_round, input(batch), loss_of, metrics);
+      });
   if (!learned.ok()) return learned;
   const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
   if (!report.ok()) return report.status();

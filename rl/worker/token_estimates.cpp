@@ -246,13 +246,20 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
   return estimates;
 }
 
-EstimateSummary summarize(const TokenEstimates& estimates) {
+EstimateSummary summarize(const TokenEstimates& estimates, const RolloutBatch& batch) {
   EstimateSummary summary{.values = moments_of(estimates.values),
                           .returns = moments_of(estimates.returns),
                           .advantages = moments_of(estimates.advantages),
                           .errors = {}};
   for (std::size_t i = 0; i < estimates.values.size(); ++i)
     summary.errors.add(double{estimates.returns[i]} - double{estimates.values[i]});
+  std::size_t token = 0;
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    Moments& of_sample = summary.advantages_of_samples.emplace_back();
+    const std::size_t end = token + static_cast<std::size_t>(batch.learned_tokens(sample));
+    for (; token < std::min(end, estimates.advantages.size()); ++token)
+      of_sample.add(double{estimates.advantages[token]});
+  }
   return summary;
 }
 

@@ -60,14 +60,16 @@ struct Moments {
 /// What the controller learns about TokenEstimates.
 struct EstimateSummary {
   Moments values, returns, advantages, errors;  // errors: returns - values
+  std::vector<Moments> advantages_of_samples = {};
 
+  /// Without what is of samples.
   void add(const EstimateSummary& other);
 
   /// critic/values/..., critic/returns/..., critic/advantages/..., critic/vf_explained_var, in
   /// verl's names.
   Metrics metrics() const;
 
-  auto fields() { return std::tie(values, returns, advantages, errors); }
+  auto fields() { return std::tie(values, returns, advantages, errors, advantages_of_samples); }
 };
 
 /// How advantages are whitened over all workers' tokens: (advantage - mean) * scale.
@@ -127,7 +129,7 @@ runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch,
                                                 const EstimateOptions& options,
                                                 const Probabilities& probabilities = {});
 
-EstimateSummary summarize(const TokenEstimates& estimates);
+EstimateSummary summarize(const TokenEstimates& estimates, const RolloutBatch& batch);
 
 /// kInvalidArgument: not of as many tokens as the batch has. Without a critic only the advantages
 /// matter.

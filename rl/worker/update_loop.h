@@ -15,6 +15,7 @@
 #include "rl/batch/rollout_batch.h"
 #include "rl/metrics/metrics.h"
 #include "rl/optim/learner.h"
+#include "rl/worker/gradient_rounds.h"
 #include "rl/worker/passes.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"

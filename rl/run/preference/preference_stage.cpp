@@ -79,7 +79,8 @@ Result<std::string> PreferenceStage::first_row() const {
 
 std::vector<PreferencePasses> PreferenceStage::passes_of(const PreferenceStep& step) const {
   return plan_preferences(step.batches, pairs_,
-                          std::vector(step.batches.size(), setup_.options.micro_batch));
+                          std::vector(step.batches.size(), setup_.options.micro_batch),
+                          step.leaves);
 }
 
 Result<Metrics> PreferenceStage::step(double learning_rate) {

@@ -1,5 +1,8 @@
-// Balancer: samples go to other workers than drew them, so that all train about as many tokens.
+// Balancer: samples go to other workers than drew them, so that all train about as many tokens, or
+// each the leaves that are its own.
 #pragma once
+
+#include <cstdint>
 
 #include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/step_batch.h"
@@ -9,14 +12,21 @@ namespace rl {
 
 class Balancer {
  public:
-  Balancer(BatchCalls& batches, bool moves) : batches_(batches), moves_(moves) {}
+  /// `moves`: evens tokens out. `leaves`: that each mini-batch is cut into, see GradientRound; 0:
+  /// it is not.
+  Balancer(BatchCalls& batches, bool moves, std::int64_t leaves = 0)
+      : batches_(batches), moves_(moves), leaves_(leaves) {}
 
-  /// Counts the tokens as they were drawn, and moves groups where that wins enough.
+  /// Counts the tokens as they were drawn, and moves groups: to the workers of their leaves, or
+  /// where that wins enough.
   runtime::Status balance(StepBatch& batch);
 
  private:
+  runtime::Status move(StepBatch& batch, const BalancedShards& to);
+
   BatchCalls& batches_;
   bool moves_;
+  std::int64_t leaves_;
 };
 
 }  // namespace rl

@@ -23,6 +23,16 @@ std::vector<ObjectRef<T>> filled(std::vector<ObjectRef<T>> refs, const ObjectRef
   return refs;
 }
 
+// The same write, whose result is waited for in place.
+Result<StateCalls::Write> waited_for(runtime::Runtime& runtime, Result<WriteState> state) {
+  if (!state.ok()) return state.status();
+  return StateCalls::Write(
+      [&runtime, write = std::move(*state)](const std::filesystem::path& folder) {
+        return std::function<StateCalls::Files()>(
+            [&runtime, files = write(folder)] { return runtime.get(files); });
+      });
+}
+
 }  // namespace
 
 // Each policy worker generates samples for its prompts; they stay there.
@@ -120,9 +130,9 @@ ScoreCalls::Reports RemoteScore::score(const BatchRefs& batches,
 
 std::function<ScoreCalls::Reports()> RemoteScore::begin_score(
     const BatchRefs& batches, const std::vector<std::vector<RewardTask>>& tasks) {
-  return [&runtime = runtime_,
+  return [reward = roles_.reward,
           scoring = roles_.reward.call(&RewardActor::score, split(batches), split(tasks))] {
-    return runtime.objects().gather(scoring);
+    return reward.gather(scoring);
   };
 }
 
@@ -192,6 +202,22 @@ Result<Metrics> RemoteUpdate::update_policy(const BatchRefs& batches,
                           split(filled(teacher_logprobs, roles_.nothing.logprobs, workers)));
   if (!updated.ok()) return updated.status();
   return sum_metrics(*updated);
+}
+
+Result<StateCalls::Write> RemoteState::policy_state(bool beside) const {
+  return waited_for(runtime_, roles_.policy.state(beside));
+}
+
+Result<StateCalls::Write> RemoteState::critic_state(bool beside) const {
+  return waited_for(runtime_, roles_.critic.state(beside));
+}
+
+runtime::Status RemoteState::load_policy(const std::filesystem::path& folder) {
+  return roles_.policy.fetch(&PolicyActor::load, folder.string());
+}
+
+runtime::Status RemoteState::load_critic(const std::filesystem::path& folder) {
+  return roles_.critic.fetch(&CriticActor::load, folder.string());
 }
 
 std::vector<MicroBatchLimits> RemoteWarmStart::limits() const {

@@ -159,6 +159,21 @@ class RemoteUpdate : public UpdateCalls {
   const Roles& roles_;
 };
 
+class RemoteState : public StateCalls {
+ public:
+  RemoteState(runtime::Runtime& runtime, const Roles& roles) : runtime_(runtime), roles_(roles) {}
+
+  bool has_critic() const override { return !roles_.critic.empty(); }
+  runtime::Result<Write> policy_state(bool beside) const override;
+  runtime::Result<Write> critic_state(bool beside) const override;
+  runtime::Status load_policy(const std::filesystem::path& folder) override;
+  runtime::Status load_critic(const std::filesystem::path& folder) override;
+
+ private:
+  runtime::Runtime& runtime_;
+  const Roles& roles_;
+};
+
 /// Saves what the warm start makes of the policy into `folder`.
 class RemoteWarmStart : public WarmStartCalls {
  public:

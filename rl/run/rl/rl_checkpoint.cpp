@@ -23,9 +23,8 @@ constexpr std::int64_t kTrainerStateFormat = 1;
 
 // What a checkpoint is made from; owns all of it, for the thread that writes.
 struct Saving {
-  runtime::Runtime& runtime;
-  WriteState policy;
-  WriteState critic;  // empty without one
+  StateCalls::Write policy;
+  StateCalls::Write critic;  // empty without one
   nlohmann::ordered_json state;
   std::vector<StateFile> files;
 };
@@ -35,14 +34,14 @@ Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter
   const auto policy = saving.policy(writer.folder() / kPolicyFolder);
   std::vector<fs::path> expected{kRunStateFile};
   if (saving.critic) {
-    const auto critic = saving.runtime.get(saving.critic(writer.folder() / kCriticFolder));
+    const StateCalls::Files critic = saving.critic(writer.folder() / kCriticFolder)();
     if (!critic.ok()) {
-      (void)saving.runtime.get(policy);  // it writes into the folder that is about to go
+      (void)policy();  // it writes into the folder that is about to go
       return critic.status();
     }
     for (const std::string& file : *critic) expected.push_back(fs::path(kCriticFolder) / file);
   }
-  const auto files = saving.runtime.get(policy);
+  const StateCalls::Files files = policy();
   if (!files.ok()) return files.status();
   for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
   const Status written = writer.write_json(kRunStateFile, saving.state);
@@ -93,15 +92,15 @@ nlohmann::ordered_json RlCheckpoint::state(const RunProgress& progress, std::int
 
 Result<CheckpointSaver::WriteFiles> RlCheckpoint::copy(bool beside,
                                                        nlohmann::ordered_json state) const {
-  Saving saving{runtime_, {}, {}, std::move(state), {}};
+  Saving saving{{}, {}, std::move(state), {}};
   saving.files.push_back(
       {kSavedConfigFile, [yaml = config_.to_yaml()] { return Result<std::string>(yaml); }});
   for (StateFile& file : source_.state_files()) saving.files.push_back(std::move(file));
-  Result<WriteState> policy = roles_.policy.state(beside);
+  Result<StateCalls::Write> policy = models_.policy_state(beside);
   if (!policy.ok()) return policy.status();
   saving.policy = std::move(*policy);
-  if (!roles_.critic.empty()) {
-    Result<WriteState> critic = roles_.critic.state(beside);
+  if (models_.has_critic()) {
+    Result<StateCalls::Write> critic = models_.critic_state(beside);
     if (!critic.ok()) return critic.status();
     saving.critic = std::move(*critic);
   }
@@ -162,10 +161,8 @@ Result<CreditState> RlCheckpoint::read_credit(const fs::path& file,
 Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& state,
                           const SavedAt& at) {
   Status status = feed_.resume(nlohmann::json(state["data_position"]));
-  if (status.ok())
-    status = roles_.policy.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
-  if (status.ok() && !roles_.critic.empty())
-    status = roles_.critic.fetch(&CriticActor::load, (folder / kCriticFolder).string());
+  if (status.ok()) status = models_.load_policy(folder / kPolicyFolder);
+  if (status.ok() && models_.has_critic()) status = models_.load_critic(folder / kCriticFolder);
   return status.ok() ? source_.restore(folder, at) : status;
 }
 

@@ -9,12 +9,11 @@
 #include "rl/config/config.h"
 #include "rl/feed/prompt_feed.h"
 #include "rl/run/rl/credit_phase.h"
-#include "rl/run/rl/roles.h"
+#include "rl/run/rl/role_calls.h"
 #include "rl/run/rl/sample_source.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/run/stage.h"
 #include "runtime/core/result.h"
-#include "runtime/runtime.h"
 
 namespace rl {
 
@@ -32,14 +31,12 @@ class StageState {
 class RlCheckpoint : public StageState {
  public:
   /// Borrows all of it.
-  RlCheckpoint(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options,
-               const ModelIdentity& identity, const Roles& roles, PromptFeed& feed,
-               SampleSource& source, CreditPhase& credit)
-      : runtime_(runtime),
-        config_(config),
+  RlCheckpoint(const Config& config, const TrainerOptions& options, const ModelIdentity& identity,
+               StateCalls& models, PromptFeed& feed, SampleSource& source, CreditPhase& credit)
+      : config_(config),
         options_(options),
         identity_(identity),
-        roles_(roles),
+        models_(models),
         feed_(feed),
         source_(source),
         credit_(credit),
@@ -59,11 +56,10 @@ class RlCheckpoint : public StageState {
   runtime::Status load(const std::filesystem::path& folder, const nlohmann::ordered_json& state,
                        const SavedAt& at);
 
-  runtime::Runtime& runtime_;
   const Config& config_;
   const TrainerOptions& options_;
   const ModelIdentity& identity_;
-  const Roles& roles_;
+  StateCalls& models_;
   PromptFeed& feed_;
   SampleSource& source_;
   CreditPhase& credit_;

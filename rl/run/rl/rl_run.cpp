@@ -49,7 +49,8 @@ RlRun::RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal)
     : runtime_(runtime),
       plan_(std::move(plan)),
       journal_(journal),
-      starter_(runtime, plan_.config, plan_.options, plan_.models, plan_.slots) {}
+      spawner_(runtime),
+      starter_(spawner_, plan_.config, plan_.options, plan_.models, plan_.slots) {}
 
 Status RlRun::start_roles() {
   const Status fits = check_run_memory(runtime_, plan_, starter_.slot_options());
@@ -67,6 +68,7 @@ void RlRun::make_calls() {
                          .score = {runtime_, roles_},
                          .estimate = {runtime_, roles_},
                          .update = RemoteUpdate(roles_),
+                         .state = {runtime_, roles_},
                          .warm_start = {runtime_, roles_, options.folder / kWarmStartFolder},
                          .reference = {roles_.reference, roles_.nothing},
                          .teachers = {}});
@@ -88,7 +90,7 @@ void RlRun::make_parts() {
   parts_.reset(new Parts{
       .prompts = std::move(prompts),
       .credit = std::move(credit),
-      .balancer = {calls_->batches, options.balances},
+      .balancer = {calls_->batches, options.balances, options.gradient_leaves},
       .references = {options.uses_reference() ? &calls_->reference : nullptr, std::move(teachers)},
       .source = nullptr,
       .update = {{.policy_rate = plan_.schedule.policy_rate,
@@ -108,7 +110,7 @@ void RlRun::make_parts() {
       {*parts_->prompts, calls_->generate, calls_->partial, calls_->ahead, calls_->batches,
        calls_->score, *parts_->credit.reader, parts_->balancer, parts_->references});
   parts_->checkpoint =
-      std::make_unique<RlCheckpoint>(runtime_, plan_.config, options, plan_.models.identity, roles_,
+      std::make_unique<RlCheckpoint>(plan_.config, options, plan_.models.identity, calls_->state,
                                      *plan_.feeds.training, *parts_->source, *parts_->credit.phase);
   if (plan_.feeds.validation == nullptr) return;
   validator_ = std::make_unique<Validator>([&feed = *plan_.feeds.validation] { return feed.all(); },

@@ -11,6 +11,7 @@
 #include "rl/run/rl/remote_calls.h"
 #include "rl/run/rl/rl_plan.h"
 #include "rl/run/rl/rl_stage.h"
+#include "rl/run/rl/role_spawner.h"
 #include "rl/run/rl/role_starter.h"
 #include "rl/run/rl/source_factory.h"
 #include "rl/run/rl/trainer_options.h"
@@ -65,6 +66,7 @@ class RlRun {
     RemoteScore score;
     RemoteEstimate estimate;
     RemoteUpdate update;
+    RemoteState state;
     RemoteWarmStart warm_start;
     RemoteReference reference;
     std::vector<std::unique_ptr<RemoteReference>> teachers;
@@ -87,6 +89,7 @@ class RlRun {
   runtime::Runtime& runtime_;
   RlPlan plan_;
   RunJournal& journal_;
+  RuntimeSpawner spawner_;
   RoleStarter starter_;
   Roles roles_;
   std::unique_ptr<Calls> calls_;

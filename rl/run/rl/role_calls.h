@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -155,6 +156,24 @@ class UpdateCalls {
                                                  const std::vector<UpdatePlan>& plans,
                                                  const EstimateRefs& estimates,
                                                  const LogprobRefs& teacher_logprobs) = 0;
+};
+
+/// What a checkpoint has of the models that are trained, each in a folder of its own.
+class StateCalls {
+ public:
+  /// Relative to the folder.
+  using Files = runtime::Result<std::vector<std::string>>;
+  /// Begins to write into a folder, once; the function that it returns waits for the files. Any
+  /// thread.
+  using Write = std::function<std::function<Files()>(const std::filesystem::path& folder)>;
+
+  virtual ~StateCalls() = default;
+  virtual bool has_critic() const = 0;
+  /// What there is to save now; see WorkerGroup::state().
+  virtual runtime::Result<Write> policy_state(bool beside) const = 0;
+  virtual runtime::Result<Write> critic_state(bool beside) const = 0;
+  virtual runtime::Status load_policy(const std::filesystem::path& folder) = 0;
+  virtual runtime::Status load_critic(const std::filesystem::path& folder) = 0;
 };
 
 }  // namespace rl

@@ -25,19 +25,11 @@ std::int64_t models_of_slot(const TrainerOptions& options, const RunModels& mode
          (reward_models(models.reward_config).empty() ? 0 : 1);
 }
 
-// Puts a group that was started into its place.
-template <class T>
-Status put_group(Result<WorkerGroup<T>> started, WorkerGroup<T>& place) {
-  if (started.ok()) place = std::move(*started);
-  return started.status();
-}
-
 }  // namespace
 
-RoleStarter::RoleStarter(runtime::Runtime& runtime, const Config& config,
-                         const TrainerOptions& options, const RunModels& models,
-                         const SlotOptions& slots)
-    : runtime_(runtime), config_(config), options_(options), models_(models), slot_options_(slots) {
+RoleStarter::RoleStarter(RoleSpawner& spawner, const Config& config, const TrainerOptions& options,
+                         const RunModels& models, const SlotOptions& slots)
+    : spawner_(spawner), config_(config), options_(options), models_(models), slot_options_(slots) {
   slot_options_.models = models_of_slot(options, models);
 }
 
@@ -51,7 +43,7 @@ SlotOptions RoleStarter::slot_options() const {
 }
 
 Status RoleStarter::start(Roles& roles, const std::string& rate_text) {
-  const Result<WorkerSlots> slots = reserve_slots(runtime_, slot_options());
+  const Result<WorkerSlots> slots = spawner_.reserve(slot_options());
   if (!slots.ok()) return slots.status();
   slots_ = *slots;
   roles.teachers = models_.teachers;
@@ -65,7 +57,7 @@ Status RoleStarter::start(Roles& roles, const std::string& rate_text) {
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
   if (!status.ok()) return status;
-  Result<EmptyObjects> nothing = EmptyObjects::put(runtime_);
+  Result<EmptyObjects> nothing = spawner_.put_nothing();
   if (nothing.ok()) roles.nothing = std::move(*nothing);
   return nothing.status();
 }
@@ -93,9 +85,7 @@ WorkerSpec RoleStarter::policy_spec() const {
 }
 
 Status RoleStarter::start_policy(Roles& roles, const std::string& rate_text) {
-  const Status started =
-      put_group(WorkerGroup<PolicyActor>::spawn(runtime_, slots_, /*reserves=*/true, policy_spec()),
-                roles.policy);
+  const Status started = spawner_.spawn(slots_, /*reserves=*/true, policy_spec(), roles.policy);
   if (!started.ok()) return started;
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each; learning rate {}",
       slots_.size(), slots_.nodes, slots_.threads(), rate_text);
@@ -119,14 +109,12 @@ Status RoleStarter::start_rollouts(Roles& roles) {
                             .beside_nodes = slot_options_.nodes,
                             .beside_per_node = slot_options_.per_node,
                             .nodes_key = "rollout.nnodes"};
-  const Result<WorkerSlots> slots = reserve_slots(runtime_, options);
+  const Result<WorkerSlots> slots = spawner_.reserve(options);
   if (!slots.ok()) return slots.status().with_context("workers that draw samples");
   WorkerSpec rollout_spec = policy_spec();
   rollout_spec.group = "rollout-" + slots->group.hex();
   rollout_spec.generates_only = true;
-  const Status started =
-      put_group(WorkerGroup<PolicyActor>::spawn(runtime_, *slots, /*reserves=*/true, rollout_spec),
-                roles.rollouts);
+  const Status started = spawner_.spawn(*slots, /*reserves=*/true, rollout_spec, roles.rollouts);
   if (!started.ok()) return started;
   LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are {} old",
       slots->size(), slots->nodes, slots->threads(),
@@ -135,9 +123,7 @@ Status RoleStarter::start_rollouts(Roles& roles) {
 }
 
 Status RoleStarter::start_critic(Roles& roles) {
-  return put_group(WorkerGroup<CriticActor>::spawn(runtime_, slots_, /*reserves=*/false,
-                                                   spec("critic", models_.critic)),
-                   roles.critic);
+  return spawner_.spawn(slots_, /*reserves=*/false, spec("critic", models_.critic), roles.critic);
 }
 
 // Log-probabilities are of a teacher's own distribution, as verl's teachers give them, whatever the
@@ -150,9 +136,7 @@ Status RoleStarter::start_teachers(Roles& roles) {
   for (Teacher& teacher : roles.teachers) {
     WorkerSpec teacher_spec = spec(teacher.role(), teacher.model);
     teacher_spec.config = text;
-    const Status started = put_group(
-        WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, teacher_spec),
-        teacher.group);
+    const Status started = spawner_.spawn(slots_, /*reserves=*/false, teacher_spec, teacher.group);
     if (!started.ok()) return started;
   }
   return {};
@@ -163,11 +147,9 @@ Status RoleStarter::start_reward(Roles& roles) {
   reward_spec.config = models_.reward_config.serialize();
   const WorkerSlots slots =
       reward_models(models_.reward_config).empty() ? slots_.without_models() : slots_;
-  const Status started =
-      put_group(WorkerGroup<RewardActor>::spawn(runtime_, slots, /*reserves=*/false, reward_spec),
-                roles.reward);
+  const Status started = spawner_.spawn(slots, /*reserves=*/false, reward_spec, roles.reward);
   if (!started.ok()) return started;
-  const Result<bool> prepares = runtime_.get(roles.reward.leader().call(&RewardActor::prepares));
+  const Result<bool> prepares = spawner_.prepares(roles.reward);
   if (!prepares.ok()) return prepares.status();
   roles.reward_prepares = *prepares;
   return {};
@@ -180,9 +162,7 @@ Status RoleStarter::start_reference(Roles& roles) {
   WorkerSpec reference_spec =
       spec("reference", warm && !adapter ? warm_folder / kModelFolder : models_.policy);
   if (adapter) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : *adapter).string();
-  return put_group(
-      WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec),
-      roles.reference);
+  return spawner_.spawn(slots_, /*reserves=*/false, reference_spec, roles.reference);
 }
 
 }  // namespace rl

@@ -6,11 +6,11 @@
 
 #include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
+#include "rl/run/rl/role_spawner.h"
 #include "rl/run/rl/roles.h"
 #include "rl/run/rl/run_models.h"
 #include "rl/run/rl/trainer_options.h"
 #include "runtime/core/result.h"
-#include "runtime/runtime.h"
 
 namespace rl {
 
@@ -20,7 +20,7 @@ inline constexpr const char* kWarmStartFolder = "warm_start";
 /// Borrows all but the slots.
 class RoleStarter {
  public:
-  RoleStarter(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options,
+  RoleStarter(RoleSpawner& spawner, const Config& config, const TrainerOptions& options,
               const RunModels& models, const SlotOptions& slots);
 
   /// What the policy's slots need, with those of rollout workers next to them.
@@ -47,7 +47,7 @@ class RoleStarter {
   runtime::Status start_reward(Roles& roles);
   void warn_of_single_samples() const;
 
-  runtime::Runtime& runtime_;
+  RoleSpawner& spawner_;
   const Config& config_;
   const TrainerOptions& options_;
   const RunModels& models_;

@@ -35,6 +35,7 @@ Result<std::unique_ptr<PromptFeed>> open_demonstrations(const Config& config,
   warm_options.batch_prompts = warm_options.mini_batch_prompts = options.warm_start.batch_rows;
   warm_options.batch_key = "sft.train_batch_size";
   warm_options.demonstrations = true;
+  warm_options.leaves = options.gradient_leaves;
   auto feed = PromptFeed::create(config, **demonstrations, warm_options);
   if (!feed.ok()) return feed.status().with_context("warm start");
   return feed;

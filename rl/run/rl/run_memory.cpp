@@ -145,6 +145,7 @@ class RoleCounter {
   Status add_policy() {
     learning_ = with_pass({.sequences = share_,
                            .positions = longest_,
+                           .carriers = sum_carriers(trainer_.gradient_leaves, workers_),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
                            .sequences_max = policy_.engine.sequences_max,
@@ -165,6 +166,7 @@ class RoleCounter {
                       .gradients_leave = offload.gradients}};
     scoring_ = learning_;
     scoring_.sequences = 0;
+    scoring_.carriers = 0;
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
@@ -184,6 +186,7 @@ class RoleCounter {
     const Result<CriticOptions> critic = CriticOptions::from_config(config_, device_);
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
+    learning.carriers = learning_.carriers;
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;

@@ -129,6 +129,17 @@ std::vector<std::vector<std::int64_t>> StepBatch::sample_tokens() const {
       [](const Sample& sample) { return sample.prompt_tokens + sample.response_tokens; });
 }
 
+RowLeaves StepBatch::sample_leaves() const {
+  RowLeaves of_batch{.count = leaves};
+  if (leaves == 0) return of_batch;
+  for (const WorkerShare& share : shares) {
+    std::vector<std::int64_t>& of_worker = of_batch.of_rows.emplace_back();
+    for (const SampleGroup& group : share.groups)
+      of_worker.insert(of_worker.end(), group.samples.size(), group.leaf);
+  }
+  return of_batch;
+}
+
 std::vector<std::int64_t> StepBatch::prompt_of_samples() const {
   std::vector<std::int64_t> prompts;
   for (const WorkerShare& share : shares) {
@@ -204,9 +215,12 @@ void StepBatch::place(const BalancedShards& balanced) {
   for (std::size_t worker = 0; worker < placed.size(); ++worker) {
     placed[worker].batch = shares[worker].batch;
     placed[worker].mini_batch_offsets = balanced.shards[worker].mini_batch_offsets;
-    for (const PromptPlace& from : balanced.places[worker]) {
+    for (std::size_t row = 0; row < balanced.places[worker].size(); ++row) {
+      const PromptPlace& from = balanced.places[worker][row];
       placed[worker].groups.push_back(std::move(shares[static_cast<std::size_t>(from.worker)]
                                                     .groups[static_cast<std::size_t>(from.row)]));
+      if (!balanced.leaves.empty())
+        placed[worker].groups.back().leaf = balanced.leaves[worker][row];
     }
   }
   shares = std::move(placed);

@@ -49,6 +49,7 @@ struct SampleGroup {
   std::int64_t prompt = 0;  // its number in the step
   std::int64_t row = -1;    // of the data set; -1: unknown
   RewardTask task = {};
+  std::int64_t leaf = 0;   // of its mini-batch, see GradientRound
   PromptPlace drawn = {};  // who drew the samples, and which row of that worker's batch they were
   std::vector<Sample> samples = {};
 };
@@ -71,6 +72,7 @@ struct StepBatch {
   std::vector<std::int64_t> drawn_tokens = {};  // by worker, before samples were moved
   Metrics metrics = {};                         // of drawing
   std::int64_t epoch = 0;
+  std::int64_t leaves = 0;  // that each mini-batch is cut into; 0: it is not
 
   /// As workers drew it: samples of lists `generated`, `samples_per_prompt` of each prompt.
   /// kInternal: a worker made another number of samples.
@@ -87,6 +89,7 @@ struct StepBatch {
   std::vector<std::vector<std::int64_t>> group_sizes() const;
   std::vector<std::int64_t> tokens() const;                      // prompts and responses
   std::vector<std::vector<std::int64_t>> sample_tokens() const;  // the same of each sample
+  RowLeaves sample_leaves() const;
 
   /// What `of` (a member of Sample or a function of one) says of each sample, by worker.
   template <class Of>

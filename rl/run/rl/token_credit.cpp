@@ -1,5 +1,8 @@
 #include "rl/run/rl/token_credit.h"
 
+#include <cstdint>
+#include <map>
+
 #include "rl/batch/worker_lists.h"
 
 namespace rl {
@@ -23,6 +26,21 @@ std::vector<EstimateTask> estimate_tasks(const StepBatch& batch, double kl_coeff
   return tasks;
 }
 
+// Added up in the order of the prompts, so that who has which sample does not matter.
+Moments advantages_in_order(const StepBatch& batch, const std::vector<Estimated>& estimated) {
+  std::map<std::int64_t, Moments> of_prompts;
+  for (std::size_t worker = 0; worker < estimated.size(); ++worker) {
+    auto of_sample = estimated[worker].summary.advantages_of_samples.begin();
+    for (const SampleGroup& group : batch.shares[worker].groups) {
+      for (std::size_t i = 0; i < group.samples.size(); ++i)
+        of_prompts[group.prompt].add(*of_sample++);
+    }
+  }
+  Moments all;
+  for (const auto& [prompt, moments] : of_prompts) all.add(moments);
+  return all;
+}
+
 }  // namespace
 
 runtime::Status TokenCredit::assign(StepBatch& batch, double kl_coefficient, Credit& credit,
@@ -37,6 +55,13 @@ runtime::Status TokenCredit::assign(StepBatch& batch, double kl_coefficient, Cre
   if (options_.has_critic) timer.lap("values");
   EstimateSummary all;
   for (const Estimated& part : *estimated) all.add(part.summary);
+  if (batch.leaves > 0) {
+    for (std::size_t worker = 0; worker < estimated->size(); ++worker) {
+      if ((*estimated)[worker].summary.advantages_of_samples.size() != batch.shares[worker].size())
+        return runtime::internal_error("a worker estimated another number of samples");
+    }
+    all.advantages = advantages_in_order(batch, *estimated);
+  }
   credit.per_token = true;
   credit.estimates = select(*estimated, &Estimated::estimates);
   if (options_.whitens) {

@@ -111,6 +111,7 @@ void read_batches(ConfigReader& read, TrainerOptions& options) {
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
   options.distills = read.get_bool("distillation.enabled");
   options.balances = read.get_bool("trainer.balance_batch");
+  options.gradient_leaves = read.find_int("trainer.gradient_leaves").value_or(0);
 }
 
 void read_validation(const Config& config, ConfigReader& read, TrainerOptions& options) {
@@ -225,6 +226,11 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     return goals;
   const std::int64_t policy_workers =
       read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
+  if (options.gradient_leaves > 0 && options.gradient_leaves < policy_workers) {
+    return config.out_of_range("trainer.gradient_leaves",
+                               "at least the " + std::to_string(policy_workers) +
+                                   " workers, or some would have nothing to learn");
+  }
   read.take(options.rollout_workers, RolloutWorkersOptions::from_config(config, policy_workers));
   read.take(options.partial_rollouts, PartialRolloutOptions::from_config(config));
   if (const Status fits = read_codapo(config, read, options); !fits.ok()) return fits;

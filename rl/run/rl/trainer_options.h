@@ -106,7 +106,8 @@ struct TrainerOptions {
   AlarmOptions alarms;
   bool balances =
       true;  // samples go to other workers than drew them, where the tokens of all come closer then
-  bool async_save = true;  // checkpoints are written while training goes on
+  std::int64_t gradient_leaves = 0;  // see GradientRound; 0: one a worker
+  bool async_save = true;            // checkpoints are written while training goes on
   std::int64_t validation_interval = -1;
   bool validate_first = false;
   bool validate_only = false;         // and train no step

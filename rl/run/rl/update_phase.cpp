@@ -18,7 +18,7 @@ using Plan = std::vector<std::vector<MiniBatch>>;
 
 // A role's mini-batches, cut by what the passes of its workers may take.
 Plan cut_for(const std::vector<PassLimits>& limits, Plan plan, const StepBatch& batch) {
-  add_micro_batches(plan, batch.sample_tokens(), limits);
+  add_micro_batches(plan, batch.sample_tokens(), limits, batch.sample_leaves());
   return plan;
 }
 

@@ -26,19 +26,19 @@ Status WarmStart::run(RunJournal& journal) {
 
 Result<Metrics> WarmStart::step(std::int64_t index) {
   StepTimer timer;
-  const Result<std::vector<DemonstrationBatch>> batches = batches_();
-  if (!batches.ok()) return batches.status();
+  const Result<DemonstrationStep> demonstrations = batches_();
+  if (!demonstrations.ok()) return demonstrations.status();
   std::int64_t tokens = 0;
   std::vector<std::vector<std::int64_t>> lengths;
-  for (const DemonstrationBatch& batch : *batches) {
+  for (const DemonstrationBatch& batch : demonstrations->batches) {
     tokens += static_cast<std::int64_t>(batch.responses.values.size());
     lengths.push_back(row_lengths(batch));
   }
   const double rate = learning_rate(options_.schedule(), index);
   std::vector<SupervisedPlan> plans;
-  for (auto& micro_batches : plan_rounds(lengths, policy_.limits()))
-    plans.push_back({tokens, rate, std::move(micro_batches)});
-  Result<Metrics> metrics = policy_.supervise(*batches, plans);
+  for (LearningPasses& passes : plan_learning(lengths, policy_.limits(), demonstrations->leaves))
+    plans.push_back({tokens, rate, std::move(passes.micro_batches), std::move(passes.rounds)});
+  Result<Metrics> metrics = policy_.supervise(demonstrations->batches, plans);
   if (!metrics.ok()) return metrics;
   timer.lap("sft");
   (*metrics)["timing_s/sft"] = timer.seconds("sft");

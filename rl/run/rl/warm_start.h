@@ -8,6 +8,7 @@
 
 #include "rl/batch/batch_plan.h"
 #include "rl/batch/rollout_batch.h"
+#include "rl/feed/prompt_feed.h"
 #include "rl/metrics/metrics.h"
 #include "rl/run/rl/trainer_options.h"
 #include "rl/run/run_journal.h"
@@ -31,7 +32,7 @@ class WarmStartCalls {
 
 class WarmStart {
  public:
-  using Batches = std::function<runtime::Result<std::vector<DemonstrationBatch>>()>;
+  using Batches = std::function<runtime::Result<DemonstrationStep>()>;
 
   /// `saves`: a reference begins with what it makes.
   WarmStart(const WarmStartOptions& options, Batches batches, WarmStartCalls& policy, bool saves)

@@ -14,12 +14,14 @@ using runtime::Result;
 using runtime::split;
 using runtime::Status;
 
-// The passes over each worker's rows.
-std::vector<std::vector<MicroBatch>> passes_of(const SupervisedStep& step,
-                                               const MicroBatchLimits& limits) {
+std::vector<std::vector<std::int64_t>> lengths_of(const SupervisedStep& step) {
   std::vector<std::vector<std::int64_t>> lengths;
   for (const SupervisedBatch& batch : step.batches) lengths.push_back(sequence_lengths(batch));
-  return plan_rounds(lengths, std::vector(lengths.size(), limits));
+  return lengths;
+}
+
+std::vector<MicroBatchLimits> of_each(const MicroBatchLimits& limits, const SupervisedStep& step) {
+  return std::vector(step.batches.size(), limits);
 }
 
 }  // namespace
@@ -67,8 +69,10 @@ Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
 
 Result<Metrics> SftStage::step(double learning_rate) {
   std::vector<SupervisedPlan> plans;
-  for (auto& micro_batches : passes_of(drawn_, setup_.options.micro_batch))
-    plans.push_back({drawn_.learned_tokens, learning_rate, std::move(micro_batches)});
+  for (LearningPasses& passes : plan_learning(
+           lengths_of(drawn_), of_each(setup_.options.micro_batch, drawn_), drawn_.leaves))
+    plans.push_back({drawn_.learned_tokens, learning_rate, std::move(passes.micro_batches),
+                     std::move(passes.rounds)});
   const auto reports = workers_.fetch(&SftActor::update, split(drawn_.batches), split(plans));
   if (!reports.ok()) return reports.status();
   Metrics metrics = sum_metrics(*reports);
@@ -82,8 +86,9 @@ Result<Metrics> SftStage::validate() {
   if (!steps.ok()) return steps.status();
   SupervisedSums sums;
   for (const SupervisedStep& step : *steps) {
-    const auto parts = workers_.fetch(&SftActor::evaluate, split(step.batches),
-                                      split(passes_of(step, setup_.options.micro_batch)));
+    const auto parts = workers_.fetch(
+        &SftActor::evaluate, split(step.batches),
+        split(plan_rounds(lengths_of(step), of_each(setup_.options.micro_batch, step))));
     if (!parts.ok()) return parts.status();
     for (const SupervisedSums& part : *parts) {
       sums.loss += part.loss;

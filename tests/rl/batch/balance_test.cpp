@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 namespace rl {
@@ -90,6 +91,53 @@ TEST(Balance, RandomBatchesComeNearTheMeanAndLoseNothing) {
           *std::max_element(sums.begin(), sums.end()) - *std::min_element(sums.begin(), sums.end()),
           largest);
     }
+  }
+}
+
+TEST(DealLeaves, DependOnThePromptsAloneAndWorkersTakeThemInTurns) {
+  std::mt19937 random(3);
+  std::vector<std::int64_t> tokens_of(23);
+  for (std::int64_t& count : tokens_of)
+    count = std::uniform_int_distribution<std::int64_t>(1, 500)(random);
+  for (const bool evenly : {false, true}) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> first;
+    for (const std::int64_t workers : {1, 2, 3, 4}) {
+      const std::vector<PromptShard> shards = shard_prompts(23, 10, workers);
+      Lists tokens;
+      for (const PromptShard& shard : shards) {
+        std::vector<std::int64_t>& of_worker = tokens.emplace_back();
+        for (const std::int64_t prompt : shard.prompts)
+          of_worker.push_back(tokens_of[static_cast<std::size_t>(prompt)]);
+      }
+      const BalancedShards dealt = deal_leaves(shards, tokens, 4, evenly);
+      std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> prompts;
+      for (std::size_t worker = 0; worker < shards.size(); ++worker) {
+        const PromptShard& shard = dealt.shards[worker];
+        ASSERT_EQ(shard.mini_batch_offsets.size(), 4u);
+        for (std::size_t k = 0; k < 3; ++k) {
+          std::int64_t before = 0;
+          for (auto i = static_cast<std::size_t>(shard.mini_batch_offsets[k]);
+               i < static_cast<std::size_t>(shard.mini_batch_offsets[k + 1]); ++i) {
+            const std::int64_t leaf = dealt.leaves[worker][i];
+            EXPECT_EQ(leaf % workers, static_cast<std::int64_t>(worker));
+            EXPECT_GE(leaf, before);
+            before = leaf;
+            prompts[{static_cast<std::int64_t>(k), leaf}].push_back(shard.prompts[i]);
+            const PromptPlace place = dealt.places[worker][i];
+            EXPECT_EQ(shards[static_cast<std::size_t>(place.worker)]
+                          .prompts[static_cast<std::size_t>(place.row)],
+                      shard.prompts[i]);
+          }
+        }
+      }
+      if (workers == 1) first = prompts;
+      EXPECT_EQ(prompts, first) << workers << " workers";
+    }
+    std::size_t all = 0;
+    for (const auto& [leaf, prompts] : first) all += prompts.size();
+    EXPECT_EQ(all, 23u);
+    if (evenly) continue;
+    EXPECT_EQ((first[{0, 1}]), (std::vector<std::int64_t>{2, 3, 4})) << "in their order";
   }
 }
 

@@ -156,6 +156,22 @@ TEST(AddMicroBatches, AreThoseThatEachWorkerCutForItself) {
   }
 }
 
+TEST(AddMicroBatches, AreCutLeafByLeaf) {
+  // Two workers, three leaves: the first worker has leaves 0 and 2.
+  auto plan = std::vector<std::vector<MiniBatch>>(2);
+  plan[0] = {{.first_sample = 0, .last_sample = 5}};
+  plan[1] = {{.first_sample = 0, .last_sample = 2}};
+  const std::vector<Indices> tokens{{10, 10, 10, 10, 10}, {10, 10}};
+  const PassLimits two{.learning = {.samples_max = 2}, .scoring = {}};
+  add_micro_batches(plan, tokens, std::vector{two, two},
+                    {.count = 3, .of_rows = {{0, 0, 0, 2, 2}, {1, 1}}});
+  EXPECT_EQ(plan[0][0].micro_batches, (MicroBatches{{0, 2}, {2, 3}, {3, 5}}));
+  EXPECT_EQ(plan[1][0].micro_batches, (MicroBatches{{0, 2}, {2, 2}, {2, 2}}));
+  EXPECT_EQ(plan[0][0].rounds, (std::vector<GradientRound>{{0, 2, {1, 1}}, {2, 1, {1, 0}}}));
+  EXPECT_EQ(plan[1][0].rounds, (std::vector<GradientRound>{{1, 2, {1, 1}}, {3, 1, {1, 0}}}));
+  EXPECT_EQ(plan[0][0].scoring_batches, (MicroBatches{{0, 5}}));
+}
+
 TEST(PassesOver, AreAllRowsInOrder) {
   EXPECT_EQ(*passes_over({2, 5}, {}), (MicroBatches{{2, 5}}));
   const MicroBatches good{{2, 4}, {4, 5}, {5, 5}};

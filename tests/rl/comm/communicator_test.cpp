@@ -30,12 +30,14 @@ void on_ranks(Backend backend, int size, const std::function<void(Communicator&)
         body(group);
         return;
       }
-      auto group = make_gloo_communicator(rendezvous, {.rank = rank,
-                                                       .size = size,
-                                                       .group = "test",
-                                                       .host = "127.0.0.1",
-                                                       .deadline = std::chrono::seconds(60),
-                                                       .collectives = options});
+      auto group =
+          make_gloo_communicator(rendezvous, {.rank = rank,
+                                              .size = size,
+                                              .group = "test",
+                                              .host = "127.0.0.1",
+                                              .deadline = std::chrono::seconds(60),
+                                              .exchange_deadline = std::chrono::seconds(60),
+                                              .collectives = options});
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       body(**group);
     });
@@ -78,6 +80,55 @@ TEST_P(CommunicatorTest, SumsInTheOrderOfRanksWhateverTheBuckets) {
                {.bucket_bytes = 400});
     }
   }
+}
+
+// Seven leaves, dealt in turns; the third and the last have nothing.
+TEST_P(CommunicatorTest, SumsOverRoundsHaveTheSameBitsOnAnyNumberOfRanks) {
+  constexpr int kLeaves = 7;
+  const auto has_something = [](int leaf) { return leaf != 2 && leaf < kLeaves - 1; };
+  for (const std::size_t count : {1, 1000}) {
+    std::vector<float> expected = values_of(0, count);
+    for (int leaf = 1; leaf < kLeaves; ++leaf) {
+      if (!has_something(leaf)) continue;
+      const std::vector<float> term = values_of(leaf, count);
+      for (std::size_t i = 0; i < count; ++i) expected[i] += term[i];
+    }
+    for (const int size : {1, 2, 3, 4, 7}) {
+      on_ranks(GetParam(), size,
+               [&](Communicator& group) {
+                 SumRounds<float> rounds;
+                 std::vector<float> values;
+                 for (int first = 0; first < kLeaves; first += size) {
+                   const int mine = first + group.rank();
+                   std::vector<std::uint8_t> adds;
+                   for (int rank = 0; rank < size; ++rank)
+                     adds.push_back(has_something(first + rank) ? 1 : 0);
+                   values = has_something(mine) ? values_of(mine, count)
+                                                : std::vector<float>(count, 0.0F);
+                   const std::vector<float> before = values;
+                   const bool last = first + size >= kLeaves;
+                   const runtime::Status summed =
+                       group.all_reduce_round(values, rounds, adds, last, "gradients");
+                   ASSERT_TRUE(summed.ok()) << summed.to_string();
+                   if (!last) EXPECT_EQ(values, before);
+                 }
+                 EXPECT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(float)), 0)
+                     << size << " ranks, " << count << " values, rank " << group.rank();
+                 EXPECT_TRUE(rounds.carry.empty() && !rounds.begun);
+               },
+               {.bucket_bytes = 400});
+    }
+  }
+}
+
+TEST_P(CommunicatorTest, ARoundOfNothingIsZero) {
+  on_ranks(GetParam(), 2, [](Communicator& group) {
+    SumRounds<float> rounds;
+    std::vector<float> values{-0.0F, 5.0F, 7.0F};
+    const std::vector<std::uint8_t> nobody{0, 0};
+    ASSERT_TRUE(group.all_reduce_round(values, rounds, nobody, true).ok());
+    EXPECT_EQ(values, (std::vector<float>{0, 0, 0}));
+  });
 }
 
 TEST_P(CommunicatorTest, GathersInTheOrderOfRanks) {

@@ -41,6 +41,8 @@ TEST(RankWatch, NamesTheRankThatNoLongerAnswersWhereverItStopped) {
     EXPECT_EQ(verdict->rank, 1);
     EXPECT_NE(verdict->reason.find(last.where), std::string::npos) << verdict->reason;
     EXPECT_NE(verdict->reason.find("61 s"), std::string::npos) << verdict->reason;
+    EXPECT_NE(verdict->reason.find("rank 0 waits in all-reduce of gradients"), std::string::npos)
+        << verdict->reason;
   }
 }
 
@@ -55,6 +57,15 @@ TEST(RankWatch, NamesTheRankThatComputesWithoutProgressNotThoseThatWaitForIt) {
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->rank, 2);
   EXPECT_NE(verdict->reason.find("layer 3"), std::string::npos) << verdict->reason;
+}
+
+TEST(RankWatch, LetsARankComputeAsLongAsNobodyWaitsForIt) {
+  RankWatch watch(2, seconds(60), kBegin);
+  for (int second = 0; second <= 1000; ++second) {
+    watch.heard(0, computing(3), at(second));
+    watch.heard(1, computing(4), at(second));
+    ASSERT_FALSE(watch.judge(at(second)).has_value()) << second;
+  }
 }
 
 TEST(RankWatch, NamesTheRankThatIsBehindWhereAllWait) {

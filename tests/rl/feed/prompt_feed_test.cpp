@@ -179,11 +179,12 @@ TEST_F(PromptFeedTest, SaysWhenABatchIsLargerThanTheData) {
 
 TEST_F(PromptFeedTest, DemonstrationsEndWithTheEndToken) {
   auto feed = open(config());
-  const auto batches = (*feed)->next_demonstrations();
-  ASSERT_TRUE(batches.ok()) << batches.status().to_string();
-  ASSERT_EQ(batches->size(), 2u);
-  EXPECT_EQ((*batches)[0].responses.rows(), 2);
-  EXPECT_EQ((*batches)[0].responses.row_size(0), 5);  // four letters and the end
+  const auto step = (*feed)->next_demonstrations();
+  ASSERT_TRUE(step.ok()) << step.status().to_string();
+  ASSERT_EQ(step->batches.size(), 2u);
+  EXPECT_EQ(step->batches[0].responses.rows(), 2);
+  EXPECT_EQ(step->batches[0].responses.row_size(0), 5);  // four letters and the end
+  EXPECT_EQ(step->leaves.count, 0);
 }
 
 TEST_F(PromptFeedTest, ADemonstrationThatTheModelCannotReadIsFoundAtTheStart) {

@@ -35,7 +35,7 @@ TEST(WarmStart, TakesItsStepsAndLeavesAReference) {
   const auto batches = [] {
     DemonstrationBatch batch;
     batch.responses.append(std::vector<std::int32_t>{1, 2, 3});
-    return std::vector<DemonstrationBatch>{batch, batch};
+    return DemonstrationStep{.batches = {batch, batch}};
   };
   WarmStartOptions options;
   options.steps = 2;

@@ -88,8 +88,8 @@ TEST(TokenEstimates, WhiteningOverWorkersIsThatOfAllTokens) {
   for (int i = 0; i < 37; ++i)
     (i % 3 == 0 ? a : b).advantages.push_back(std::sin(static_cast<float>(i)) * 3.0F + 1.0F);
   for (TokenEstimates* part : {&a, &b}) part->values = part->returns = part->advantages;
-  EstimateSummary all = summarize(a);
-  all.add(summarize(b));
+  EstimateSummary all = summarize(a, {});
+  all.add(summarize(b, {}));
   const AdvantageScaling scaling = AdvantageScaling::whitening(all.advantages);
   const auto tensor = [](std::vector<float>& values) {
     return at::from_blob(values.data(), {1, static_cast<std::int64_t>(values.size())}, at::kFloat);

@@ -15,6 +15,7 @@
 
 #include "rl/actor/snapshot_slot.h"
 #include "rl/algo/group_advantage.h"
+#include "rl/batch/balance.h"
 #include "rl/comm/gloo_communicator.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/data/toy.h"
@@ -83,8 +84,8 @@ class PolicyWorkerTest : public ::testing::Test {
                                  {.threads = 1});
   }
 
-  // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their
-  // weights' checksums and summed metrics.
+  // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4, which are cut
+  // into `leaves` where there are any. Returns their weights' checksums and summed metrics.
   struct StepResult {
     std::vector<std::uint64_t> checksums;
     std::vector<float> weights;
@@ -92,8 +93,8 @@ class PolicyWorkerTest : public ::testing::Test {
     Metrics metrics;
     std::vector<std::int32_t> responses;  // in prompt order within mini-batches
   };
-  static StepResult step(int ranks, const PolicyOptions& options) {
-    const auto shards = shard_prompts(8, 4, ranks);
+  static StepResult step(int ranks, const PolicyOptions& options, std::int64_t leaves = 0) {
+    auto shards = shard_prompts(8, 4, ranks);
     const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
     std::vector<RolloutBatch> batches(static_cast<std::size_t>(ranks));
     std::vector<std::unique_ptr<PolicyWorker>> workers(static_cast<std::size_t>(ranks));
@@ -111,10 +112,31 @@ class PolicyWorkerTest : public ::testing::Test {
           rendezvous, {.rank = static_cast<int>(rank), .size = ranks, .host = "127.0.0.1"});
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       workers[rank] = make(options, std::move(*group));
-      std::vector<RewardTask> tasks;
-      auto batch = workers[rank]->generate(prompts(shards[rank].prompts, &tasks), false);
+      auto batch = workers[rank]->generate(prompts(shards[rank].prompts), false);
       ASSERT_TRUE(batch.ok()) << batch.status().to_string();
       batches[rank] = std::move(*batch);
+    });
+    RowLeaves cut{.count = leaves};
+    if (leaves > 0) {
+      std::vector<std::vector<std::int64_t>> tokens;
+      for (const PromptShard& shard : shards) {
+        std::vector<std::int64_t>& of_rank = tokens.emplace_back();
+        for (const std::int64_t prompt : shard.prompts) of_rank.push_back(10 + prompt % 3);
+      }
+      const BalancedShards dealt = deal_leaves(shards, tokens, leaves, /*evenly=*/true);
+      shards = dealt.shards;
+      std::vector<RolloutBatch> moved;
+      for (std::size_t rank = 0; rank < batches.size(); ++rank) {
+        moved.push_back(*collect_prompts(batches, dealt.places[rank]));
+        std::vector<std::int64_t>& of_rank = cut.of_rows.emplace_back();
+        for (const std::int64_t leaf : dealt.leaves[rank])
+          of_rank.insert(of_rank.end(), kSamples, leaf);
+      }
+      batches = std::move(moved);
+    }
+    each([&](std::size_t rank) {
+      std::vector<RewardTask> tasks;
+      (void)prompts(shards[rank].prompts, &tasks);
       const auto scores = reward().score(batches[rank], tasks);
       ASSERT_TRUE(scores.ok());
       std::vector<float> values(scores->scores.begin(), scores->scores.end());
@@ -126,7 +148,7 @@ class PolicyWorkerTest : public ::testing::Test {
     });
     auto plan = plan_mini_batches(shards, kSamples, lengths);
     add_micro_batches(plan, sample_tokens(summaries),
-                      std::vector(lengths.size(), workers.front()->pass_limits()));
+                      std::vector(lengths.size(), workers.front()->pass_limits()), cut);
     StepResult result;
     std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
     each([&](std::size_t rank) {
@@ -152,6 +174,30 @@ class PolicyWorkerTest : public ::testing::Test {
 
   static inline fs::path folder_;
 };
+
+TEST_F(PolicyWorkerTest, LeavesGiveTheSameBitsOnAnyNumberOfWorkers) {
+  for (const std::int64_t leaves : {4, 5}) {  // a mini-batch has four prompts
+    const StepResult one = step(1, options(), leaves);
+    for (const int ranks : {2, 3, 4}) {
+      const StepResult several = step(ranks, options(), leaves);
+      for (const std::uint64_t checksum : several.checksums)
+        EXPECT_EQ(checksum, one.checksums.front()) << ranks << " ranks, " << leaves << " leaves";
+      EXPECT_EQ(std::memcmp(several.moments.data(), one.moments.data(),
+                            one.moments.size() * sizeof(float)),
+                0);
+    }
+  }
+}
+
+TEST_F(PolicyWorkerTest, AnAdapterDropsTheSameOnAnyNumberOfWorkers) {
+  PolicyOptions adapter = options();
+  adapter.adapter = AdapterOptions{};
+  adapter.adapter->lora.rank = 4;
+  adapter.adapter->lora.dropout = 0.3;
+  const StepResult one = step(1, adapter, 4);
+  EXPECT_EQ(one.moments, step(2, adapter, 4).moments);
+  EXPECT_EQ(one.moments, step(3, adapter, 4).moments);
+}
 
 TEST_F(PolicyWorkerTest, LogprobsOfTheEngineAreTheTrainersToTheBit) {
   const auto worker = make(options());
@@ -534,7 +580,12 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   for (int round = 0; round < 25; ++round) {
     auto estimates = worker->estimate(*batch, {}, {scores});
     ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
-    const EstimateSummary summary = summarize(*estimates);
+    const EstimateSummary summary = summarize(*estimates, *batch);
+    ASSERT_EQ(summary.advantages_of_samples.size(), static_cast<std::size_t>(batch->samples()));
+    Moments of_samples;
+    for (const Moments& of_sample : summary.advantages_of_samples) of_samples.add(of_sample);
+    EXPECT_EQ(of_samples.count, summary.advantages.count);
+    EXPECT_NEAR(of_samples.sum, summary.advantages.sum, 1e-9);
     EXPECT_EQ(summary.values.count, static_cast<double>(tokens));
     std::fill(estimates->advantages.begin(), estimates->advantages.end(), 0.0F);
     const auto metrics =

@@ -1,0 +1,20 @@
+// LayerListener: who is told how a pass gets on through a model's layers.
+#pragma once
+
+#include <cstdint>
+
+namespace rl {
+
+/// Layers count from 0; -1 is what comes before them. Called by the thread that makes the pass, or
+/// that goes back through it.
+class LayerListener {
+ public:
+  virtual ~LayerListener() = default;
+
+  /// The pass is about to read the layer's weights.
+  virtual void before_forward(std::int64_t /*layer*/) {}
+  /// The gradients of all that comes after the layer are there, and none of its own.
+  virtual void before_backward(std::int64_t /*layer*/) {}
+};
+
+}  // namespace rl

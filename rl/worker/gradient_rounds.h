@@ -1,0 +1,21 @@
+// The rounds of an optimizer step whose gradient is a sum of leaves.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "rl/batch/batch_plan.h"
+#include "rl/optim/learner.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Calls `learn` with the micro-batches of each round, and adds the rounds up; without rounds once,
+/// with all. Errors: those of `learn` and of Learner::add_round; kInvalidArgument: rounds that are
+/// not of these micro-batches.
+runtime::Status learn_in_rounds(
+    Learner& learner, std::span<const MicroBatch> micro_batches,
+    std::span<const GradientRound> rounds,
+    const std::function<runtime::Status(std::span<const MicroBatch>)>& learn);
+
+}  // namespace rl

@@ -1,0 +1,109 @@
+// Runs whose mini-batches are cut into leaves: the same numbers on any number of workers. And what
+// ends a run whose workers wait for one that has stopped.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <sstream>
+
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class LeavesTest : public TrainerTest {
+ protected:
+  // The model that a run on so many workers writes at its end.
+  std::string model_of(const std::string& name, const std::string& command, int workers) {
+    const fs::path folder = folder_ / (name + std::to_string(workers));
+    const Outcome run =
+        shell("exec " + command +
+              " trainer.save_freq=-1 trainer.gradient_leaves=4 "
+              "trainer.n_gpus_per_node=" +
+              std::to_string(workers) + " trainer.default_local_dir=" + folder.string());
+    EXPECT_EQ(run.code, 0) << run.output;
+    std::string weights;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.path().filename() == "model.safetensors" ||
+          entry.path().filename() == "optimizer.safetensors")
+        weights += entry.path().lexically_relative(folder).string() + read(entry.path());
+    }
+    EXPECT_FALSE(weights.empty()) << run.output;
+    return weights;
+  }
+  // Processes of actors: they have no arguments.
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> found;
+    std::istringstream lines(processes());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with("/starling-rl ")) found.push_back(static_cast<pid_t>(std::stol(line)));
+    }
+    return found;
+  }
+
+  void expect_equal_on_any_number(const std::string& name, const std::string& command) {
+    const std::string one = model_of(name, command, 1);
+    for (const int workers : {2, 3, 4})
+      EXPECT_TRUE(model_of(name, command, workers) == one) << name << ", " << workers;
+  }
+};
+
+TEST_F(LeavesTest, TwentyStepsOnOneToFourWorkersWriteTheSameModel) {
+  expect_equal_on_any_number(
+      "grpo",
+      train_command("data.train_batch_size=12 actor_rollout_ref.actor.ppo_mini_batch_size=6 "
+                    "trainer.total_training_steps=20"));
+}
+
+TEST_F(LeavesTest, CriticsWarmStartsAndStepsOfUnevenSamplesToo) {
+  const std::string three = "data.train_batch_size=6 trainer.total_training_steps=3 ";
+  expect_equal_on_any_number(
+      "gae", train_command(three + "algorithm.adv_estimator=gae critic.optim.lr=1e-3"));
+  expect_equal_on_any_number("warm", train_command(three + "sft.steps=3 sft.train_batch_size=6"));
+  expect_equal_on_any_number(
+      "filtered", train_command(three + "algorithm.filter_groups.enable=true data.gen_batch_size=6 "
+                                        "trainer.balance_batch=false"));
+}
+
+TEST_F(LeavesTest, TheStagesOfDataToo) {
+  const std::string rows =
+      " data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=6 "
+      "trainer.total_training_steps=5 trainer.logger=[console,file] model.path=" +
+      model();
+  expect_equal_on_any_number("sft", STARLING_BIN_DIR "/starling-rl sft" + rows);
+}
+
+TEST_F(LeavesTest, FewerLeavesThanWorkersAreRefused) {
+  const Outcome run = train("trainer.gradient_leaves=1 trainer.n_gpus_per_node=2");
+  EXPECT_NE(run.code, 0);
+  EXPECT_NE(run.output.find("trainer.gradient_leaves"), std::string::npos) << run.output;
+}
+
+// Whichever role it plays, and wherever it stood.
+TEST_F(LeavesTest, AStoppedWorkerEndsTheRunAndIsNamed) {
+  const fs::path run = folder_ / "stopped";
+  for (int victim = 0; victim < 4; ++victim) {
+    fs::remove_all(run);
+    fs::remove(folder_ / "output");
+    fs::create_directories(folder_);
+    const pid_t pid = start(train_command(
+        "trainer.total_training_steps=100000 trainer.n_gpus_per_node=2 trainer.cpus_per_worker=1 "
+        "trainer.rank_timeout=2 trainer.default_local_dir=" +
+        run.string()));
+    ASSERT_TRUE(wait_for_step(pid, run, 3)) << read(folder_ / "output");
+    const std::vector<pid_t> all = workers();
+    ASSERT_EQ(all.size(), 4u) << "two of the policy, two of the reward\n" << processes();
+    ::kill(all[static_cast<std::size_t>(victim)], SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_NE(status, 0);
+    const std::string output = read(folder_ / "output");
+    EXPECT_TRUE(output.find("Policy rank ") != std::string::npos ||
+                output.find("Reward rank ") != std::string::npos)
+        << output;
+    EXPECT_NE(output.find("does not answer for"), std::string::npos) << output;
+    EXPECT_NE(output.find("trainer.rank_timeout"), std::string::npos) << output;
+  }
+}
+
+}  // namespace
+}  // namespace rl
