@@ -435,16 +435,18 @@ Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type,
   if (Status status = require_started(); !status.ok()) return status;
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
-  auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
-    ActorDirectory(impl_->process->node())
-        .resolve_name(name, name_space, bounded(deadline), std::move(done));
-  });
-  if (!address.ok()) return address.status();
-  if (address->class_name != (*known)->name()) {
-    return invalid_argument("actor \"" + name + "\" is a " + address->class_name + ", not a " +
+  // A second for the way from the default argument to here.
+  const bool has_own_limit = deadline < deadline_after(kFindActorTime - std::chrono::seconds(1));
+  const PendingActor found = impl_->process->find_actor((*known)->name(), name, name_space,
+                                                        bounded(deadline), has_own_limit);
+  if (!found.created->wait(Deadline::max())) return cancelled("the runtime was stopped");
+  if (!found.created->failure().ok()) return found.created->failure();
+  const ActorAddress& address = *found.address;
+  if (address.class_name != (*known)->name()) {
+    return invalid_argument("actor \"" + name + "\" is a " + address.class_name + ", not a " +
                             (*known)->name());
   }
-  return impl_->process->client_for(*address);
+  return impl_->process->client_for(address);
 }
 
 Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) {

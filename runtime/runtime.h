@@ -97,6 +97,9 @@ struct WaitResult {
   std::vector<ObjectRef<T>> pending;
 };
 
+/// How long get_actor() waits if nothing else is said.
+inline constexpr std::chrono::seconds kFindActorTime{30};
+
 /// Whether an actor that is killed may be started again.
 enum class Restarts { kNone, kAllowed };
 
@@ -165,11 +168,11 @@ class Runtime {
   /// The actor of that name in the job's namespace. Waits while it is being created or restarted.
   /// Errors: kNotFound, kActorDied, kInvalidArgument (the actor is of another class).
   template <class T>
-  Result<ActorHandle<T>> get_actor(const std::string& name, Until until = std::chrono::seconds(30));
+  Result<ActorHandle<T>> get_actor(const std::string& name, Until until = kFindActorTime);
   /// In another namespace, of whichever job.
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space,
-                                   Until until = std::chrono::seconds(30));
+                                   Until until = kFindActorTime);
 
   /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with
   /// kActorDied. A call that a shared actor is running cannot be interrupted: it ends by itself,

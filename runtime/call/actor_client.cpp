@@ -117,6 +117,11 @@ std::shared_ptr<const WorkerLink> ActorClient::worker() const {
   return link_.worker();
 }
 
+bool ActorClient::is_restarting() const {
+  std::lock_guard lock(mutex_);
+  return link_.is_resolving();
+}
+
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder,
                                  std::chrono::milliseconds timeout, std::int32_t retries) {
   return call(type, key, encoder, timeout, retries, nullptr);

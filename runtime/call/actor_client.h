@@ -94,6 +94,8 @@ class ActorClient final : public std::enable_shared_from_this<ActorClient>,
                         std::int32_t retries, std::shared_ptr<StreamState> stream = nullptr);
   /// Whether the actor is known to have ended. Takes no lock, so that it may be asked under any.
   bool is_closed() const { return link_.is_closed(); }
+  /// Whether calls wait for the actor to be started again.
+  bool is_restarting() const;
   /// Whether objects that the actor made for this process are still held here: they end with its
   /// process.
   bool lends_results() const { return leases_.holds_results(); }

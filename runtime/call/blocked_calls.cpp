@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
-#include "runtime/call/actor_client.h"
 #include "runtime/call/awaited_call.h"
-#include "runtime/call/call_wire.h"
-#include "runtime/call/outgoing_call.h"
-#include "runtime/call/worker_link.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/transport/block_until.h"
@@ -43,13 +40,17 @@ bool has_limit(const std::vector<WaitStep>& steps) {
   return std::any_of(steps.begin(), steps.end(), [](const WaitStep& step) { return step.bounded; });
 }
 
+/// The wait that fails in a cycle is the greatest. Rather one for a constructor than one for a
+/// call: a creation that fails ends its actor. Rather a method's than a constructor's, whose actor
+/// would not come to be.
+auto failing_order(const WaitStep& step) {
+  return std::tuple(step.awaited.ends_with(kConstructor), !step.waiting.ends_with(kConstructor),
+                    step.session, step.number);
+}
+
 }  // namespace
 
 const std::string kConstructor = "(constructor)";  // no method's name
-
-std::string describe_constructor(const std::string& class_name, ActorId actor) {
-  return ServedCall{{actor, nullptr, 0}, &class_name, &kConstructor}.describe();
-}
 
 std::string ServedCall::describe() const {
   return *class_name + " " + std::get<0>(key).short_hex() + ": " + *method;
@@ -140,18 +141,11 @@ std::string BlockedCalls::take_cycle() {
 }
 
 void BlockedCalls::tell(const Entry& entry, const std::vector<WaitStep>& steps) const {
-  for (const auto& awaited : calls_of(entry.producers)) {
-    const auto call = std::dynamic_pointer_cast<OutgoingCall>(awaited);
-    if (!call) continue;
-    const std::uint64_t sequence = call->sequence.load();
-    const std::shared_ptr<Channel> channel =
-        sequence != 0 && !call->result->is_settled() ? call->client->worker()->channel() : nullptr;
-    if (!channel) continue;  // it waits for something else than an actor
-    CallNotice notice{call->client->id(), sequence, CallNotice::Kind::kWaits};
-    notice.waits = steps;
-    notice.waits.push_back({session_, entry.number, entry.waiting, call->describe(),
-                            entry.bounded || call->has_own_limit()});
-    send_notice(*channel, notice, Flush::kNow);
+  for (const auto& call : calls_of(entry.producers)) {
+    std::vector<WaitStep> waits = steps;
+    waits.push_back({session_, entry.number, entry.waiting, call->describe(),
+                     entry.bounded || call->has_own_limit()});
+    call->tell(waits);
   }
 }
 
@@ -169,33 +163,17 @@ void BlockedCalls::on_waits(const ServedCall::Key& held_by, const std::vector<Wa
 void BlockedCalls::on_waits(Entry& entry, const std::vector<WaitStep>& steps) const {
   const WaitStep here{session_, entry.number, {}, {}, false};
   if (steps.front().is_same_wait(here)) return on_cycle(entry, steps);
-  close_by_constructor(entry, steps);
   // A cycle that its origin is no part of: those that are find it.
   const bool seen = std::any_of(steps.begin(), steps.end(),
                                 [&](const WaitStep& step) { return step.is_same_wait(here); });
   if (!seen && steps.size() < WaitStep::kStepsMax) tell(entry, steps);
 }
 
-// No connection leads to an actor that is not there yet: the search that its constructor began
-// closes the cycle where it meets a call that waits for that actor.
-void BlockedCalls::close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const {
-  for (const auto& call : calls_of(entry.producers)) {
-    if (call->constructor() != steps.front().waiting) continue;
-    std::vector<WaitStep> all = steps;
-    all.push_back({session_, entry.number, entry.waiting, call->describe(),
-                   entry.bounded || call->has_own_limit()});
-    const std::string cycle = describe_cycle(all);
-    note(entry, cycle, true);
-    call->on_cycle(call, cycle, !has_limit(all));
-  }
-}
-
 void BlockedCalls::on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const {
   const std::string cycle = describe_cycle(steps);
   // One of them is to fail, so that the others can go on; all agree on which.
   const bool breaks_here = std::none_of(steps.begin(), steps.end(), [&](const WaitStep& step) {
-    return std::pair(step.session, step.number) >
-           std::pair(steps.front().session, steps.front().number);
+    return failing_order(step) > failing_order(steps.front());
   });
   note(entry, cycle, breaks_here);
   for (const auto& call : calls_of(entry.producers)) {

@@ -2,12 +2,13 @@
 // cycles among these.
 //
 // A wait that lasts is announced to the process of the awaited call, along the connection that the
-// call went over. If that call is held up by one that waits itself (it is that one, or stands in
-// line behind it before an actor that runs one call at a time), the search goes on to what that one
-// waits for. A search that comes back to its origin has found a cycle: none of its calls can end.
-// Constructors and coroutines count as calls, but a cycle over two actors that are both being made
-// is not found: no connection leads to either. A call that computes, an actor that runs several
-// calls at once, and a coroutine that awaits several things at once end every search.
+// call went over; no connection leads to an actor that is being made, so that what waits for its
+// constructor is announced by way of the head. If the awaited call is held up by one that waits
+// itself (it is that one, or stands in line behind it before an actor that runs one call at a
+// time), the search goes on to what that one waits for. A search that comes back to its origin has
+// found a cycle: none of its calls can end. Constructors and coroutines count as calls. A call that
+// computes, an actor that runs several calls at once, and a coroutine that awaits several things at
+// once end every search.
 #pragma once
 
 #include <chrono>
@@ -57,9 +58,8 @@ class RunningCall {
   const ServedCall* const outer_;
 };
 
-/// The name of a constructor among an actor's calls, and of the actor's making.
+/// The name of a constructor among an actor's calls.
 extern const std::string kConstructor;
-std::string describe_constructor(const std::string& class_name, ActorId actor);
 
 /// Any thread may call any method.
 class BlockedCalls {
@@ -114,7 +114,6 @@ class BlockedCalls {
  private:
   void on_waits(Entry& entry, const std::vector<WaitStep>& steps) const;
   void tell(const Entry& entry, const std::vector<WaitStep>& steps) const;
-  void close_by_constructor(Entry& entry, const std::vector<WaitStep>& steps) const;
   void on_cycle(Entry& entry, const std::vector<WaitStep>& steps) const;
   static void note(Entry& entry, const std::string& cycle, bool logs);
 

@@ -177,6 +177,8 @@ Status read_waits(schema::CallNotice::Reader in, std::vector<WaitStep>& waits) {
   return {};
 }
 
+}  // namespace
+
 Buffer encode_notice(const CallNotice& notice) {
   return encode<schema::CallNotice>([&](schema::CallNotice::Builder out) {
     out.setActorId(to_data(notice.actor));
@@ -193,8 +195,6 @@ Buffer encode_notice(const CallNotice& notice) {
     }
   });
 }
-
-}  // namespace
 
 void send_notice(Channel& channel, const CallNotice& notice, Flush flush) {
   Message message;

@@ -72,6 +72,9 @@ ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs);
 /// deeper than kRefDepthMax.
 Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments);
 Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value);
+/// What goes over another way than the actor's connection: the opaque bytes of a
+/// control::ConstructorAwaited.
+Buffer encode_notice(const CallNotice& notice);
 /// Tells the other side. Not sent means that the connection is gone, and with it what the notice is
 /// about.
 void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush::kSoon);

@@ -5,10 +5,11 @@
 
 #include "runtime/call/actor_client.h"
 #include "runtime/call/actor_options.h"
-#include "runtime/call/blocked_calls.h"
+#include "runtime/call/awaited_actor.h"
 #include "runtime/call/call_wire.h"
 #include "runtime/call/process.h"
 #include "runtime/call/registry.h"
+#include "runtime/call/worker_link.h"
 
 namespace runtime {
 
@@ -20,12 +21,23 @@ Status OutgoingCall::cancel(const std::shared_ptr<Producer>& self, CancelMode mo
 
 std::string OutgoingCall::describe() const { return client->describe() + ": " + method->name; }
 
-std::string OutgoingCall::constructor() const { return client->describe() + ": " + kConstructor; }
-
 // The limit of a task's call is the task's.
 bool OutgoingCall::has_own_limit() const {
   return timeout.count() > 0 ? timeout < kDefaultCallTimeout
                              : deadline < deadline_after(kDefaultCallTimeout / 2);
+}
+
+// No connection leads to an actor that is not there yet.
+void OutgoingCall::tell(const std::vector<WaitStep>& waits) const {
+  if (result->is_settled()) return;
+  if (client->is_restarting())
+    return AwaitedActor::tell_builder(*client->process(), {client->id()}, waits);
+  const std::uint64_t sent_as = sequence.load();
+  const std::shared_ptr<Channel> open = sent_as != 0 ? client->worker()->channel() : nullptr;
+  if (!open) return;  // it waits for something else than an actor
+  CallNotice notice{client->id(), sent_as, CallNotice::Kind::kWaits};
+  notice.waits = waits;
+  send_notice(*open, notice, Flush::kNow);
 }
 
 void OutgoingCall::on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,

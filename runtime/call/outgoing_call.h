@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/call/awaited_call.h"
 #include "runtime/call/object_state.h"
@@ -42,8 +43,8 @@ struct OutgoingCall final : AwaitedCall {
   }
   Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override;
   std::string describe() const override;
-  std::string constructor() const override;
   bool has_own_limit() const override;
+  void tell(const std::vector<WaitStep>& waits) const override;
   void on_cycle(const std::shared_ptr<Producer>& self, const std::string& text,
                 bool fails) override;
   /// Settles the result. Without the client's mutex.

@@ -355,7 +355,7 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
   PendingActor pending{spec.actor, std::make_shared<ObjectState>(self),
                        std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
-  auto creation = ActorCreation::of(pending.created, spec.class_name, actor, timeout);
+  auto creation = ActorCreation::of(pending.created, spec, timeout);
   if (!lent.empty()) {
     std::lock_guard lock(mutex_);
     lent_to_constructors_[actor] = std::move(lent);
@@ -383,6 +383,24 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
           }
           pending.created->fail(creation->with_cycle(address.status()));
         }
+      });
+  return pending;
+}
+
+PendingActor Process::find_actor(const std::string& class_name, std::string name,
+                                 std::string name_space, Deadline deadline, bool has_own_limit) {
+  PendingActor pending{
+      {}, std::make_shared<ObjectState>(shared_from_this()), std::make_shared<ActorAddress>()};
+  auto search = std::make_shared<AwaitedActor>(pending.created, class_name + " \"" + name + '"',
+                                               control::ConstructorAwaited{{}, name, name_space},
+                                               has_own_limit);
+  pending.created->set_producer(search);
+  ActorDirectory(*node_).resolve_name(
+      std::move(name), std::move(name_space), deadline,
+      [pending, search](Result<ActorAddress> address) {
+        if (!address.ok()) return pending.created->fail(search->with_cycle(address.status()));
+        *pending.address = *std::move(address);
+        pending.created->fulfil({});
       });
   return pending;
 }

@@ -101,6 +101,9 @@ class Process : public std::enable_shared_from_this<Process> {
   /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent,
                            std::chrono::milliseconds timeout);
+  /// Asks for the actor of that name, which may be on its way; PendingActor::actor is none.
+  PendingActor find_actor(const std::string& class_name, std::string name, std::string name_space,
+                          Deadline deadline, bool has_own_limit);
   void on_actor_died(ActorId actor);
 
   /// A node is about to leave, as NodeClient::set_on_node_drains. On the loop.

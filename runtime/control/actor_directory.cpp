@@ -4,6 +4,11 @@
 
 namespace runtime {
 
+namespace {
+/// What is told is old then.
+constexpr std::chrono::seconds kTellPatience{2};
+}  // namespace
+
 void ActorDirectory::create(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done) {
   node_.ask(control::CreateActor{std::move(spec)}, deadline, std::move(done));
 }
@@ -25,6 +30,11 @@ void ActorDirectory::state(ActorId actor, std::uint64_t incarnation, Deadline de
 
 void ActorDirectory::kill(ActorId actor, bool may_restart, Deadline deadline, Done done) {
   node_.tell(control::KillActor{actor, may_restart}, deadline, std::move(done));
+}
+
+void ActorDirectory::tell_builder(control::ConstructorAwaited awaited) {
+  if (awaited.notice.size() > control::ConstructorAwaited::kNoticeBytesMax) return;
+  node_.tell(std::move(awaited), deadline_after(kTellPatience), [](const Status&) {});
 }
 
 void ActorDirectory::park(ActorId actor, Deadline deadline, Done done) {

@@ -34,6 +34,9 @@ class ActorDirectory {
   /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error.
   /// `may_restart`: as if it had crashed.
   void kill(ActorId actor, bool may_restart, Deadline deadline, Done done);
+  /// Tells the process that builds the actor, if one does, that calls wait for its constructor.
+  /// Nobody hears whether that came about.
+  void tell_builder(control::ConstructorAwaited awaited);
   /// Lets the actor go on without the resources that it reserved.
   void park(ActorId actor, Deadline deadline, Done done);
   /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once

@@ -261,6 +261,21 @@ struct ParkActor {
   bool operator==(const ParkActor&) const = default;
 };
 
+// From drivers and workers to the head, from there to the actor's node, and to the process that
+// builds the actor.
+
+/// Calls wait for the actor's constructor. By id; where there is no such actor, by name. Answered
+/// at once; dropped where no process builds the actor.
+struct ConstructorAwaited {
+  static constexpr std::size_t kNoticeBytesMax = 256 << 10;
+
+  ActorId actor;
+  std::string name = {};
+  std::string name_space = {};  // empty: the job's
+  std::string notice = {};      // a CallNotice, opaque to nodes and head
+  bool operator==(const ConstructorAwaited&) const = default;
+};
+
 // From whoever adds and removes nodes, for the head.
 
 /// Answered with a Demand.
@@ -434,20 +449,19 @@ struct TokenChanged {
 }  // namespace control
 
 struct ControlRequest {
-  using Body =
-      std::variant<control::Heartbeat, control::RegisterDriver, control::CreateActor,
-                   control::ResolveActor, control::QueryActor, control::KillActor, control::KvPut,
-                   control::KvGet, control::KvAdd, control::KvDelete, control::QueryCluster,
-                   control::CreateGroup, control::RemoveGroup, control::SubmitJob,
-                   control::CancelJob, control::ReadLog, control::StopNode, control::RegisterNode,
-                   control::StartJob, control::EndJob, control::ActorExited, control::StartActor,
-                   control::StopActor, control::BuildActor, control::FetchFile,
-                   control::TerminateActor, control::WatchActor, control::WatchNodes,
-                   control::SaveState, control::DrainActor, control::ActorsExited,
-                   control::ParkActor, ObjectControl, control::QueryGroup, control::Reserve,
-                   control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
-                   control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand,
-                   ObserveControl, control::QueueJob, control::ChangeToken, control::ExpectToken>;
+  using Body = std::variant<
+      control::Heartbeat, control::RegisterDriver, control::CreateActor, control::ResolveActor,
+      control::QueryActor, control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
+      control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
+      control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
+      control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
+      control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
+      control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
+      control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
+      control::QueryGroup, control::Reserve, control::QueryJob, control::OfferFiles,
+      control::StoreFile, control::DriverDone, control::DrainNode, control::TakeOver,
+      control::Leave, control::QueryDemand, ObserveControl, control::QueueJob, control::ChangeToken,
+      control::ExpectToken, control::ConstructorAwaited>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;

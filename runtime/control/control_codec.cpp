@@ -235,6 +235,13 @@ struct BodyWriter {
     drain.setIncarnation(body.incarnation);
   }
   void operator()(const control::ParkActor& body) { to.initParkActor().setActor(data(body.actor)); }
+  void operator()(const control::ConstructorAwaited& body) {
+    auto awaited = to.initConstructorAwaited();
+    awaited.setActor(data(body.actor));
+    awaited.setName(text(body.name));
+    awaited.setNameSpace(text(body.name_space));
+    awaited.setNotice(data(body.notice));
+  }
   void operator()(const control::ActorsExited& body) {
     auto exited = to.initActorsExited();
     auto actors = exited.initActors(static_cast<unsigned>(body.actors.size()));
@@ -446,6 +453,11 @@ control::ParkActor load_body(schema::ControlRequest::ParkActor::Reader from) {
   return control::ParkActor{load_id<ActorId>(from.getActor())};
 }
 
+control::ConstructorAwaited load_body(schema::ControlRequest::ConstructorAwaited::Reader from) {
+  return control::ConstructorAwaited{load_id<ActorId>(from.getActor()), load_text(from.getName()),
+                                     load_text(from.getNameSpace()), load_bytes(from.getNotice())};
+}
+
 control::ActorsExited load_body(schema::ControlRequest::ActorsExited::Reader from) {
   control::ActorsExited body;
   body.actors = load_instances(from.getActors());
@@ -532,6 +544,7 @@ std::optional<ControlRequest::Body> load_body(schema::ControlRequest::Reader fro
     case Kind::SAVE_STATE: return load_body(from.getSaveState());
     case Kind::DRAIN_ACTOR: return load_body(from.getDrainActor());
     case Kind::PARK_ACTOR: return load_body(from.getParkActor());
+    case Kind::CONSTRUCTOR_AWAITED: return load_body(from.getConstructorAwaited());
     case Kind::ACTORS_EXITED: return load_body(from.getActorsExited());
     case Kind::OBJECTS: return load(from.getObjects());
     case Kind::QUERY_GROUP: return load_body(from.getQueryGroup());

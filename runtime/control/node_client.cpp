@@ -27,6 +27,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   CreateActorHandler on_create_actor;
   DrainActorHandler on_drain_actor;
   StopActorHandler on_stop_actor;
+  ConstructorAwaitedHandler on_constructor_awaited;
   std::function<void(FileDescriptor, const Inbound&)> on_attach;
   std::function<void(LogLines)> on_log;
   std::function<void(ActorId)> on_actor_died;
@@ -73,6 +74,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       on_drain(drain->actor, drain->incarnation, std::move(done));
     } else if (auto* stop = std::get_if<control::StopActor>(&request->body)) {
       if (auto on_stop = get(&State::on_stop_actor)) on_stop(stop->actor, stop->incarnation);
+      done({});
+    } else if (auto* awaited = std::get_if<control::ConstructorAwaited>(&request->body)) {
+      if (auto handler = get(&State::on_constructor_awaited))
+        handler(awaited->actor, awaited->notice);
       done({});
     } else {
       done(unimplemented("this process runs no actors"));
@@ -276,6 +281,11 @@ void NodeClient::set_on_node_drains(std::function<void(NodeId, const NodeDrain&)
 void NodeClient::set_on_stop_actor(StopActorHandler handler) {
   std::lock_guard lock(state_->mutex);
   state_->on_stop_actor = std::move(handler);
+}
+
+void NodeClient::set_on_constructor_awaited(ConstructorAwaitedHandler handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_constructor_awaited = std::move(handler);
 }
 
 void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Inbound&)> handler) {

@@ -99,6 +99,10 @@ class NodeClient {
   /// End a shared actor of this process: when it returns, no call can reach the actor any more.
   using StopActorHandler = std::function<void(ActorId actor, std::uint64_t incarnation)>;
   void set_on_stop_actor(StopActorHandler handler);
+  /// Calls wait for the constructor of an actor that this process builds: the bytes of a
+  /// ConstructorAwaited::notice.
+  using ConstructorAwaitedHandler = std::function<void(ActorId actor, const std::string& notice)>;
+  void set_on_constructor_awaited(ConstructorAwaitedHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
   void set_on_attach(std::function<void(FileDescriptor socket, const Inbound& inbound)> handler);
 

@@ -49,6 +49,9 @@ struct CarriesId {
   bool operator()(const control::QueryDemand&) const { return false; }
   bool operator()(const ObserveControl&) const { return false; }
 
+  // Sent again every second for as long as it is so.
+  bool operator()(const control::ConstructorAwaited&) const { return false; }
+
   // Served by nodes and workers, over connections that end with whoever asked: never repeated. What
   // the head asks of nodes names incarnations, or all that there is to be.
   bool operator()(const control::RegisterDriver&) const { return false; }

@@ -105,16 +105,19 @@ void ActorRequests::serve(const HeadCall& call, control::CreateActor& body,
 
 // -- Questions
 
+const ActorRecord* ActorRequests::named(const HeadCall& call, const std::string& name,
+                                        const std::string& name_space) const {
+  return context_.tables.actors().named(context_.name_space(call, name_space), name);
+}
+
 void ActorRequests::serve(const HeadCall& call, control::ResolveActor& body,
                           ControlAnswerer answer) {
-  const ClusterTables& tables = context_.tables;
-  const std::string space = context_.name_space(call, body.name_space);
-  const ActorRecord* record = body.actor.is_none() ? tables.actors().named(space, body.name)
-                                                   : tables.actors().find(body.actor);
+  const ActorRecord* record = body.actor.is_none() ? named(call, body.name, body.name_space)
+                                                   : context_.tables.actors().find(body.actor);
   if (!record) {
-    std::string what = body.actor.is_none()
-                           ? "actor is named '" + body.name + "' in namespace '" + space + "'"
-                           : "actor has the id " + body.actor.hex();
+    std::string what = body.actor.is_none() ? "actor is named '" + body.name + "' in namespace '" +
+                                                  context_.name_space(call, body.name_space) + "'"
+                                            : "actor has the id " + body.actor.hex();
     return answer(not_found("no " + what + " (a dead actor's name is free again)"));
   }
   waiters_.add_for_address(record->spec.actor, call.deadline, std::move(answer));
@@ -143,6 +146,19 @@ void ActorRequests::serve(const HeadCall& call, control::WatchActor& body, Contr
   if (!record) return answer(no_such_actor(body.actor));
   if (record->version != body.version) return answer(ControlAnswer{record->state()});
   waiters_.add_for_change(body.actor, call.deadline, std::move(answer));
+}
+
+void ActorRequests::serve(const HeadCall& call, control::ConstructorAwaited& body,
+                          ControlAnswerer answer) {
+  if (body.notice.size() > control::ConstructorAwaited::kNoticeBytesMax)
+    return answer(invalid_argument("the notice about an awaited constructor is too long"));
+  answer(ControlAnswer{});
+  const ActorRecord* record = context_.tables.actors().find(body.actor);
+  if (!record && !body.name.empty()) record = named(call, body.name, body.name_space);
+  if (!record || record->phase != ActorPhase::kStarting) return;
+  body.actor = record->spec.actor;
+  ControlRequest request{record->job, time_left(context_.now(), call.deadline), std::move(body)};
+  context_.links.request(record->node, std::move(request), [](const Result<ControlAnswer>&) {});
 }
 
 void ActorRequests::serve(const HeadCall&, control::SaveState& body, ControlAnswerer answer) {

@@ -20,6 +20,7 @@ class ActorRequests {
   void serve(const HeadCall& call, control::ResolveActor& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::QueryActor& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::WatchActor& body, ControlAnswerer answer);
+  void serve(const HeadCall& call, control::ConstructorAwaited& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::SaveState& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::KillActor& body, ControlAnswerer answer);
   void serve(const HeadCall& call, control::TerminateActor& body, ControlAnswerer answer);
@@ -29,6 +30,9 @@ class ActorRequests {
   /// owner has ended.
   Status complete(const HeadCall& call, ActorSpec& spec) const;
   Status check_new(const HeadCall& call, const ActorSpec& spec) const;
+  /// The living actor of that name; null: there is none.
+  const ActorRecord* named(const HeadCall& call, const std::string& name,
+                           const std::string& name_space) const;
   void answer_at_end(ActorId actor, Deadline deadline, ControlAnswerer answer);
 
   const HeadContext& context_;

@@ -30,13 +30,14 @@ bool is_one_of(const ControlRequest::Body& body) {
 
 /// What a node passes on to the head.
 bool is_for_head(const ControlRequest::Body& body) {
-  return is_one_of<control::CreateActor, control::ResolveActor, control::QueryActor,
-                   control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
-                   control::KvDelete, control::QueryCluster, control::CreateGroup,
-                   control::RemoveGroup, control::TerminateActor, control::WatchActor,
-                   control::WatchNodes, control::SaveState, control::ParkActor, ObjectControl,
-                   control::QueryGroup, control::QueryJob, control::CancelJob, control::DrainNode,
-                   control::QueryDemand, control::ChangeToken, ObserveControl>(body);
+  return is_one_of<
+      control::CreateActor, control::ResolveActor, control::QueryActor, control::KillActor,
+      control::KvPut, control::KvGet, control::KvAdd, control::KvDelete, control::QueryCluster,
+      control::CreateGroup, control::RemoveGroup, control::TerminateActor, control::WatchActor,
+      control::WatchNodes, control::SaveState, control::ParkActor, ObjectControl,
+      control::QueryGroup, control::QueryJob, control::CancelJob, control::DrainNode,
+      control::QueryDemand, control::ChangeToken, control::ConstructorAwaited, ObserveControl>(
+      body);
 }
 
 Credentials node_credentials(const NodeOptions& options, const Keyring& keyring) {
@@ -406,6 +407,8 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   Status status;
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
     workers_->stop_actor(*stop);
+  } else if (std::holds_alternative<control::ConstructorAwaited>(request.body)) {
+    workers_->pass_on(request);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
     workers_->end_job(end->job);
     jobs_->end(*end);

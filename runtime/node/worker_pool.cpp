@@ -436,14 +436,25 @@ void WorkerPool::list(WorkerList& to) const {
   }
 }
 
-pid_t WorkerPool::process_of(ActorId actor, std::string* class_name) const {
+const WorkerPool::Worker* WorkerPool::find(ActorId actor) const {
   for (const auto& [id, worker] : workers_) {
     const bool runs = worker->hosted ? worker->hosted->has(actor) : worker->spec.actor == actor;
-    if (!runs || actor.is_none()) continue;
-    *class_name = worker->spec.class_name;
-    return worker->process->pid();
+    if (runs && !actor.is_none()) return worker.get();
   }
-  return 0;
+  return nullptr;
+}
+
+pid_t WorkerPool::process_of(ActorId actor, std::string* class_name) const {
+  const Worker* worker = find(actor);
+  if (!worker) return 0;
+  *class_name = worker->spec.class_name;
+  return worker->process->pid();
+}
+
+void WorkerPool::pass_on(const ControlRequest& awaited) {
+  const Worker* worker = find(std::get<control::ConstructorAwaited>(awaited.body).actor);
+  if (worker && worker->process->is_connected())
+    send_request(*worker->channel(), awaited, [](const Result<ControlAnswer>&) {});
 }
 
 std::size_t WorkerPool::starting() const {

@@ -100,6 +100,8 @@ class WorkerPool {
   /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends
   /// by itself.
   void stop_actor(const control::StopActor& stop);
+  /// Passes a ConstructorAwaited on to the process that has the actor; drops it where none has.
+  void pass_on(const ControlRequest& awaited);
   /// Those that have an actor.
   std::vector<GuardedWorker> guarded() const;
   /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own
@@ -128,6 +130,8 @@ class WorkerPool {
 
   Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const LocalProgram& program,
                           const Environment& env, std::uint32_t threads);
+  /// The worker that has the actor; null: none.
+  const Worker* find(ActorId actor) const;
   WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
   /// Whether that incarnation is there, or on its way, and the answer taken care of.
   bool join_start(const control::StartActor& start, ControlAnswerer& answer);

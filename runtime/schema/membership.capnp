@@ -300,6 +300,8 @@ struct ControlRequest {
     changeToken :group { token @110 :Data; graceMs @111 :UInt64; }
     # From the head to the node beside it: write down that this token may be the next.
     expectToken :group { token @112 :Data; }
+    # From drivers and workers to the head, from there to the actor's node, and to the process that builds the actor.
+    constructorAwaited :group { actor @113 :Data; name @114 :Text; nameSpace @115 :Text; notice @116 :Data; }  # by id; where there is no such actor, by name. notice: a CallNotice (call.capnp), opaque to nodes and head
   }
   id @109 :Data;             # of a request that must not run twice: the same on each repetition; empty: it has none
 }

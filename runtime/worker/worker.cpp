@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "runtime/call/call_wire.h"
 #include "runtime/call/process.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
@@ -65,44 +66,51 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
                                    std::move(callbacks));
   if (!listener.ok()) return listener.status();
   worker->listener_ = *std::move(listener);
+  worker->serve_node();
+  return worker;
+}
 
-  NodeClient& client = process->node();
-  client.set_on_attach(
-      [raw = worker->listener_.get()](FileDescriptor socket, const Inbound& inbound) {
-        raw->adopt(std::move(socket), inbound);
-      });
-  client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
-  client.set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {
+void Worker::serve_node() {
+  NodeClient& client = process_->node();
+  client.set_on_attach([raw = listener_.get()](FileDescriptor socket, const Inbound& inbound) {
+    raw->adopt(std::move(socket), inbound);
+  });
+  client.set_on_shutdown([this](const Status& reason) { on_shutdown(reason); });
+  client.set_on_actor_died([weak = std::weak_ptr(process_)](ActorId actor) {
     if (auto self = weak.lock()) self->on_actor_died(actor);
   });
   client.set_on_drain_actor(
-      [raw = worker.get()](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
-        const bool shared = raw->actors_->is_shared();
-        raw->actors_->drain(actor, incarnation, [raw, shared, answer = std::move(answer)] {
+      [this](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
+        const bool shared = actors_->is_shared();
+        actors_->drain(actor, incarnation, [this, shared, answer = std::move(answer)] {
           answer({});
-          if (!shared) raw->finish();  // what was drained was all there is to this process
+          if (!shared) finish();  // what was drained was all there is to this process
         });
       });
-  process->hear_of_drains(
-      [weak = std::weak_ptr(worker->actors_), here = client.node_id()](NodeId draining) {
+  process_->hear_of_drains(
+      [weak = std::weak_ptr(actors_), here = client.node_id()](NodeId draining) {
         if (auto actors = weak.lock(); actors && draining == here) actors->tell_of_drain();
       });
   client.set_on_stop_actor(
-      [weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {
+      [weak = std::weak_ptr(actors_)](ActorId actor, std::uint64_t incarnation) {
         if (auto actors = weak.lock()) actors->stop(actor, incarnation, {});
+      });
+  client.set_on_constructor_awaited(
+      [weak = std::weak_ptr(process_)](ActorId actor, const std::string& bytes) {
+        auto self = weak.lock();
+        Result<CallNotice> notice = decode_notice(Buffer::copy_of(bytes));
+        if (self && notice.ok()) self->blocked_calls().on_waits({actor, nullptr, 0}, notice->waits);
       });
   // Last: from here on the node's requests come in.
   // Weak, since the actors hold the process, and this is part of it.
-  client.set_on_create_actor(
-      [weak = std::weak_ptr(worker->actors_), raw = worker.get()](
-          ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
-        auto actors = weak.lock();
-        if (!actors) return answer(cancelled("the worker process is ending"));
-        if (spec.shared)
-          raw->executor_.want_threads(std::max(1u, std::thread::hardware_concurrency()));
-        actors->build(std::move(spec), incarnation, std::move(answer));
-      });
-  return worker;
+  client.set_on_create_actor([weak = std::weak_ptr(actors_), this](ActorSpec spec,
+                                                                   std::uint64_t incarnation,
+                                                                   NodeClient::Done answer) {
+    auto actors = weak.lock();
+    if (!actors) return answer(cancelled("the worker process is ending"));
+    if (spec.shared) executor_.want_threads(std::max(1u, std::thread::hardware_concurrency()));
+    actors->build(std::move(spec), incarnation, std::move(answer));
+  });
 }
 
 // A caller that is just connecting is told too that its calls have not run.

@@ -29,6 +29,8 @@ class Worker {
 
  private:
   Worker(std::shared_ptr<Process> process, Runtime& runtime);
+  /// Once: the node's requests come in from then on.
+  void serve_node();
   void on_shutdown(const Status& reason);
   void finish();
 

@@ -1,5 +1,6 @@
 #include "cycle_actors.h"
 
+#include "cycle_constructors.h"
 #include "cycle_relay.h"
 
 namespace runtime::test {
@@ -29,6 +30,7 @@ void register_cycle_actors(Runtime& rt) {
   rt.register_actor<Relay>("Relay", &Relay::forward, &Relay::forward_first, &Relay::forward_blocked,
                            &Relay::forward_to_itself, &Relay::idle);
   rt.register_function("pass_of", &pass_of);
+  register_cycle_constructors(rt);
 }
 
 }  // namespace runtime::test

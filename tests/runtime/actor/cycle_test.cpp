@@ -1,8 +1,9 @@
 // Calls that wait for each other in a cycle are found and named; calls that only take long are not.
+#include <future>
+
 #include "cluster_fixture.h"
+#include "cycle_constructors.h"
 #include "cycle_relay.h"
-#include "runtime/call/awaited_call.h"
-#include "runtime/call/blocked_calls.h"
 
 namespace runtime::test {
 namespace {
@@ -24,6 +25,17 @@ class CycleTest : public ClusterTest {
     expect_failure(status, code,
                    {"wait for each other in a cycle", "waits for", method, "max_concurrency"});
     for (const auto& link : links) expect_failure(status, code, {link.id().short_hex()});
+  }
+  /// The error names both constructors, and neither actor is left.
+  void expect_founding_fails(const Founding& plan, const ActorOptions& options, ErrorCode code) {
+    expect_failure(rt_->spawn<Founder>(options, plan).status(), code,
+                   {"wait for each other in a cycle", "Founder ", "Joiner ", "(constructor)"});
+    EXPECT_TRUE(eventually([&] {
+      const auto state = rt_->cluster().state();
+      return state.ok() && std::ranges::all_of(state->actors, [](const ActorState& actor) {
+               return actor.phase == ActorPhase::kDead;
+             });
+    }));
   }
   /// All serve again.
   void expect_idle(const std::vector<ActorHandle<Link>>& links) {
@@ -146,53 +158,72 @@ TEST_F(CycleTest, AnActorThatRunsSeveralCallsAtOnceIsInNone) {
   for (const auto& ref : full) EXPECT_EQ(get(ref), 1);
 }
 
-/// A call that is awaited, and remembers the cycle that it was part of.
-struct FakeCall final : AwaitedCall {
-  explicit FakeCall(std::string its_name) : name(std::move(its_name)) {}
-  std::string describe() const override { return name; }
-  std::string constructor() const override { return "none"; }
-  bool has_own_limit() const override { return false; }
-  void on_cycle(const std::shared_ptr<Producer>&, const std::string& text, bool) override {
-    cycle = text;
+TEST_F(CycleTest, ACycleOverTwoConstructorsIsTold) {
+  for (const bool shared : {false, true}) {
+    const ActorOptions options{.name = "founder",
+                               .isolation = shared ? Isolation::kShared : Isolation::kProcess};
+    expect_founding_fails({.founder = "founder", .shared = shared}, options,
+                          ErrorCode::kInvalidArgument);
   }
-  Status cancel(const std::shared_ptr<Producer>&, CancelMode) override { return {}; }
-
-  const std::string name;
-  std::string cycle;
-};
-
-// A coroutine awaits one call; meanwhile something else that it started blocks the actor for
-// another.
-TEST(BlockedCalls, AWaitOfACallDoesNotTakeThePlaceOfAnotherOfIt) {
-  constexpr std::uint64_t kSession = 7;
-  BlockedCalls table(kSession);
-  const std::string class_name = "Relay", method = "forward";
-  const ServedCall served{{ActorId::random(), nullptr, 3}, &class_name, &method};
-  const auto awaited = std::make_shared<FakeCall>("Link 1: pass");
-  const auto blocking = std::make_shared<FakeCall>("Link 2: pass");
-  const BlockedCalls::Registered waits(table, served, {awaited}, false);
-  const auto found = [&](std::uint64_t number, const std::string& call) {
-    table.on_waits(served.key, {{kSession, number, served.describe(), call, false},
-                                {kSession + 1, 1, call, served.describe(), false}});
-  };
-  {
-    const BlockedCalls::Registered blocks(table, served, {blocking}, false);
-    found(2, blocking->name);
-    EXPECT_NE(blocks.cycle(), "");
-    EXPECT_NE(blocking->cycle, "");
-    EXPECT_EQ(waits.cycle(), "");
-  }
-  found(1, awaited->name);
-  EXPECT_NE(waits.cycle(), "");
-  EXPECT_NE(awaited->cycle.find("Relay"), std::string::npos) << awaited->cycle;
+  // The name is free again.
+  const auto founder = make<Founder>(ActorOptions{.name = "founder"}, Founding{});
+  EXPECT_EQ(get(founder.call(&Founder::serve)), 7);
 }
 
-TEST(DescribeCycle, NamesTheCallsAndTheCure) {
-  const std::string text =
-      describe_cycle({{1, 1, "A 12: f", "B 34: g", false}, {2, 1, "B 34: h", "A 12: k", false}});
-  EXPECT_NE(text.find("A 12: f waits for B 34: g; B 34: h waits for A 12: k."), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("max_concurrency"), std::string::npos) << text;
+TEST_F(CycleTest, ACycleOverConstructorsOnTwoNodesIsTold) {
+  Command second({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "2",
+                  "--block"});
+  const NodeId here = rt_->cluster().node_id();
+  NodeId there{};
+  ASSERT_TRUE(eventually([&] {
+    const auto state = rt_->cluster().state();
+    for (const NodeInfo& info : state.ok() ? state->nodes : std::vector<NodeInfo>())
+      if (info.node != here) there = info.node;
+    return !there.is_none();
+  })) << second.output();
+  for (const auto& [founder, joiner] : {std::pair(here, there), std::pair(there, here)}) {
+    expect_founding_fails({.founder = "founder", .node = joiner},
+                          {.name = "founder", .node = founder}, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST_F(CycleTest, ACycleOverConstructorsThatFindEachOtherByNameIsTold) {
+  const std::vector<ActorOptions> options{{.name = "one"}, {.name = "two"}};
+  const auto other = split(std::vector<std::string>{"two", "one"});
+  expect_failure(rt_->spawn_group<Seeker>(options, other).status(), ErrorCode::kInvalidArgument,
+                 {"cycle", "Seeker \"one\": (constructor)", "Seeker \"two\": (constructor)"});
+  const std::string one = "one", two = "two";
+  expect_failure(rt_->spawn<Twin>({.name = one, .get_if_exists = true}, one, two).status(),
+                 ErrorCode::kInvalidArgument, {"cycle", "Twin ", "(constructor)"});
+}
+
+TEST_F(CycleTest, ALimitEndsACycleOverTwoConstructorsAndNamesIt) {
+  const ActorOptions options{.name = "founder"};
+  expect_founding_fails({.founder = "founder", .create_ms = 6000}, options,
+                        ErrorCode::kDeadlineExceeded);
+  expect_founding_fails({.founder = "founder", .find_ms = 4000}, options,
+                        ErrorCode::kDeadlineExceeded);
+}
+
+TEST_F(CycleTest, AConstructorThatTakesLongIsInNone) {
+  auto slow = std::async(std::launch::async, [&] {
+    return rt_->spawn<Founder>(ActorOptions{.name = "slow"}, Founding{.rest_ms = 4000});
+  });
+  const auto joiner = make<Joiner>({}, Founding{.founder = "slow"});
+  EXPECT_EQ(get(joiner.call(&Joiner::heard)), 7);
+  EXPECT_TRUE(slow.get().ok());
+}
+
+TEST_F(CycleTest, ACycleThroughAConstructorThatRunsAgainIsTold) {
+  auto visited = make<Visited>();
+  auto returner = make<Returner>(ActorOptions{.max_restarts = 1}, visited);
+  ASSERT_TRUE(rt_->get(visited.call(&Visited::know, returner), 20s).ok());
+  ASSERT_TRUE(rt_->kill(returner, Restarts::kAllowed).ok());
+  const std::string heard = get(returner.call(&Returner::heard));
+  const std::string constructor = "Returner " + returner.id().short_hex() + ": (constructor)";
+  EXPECT_NE(heard.find("cycle"), std::string::npos) << heard;
+  EXPECT_NE(heard.find(constructor + " waits for Visited"), std::string::npos) << heard;
+  EXPECT_EQ(get(returner.call(&Returner::answer)), 7);
 }
 
 }  // namespace

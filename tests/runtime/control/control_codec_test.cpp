@@ -144,6 +144,7 @@ std::vector<ControlRequest::Body> all_bodies() {
       control::DrainActor{ActorId::random(), 9},
       control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
       control::ParkActor{ActorId::random()},
+      control::ConstructorAwaited{ActorId::random(), "parent", "lab", std::string("\0notice", 7)},
       control::DrainNode{NodeId::random(), std::chrono::seconds(30), "preemption"},
       control::ChangeToken{std::string("a\0b", 3), std::chrono::minutes(10)},
       control::ExpectToken{"next"},
@@ -414,6 +415,21 @@ TEST(ControlCodec, RefusesAMissingDeadline) {
       decode_control_request(Buffer::adopt(std::vector<std::uint64_t>{0x0000000100000000, 0}));
   ASSERT_FALSE(decoded.ok());
   EXPECT_EQ(decoded.status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ControlCodec, ARequestOfANewerReleaseIsRefused) {
+  const auto encoded = [](ControlRequest::Body body) {
+    return std::string(encode(ControlRequest{{}, std::chrono::seconds(1), std::move(body)}).text());
+  };
+  // They differ in what kind of request they are alone.
+  std::string newer = encoded(control::Heartbeat{});
+  const std::string other = encoded(control::QueryCluster{});
+  ASSERT_EQ(newer.size(), other.size());
+  const auto kind = std::mismatch(newer.begin(), newer.end(), other.begin()).first;
+  ASSERT_NE(kind, newer.end());
+  *kind = static_cast<char>(0xf0);
+  const Status refused = decode_control_request(Buffer::copy_of(newer)).status();
+  EXPECT_EQ(refused.code(), ErrorCode::kUnimplemented) << refused.to_string();
 }
 
 TEST(ControlCodec, DamagedBytesNeverCrash) {
