@@ -240,6 +240,15 @@ TEST_F(RlCheckpointTest, ARunGoesOnWithWhatItSaved) {
   EXPECT_EQ(state(), saved());
 }
 
+TEST_F(RlCheckpointTest, KeysThatHaveChangedAreTold) {
+  std::ofstream(folder_ / kSavedConfigFile) << config({"data.toy.letters=5"}).to_yaml();
+  testing::internal::CaptureStdout();  // where the log goes
+  const auto at = restore(saved());
+  const std::string told = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(at.ok()) << at.status().to_string();
+  EXPECT_NE(told.find("data.toy.letters: 5 -> "), std::string::npos) << told;
+}
+
 TEST_F(RlCheckpointTest, WithoutACriticNoneIsLoaded) {
   models_.critic = false;
   ASSERT_TRUE(restore(saved()).ok());

@@ -274,6 +274,7 @@ TEST_F(RunMemoryTest, ACheckpointThatIsWrittenBesideStepsIsACopy) {
 
 TEST_F(RunMemoryTest, AnAdapterAloneIsTrained) {
   policy_.adapter = AdapterOptions{.lora = {.rank = 2}, .folder = {}};
+  trainer_.estimator = AdvantageEstimator::kGae;
   trainer_.kl_loss = true;
   trainer_.async_save = true;
   trainer_.save.steps = 10;
@@ -284,6 +285,11 @@ TEST_F(RunMemoryTest, AnAdapterAloneIsTrained) {
   std::vector<MemoryPart> parts = training_memory(model_, passes);
   parts.push_back(checkpoint_memory(passes.trained_elements));
   EXPECT_EQ(parts_of(role("policy").parts), process_with(parts, true));
+  MemoryOptions whole = learning(66, 36);
+  whole.sequences = 0;
+  parts = training_memory(model_, whole);
+  parts.push_back(checkpoint_memory(weight_elements(model_)));
+  EXPECT_EQ(parts_of(role("critic").parts), process_with(parts, true)) << "it has no adapter";
   EXPECT_EQ(parts_of(role("reference").parts),
             process_with(scoring_memory(
                              model_, {.forward_tokens = 66, .output_tokens = 36, .positions = 16}),
