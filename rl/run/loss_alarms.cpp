@@ -15,6 +15,10 @@ using nlohmann::ordered_json;
 // nothing may double and be nearly nothing.
 constexpr double kNoise = 0.05;
 
+// A loss that has collapsed varies by several times its size: it has recovered beyond this many
+// times the limit.
+constexpr double kRecovered = 5.0;
+
 constexpr const char* kPreferenceLossKey = "preference.loss";  // of some stages alone
 
 std::string loss_text(double value) {
@@ -92,11 +96,11 @@ bool LossAlarms::has_risen(double value, double reference) const {
 }
 
 // Told when it begins to be bad.
-void LossAlarms::judge(const std::string& alarm, bool is_bad, const std::string& what,
+void LossAlarms::judge(const std::string& alarm, bool is_bad, bool is_over, const std::string& what,
                        Metrics& metrics, std::vector<std::string>& told) {
-  if (!is_bad) {
+  if (is_over) {
     bad_.erase(alarm);
-  } else if (bad_.insert(alarm).second) {
+  } else if (is_bad && bad_.insert(alarm).second) {
     told.push_back(what);
     metrics["alarms/" + alarm] = 1.0;
   }
@@ -113,14 +117,20 @@ void LossAlarms::watch_training(const std::string& metric, double loss, Metrics&
   const double mean = mean_over(losses_.values);
   const std::string measured = metric + " is " + loss_text(mean) + " over the last " +
                                std::to_string(options_.steps) + " step(s), ";
+  // A mean about its limit is one alarm: it is over once the mean is well on the other side.
+  const double collapsed = options_.loss_fall_min * *first_loss_;
+  const double recovered =
+      std::min(kRecovered * options_.loss_fall_min, (1.0 + options_.loss_fall_min) / 2.0) *
+      *first_loss_;
   judge("train_loss_rise", is_full && has_risen(mean, *first_loss_),
+        is_full && mean <= (1.0 + options_.loss_rise_max) / 2.0 * *first_loss_,
         "the training loss has risen, and the weights may be ruined: " + measured + "more than " +
             loss_text(options_.loss_rise_max) + " times the " + loss_text(*first_loss_) +
             " of the first step (trainer.alarms.loss_rise_max); lower " + options_.rate,
         metrics, told);
   judge("train_loss_collapse",
-        !options_.loss_may_vanish && is_full && *first_loss_ > 0 &&
-            mean < options_.loss_fall_min * *first_loss_,
+        !options_.loss_may_vanish && is_full && *first_loss_ > 0 && mean < collapsed,
+        is_full && mean > recovered,
         "the training loss has collapsed: " + measured + "less than " +
             loss_text(options_.loss_fall_min) + " times the " + loss_text(*first_loss_) +
             " of the first step (trainer.alarms.loss_fall_min): the rows are learned by heart, or "
@@ -136,7 +146,8 @@ void LossAlarms::watch_held_out(double loss, Metrics& metrics, std::vector<std::
       lowest_held_out_ ? " that it was at its lowest"
                        : " of the first training step (trainer.val_before_train=true measures the "
                          "held-out rows there, too)";
-  judge("val_loss_rise", reference && has_risen(loss, *reference),
+  const bool is_bad = reference && has_risen(loss, *reference);
+  judge("val_loss_rise", is_bad, !is_bad,
         "the held-out loss has risen, and the weights may be ruined: val/loss is " +
             loss_text(loss) + ", more than " + loss_text(options_.loss_rise_max) + " times the " +
             loss_text(reference.value_or(0.0)) + against +
@@ -164,17 +175,17 @@ void LossAlarms::watch_chosen(const std::string& phase, std::int64_t steps, Metr
   Series& series = chosen_[phase];
   series.push(now, before, steps);
   const double now_mean = mean_over(series.values), before_mean = mean_over(series.references);
-  judge(
-      phase == "val" ? "val_chosen_fall" : "chosen_fall",
-      static_cast<std::int64_t>(series.values.size()) == steps && has_risen(now_mean, before_mean),
-      "the chosen responses have become unlikely along with the rejected ones: their negative "
-      "log-probability (" +
-          phase + "/logps/chosen) is " + loss_text(now_mean) + ", more than " +
-          loss_text(options_.loss_rise_max) + " times the " + loss_text(before_mean) +
-          " that it was before training (trainer.alarms.loss_rise_max): the model is being "
-          "ruined; lower " +
-          options_.rate + ", raise preference.beta, or add preference.sft_weight",
-      metrics, told);
+  const bool is_bad =
+      static_cast<std::int64_t>(series.values.size()) == steps && has_risen(now_mean, before_mean);
+  judge(phase == "val" ? "val_chosen_fall" : "chosen_fall", is_bad, !is_bad,
+        "the chosen responses have become unlikely along with the rejected ones: their negative "
+        "log-probability (" +
+            phase + "/logps/chosen) is " + loss_text(now_mean) + ", more than " +
+            loss_text(options_.loss_rise_max) + " times the " + loss_text(before_mean) +
+            " that it was before training (trainer.alarms.loss_rise_max): the model is being "
+            "ruined; lower " +
+            options_.rate + ", raise preference.beta, or add preference.sft_weight",
+        metrics, told);
 }
 
 std::vector<std::string> LossAlarms::observe(Metrics& metrics, const std::string& phase) {
@@ -197,8 +208,7 @@ ordered_json LossAlarms::to_json() const {
           {"lowest_held_out", number_or_null(lowest_held_out_)},
           {"first_chosen", number_or_null(first_chosen_)},
           {"losses", losses_.to_json()},
-          {"chosen", std::move(chosen)},
-          {"bad", bad_}};
+          {"chosen", std::move(chosen)}};
 }
 
 void LossAlarms::restore(const ordered_json& state) {
@@ -212,11 +222,6 @@ void LossAlarms::restore(const ordered_json& state) {
     losses_ = Series::from_json(*losses);
   if (const auto chosen = found->find("chosen"); chosen != found->end() && chosen->is_object()) {
     for (const auto& [phase, series] : chosen->items()) chosen_[phase] = Series::from_json(series);
-  }
-  if (const auto bad = found->find("bad"); bad != found->end() && bad->is_array()) {
-    for (const ordered_json& alarm : *bad) {
-      if (alarm.is_string()) bad_.insert(alarm.get<std::string>());
-    }
   }
 }
 

@@ -47,8 +47,8 @@ class LossAlarms {
   explicit LossAlarms(LossAlarmOptions options) : options_(std::move(options)) {}
 
   /// What there is to tell after this step, with the numbers, the limit and what to do: each alarm
-  /// once for a run of bad measurements. Adds `alarms/NAME`, 1, for each that is told. `phase` is
-  /// what the training metrics begin with: "train", "sft".
+  /// once until it is over, in each process. Adds `alarms/NAME`, 1, for each that is told. `phase`
+  /// is what the training metrics begin with: "train", "sft".
   std::vector<std::string> observe(Metrics& metrics, const std::string& phase = "train");
 
   const LossAlarmOptions& options() const { return options_; }
@@ -76,8 +76,8 @@ class LossAlarms {
   void watch_chosen(const std::string& phase, std::int64_t steps, Metrics& metrics,
                     std::vector<std::string>& told);
   bool has_risen(double value, double reference) const;
-  void judge(const std::string& alarm, bool is_bad, const std::string& what, Metrics& metrics,
-             std::vector<std::string>& told);
+  void judge(const std::string& alarm, bool is_bad, bool is_over, const std::string& what,
+             Metrics& metrics, std::vector<std::string>& told);
 
   LossAlarmOptions options_{.action = AlarmAction::kOff};
   std::optional<double> first_loss_;
@@ -85,7 +85,7 @@ class LossAlarms {
   std::optional<double> first_chosen_;  // where there is no reference
   Series losses_;
   std::map<std::string, Series> chosen_;  // by phase
-  std::set<std::string> bad_;             // alarms that have been told, and are not over
+  std::set<std::string> bad_;  // told in this process, and not over: a run that goes on tells again
 };
 
 }  // namespace rl

@@ -156,10 +156,10 @@ TEST(LossAlarms, WithoutAReferenceTheFirstStepIsOne) {
 }
 
 TEST(LossAlarms, AreSavedAndGoOn) {
-  const std::vector<double> losses = {1.0, 1.1, 4.0, 1.0, 1.0, 4.0, 4.0};
+  const std::vector<double> losses = {1.0, 1.1, 4.0, 1.0, 1.0, 1.0, 4.0, 4.0};
   LossAlarms whole = alarms();
   const Steps all = told_at(whole, losses, "train_loss_rise");
-  ASSERT_EQ(all, (Steps{4, 7}));
+  ASSERT_EQ(all, (Steps{4, 8}));
   for (std::size_t cut = 1; cut < losses.size(); ++cut) {
     LossAlarms first = alarms(), rest = alarms();
     const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(cut);
@@ -174,6 +174,25 @@ TEST(LossAlarms, AreSavedAndGoOn) {
   LossAlarms anew = alarms();
   anew.restore({{LossAlarms::kStateKey, "nonsense"}});
   EXPECT_EQ(anew.to_json(), alarms().to_json());
+}
+
+// As a run that trainer.alarms.action=stop has ended, and the same command goes on with.
+TEST(LossAlarms, WhatIsStillBadIsToldAgainByARunThatGoesOn) {
+  LossAlarms first = alarms(), rest = alarms();
+  EXPECT_EQ(told_at(first, {1.0, 9.0, 9.0, 9.0, 9.0}, "train_loss_rise"), Steps{4});
+  rest.restore({{LossAlarms::kStateKey, first.to_json()}});
+  EXPECT_EQ(told_at(rest, {9.0, 9.0, 9.0}, "train_loss_rise"), Steps{1});
+}
+
+TEST(LossAlarms, ALossAboutItsLimitIsToldOnce) {
+  LossAlarms collapsed = alarms();
+  std::vector<double> losses = {3.6, 1.0, 0.5};
+  for (int i = 0; i < 20; ++i) losses.insert(losses.end(), {0.03, 0.03, 0.03, 0.1, 0.2, 0.1});
+  EXPECT_EQ(told_at(collapsed, losses, "train_loss_collapse").size(), 1u);
+  EXPECT_EQ(told_at(collapsed, {0.3, 0.3, 0.3, 0.01, 0.01, 0.01}, "train_loss_collapse"), Steps{6});
+  LossAlarms risen = alarms();
+  EXPECT_EQ(told_at(risen, {1.0, 2.1, 2.1, 2.1, 1.9, 1.9, 2.2, 2.2, 2.2}, "train_loss_rise"),
+            Steps{4});
 }
 
 TEST(LossAlarms, AreOffWhereTheyAreNotWanted) {
