@@ -277,6 +277,7 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
     places.beside_per_node = trainer.rollout_workers->per_node;
   }
   if (const auto warning = cpu_warning(places, nodes)) out << "note: " << *warning << "\n";
+  if (const Status enough = check_enough_nodes(places, nodes); !enough.ok()) return enough;
   return check_memory_fits(memory->roles, places, nodes);
 }
 

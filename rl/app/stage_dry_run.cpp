@@ -51,6 +51,7 @@ Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
+  if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(
       setup, stage,

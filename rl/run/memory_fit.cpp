@@ -64,6 +64,12 @@ std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
   return needs;
 }
 
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
 std::string figures(std::span<const RoleMemory> roles) {
   std::string text;
   for (const RoleMemory& role : roles)
@@ -144,6 +150,15 @@ runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotO
       "that has more than it says declares it: starling start --resources '{\"memory\": BYTES}'");
 }
 
+runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const NodeRoom> nodes) {
+  if (nodes.empty() || static_cast<std::int64_t>(nodes.size()) >= slots.nodes) return {};
+  return runtime::resource_exhausted(
+      slots.nodes_key + "=" + std::to_string(slots.nodes) + ", but the cluster has " +
+      std::to_string(nodes.size()) +
+      " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " +
+      slots.nodes_key);
+}
+
 runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
                            const SlotOptions& slots) {
   const auto nodes = runtime.cluster().nodes();
@@ -161,11 +176,14 @@ std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const
   const bool shared = cpus.size() < static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
   const std::int64_t workers = slots.per_node + (shared ? slots.beside_per_node : 0);
   const double fewest = cpus[static_cast<std::size_t>(slots.nodes) - 1];
+  const double reserved = slots.cpus_per_worker * static_cast<double>(slots.per_node);
+  if (reserved > fewest && !slots.device.starts_with("cuda"))
+    return "trainer.cpus_per_worker: the " + std::to_string(slots.per_node) +
+           " worker(s) of a node ask for " + number_text(reserved) + " CPUs, and a node has " +
+           number_text(fewest) + ": they wait for one that has as many";
   if (static_cast<double>(workers) <= fewest) return std::nullopt;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", fewest);
   return "trainer.n_gpus_per_node: " + std::to_string(workers) +
-         " workers are more than the CPUs of a node (" + text +
+         " workers are more than the CPUs of a node (" + number_text(fewest) +
          "): they take turns, and as many workers as CPUs would be faster";
 }
 

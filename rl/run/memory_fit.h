@@ -31,11 +31,16 @@ std::vector<NodeRoom> node_rooms(std::span<const runtime::NodeInfo> nodes);
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
                                   std::span<const NodeRoom> nodes);
 
+/// kResourceExhausted: the run wants more nodes than there are. No nodes at all are not judged.
+runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const NodeRoom> nodes);
+
 /// check_memory_fits() of the nodes that the cluster has, and what cpu_warning() says in the log.
 runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
                            const SlotOptions& slots);
 
-/// That a node has more workers than CPUs, which is slow and no mistake; nothing: it has not.
+/// That a node has more workers than CPUs, which is slow and no mistake, or that workers ask for
+/// more CPUs than a node has (trainer.cpus_per_worker), so that they wait for another; nothing: it
+/// is neither.
 std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes);
 
 }  // namespace rl

@@ -131,11 +131,15 @@ Status StageTrainer::make_run(StepProfiler profiler) {
 }
 
 Status StageTrainer::start_workers(const SlotOptions& slot_options) {
+  const auto nodes = runtime_.cluster().nodes();
+  if (!nodes.ok()) return nodes.status();
+  const std::vector<NodeRoom> rooms = node_rooms(*nodes);
+  if (const auto warning = cpu_warning(slot_options, rooms)) LOG(warn, "{}", *warning);
   std::optional<std::string> tight;
   const Status fits = judge_stage_fit(
       setup_, *stage_,
       [&](const RoleMemory& role) {
-        return check_room(runtime_, std::span(&role, 1), slot_options);
+        return check_memory_fits(std::span(&role, 1), slot_options, rooms);
       },
       tight);
   if (!fits.ok()) return fits;

@@ -71,6 +71,16 @@ TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
   EXPECT_EQ(tell(eight).error, "");
 }
 
+TEST(DryRun, RefusesMoreNodesThanThereAre) {
+  const std::vector<std::string> two = {"trainer.nnodes=2",
+                                        "actor_rollout_ref.actor.ppo_mini_batch_size=16"};
+  const std::vector<NodeRoom> one = {{"node a", 1e12, 2}},
+                              both = {{"node a", 1e12, 2}, {"node b", 1e12, 2}};
+  EXPECT_TRUE(has(tell(two, one).error, "trainer.nnodes=2, but the cluster has 1 node(s)"));
+  EXPECT_EQ(tell(two, both).error, "");
+  EXPECT_EQ(tell(two).error, "");
+}
+
 TEST(DryRun, DoesNotJudgeNamesThatTheHubMayHave) {
   for (const char* name : {"gpt2", "org/name"}) {
     const Told told = tell({std::string("actor_rollout_ref.model.path=") + name});

@@ -95,6 +95,29 @@ TEST(MemoryFit, MoreWorkersThanCpusAreAWarning) {
   EXPECT_FALSE(cpu_warning({.nodes = 2, .per_node = 8}, nodes)) << "a node too few";
 }
 
+TEST(MemoryFit, WorkersThatAskForMoreCpusThanANodeHasAreAWarning) {
+  SlotOptions slots{.nodes = 1, .per_node = 2};
+  slots.cpus_per_worker = 2;
+  EXPECT_FALSE(cpu_warning(slots, std::vector{room(24, 4)}));
+  const auto warning = cpu_warning(slots, std::vector{room(24, 3)});
+  ASSERT_TRUE(warning);
+  EXPECT_NE(warning->find("trainer.cpus_per_worker: the 2 worker(s) of a node ask for 4 CPUs, and "
+                          "a node has 3"),
+            std::string::npos)
+      << *warning;
+}
+
+TEST(MemoryFit, NodesThatAreMissingAreNamed) {
+  const SlotOptions slots{.nodes = 3};
+  EXPECT_TRUE(check_enough_nodes(slots, {}).ok()) << "of a cluster that is not known";
+  EXPECT_TRUE(check_enough_nodes(slots, std::vector{room(1), room(2), room(3)}).ok());
+  const runtime::Status status = check_enough_nodes(slots, std::vector{room(1), room(2)});
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("trainer.nnodes=3, but the cluster has 2 node(s)"),
+            std::string::npos)
+      << status.message();
+}
+
 TEST(MemoryFit, KnowsWhatNodesSay) {
   runtime::NodeInfo node;
   node.address = "10.0.0.2:7000";
