@@ -1,7 +1,9 @@
 #include "runtime/process/cache_folder.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "runtime/core/environment.h"
@@ -27,6 +29,18 @@ Result<fs::path> cache_place() {
   return *home / ".cache" / "starling";
 }
 
+/// Whatever the umask: a group may write to nothing that is made (umask 0002), and jobs of other
+/// users on a node of root's get through to their own folders (umask 0077).
+Status make_unshared_folders(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return {};
+  if (Status status = make_unshared_folders(folder.parent_path()); !status.ok()) return status;
+  const bool is_made = ::mkdir(folder.c_str(), 0755) == 0;
+  if (!is_made && errno == EEXIST) return {};
+  if (is_made && (::geteuid() != 0 || ::chmod(folder.c_str(), 0711) == 0)) return {};
+  return errno_status(errno, "making folder " + folder.string());
+}
+
 }  // namespace
 
 Result<fs::path> cache_folder() {
@@ -39,9 +53,7 @@ Result<fs::path> cache_folder() {
 }
 
 Status make_cache_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return errno_status(error.value(), "making folder " + folder.string());
+  if (Status status = make_unshared_folders(folder); !status.ok()) return status;
   return check_unshared_folder(folder).with_context("the cache");
 }
 

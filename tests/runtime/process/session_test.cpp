@@ -418,6 +418,22 @@ TEST(CacheFolder, IsNeverOneThatOtherUsersShare) {
   EXPECT_EQ(cache_folder().status().code(), ErrorCode::kInvalidArgument);
 }
 
+TEST(CacheFolder, IsUsableWhateverTheUmask) {
+  support::TemporaryFolder folder;
+  for (const mode_t mask : {0000, 0002, 0077}) {
+    const fs::path cache = folder.path() / std::to_string(mask);
+    support::ScopedVariable named("STARLING_CACHE", cache.c_str());
+    const mode_t before = ::umask(mask);
+    const Status made = make_cache_folder(cache / "programs" / "1");
+    ::umask(before);
+    EXPECT_TRUE(made.ok()) << made.to_string();
+    EXPECT_TRUE(cache_folder().ok());
+    EXPECT_TRUE(check_unshared_folder(cache / "programs").ok());
+    if (::geteuid() == 0)
+      EXPECT_NE(fs::status(cache).permissions() & fs::perms::others_exec, fs::perms::none) << mask;
+  }
+}
+
 TEST(HomeFolder, IsNotTheTemporaryFolder) {
   support::ScopedVariable home("HOME", nullptr);
   const auto found = home_folder("STARLING_CACHE");
