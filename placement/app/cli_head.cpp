@@ -37,9 +37,11 @@ int head_command(const HeadCommandOptions& options,
   process.token = *token;
   process.socket = options.socket;
   if (!options.journal.empty()) {
-    process.open_journal =
-        [folder = options.journal](EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
-      auto journal = SqliteJournal::open(loop, folder);
+    process.open_journal = [folder = options.journal, again = options.again](
+                               EventLoop& loop) -> Result<std::unique_ptr<Journal>> {
+      auto journal = SqliteJournal::open(
+          loop, folder,
+          again ? SqliteJournal::Missing::kIsRefused : SqliteJournal::Missing::kIsMade);
       if (!journal.ok()) return journal.status();
       return std::unique_ptr<Journal>(std::move(*journal));
     };

@@ -15,6 +15,7 @@ struct HeadCommandOptions {
   std::string socket;    // path
   std::string journal;   // folder; empty: none
   bool durable = false;  // it outlives the head's node
+  bool again = false;    // a head before this one has written to it, so that it has to be there
 };
 
 /// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code:

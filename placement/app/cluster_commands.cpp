@@ -23,6 +23,7 @@ Command add_head(CLI::App& app) {
   command->add_option("--socket", options->socket);
   command->add_option("--journal", options->journal);
   command->add_flag("--durable", options->durable);
+  command->add_flag("--again", options->again);
   return {command, [options] {
             return runtime::head_command(*options,
                                          [] { return std::make_unique<ClusterScheduler>(); });

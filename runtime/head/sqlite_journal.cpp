@@ -91,6 +91,11 @@ struct SqliteJournal::Database {
 
   fs::path file() const { return folder / "journal.db"; }
 
+  Status is_gone() const {
+    return not_found("journal " + file().string() +
+                     ": what was recorded there is gone; put it back, or mount its disk again");
+  }
+
   Status error(int code) const {
     const std::string text = "journal " + file().string() + ": ";
     switch (code & 0xff) {
@@ -251,11 +256,15 @@ struct SqliteJournal::Database {
   }
 };
 
-Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop,
-                                                           const fs::path& folder) {
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, const fs::path& folder,
+                                                           Missing missing) {
   auto database = std::make_unique<Database>();
   database->folder = folder;
   std::error_code error;
+  if (missing == Missing::kIsRefused) {
+    const std::uintmax_t bytes = fs::file_size(database->file(), error);
+    if (error || bytes == 0) return database->is_gone();
+  }
   const bool made = fs::create_directories(folder, error);
   if (error) return invalid_argument("journal " + folder.string() + ": " + error.message());
   if (made) fs::permissions(folder, fs::perms::owner_all, error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -25,11 +26,15 @@ namespace runtime {
 /// reserve (JournalReserve) until that is used up.
 class SqliteJournal final : public Journal {
  public:
-  /// Makes the folder (0700) if it is not there. `loop` outlives the journal.
-  /// Errors: kUnavailable (another process has it open: named), kInvalidArgument (not a journal; of
-  /// a newer version; damaged), kResourceExhausted (disk full).
+  enum class Missing : std::uint8_t { kIsMade, kIsRefused };
+
+  /// Makes the folder (0700) if it is not there, unless a missing journal is refused. `loop`
+  /// outlives the journal. Errors: kUnavailable (another process has it open: named),
+  /// kInvalidArgument (not a journal; of a newer version; damaged), kResourceExhausted (disk full),
+  /// kNotFound (there is none, or an empty one, and it is refused).
   static Result<std::unique_ptr<SqliteJournal>> open(EventLoop& loop,
-                                                     const std::filesystem::path& folder);
+                                                     const std::filesystem::path& folder,
+                                                     Missing missing = Missing::kIsMade);
   SqliteJournal(const SqliteJournal&) = delete;
   SqliteJournal& operator=(const SqliteJournal&) = delete;
   /// Records what it can and closes; batches that cannot be recorded are lost, their callbacks

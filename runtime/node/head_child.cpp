@@ -52,6 +52,8 @@ Status HeadChild::start() {
                "--socket",       options_.socket.string(),
                "--journal",      options_.journal.string()};
   if (options_.durable) spec.argv.push_back("--durable");
+  // One that began with an empty journal would end all that this cluster runs.
+  if (confirmed_) spec.argv.push_back("--again");
   auto token = token_in_memory(options_.token.present());
   if (!token.ok()) return token.status();
   token_ = *std::move(token);
@@ -83,8 +85,11 @@ void HeadChild::end(std::function<void()> done) {
 
 void HeadChild::on_exit(const DeathCause& cause) {
   if (on_ended_) return std::exchange(on_ended_, nullptr)();
-  if (cause.exit_code == kExitUnusable && !confirmed_)
-    return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
+  if (cause.exit_code == kExitUnusable) {
+    const Status why = unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines));
+    if (!confirmed_) return failed_(why);
+    trouble_ = why;
+  }
   delay_ = steady_now() - started_ >= kHeadCalm
                ? options_.restart_delay_first
                : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);

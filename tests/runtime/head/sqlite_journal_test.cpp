@@ -71,6 +71,18 @@ class SqliteJournalTest : public ::testing::Test {
   std::unique_ptr<EventLoop> loop_ = std::make_unique<EventLoop>();
 };
 
+TEST_F(SqliteJournalTest, IsNotMadeWhereOneHasToBeThere) {
+  const auto again = [this] {
+    return SqliteJournal::open(*loop_, folder_, SqliteJournal::Missing::kIsRefused).status();
+  };
+  EXPECT_EQ(again().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(folder_));
+  EXPECT_TRUE(write(*open(), {{"a", "1"}}));
+  EXPECT_TRUE(again().ok()) << again().to_string();
+  fs::resize_file(file(), 0);
+  EXPECT_EQ(again().code(), ErrorCode::kNotFound);
+}
+
 TEST_F(SqliteJournalTest, KeepsWhatWasRecorded) {
   const std::string binary("\0bytes\xff", 7);
   {

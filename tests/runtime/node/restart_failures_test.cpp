@@ -80,6 +80,28 @@ TEST_F(RestartFailures, AHeadWhoseProgramIsGoneIsStartedAsItWas) {
   }
 }
 
+TEST_F(RestartFailures, AHeadWhoseJournalIsGoneWaitsForIt) {
+  const support::TemporaryFolder disk;
+  const fs::path journal = disk.path() / "journal";
+  address_ = start_head({"--journal", journal.string()});
+  const int node = session_of(address_).pid;
+  auto driver = TestDriver::connect(address_);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  fs::rename(journal, disk.path() / "unmounted");
+  ::kill(child_of(node, "head"), SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    const CommandResult away = starling({"status", "--address", address_});
+    return away.code != 0 && away.err.find("what was recorded there is gone") != std::string::npos;
+  })) << node_log();
+  EXPECT_FALSE(fs::exists(journal));
+  fs::rename(disk.path() / "unmounted", journal);
+  EXPECT_TRUE(eventually([&] {
+    const CommandResult back = starling({"list", "jobs", "--address", address_});
+    return back.code == 0 && back.out.find("running") != std::string::npos;
+  })) << node_log();
+  EXPECT_EQ(session_of(address_).pid, node);
+}
+
 TEST_F(RestartFailures, AnActorThatCannotBeStartedKeepsItsRestarts) {
   if (!limit_.is_there()) GTEST_SKIP() << "needs a pids cgroup, or another user than root";
   const int node = start_limited();
