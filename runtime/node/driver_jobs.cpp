@@ -22,8 +22,9 @@ constexpr auto kDriverGrace = std::chrono::milliseconds(5000);
 // What a process that has ended wrote to its socket is read by then.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
-/// The kernel has told who it is, on this machine.
-bool is_here(const PeerInfo& peer) { return peer.uid.has_value(); }
+/// The kernel has told who it is, and its pid means that process here: there is none of a PID
+/// namespace that is not seen from this one, and a signal to 0 goes to the node's own group.
+bool is_here(const PeerInfo& peer) { return peer.uid.has_value() && peer.pid > 0; }
 
 }  // namespace
 
@@ -94,7 +95,7 @@ void DriverJobs::add(const std::shared_ptr<Channel>& channel, JobId wanted, Driv
 // A child that the driver forked may keep its socket open.
 void DriverJobs::watch(Channel& channel) {
   const PeerInfo& peer = channel.peer();
-  if (!is_here(peer) || peer.pid <= 0) return;  // or of a PID namespace not seen from here
+  if (!is_here(peer)) return;
   auto watch =
       ProcessWatch::start(loop_, peer.pid, lifetime_.guard([this, weak = channel.weak_from_this()] {
         auto last_words = std::make_shared<Timer>(loop_.context(), kLastWords);

@@ -142,6 +142,23 @@ TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   }));
 }
 
+// As of a node in a container that shares the folder of sessions.
+TEST_F(Job, ADriverWhosePidMeansNothingToItsNodeIsStoppedAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make a PID namespace";
+  BackgroundCommand node({"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", program(),
+                          "start", "--head", "--port", "0", "--block"});
+  node.wait_for_output("127.0.0.1:");
+  BackgroundCommand driver({self(), "driver", "hold"});
+  driver.wait_for_output("ready ");
+  const Json list = Json::parse(starling({"job", "list", "--json"}).out);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["pid"], 0);
+  const CommandResult stopped = starling({"job", "stop", list[0]["id"].get<std::string>()});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(job(list[0]["id"])["state"], "stopped");
+  EXPECT_EQ(starling({"stop"}).code, 0);
+}
+
 TEST_F(Job, MayRunDriversOneAfterAnother) {
   start_head();
   CommandResult result =
