@@ -32,7 +32,10 @@ void ClusterRemoval::start(std::chrono::milliseconds timeout, std::function<void
   stop_timer_.expires_after(timeout);
   stop_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
     if (ec || !done_) return;
-    LOG(error, "{}", left());
+    const std::string still_there = left();
+    LOG(error, "{}",
+        still_there.empty() ? "that the cluster has stopped could not be recorded in time"
+                            : still_there);
     std::exchange(done_, nullptr)();
   }));
   remove_all();
@@ -63,7 +66,7 @@ void ClusterRemoval::on_removed(const std::string& id, const Status& status) {
     why_left_[id] = status.message();
   }
   if (--removing_ > 0 || !done_) return;
-  again_timer_.expires_after(status.ok() ? std::chrono::milliseconds(0) : kRemoveAgain);
+  again_timer_.expires_after(why_left_.empty() ? std::chrono::milliseconds(0) : kRemoveAgain);
   again_timer_.async_wait(lifetime_.guard([this](boost::system::error_code ec) {
     if (!ec && done_) remove_all();
   }));

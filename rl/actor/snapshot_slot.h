@@ -25,7 +25,7 @@ class SnapshotSlot {
  public:
   /// A copy of the state of now, in the place of one that was not written.
   template <class Worker>
-  void take(const Worker& worker) {
+  void take(Worker& worker) {
     const std::lock_guard lock(mutex_);
     std::unique_ptr<LearnerSnapshot>& snapshot = taken_ ? taken_ : spare_;
     worker.snapshot(snapshot);

@@ -27,6 +27,8 @@ class TrainedActor : public ProfiledActor {
     const CallSpan span("save");
     return as_text(worker_->save(folder));
   }
+  /// Before either, on all ranks: see Learner.
+  runtime::Status collect_state() { return worker_->collect_state(); }
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
   /// beside the calls that follow, and forgotten.
   void take_snapshot() { snapshot_.take(*worker_); }
@@ -55,8 +57,9 @@ class TrainedActor : public ProfiledActor {
 template <class T, class... Methods>
 void register_trained_actor(runtime::Runtime& runtime, Methods... methods) {
   runtime.register_actor<T>(
-      T::kName, methods..., &T::save, &T::load, &T::take_snapshot, &T::begin_profile,
-      &T::end_profile, runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}),
+      T::kName, methods..., &T::save, &T::load, &T::collect_state, &T::take_snapshot,
+      &T::begin_profile, &T::end_profile,
+      runtime::method(&T::write_snapshot, {.concurrency_group = kSavingCalls}),
       runtime::method(&T::pulse, {.concurrency_group = kWatchCalls}),
       runtime::method(&T::give_up, {.concurrency_group = kWatchCalls}));
 }

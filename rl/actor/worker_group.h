@@ -165,6 +165,8 @@ class WorkerGroup {
   /// them: `beside` the calls that follow, from a copy that is taken here, or without one in the
   /// line of its calls, before the next of them. Errors: those of Runtime::get.
   runtime::Result<WriteState> state(bool beside) const {
+    if (const runtime::Status collected = fetch(&T::collect_state); !collected.ok())
+      return collected;
     const runtime::Status copied =
         beside ? runtime_->get(leader().call(&T::take_snapshot)) : runtime::Status();
     if (!copied.ok()) return copied;

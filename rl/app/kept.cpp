@@ -61,7 +61,11 @@ void print_metric_places(std::ostream& out, const MetricLogger& metrics) {
 void print_checkpoint(std::ostream& out, const std::optional<std::filesystem::path>& latest,
                       std::int64_t steps, const SaveTimes& save) {
   if (!latest) {
-    if (save.never()) out << "checkpoint: " << save.text({}, "") << "\n";
+    if (save.never())
+      out << "checkpoint: " << save.text({}, "") << "\n";
+    else if (steps > 0)
+      out << "checkpoint: none was saved, after " << steps
+          << " step(s) (trainer.save_freq=N saves every N steps)\n";
     return;
   }
   out << "checkpoint: " << latest->string();

@@ -32,8 +32,8 @@ runtime::Status print_resume(std::ostream& out, const ResumeOptions& resume,
 /// "metrics:    FILE", a line each.
 void print_metric_places(std::ostream& out, const MetricLogger& metrics);
 
-/// "checkpoint: FOLDER", of the newest one, after `steps` steps; and how many of them are not in
-/// it.
+/// "checkpoint: FOLDER", of the newest one, after `steps` steps, and how many of them are not in
+/// it; or that there is none.
 void print_checkpoint(std::ostream& out, const std::optional<std::filesystem::path>& latest,
                       std::int64_t steps, const SaveTimes& save);
 

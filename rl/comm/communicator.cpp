@@ -55,24 +55,44 @@ Status Communicator::all_reduce_sum(std::span<double> values, std::string_view w
 }
 
 template <class T>
+SumPlan Communicator::plan_of(std::span<T> values, std::span<const ArenaRange> homes) const {
+  const std::size_t bucket = options_.bucket_bytes / sizeof(T);
+  return homes.empty() ? SumPlan::of_buckets(values.size(), size(), bucket)
+                       : SumPlan::of_homes(homes, bucket);
+}
+
+template <class T>
+OrderedSum<T> Communicator::sum(const SumPlan& plan, const Operation& operation) {
+  return OrderedSum<T>(*links_, plan, operation.number(), [this] { recorder_.step(); });
+}
+
+template <class T>
 Status Communicator::reduce(std::span<T> values, std::string_view what) {
   if (size() == 1) return {};
   const profile::Span span("all-reduce");
   const Operation operation(*this, "all-reduce", what);
-  return operation.ended(OrderedSum<T>(*links_, operation.number(), options_.bucket_bytes, [this] {
-                           recorder_.step();
-                         }).run(values));
+  const SumPlan plan = plan_of(values, {});
+  return operation.ended(sum<T>(plan, operation).all_reduce(values));
 }
 
-Status Communicator::all_reduce_round(std::span<float> values, SumRounds<float>& rounds,
-                                      std::span<const std::uint8_t> adds, bool last,
-                                      std::string_view what) {
-  const profile::Span span("all-reduce");
-  const Operation operation(*this, "all-reduce", what);
+Status Communicator::reduce_round(std::span<float> values, SumRounds<float>& rounds,
+                                  std::span<const std::uint8_t> adds, bool last,
+                                  std::span<const ArenaRange> homes, std::string_view what) {
+  const char* const name = homes.empty() ? "all-reduce" : "reduce-scatter";
+  const profile::Span span(name);
+  const Operation operation(*this, name, what);
+  const SumPlan plan = plan_of(values, homes);
   return operation.ended(
-      OrderedSum<float>(*links_, operation.number(), options_.bucket_bytes, [this] {
-        recorder_.step();
-      }).run(values, rounds, adds, last));
+      sum<float>(plan, operation).add_round(values, rounds, adds, last, homes.empty()));
+}
+
+Status Communicator::gather_homes(std::span<float> values, std::span<const ArenaRange> homes,
+                                  std::string_view what) {
+  CHECK(homes.size() == static_cast<std::size_t>(size()));
+  const profile::Span span("all-gather");
+  const Operation operation(*this, "all-gather", what);
+  const SumPlan plan = plan_of(values, homes);
+  return operation.ended(sum<float>(plan, operation).all_gather(values));
 }
 
 Result<std::vector<std::uint64_t>> Communicator::all_gather(std::uint64_t value,

@@ -44,12 +44,18 @@ class Communicator {
   runtime::Status all_reduce_sum(std::span<double> values, std::string_view what = "values");
 
   /// The same over several rounds, which all ranks take part in: in this one those add that have a
-  /// 1 in `adds`. In the last every rank ends with the sum of all rounds; before it `values` stay
-  /// as they are. `rounds` is the rank's own, new for each sum: it holds 1 / n of the values
-  /// meanwhile, in the order in which this class cuts them.
-  runtime::Status all_reduce_round(std::span<float> values, SumRounds<float>& rounds,
-                                   std::span<const std::uint8_t> adds, bool last,
-                                   std::string_view what = "values");
+  /// 1 in `adds`. After the last the sum of all rounds is in `values` of every rank, or, with
+  /// `homes` (a range of each rank), in this rank's home alone; before it `values` stay as they
+  /// are. `rounds` is the rank's own, new for each sum: it holds the rank's part of the values
+  /// meanwhile.
+  runtime::Status reduce_round(std::span<float> values, SumRounds<float>& rounds,
+                               std::span<const std::uint8_t> adds, bool last,
+                               std::span<const ArenaRange> homes = {},
+                               std::string_view what = "values");
+
+  /// Every rank ends with every home as its rank has it.
+  runtime::Status gather_homes(std::span<float> values, std::span<const ArenaRange> homes,
+                               std::string_view what = "values");
 
   /// `value` of every rank, in rank order.
   runtime::Result<std::vector<std::uint64_t>> all_gather(std::uint64_t value,
@@ -82,6 +88,10 @@ class Communicator {
 
   template <class T>
   runtime::Status reduce(std::span<T> values, std::string_view what);
+  template <class T>
+  SumPlan plan_of(std::span<T> values, std::span<const ArenaRange> homes) const;
+  template <class T>
+  OrderedSum<T> sum(const SumPlan& plan, const Operation& operation);
   runtime::Status gather(const char* name, std::span<const std::byte> mine,
                          std::span<const std::span<std::byte>> others, std::string_view what);
   runtime::Status exchange(const char* name, std::span<const Outgoing> sent,

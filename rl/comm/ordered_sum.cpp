@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include "rl/mesh/deal.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -36,40 +35,38 @@ void add_chunk(T* __restrict total, const T* __restrict term) {
 }  // namespace
 
 template <class T>
-Status OrderedSum<T>::run(std::span<T> values) {
-  return run_buckets(values);
+Status OrderedSum<T>::all_reduce(std::span<T> values) {
+  return run(values);
 }
 
 template <class T>
-Status OrderedSum<T>::run(std::span<T> values, SumRounds<T>& rounds,
-                          std::span<const std::uint8_t> adds, bool last) {
+Status OrderedSum<T>::all_gather(std::span<T> values) {
+  sums_ = false;
+  return run(values);
+}
+
+template <class T>
+Status OrderedSum<T>::add_round(std::span<T> values, SumRounds<T>& rounds,
+                                std::span<const std::uint8_t> adds, bool last, bool gathers) {
   CHECK(adds.size() == static_cast<std::size_t>(links_.size()));
-  if (rounds.carry.empty()) rounds.carry.resize(own_elements(values.size()));
+  // A sum of one round carries nothing.
+  if (rounds.carry.empty() && !last) rounds.carry.resize(plan_.elements_of(links_.rank()));
   adds_ = adds;
   carry_ = rounds.carry;
   begun_ = rounds.begun;
   last_ = last;
-  const Status added = run_buckets(values);
+  gathers_ = last && gathers;
+  const Status added = run(values);
   rounds.begun = !last && (rounds.begun || std::ranges::any_of(adds, std::identity()));
   if (last) rounds.carry = {};
   return added;
 }
 
 template <class T>
-std::size_t OrderedSum<T>::own_elements(std::size_t values) const {
-  std::size_t elements = 0;
-  for (std::size_t begin = 0; begin < values; begin += bucket_elements_)
-    elements +=
-        deal(std::min(bucket_elements_, values - begin), static_cast<std::size_t>(links_.size()),
-             static_cast<std::size_t>(links_.rank()))
-            .size();
-  return elements;
-}
-
-template <class T>
-Status OrderedSum<T>::run_buckets(std::span<T> values) {
+Status OrderedSum<T>::run(std::span<T> values) {
+  values_ = values;
   std::size_t carried = 0;
-  const std::size_t count = (values.size() + bucket_elements_ - 1) / bucket_elements_;
+  const std::size_t count = plan_.buckets();
   std::array<Bucket, kWindow> window;
   for (std::size_t index = 0; index < count + kAhead; ++index) {
     if (index < count) {
@@ -78,13 +75,11 @@ Status OrderedSum<T>::run_buckets(std::span<T> values) {
         if (const Status done = next.gathered->wait(); !done.ok()) return done;
         next.gathered.reset();
       }
-      const std::size_t begin = index * bucket_elements_;
       next.index = index;
-      next.values = values.subspan(begin, std::min(bucket_elements_, values.size() - begin));
       const std::size_t mine = slice_of(next, links_.rank()).size();
       if (!carry_.empty()) next.carry = carry_.subspan(carried, mine);
       carried += mine;
-      scatter(next);
+      if (sums_) scatter(next);
     }
     if (index < kAhead) continue;
     Bucket& current = window[(index - kAhead) % kWindow];
@@ -92,8 +87,8 @@ Status OrderedSum<T>::run_buckets(std::span<T> values) {
       if (const Status done = current.scattered->wait(); !done.ok()) return done;
       current.scattered.reset();
     }
-    add(current);
-    if (last_) gather(current);
+    if (sums_) add(current);
+    if (gathers_) gather(current);
     on_progress_();
   }
   for (Bucket& bucket : window) {
@@ -105,9 +100,8 @@ Status OrderedSum<T>::run_buckets(std::span<T> values) {
 
 template <class T>
 std::span<T> OrderedSum<T>::slice_of(const Bucket& bucket, int rank) const {
-  const auto slice = deal(bucket.values.size(), static_cast<std::size_t>(links_.size()),
-                          static_cast<std::size_t>(rank));
-  return bucket.values.subspan(slice.begin, slice.size());
+  const SumPlan::Slice slice = plan_.slice(bucket.index, rank);
+  return values_.subspan(slice.begin, slice.size());
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <ATen/ops/copy.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -29,8 +30,18 @@ std::span<float> elements(const at::Tensor& arena) {
   return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
 }
 
-std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
-  return arena.subspan(static_cast<std::size_t>(spec.offset), static_cast<std::size_t>(spec.count));
+std::span<float> range(std::span<float> arena, const ArenaRange& of) {
+  return arena.subspan(static_cast<std::size_t>(of.begin), static_cast<std::size_t>(of.size()));
+}
+
+// What of `ranges` is in `home`, counted from its beginning.
+std::vector<ArenaRange> within(const std::vector<ArenaRange>& ranges, const ArenaRange& home) {
+  std::vector<ArenaRange> inside;
+  for (const ArenaRange& part : ranges) {
+    const ArenaRange both{std::max(part.begin, home.begin), std::min(part.end, home.end)};
+    if (both.begin < both.end) inside.push_back({both.begin - home.begin, both.end - home.begin});
+  }
+  return inside;
 }
 
 }  // namespace
@@ -77,7 +88,8 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
       communicator_(std::move(communicator)),
       ranks_(*communicator_),
       layer_pulse_(*communicator_),
-      options_(options) {
+      options_(options),
+      shards_(*communicator_, model_->trained_parameters().arena_size(), options.zero) {
   model_->tell(layer_pulse_);
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
@@ -106,8 +118,9 @@ void Learner::begin_step() {
 
 void Learner::reset_optimizer() {
   const Parameters& parameters = model_->trained_parameters();
-  const std::int64_t size = parameters.arena_size();
-  const std::vector<ArenaRange> decayed = decayed_ranges(parameters.specs(), options_.decay_norms);
+  const std::int64_t size = shards_.home().size();
+  const std::vector<ArenaRange> decayed =
+      within(decayed_ranges(parameters.specs(), options_.decay_norms), shards_.home());
   switch (options_.optimizer) {
     case OptimizerKind::kAdamW:
       optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw);
@@ -116,6 +129,7 @@ void Learner::reset_optimizer() {
       optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd);
       break;
     case OptimizerKind::kMuon:
+      CHECK(!shards_.is_sharded());  // it works on whole matrices
       optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed,
                                           options_.muon, options_.adamw);
       break;
@@ -130,31 +144,36 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients =
-      is_summed_ ? elements(host_gradients_.defined() ? host_gradients_
-                                                      : model_->gradient_arena().memory().arena())
-                 : host_gradients();
-  if (communicator_->size() > 1 && !is_summed_) {
+      shards_.is_summed()
+          ? elements(host_gradients_.defined() ? host_gradients_
+                                               : model_->gradient_arena().memory().arena())
+          : host_gradients();
+  if (communicator_->size() > 1 && !shards_.is_summed()) {
     // The others' rows and experts are not this rank's.
     if (!host_gradients_.defined()) model_->gradient_arena().overwritten();
-    const Status reduced = communicator_->all_reduce_sum(gradients, "gradients");
+    const Status reduced = shards_.sum(gradients);
     if (!reduced.ok()) return reduced;
   }
   OptimizerReport report;
   {
     const profile::Span span("gradient norm");
-    report.grad_norm = l2_norm(model_->pool(), gradients);
+    const Result<double> norm = shards_.norm(model_->pool(), gradients);
+    if (!norm.ok()) return norm.status();
+    report.grad_norm = *norm;
   }
   // Every rank sees the same bits of the sum, so all of them decide alike.
   report.skipped = !std::isfinite(report.grad_norm);
   if (!report.skipped) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    optimizer_->step(model_->pool(), elements(weights()), gradients,
+    const std::span<float> all = elements(weights());
+    optimizer_->step(model_->pool(), range(all, shards_.home()), range(gradients, shards_.home()),
                      static_cast<float>(learning_rate), static_cast<float>(scale));
+    if (const Status shared = shards_.share(all); !shared.ok()) return shared;
     if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
-  is_summed_ = false;
+  shards_.end_step();
   model_->zero_gradients();
   begin_step();
   return report;
@@ -180,9 +199,7 @@ Status Learner::sum_round(std::span<const std::uint8_t> adds, bool last) {
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients = host_gradients();
   if (last && !host_gradients_.defined()) model_->gradient_arena().overwritten();
-  const Status added = communicator_->all_reduce_round(gradients, rounds_, adds, last, "gradients");
-  if (!added.ok()) return added;
-  is_summed_ = last;
+  if (const Status added = shards_.add_round(gradients, adds, last); !added.ok()) return added;
   if (!last) model_->zero_gradients();
   return {};
 }
@@ -213,27 +230,48 @@ const char* Learner::weights_folder() const {
   return adapter() != nullptr ? kAdapterFolder : kModelFolder;
 }
 
-Result<std::vector<std::filesystem::path>> Learner::save(
-    const std::filesystem::path& folder) const {
+Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) {
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
-  return write_learner(state(), folder);
+  auto files = write_learner(state(), folder);
+  collected_.clear();
+  return files;
 }
 
-void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) const {
+Status Learner::collect_state() {
+  if (!shards_.is_sharded()) return {};
+  return guarded<void>("optimizer's state", [&]() -> Status {
+    collected_.clear();
+    for (const OptimizerState& part : optimizer_->state()) {
+      at::Tensor whole;
+      if (communicator_->rank() == 0)
+        whole = collected_.emplace_back(at::empty({model_->trained_parameters().arena_size()}));
+      const Status collected =
+          shards_.collect(part.values, whole.defined() ? elements(whole) : std::span<float>());
+      if (!collected.ok()) return collected;
+    }
+    return {};
+  });
+}
+
+void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
   if (into)
     into->retake(state());
   else
     into = std::make_unique<LearnerSnapshot>(state());
+  collected_.clear();
 }
 
 LearnerState Learner::state() const {
+  std::vector<OptimizerState> optimizer = optimizer_->state();
+  for (std::size_t i = 0; i < collected_.size(); ++i) optimizer[i].values = elements(collected_[i]);
   return {model_->config(),
           model_->parameters(),
           adapter(),
-          optimizer_->state(),
+          std::move(optimizer),
           std::string(optimizer_->name()),
           optimizer_->steps(),
+          collected_,
           adapter() == nullptr ? host_weights_ : at::Tensor()};
 }
 
@@ -264,6 +302,28 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
   return {};
 }
 
+// Of each parameter what is at home.
+Status Learner::read_moments(const std::filesystem::path& folder) {
+  Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
+  if (!moments.ok()) return moments.status();
+  const ArenaRange home = shards_.home();
+  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
+    const ArenaRange mine{std::max(spec.offset, home.begin),
+                          std::min(spec.offset + spec.count, home.end)};
+    if (mine.begin >= mine.end) continue;
+    for (const OptimizerState& part : optimizer_->state()) {
+      const std::string name = part.name + "." + spec.name;
+      const std::span<float> into =
+          range(part.values, {mine.begin - home.begin, mine.end - home.begin});
+      const Status status = mine.size() == spec.count
+                                ? (*moments)->read_f32(name, into)
+                                : (*moments)->read_f32_range(name, mine.begin - spec.offset, into);
+      if (!status.ok()) return status;
+    }
+  }
+  return {};
+}
+
 Status Learner::load(const std::filesystem::path& folder) {
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
@@ -277,15 +337,7 @@ Status Learner::load(const std::filesystem::path& folder) {
                                      std::string(optimizer_->name()) +
                                      ", which this run's optim.optimizer names");
   }
-  Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
-  if (!moments.ok()) return moments.status();
-  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
-    for (const OptimizerState& part : optimizer_->state()) {
-      const Status status =
-          (*moments)->read_f32(part.name + "." + spec.name, range(part.values, spec));
-      if (!status.ok()) return status;
-    }
-  }
+  if (const Status read = read_moments(folder); !read.ok()) return read;
   const auto steps = state->find("steps");
   if (steps == state->end() || !steps->is_number_unsigned()) {
     return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");

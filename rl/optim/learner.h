@@ -17,6 +17,7 @@
 #include "rl/optim/learner_snapshot.h"
 #include "rl/optim/muon.h"
 #include "rl/optim/optimizer.h"
+#include "rl/optim/optimizer_shards.h"
 #include "rl/optim/sgd.h"
 #include "runtime/core/result.h"
 
@@ -32,9 +33,10 @@ struct LearnerOptions {
   AdamWOptions adamw;  // of kMuon, too: what is no matrix
   SgdOptions sgd;
   MuonOptions muon;
-  bool decay_norms = false;    // weight decay of norms and biases, too
-  double grad_norm_max = 1.0;  // gradients are scaled down to it; 0: never
-  OffloadOptions offload;      // of a model on a device
+  bool decay_norms = false;           // weight decay of norms and biases, too
+  double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
+  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards; not with kMuon
+  OffloadOptions offload;             // of a model on a device
 };
 
 /// What one optimizer step did.
@@ -102,7 +104,8 @@ class Learner {
   /// Forgets the optimizer's moments: what comes next is another objective.
   void reset_optimizer();
 
-  /// What it has of the optimizer's state, of the arena's size; for tests of what gradients were.
+  /// What it has of the optimizer's state, of the size of OptimizerShards::home(); for tests of
+  /// what gradients were.
   std::vector<OptimizerState> optimizer_state() const { return optimizer_->state(); }
 
   /// Of what is trained: equal on two ranks exactly when it has the same bits. Cost: one read of
@@ -112,12 +115,16 @@ class Learner {
   /// kInternal unless all ranks have the same weights; every rank must call it.
   runtime::Status check_equal_weights();
 
-  /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
-  runtime::Result<std::vector<std::filesystem::path>> save(
-      const std::filesystem::path& folder) const;
+  /// Before save() and snapshot(), on all ranks: where the optimizer's state is sharded, rank 0
+  /// receives it whole. Memory there: that of the state, until it is written or part of a snapshot.
+  runtime::Status collect_state();
+
+  /// Writes what is trained and the optimizer's state into `folder`; see write_learner(). On rank
+  /// 0, as snapshot().
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
 
   /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
-  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const;
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into);
 
   /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On
   /// failure the weights are unspecified.
@@ -134,6 +141,7 @@ class Learner {
   std::span<float> host_gradients();
   runtime::Result<OptimizerReport> take_step(double learning_rate);
   runtime::Status sum_round(std::span<const std::uint8_t> adds, bool last);
+  runtime::Status read_moments(const std::filesystem::path& folder);
   runtime::Status read_weights(const std::filesystem::path& folder);
   runtime::Status load_weights(const std::filesystem::path& folder);
 
@@ -142,13 +150,13 @@ class Learner {
   CommunicatorRanks ranks_;
   LayerPulse layer_pulse_;
   LearnerOptions options_;
+  OptimizerShards shards_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::vector<at::Tensor> collected_;  // by collect_state()
   // Where the model is on another device, what the optimizer works on: the weights and the
   // gradients on the host, of the arena's size.
   at::Tensor host_weights_;
   at::Tensor host_gradients_;
-  SumRounds<float> rounds_;  // of this step so far
-  bool is_summed_ = false;   // by add_round(): the gradients are those of all ranks
   std::unique_ptr<Offload> offload_;
 };
 

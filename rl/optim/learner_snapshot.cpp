@@ -65,8 +65,10 @@ LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
       optimizer_name_(state.optimizer_name),
       optimizer_steps_(state.optimizer_steps) {
   if (state.adapter != nullptr) adapter_ = state.adapter->to(at::kCPU);
+  optimizer_values_ = state.optimizer_memory;
   for (const OptimizerState& part : state.optimizer) {
     optimizer_names_.push_back(part.name);
+    if (!state.optimizer_memory.empty()) continue;
     optimizer_values_.push_back(at::from_blob(part.values.data(),
                                               {static_cast<std::int64_t>(part.values.size())},
                                               at::kFloat)
@@ -86,7 +88,8 @@ void LearnerSnapshot::retake(const LearnerState& state) {
     return;
   }
   model_.arena().copy_(weights_of(state));
-  for (std::size_t i = 0; i < optimizer_values_.size(); ++i) {
+  if (!state.optimizer_memory.empty()) optimizer_values_ = state.optimizer_memory;
+  for (std::size_t i = 0; state.optimizer_memory.empty() && i < optimizer_values_.size(); ++i) {
     const std::span<float> values = state.optimizer[i].values;
     optimizer_values_[i].copy_(
         at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
@@ -102,9 +105,14 @@ Result<std::vector<std::filesystem::path>> LearnerSnapshot::write(
     optimizer.push_back({optimizer_names_[i], std::span(values.mutable_data_ptr<float>(),
                                                         static_cast<std::size_t>(values.numel()))});
   }
-  const LearnerState state{
-      config_,         model_,          adapter_ ? &*adapter_ : nullptr, std::move(optimizer),
-      optimizer_name_, optimizer_steps_};
+  const LearnerState state{config_,
+                           model_,
+                           adapter_ ? &*adapter_ : nullptr,
+                           std::move(optimizer),
+                           optimizer_name_,
+                           optimizer_steps_,
+                           {},
+                           {}};
   return write_learner(state, folder);
 }
 

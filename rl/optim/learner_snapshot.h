@@ -22,10 +22,12 @@ namespace rl {
 struct LearnerState {
   const ModelConfig& config;
   const Parameters& model;
-  const LoraAdapter* adapter = nullptr;  // what was trained instead of the model
-  std::vector<OptimizerState> optimizer;
+  const LoraAdapter* adapter = nullptr;   // what was trained instead of the model
+  std::vector<OptimizerState> optimizer;  // of the whole arena
   std::string optimizer_name;
   std::int64_t optimizer_steps = 0;
+  std::vector<at::Tensor> optimizer_memory =
+      {};                        // what `optimizer` is in, where a copy may keep it
   at::Tensor host_weights = {};  // of the model, where it is on another device; else undefined
 };
 

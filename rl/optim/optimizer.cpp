@@ -196,20 +196,28 @@ void AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters,
   }
 }
 
-double l2_norm(kernel::ThreadPool& pool, std::span<const float> values) {
+std::vector<double> square_sums(kernel::ThreadPool& pool, std::span<const float> values) {
   const auto size = static_cast<std::int64_t>(values.size());
-  const std::int64_t chunks = (size + kChunk - 1) / kChunk;
-  std::vector<double> partial(static_cast<std::size_t>(chunks));
+  const std::int64_t chunks = (size + kNormChunk - 1) / kNormChunk;
+  std::vector<double> sums(static_cast<std::size_t>(chunks));
   const SquareSumFunction sum = pick_square_sum();
   // A chunk's sum and the order of the chunks are fixed, whichever thread takes which.
   pool.parallel_for(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-      const std::int64_t offset = chunk * kChunk;
-      partial[static_cast<std::size_t>(chunk)] =
-          sum(values.data() + offset, std::min(kChunk, size - offset));
+      const std::int64_t offset = chunk * kNormChunk;
+      sums[static_cast<std::size_t>(chunk)] =
+          sum(values.data() + offset, std::min(kNormChunk, size - offset));
     }
   });
-  return std::sqrt(std::accumulate(partial.begin(), partial.end(), 0.0));
+  return sums;
+}
+
+double norm_of(std::span<const double> square_sums) {
+  return std::sqrt(std::accumulate(square_sums.begin(), square_sums.end(), 0.0));
+}
+
+double l2_norm(kernel::ThreadPool& pool, std::span<const float> values) {
+  return norm_of(square_sums(pool, values));
 }
 
 double clip_factor(double norm, double norm_max) {

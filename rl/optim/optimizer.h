@@ -103,6 +103,15 @@ class AdamW final : public Optimizer {
   Buffer second_;
 };
 
+/// Squares are added up in double, within chunks of so many elements.
+inline constexpr std::int64_t kNormChunk = std::int64_t{1} << 16;
+
+/// The sum of squares of each chunk; the last one may be smaller.
+std::vector<double> square_sums(kernel::ThreadPool& pool, std::span<const float> values);
+
+/// The norm of what these are the sums of squares of, in order.
+double norm_of(std::span<const double> square_sums);
+
 /// Euclidean norm, accumulated in double; infinity or NaN when any element is. Cost: one read of
 /// the data.
 double l2_norm(kernel::ThreadPool& pool, std::span<const float> values);

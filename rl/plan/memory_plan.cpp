@@ -103,7 +103,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   std::vector<MemoryPart> parts = {
       {"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
       {"gradients", trained * kElement},
-      {"optimizer", 2 * trained * kElement}};
+      {"optimizer", 2 * trained * kElement / options.moment_shards}};
   if (options.carriers > 0)
     parts.push_back({"sum of leaves", trained * kElement / options.carriers});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});

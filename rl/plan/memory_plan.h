@@ -39,6 +39,7 @@ struct MemoryOptions {
   std::int64_t sequences = 0;          // generated together by one worker
   std::int64_t positions = 0;          // of a sequence
   std::int64_t carriers = 0;           // workers that carry a sum of gradients; 0: there is none
+  std::int64_t moment_shards = 1;      // workers that the optimizer's state is kept over
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see PassOptions
   std::int64_t sequences_max = 0;      // EngineOptions::sequences_max; 0: its default

@@ -182,9 +182,10 @@ std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const
            " worker(s) of a node ask for " + number_text(reserved) + " CPUs, and a node has " +
            number_text(fewest) + ": they wait for one that has as many";
   if (static_cast<double>(workers) <= fewest) return std::nullopt;
-  return "trainer.n_gpus_per_node: " + std::to_string(workers) +
-         " workers are more than the CPUs of a node (" + number_text(fewest) +
-         "): they take turns, and as many workers as CPUs would be faster";
+  const char* keys = workers > slots.per_node ? "trainer.n_gpus_per_node, rollout.n_gpus_per_node: "
+                                              : "trainer.n_gpus_per_node: ";
+  return keys + std::to_string(workers) + " workers are more than the CPUs of a node (" +
+         number_text(fewest) + "): they take turns, and as many workers as CPUs would be faster";
 }
 
 }  // namespace rl

@@ -48,7 +48,8 @@ class CriticWorker {
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) {
     return learner_.save(folder);
   }
-  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
+  runtime::Status collect_state() { return learner_.collect_state(); }
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) { learner_.snapshot(into); }
   runtime::Result<std::vector<std::filesystem::path>> write(
       const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
     return snapshot.write(folder);

@@ -45,6 +45,15 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
 
 }  // namespace
 
+namespace {
+
+std::string zero_key(const std::string& role) {
+  if (role == kStageRole) return "engine.zero_level";
+  return role == kCriticRole ? "critic.fsdp.zero_level" : role + ".fsdp_config.zero_level";
+}
+
+}  // namespace
+
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
   ConfigReader read(config);
   const std::string optim = optim_section(role);
@@ -66,6 +75,13 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<OptimizerKind> kind = parse_optimizer(name);
   if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
   options.optimizer = *kind;
+  const auto* zero = config.find(zero_key(role));  // a level, or auto
+  if (zero != nullptr && zero->is_number() && zero->get<int>() > 0)
+    options.zero = ZeroLevel::kMoments;
+  if (options.zero != ZeroLevel::kNone && *kind == OptimizerKind::kMuon) {
+    return config.out_of_range(zero_key(role),
+                               "0 with " + optim + "optimizer=Muon, which works on whole matrices");
+  }
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
   options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
   options.muon.momentum = static_cast<float>(momentum.value_or(options.muon.momentum));

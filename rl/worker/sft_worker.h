@@ -77,7 +77,8 @@ class SftWorker {
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the
   /// worker is at work.
-  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
+  runtime::Status collect_state() { return learner_.collect_state(); }
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) { learner_.snapshot(into); }
   runtime::Result<std::vector<std::filesystem::path>> write(
       const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }

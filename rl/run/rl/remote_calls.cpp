@@ -236,7 +236,8 @@ runtime::Status RemoteWarmStart::reset_optimizer() {
 }
 
 runtime::Status RemoteWarmStart::save_reference() {
-  return runtime_.get(roles_.policy.leader().call(&PolicyActor::save, folder_.string())).status();
+  const runtime::Result<WriteState> write = roles_.policy.state(/*beside=*/false);
+  return write.ok() ? runtime_.get((*write)(folder_)).status() : write.status();
 }
 
 }  // namespace rl

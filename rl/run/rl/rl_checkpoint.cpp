@@ -1,5 +1,6 @@
 #include "rl/run/rl/rl_checkpoint.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -128,7 +129,8 @@ Result<SavedAt> RlCheckpoint::check(const fs::path& file,
   const std::optional<std::int64_t> step = integer_of(state, "step"),
                                     epoch = integer_of(state, "epoch");
   const bool complete = integer_of(state, "format") == kTrainerStateFormat &&
-                        step.value_or(-1) >= 0 && epoch && state.contains("data_position");
+                        step.value_or(-1) >= 0 && epoch.value_or(-1) >= 0 &&
+                        state.contains("data_position");
   if (!complete)
     return runtime::invalid_argument(file.string() + ": not a state that this version wrote");
   return SavedAt{.step = *step, .epoch = *epoch};
@@ -141,7 +143,7 @@ Result<CreditState> RlCheckpoint::read_credit(const fs::path& file,
                                            ? number_of(state, "kl_coefficient", kl.coefficient)
                                            : kl.coefficient};
   if (const auto rewards = state.find("rewards"); rewards != state.end() && rewards->is_object()) {
-    credit.rewards = {.steps = static_cast<std::int64_t>(number_of(*rewards, "steps", 0.0)),
+    credit.rewards = {.steps = std::max<std::int64_t>(integer_of(*rewards, "steps").value_or(0), 0),
                       .mean = number_of(*rewards, "mean", 0.0),
                       .square = number_of(*rewards, "square", 0.0)};
   }

@@ -146,6 +146,7 @@ class RoleCounter {
     learning_ = with_pass({.sequences = share_,
                            .positions = longest_,
                            .carriers = sum_carriers(trainer_.gradient_leaves, workers_),
+                           .moment_shards = moment_shards(policy_.learner),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
                            .sequences_max = policy_.engine.sequences_max,
@@ -167,6 +168,7 @@ class RoleCounter {
     scoring_ = learning_;
     scoring_.sequences = 0;
     scoring_.carriers = 0;
+    scoring_.moment_shards = 1;
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
@@ -181,12 +183,17 @@ class RoleCounter {
     return {};
   }
 
+  std::int64_t moment_shards(const LearnerOptions& learner) const {
+    return learner.zero == ZeroLevel::kNone ? 1 : workers_;
+  }
+
   Status add_critic() {
     if (!trainer_.uses_critic()) return {};
     const Result<CriticOptions> critic = CriticOptions::from_config(config_, device_);
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
     learning.carriers = learning_.carriers;
+    learning.moment_shards = moment_shards(critic->learner);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;

@@ -107,8 +107,7 @@ TEST_P(CommunicatorTest, SumsOverRoundsHaveTheSameBitsOnAnyNumberOfRanks) {
                                                 : std::vector<float>(count, 0.0F);
                    const std::vector<float> before = values;
                    const bool last = first + size >= kLeaves;
-                   const runtime::Status summed =
-                       group.all_reduce_round(values, rounds, adds, last, "gradients");
+                   const runtime::Status summed = group.reduce_round(values, rounds, adds, last);
                    ASSERT_TRUE(summed.ok()) << summed.to_string();
                    if (!last) EXPECT_EQ(values, before);
                  }
@@ -126,7 +125,7 @@ TEST_P(CommunicatorTest, ARoundOfNothingIsZero) {
     SumRounds<float> rounds;
     std::vector<float> values{-0.0F, 5.0F, 7.0F};
     const std::vector<std::uint8_t> nobody{0, 0};
-    ASSERT_TRUE(group.all_reduce_round(values, rounds, nobody, true).ok());
+    ASSERT_TRUE(group.reduce_round(values, rounds, nobody, true).ok());
     EXPECT_EQ(values, (std::vector<float>{0, 0, 0}));
   });
 }

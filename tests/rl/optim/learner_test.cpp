@@ -1,11 +1,14 @@
 #include "rl/optim/learner.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -155,6 +158,125 @@ TEST(Learner, RanksThatLookUpDifferentRowsLearnWhatOneDoes) {
 
 // Muon averages gradients with 0.95 where it orthogonalises, AdamW with 0.9: after one step from
 // zero a twentieth of the gradient, or a tenth.
+// Large enough for several ranks to have a part of it.
+std::unique_ptr<Transformer> larger_model() {
+  ModelConfig large = config();
+  large.hidden_size = 128;
+  large.head_dim = 64;
+  large.intermediate_size = 200;
+  large.vocab_size = 997;
+  return std::make_unique<Transformer>(large, Parameters::random(large, 1),
+                                       TransformerOptions{.threads = 1});
+}
+
+LearnerOptions with_zero(ZeroLevel zero) {
+  LearnerOptions options = decaying(OptimizerKind::kAdamW, false);
+  options.grad_norm_max = 0.5;
+  options.zero = zero;
+  return options;
+}
+
+void draw_gradients(Learner& learner, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  GradientArena& gradients = learner.model().gradient_arena();
+  for (const ParameterSpec& spec : gradients.memory().specs()) {
+    const at::Tensor gradient = gradients.memory().view(spec);
+    (void)gradients.sum_of(gradient)->begin();  // as a pass does before it writes
+    float* into = gradient.mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < spec.count; ++i) into[i] = normal(random);
+  }
+}
+
+struct Trained {
+  std::vector<std::vector<float>> weights;  // by rank
+  std::vector<double> norms;
+  std::vector<std::size_t> state_elements;  // of each rank's optimizer
+};
+
+// Steps `first` to `last` of so many ranks, from a folder and into another where there are any.
+Trained train(int ranks, ZeroLevel zero, int first, int last,
+              const std::filesystem::path& from = {}, const std::filesystem::path& into = {}) {
+  constexpr int kLeaves = 4;
+  Trained trained;
+  trained.weights.resize(static_cast<std::size_t>(ranks));
+  trained.state_elements.resize(static_cast<std::size_t>(ranks));
+  auto links = make_thread_links(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<std::size_t>(rank);
+      Learner learner(larger_model(), std::make_unique<Communicator>(std::move(links[at])),
+                      with_zero(zero));
+      if (!from.empty()) ASSERT_TRUE(learner.load(from).ok());
+      for (int step = first; step < last; ++step) {
+        for (int leaf = rank; leaf - rank < kLeaves; leaf += ranks) {
+          draw_gradients(learner, static_cast<unsigned>(step * kLeaves + leaf));
+          std::vector<std::uint8_t> adds;
+          for (int r = 0; r < ranks; ++r) adds.push_back(leaf - rank + r < kLeaves ? 1 : 0);
+          ASSERT_TRUE(learner.add_round(adds, leaf - rank + ranks >= kLeaves).ok());
+        }
+        const auto report = learner.apply(0.01);
+        ASSERT_TRUE(report.ok()) << report.status().to_string();
+        if (rank == 0) trained.norms.push_back(report->grad_norm);
+      }
+      ASSERT_TRUE(learner.check_equal_weights().ok());
+      ASSERT_TRUE(learner.collect_state().ok());
+      if (rank == 0 && !into.empty()) {
+        const auto saved = learner.save(into);
+        ASSERT_TRUE(saved.ok()) << saved.status().to_string();
+      }
+      trained.weights[at] = values(learner.model().parameters().arena());
+      trained.state_elements[at] = learner.optimizer_state().front().values.size();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return trained;
+}
+
+TEST(Learner, ShardedMomentsGiveTheSameBitsForAPartOfTheMemory) {
+  const Trained whole = train(1, ZeroLevel::kNone, 0, 4);
+  for (const int ranks : {1, 2, 3, 4}) {
+    const Trained sharded = train(ranks, ZeroLevel::kMoments, 0, 4);
+    EXPECT_EQ(sharded.norms, whole.norms) << ranks;
+    std::size_t elements = 0;
+    for (std::size_t rank = 0; rank < sharded.weights.size(); ++rank) {
+      EXPECT_TRUE(sharded.weights[rank] == whole.weights[0]) << rank << " of " << ranks;
+      EXPECT_LE(sharded.state_elements[rank],
+                whole.weights[0].size() / static_cast<std::size_t>(ranks) + kNormChunk);
+      elements += sharded.state_elements[rank];
+    }
+    EXPECT_EQ(elements, whole.weights[0].size()) << "each once";
+  }
+}
+
+TEST(Learner, ACheckpointOfOneNumberOfRanksGoesOnWithAnother) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("starling-learner-" + std::to_string(::getpid()));
+  const Trained whole = train(1, ZeroLevel::kNone, 0, 4);
+  (void)train(3, ZeroLevel::kMoments, 0, 2, {}, folder / "of_three");
+  for (const auto& [ranks, zero] :
+       {std::pair(1, ZeroLevel::kNone), {2, ZeroLevel::kMoments}, {4, ZeroLevel::kMoments}}) {
+    const Trained rest = train(ranks, zero, 2, 4, folder / "of_three");
+    EXPECT_TRUE(rest.weights[0] == whole.weights[0]) << ranks;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(MomentHomes, AreAllOfItAndBeginWithAChunk) {
+  for (const std::int64_t elements : {std::int64_t{1}, kNormChunk, 5 * kNormChunk + 16}) {
+    for (const int ranks : {1, 2, 3, 7}) {
+      std::int64_t next = 0;
+      for (const ArenaRange& home : moment_homes(elements, ranks)) {
+        EXPECT_EQ(home.begin, next);
+        EXPECT_TRUE(home.begin % kNormChunk == 0 || home.begin == elements);
+        next = home.end;
+      }
+      EXPECT_EQ(next, elements);
+    }
+  }
+}
+
 TEST(Learner, MuonIsForTheMatricesBetweenTheLayers) {
   LearnerOptions options;
   options.optimizer = OptimizerKind::kMuon;

@@ -44,6 +44,19 @@ TEST(MemoryPlan, TrainingKeepsGradientsAndTwoMoments) {
   EXPECT_EQ(bytes_of(parts, "KV cache"), 3 * 32 * 2 * 8 * 4);
 }
 
+TEST(MemoryPlan, MomentsAndSumsOfLeavesAreSharedOutOverWorkers) {
+  EXPECT_EQ(sum_carriers(4, 4), 0) << "one round";
+  EXPECT_EQ(sum_carriers(4, 3), 3);
+  EXPECT_EQ(sum_carriers(0, 1), 0);
+  const std::int64_t weights = 4 * weight_elements(small_config());
+  const auto parts =
+      training_memory(small_config(), {.forward_tokens = 10, .carriers = 2, .moment_shards = 4});
+  EXPECT_EQ(bytes_of(parts, "gradients"), weights);
+  EXPECT_EQ(bytes_of(parts, "optimizer"), 2 * weights / 4);
+  EXPECT_EQ(bytes_of(parts, "sum of leaves"), weights / 2);
+  EXPECT_EQ(bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "sum of leaves"), -1);
+}
+
 TEST(MemoryPlan, AnAdapterAloneHasGradients) {
   const auto parts =
       training_memory(small_config(), {.trained_elements = 100, .forward_tokens = 10});

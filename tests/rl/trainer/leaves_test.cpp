@@ -64,6 +64,16 @@ TEST_F(LeavesTest, CriticsWarmStartsAndStepsOfUnevenSamplesToo) {
                                         "trainer.balance_batch=false"));
 }
 
+TEST_F(LeavesTest, ShardedMomentsGiveTheSameModelAndGoOnElsewhere) {
+  const std::string command =
+      train_command("data.train_batch_size=12 trainer.total_training_steps=6 ");
+  const std::string whole = model_of("whole", command, 1);
+  for (const int workers : {2, 3}) {
+    const std::string zero = " actor_rollout_ref.actor.fsdp_config.zero_level=1";
+    EXPECT_TRUE(model_of("zero", command + zero, workers) == whole) << workers;
+  }
+}
+
 TEST_F(LeavesTest, TheStagesOfDataToo) {
   const std::string rows =
       " data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=6 "
