@@ -1,8 +1,4 @@
 // What a run keeps: weights and metrics, unless it is told to keep none; and from whose it goes on.
-#include "rl/app/kept.h"
-
-#include <sstream>
-
 #include "rl/checkpoint/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -298,23 +294,6 @@ TEST_F(KeptTest, RuinedWeightsAreAnAlarm) {
   // A warm start's are its own.
   const Outcome warm = train("sft.steps=12 sft.lr=3 trainer.total_training_steps=1");
   expect_told(warm.output, {"sft step ", "lower sft.lr"});
-}
-
-TEST(Kept, TheEndOfARunSaysWhatIsKept) {
-  const auto told = [](const std::optional<fs::path>& latest, std::int64_t steps,
-                       const SaveTimes& save) {
-    std::ostringstream out;
-    print_checkpoint(out, latest, steps, save);
-    return out.str();
-  };
-  EXPECT_EQ(told(std::nullopt, 69, {}),  // as of a run whose worker has died
-            "checkpoint: none was saved, after 69 step(s) (trainer.save_freq=N saves every N "
-            "steps)\n");
-  EXPECT_EQ(told(std::nullopt, 0, {}), "");
-  EXPECT_NE(told(std::nullopt, 69, {.steps = 0}).find("trainer.save_freq=0"), std::string::npos);
-  EXPECT_EQ(told(fs::path("run/global_step_60"), 69, {.steps = 20}),
-            "checkpoint: run/global_step_60 (the 9 step(s) since are not kept)\n");
-  EXPECT_EQ(told(fs::path("run/global_step_69"), 69, {}), "checkpoint: run/global_step_69\n");
 }
 
 TEST_F(KeptTest, APipelineIsToldBeforeItsFirstStageThatOneKeepsNothing) {
