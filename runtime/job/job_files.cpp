@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/core/disk_space.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
@@ -29,6 +30,7 @@ constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
 constexpr int kRemoveTries = 8;          // while somebody makes new entries
 constexpr std::size_t kUploadsMax = 16;  // unfinished, of one sender
+constexpr std::uint64_t kUserParts = 4;  // of the disk, one for the folders of each user's jobs
 constexpr const char* kJobsLock = ".lock";
 // So long a file that a submission was told is there stays for it.
 constexpr auto kNeededFor = std::chrono::minutes(10);
@@ -136,13 +138,19 @@ struct JobFiles::Disk {
   Status fill(const fs::path& work, const std::vector<JobFile>& files,
               const std::optional<JobUser>& owner);
   Status copy(const JobFile& from, const fs::path& to, const std::optional<JobUser>& owner);
+  Status check_share(const JobUser& user, std::uint64_t bytes) const;
   void trim() { cache.trim(keeps()); }
 
   const JobFilesOptions options;
   const FileCache cache;
   std::map<std::pair<std::uint64_t, std::string>, Upload> uploads;
   std::map<std::string, Deadline> needed;  // by hash: for a job that is about to be unpacked
-  FileLock lock;                           // of `folders`, while this node lives
+  struct Held {
+    uid_t user = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<JobId, Held> taken;  // folders of other users' jobs
+  FileLock lock;                // of `folders`, while this node lives
 };
 
 void JobFiles::Disk::need(const std::string& hash) {
@@ -244,12 +252,12 @@ Status JobFiles::Disk::open_folders() {
   // Jobs of other users have to get through.
   for (const fs::path& folder : {options.folders.parent_path(), options.folders})
     ::chmod(folder.c_str(), 0711);
-  auto held = FileLock::try_file(options.folders / kJobsLock);
-  if (!held.ok()) return held.status();
+  auto own = FileLock::try_file(options.folders / kJobsLock);
+  if (!own.ok()) return own.status();
   // Between its making and its lock another node may have taken it for a dead one's.
-  if (!held->is_of(options.folders / kJobsLock))
+  if (!own->is_of(options.folders / kJobsLock))
     return unavailable(options.folders.string() + " was removed by another node: submit again");
-  lock = *std::move(held);
+  lock = *std::move(own);
   std::error_code error;
   for (fs::directory_iterator at(options.folders.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
@@ -336,6 +344,23 @@ Status JobFiles::Disk::fill(const fs::path& work, const std::vector<JobFile>& fi
   return {};
 }
 
+Status JobFiles::Disk::check_share(const JobUser& user, std::uint64_t bytes) const {
+  std::uint64_t of_all = 0, of_user = 0;
+  for (const auto& [job, folder] : taken) {
+    of_all += folder.bytes;
+    if (folder.user == user.uid) of_user += folder.bytes;
+  }
+  const auto disk = disk_space(options.folders);
+  const std::uint64_t limit =
+      std::min(options.user_bytes_max,
+               disk.ok() ? share_of(*disk, of_all, kUserParts) : options.user_bytes_max);
+  if (of_user + bytes <= limit) return {};
+  return resource_exhausted("folders of " + user.name + "'s jobs on this node were made of " +
+                            std::to_string(of_user) + " bytes, and this job brings " +
+                            std::to_string(bytes) + ": a user may have " + std::to_string(limit) +
+                            " of " + disk_text(options.folders));
+}
+
 Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& files,
                                          const JobFile& program,
                                          const std::optional<JobUser>& owner) {
@@ -373,11 +398,15 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
     needed[file.hash] = deadline_after(kNeededFor);
   }
   needed[program.hash] = deadline_after(kNeededFor);
-  const Status status = cache.with_room(bytes, keeps(), [&] {
-    Status made = make();
-    if (!made.ok()) remove_folder(root);
-    return made;
-  });
+  Status status = owner ? check_share(*owner, bytes) : Status();
+  if (status.ok()) {
+    status = cache.with_room(bytes, keeps(), [&] {
+      Status made = make();
+      if (!made.ok()) remove_folder(root);
+      return made;
+    });
+  }
+  if (status.ok() && owner) taken[job] = {owner->uid, bytes};
   for (const JobFile& file : files) needed.erase(file.hash);
   needed.erase(program.hash);
   trim();
@@ -499,8 +528,13 @@ void JobFiles::trim() {
 
 void JobFiles::release(JobId job) {
   if (folders_.erase(job) == 0) return;
-  on_disk([job](Disk& disk) { return remove_folder(disk.options.folders / job.hex()), Status(); },
-          [](Status) {});
+  on_disk(
+      [job](Disk& disk) {
+        remove_folder(disk.options.folders / job.hex());
+        disk.taken.erase(job);
+        return Status();
+      },
+      [](Status) {});
 }
 
 }  // namespace runtime

@@ -29,6 +29,9 @@ struct JobFilesOptions {
   std::uint64_t cache_bytes_max = FileCacheOptions{}.bytes_max;
   std::filesystem::path programs = {};  // another cache, which gives way when the disk is full
   std::uint64_t queued_bytes_max = 256ull << 20;
+  /// What all folders of a user's jobs were made of, of users other than the node's; and a quarter
+  /// of what the disk has for such folders at most.
+  std::uint64_t user_bytes_max = 10ull << 30;
 };
 
 /// A job's folder once it is there.
@@ -58,8 +61,8 @@ class JobFiles {
   /// Drops what a sender has not finished.
   void forget(std::uint64_t sender);
   /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder),
-  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much; or the disk is
-  /// full, named, and no unused file of the cache is left to remove).
+  /// kNotFound (a file is not in the cache any more), kResourceExhausted (too much, for a job or
+  /// for its user; or the disk is full, named, and no unused file of the cache is left to remove).
   void unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner,
               std::function<void(Result<JobFolder>)> done);
   /// Removes it, should it be there.

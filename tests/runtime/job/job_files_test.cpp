@@ -152,6 +152,7 @@ class JobFilesTest : public ::testing::Test {
     options.job_bytes_max = 1000;
     options.job_files_max = 10;
     options.cache_bytes_max = 1500;
+    options.user_bytes_max = 25;
     files_ = std::make_unique<JobFiles>(loop_, options);
   }
   ~JobFilesTest() override { loop_.stop(); }
@@ -267,6 +268,33 @@ TEST_F(JobFilesTest, GivesAllOfTheFolderToTheJobsUser) {
     ASSERT_EQ(::lstat(path.c_str(), &info), 0) << path;
     EXPECT_EQ(info.st_uid, nobody->uid) << path;
   }
+}
+
+TEST_F(JobFilesTest, AUsersFoldersHaveAShareOfTheDisk) {
+  auto nobody = find_user("nobody"), games = find_user("games");
+  if (::geteuid() != 0 || !nobody.ok() || !games.ok())
+    GTEST_SKIP() << "only root can give a folder away";
+  ASSERT_TRUE(store("0123456789").ok());
+  const auto unpack = [&](JobId job, std::optional<JobUser> owner) {
+    return wait_for<runtime::JobFolder>(loop_, deadline_after(std::chrono::seconds(10)),
+                                        [&](auto done) {
+                                          loop_.post([=, this] {
+                                            files_->unpack(job, {file("x", "0123456789")}, {},
+                                                           owner, done);
+                                          });
+                                        })
+        .status();
+  };
+  const JobId first = JobId::random();
+  EXPECT_TRUE(unpack(first, *nobody).ok());
+  EXPECT_TRUE(unpack(JobId::random(), *nobody).ok());
+  const Status refused = unpack(JobId::random(), *nobody);
+  EXPECT_EQ(refused.code(), ErrorCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("nobody's jobs"), std::string::npos) << refused.message();
+  EXPECT_TRUE(unpack(JobId::random(), *games).ok());
+  EXPECT_TRUE(unpack(JobId::random(), std::nullopt).ok());
+  loop_.post([this, first] { files_->release(first); });
+  EXPECT_TRUE(unpack(JobId::random(), *nobody).ok());
 }
 
 TEST_F(JobFilesTest, ASenderHasFewUnfinishedFiles) {
