@@ -13,9 +13,6 @@
 // from starting the program to the end of its first step, the largest worker's peak memory, and
 // what `--dry-run` predicted. MODEL is a Hugging Face folder or a GGUF file; without one, only the
 // toy runs.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,93 +20,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/support/machine.h"
 #include "bench/support/options.h"
 #include "bench/support/timing.h"
-#include "rl/data/toy.h"
-#include "rl/worker/toy_model.h"
+#include "bench/support/training_data.h"
+#include "bench/support/training_run.h"
 
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::ordered_json;
-
-constexpr int kRows = 512;
-constexpr int kSftTokens = 256;
-
-// A generator of our own, so that the files are the same everywhere; Park and Miller 1988.
-class Draw {
- public:
-  int below(int n) {
-    return static_cast<int>((state_ = state_ * 16807 % 2147483647) % static_cast<std::uint64_t>(n));
-  }
-
- private:
-  std::uint64_t state_ = 7;
-};
-
-void write_sums(const fs::path& path) {
-  std::ofstream out(path);
-  Draw draw;
-  for (int row = 0; row < kRows; ++row) {
-    const int a = draw.below(50), b = draw.below(50);
-    const std::string question = "What is " + std::to_string(a) + " + " + std::to_string(b) +
-                                 "? Answer with the number only.";
-    out << ordered_json{{"data_source", "arithmetic"},
-                        {"prompt", {{{"role", "user"}, {"content", question}}}},
-                        {"reward_model",
-                         {{"style", "rule"}, {"ground_truth", std::to_string(a + b)}}}}
-               .dump()
-        << "\n";
-  }
-}
-
-// Sequences that are longer than what is trained on: each fills it.
-void write_texts(const fs::path& path) {
-  static const char* kWords[] = {"river",  "stone",  "light",  "morning", "garden", "window",
-                                 "letter", "winter", "market", "bridge",  "silver", "forest",
-                                 "music",  "summer", "paper",  "castle"};
-  std::ofstream out(path);
-  Draw draw;
-  for (int row = 0; row < kRows; ++row) {
-    std::string text = kWords[draw.below(16)];
-    for (int word = 0; word < 2 * kSftTokens; ++word)
-      text += std::string(" ") + kWords[draw.below(16)];
-    out << ordered_json{{"messages",
-                         {{{"role", "user"}, {"content", "Go on."}},
-                          {{"role", "assistant"}, {"content", text}}}}}
-               .dump()
-        << "\n";
-  }
-}
-
-void write_toy(const fs::path& folder) {
-  std::ofstream out(folder / "toy.jsonl");
-  const rl::Dataset rows = rl::make_toy_dataset(
-      {.task = rl::ToyTask::kSort, .rows = kRows, .letters = 16, .length = 15, .seed = 1});
-  for (std::int64_t index = 0; index < rows.size(); ++index) {
-    const auto row = rows.read(index);
-    if (!row.ok()) bench::fail(row.status().to_string());
-    out << ordered_json{{"data_source", "toy"},
-                        {"prompt", row->prompt},
-                        {"reward_model", {{"style", "rule"}, {"ground_truth", row->ground_truth}}}}
-               .dump()
-        << "\n";
-  }
-  const auto made = rl::make_toy_model(folder / "toy_model", {.layers = 6,
-                                                              .hidden_size = 320,
-                                                              .heads = 5,
-                                                              .kv_heads = 5,
-                                                              .intermediate_size = 864,
-                                                              .positions = 64,
-                                                              .seed = 1});
-  if (!made.ok()) bench::fail(made.to_string());
-}
-
-fs::path programs() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+using namespace bench;
 
 // The last line of the program's output that says how much memory the policy takes, in GB; 0 where
 // there is none.
@@ -130,56 +51,6 @@ double predicted_gb(const std::vector<std::string>& arguments) {
   }
   ::pclose(pipe);
   return found;
-}
-
-struct Run {
-  double first_step_s = 0;
-  std::vector<ordered_json> steps;  // metrics
-};
-
-// Starts the command as a user does, and looks for the first step's line while it runs.
-Run run(const std::vector<std::string>& arguments, const fs::path& folder) {
-  fs::remove_all(folder);
-  const fs::path metrics = folder / "metrics.jsonl";
-  const fs::path output = folder.string() + ".log";
-  const auto begin = bench::Clock::now();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen(output.c_str(), "w", stdout) == nullptr) std::_Exit(127);
-    ::dup2(::fileno(stdout), 2);
-    ::unsetenv("STARLING_ADDRESS");
-    std::vector<char*> argv;
-    std::string program = (programs() / "starling").string();
-    argv.push_back(program.data());
-    std::vector<std::string> copies = arguments;
-    for (std::string& argument : copies) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::execv(program.c_str(), argv.data());
-    std::_Exit(127);
-  }
-  Run result;
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    std::error_code none;
-    if (result.first_step_s == 0 && fs::exists(metrics, none) && fs::file_size(metrics, none) > 0)
-      result.first_step_s = bench::seconds_since(begin);
-    std::this_thread::sleep_for(std::chrono::milliseconds(result.first_step_s == 0 ? 5 : 50));
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    bench::fail("the run failed; what it said is in " + output.string());
-  std::ifstream in(metrics);
-  for (std::string line; std::getline(in, line);)
-    result.steps.push_back(ordered_json::parse(line)["data"]);
-  if (result.steps.size() < 2)
-    bench::fail("fewer than two steps; what the run said is in " + output.string());
-  return result;
-}
-
-double median_of(const Run& run, const char* metric) {
-  std::vector<double> values;
-  for (std::size_t step = 1; step < run.steps.size(); ++step)
-    values.push_back(run.steps[step].value(metric, 0.0));
-  return bench::median(values);
 }
 
 double greatest_of(const Run& run, const char* metric) {
@@ -223,7 +94,7 @@ class Report {
 };
 
 struct Options {
-  fs::path folder = fs::temp_directory_path() / "bench_trainer";
+  std::string folder = (fs::temp_directory_path() / "bench_trainer").string();
   std::string model, suites = "grpo,sft,toy";
   bool json = false, make = false;
   std::size_t steps = 6;
@@ -233,93 +104,29 @@ struct Options {
   }
 };
 
-Options read_options(int argc, char** argv) {
-  Options options;
-  std::vector<char*> rest{argv[0]};
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto value = [&] {
-      return i + 1 < argc ? std::string(argv[++i])
-                          : (bench::fail(argument + " needs a value"), std::string());
-    };
-    if (argument == "--model")
-      options.model = value();
-    else if (argument == "--folder")
-      options.folder = value();
-    else if (argument == "--suite")
-      options.suites = value();
-    else
-      rest.push_back(argv[i]);
-  }
-  bench::read_options(static_cast<int>(rest.size()), rest.data(),
-                      {{"--model FOLDER, --folder FOLDER, --suite LIST", std::monostate{}},
-                       {"--steps", &options.steps},
-                       {"--make", &options.make},
-                       {"--json", &options.json}});
-  options.folder = fs::absolute(options.folder);
-  return options;
-}
-
-/// The arguments of a suite's run.
-std::vector<std::string> arguments_of(const std::string& suite, const Options& options) {
-  const fs::path& folder = options.folder;
-  const std::string model = options.model.empty() ? "" : fs::absolute(options.model).string();
-  std::vector<std::string> arguments = {
-      suite == "sft" ? "sft" : "train",
-      "trainer.total_training_steps=" + std::to_string(options.steps),
-      "trainer.save_freq=0",
-      "trainer.test_freq=-1",
-      "trainer.nnodes=1",
-      "trainer.n_gpus_per_node=1",
-      "trainer.logger=[file]",
-      "trainer.default_local_dir=" + (folder / suite).string()};
-  std::vector<std::string> more;
-  if (suite == "grpo")
-    more = {"data.train_files=" + (folder / "sums.jsonl").string(),
-            "reward.rule=number",
-            "actor_rollout_ref.model.path=" + model,
-            "data.train_batch_size=4",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-            "actor_rollout_ref.rollout.n=4",
-            "data.max_prompt_length=64",
-            "data.max_response_length=32",
-            "actor_rollout_ref.actor.optim.lr=1e-6"};
-  else if (suite == "sft")
-    more = {"data.train_files=" + (folder / "texts.jsonl").string(),
-            "model.path=" + model,
-            "data.train_batch_size=8",
-            "data.max_length=" + std::to_string(kSftTokens),
-            "data.truncation=right",
-            "optim.lr=1e-5"};
-  else
-    more = {"data.train_files=" + (folder / "toy.jsonl").string(),
-            "actor_rollout_ref.model.path=" + (folder / "toy_model").string(),
-            "data.train_batch_size=16",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=16",
-            "actor_rollout_ref.rollout.n=4",
-            "actor_rollout_ref.rollout.ignore_eos=true",
-            "data.max_prompt_length=32",
-            "data.max_response_length=16",
-            "actor_rollout_ref.actor.optim.lr=1e-3"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = read_options(argc, argv);
-  fs::create_directories(options.folder);
-  write_sums(options.folder / "sums.jsonl");
-  write_texts(options.folder / "texts.jsonl");
-  write_toy(options.folder);
+  Options options;
+  read_options(argc, argv,
+               {{"--model", &options.model},
+                {"--folder", &options.folder},
+                {"--suite", &options.suites},
+                {"--steps", &options.steps},
+                {"--make", &options.make},
+                {"--json", &options.json}});
+  const fs::path folder = fs::absolute(options.folder);
+  fs::create_directories(folder);
+  write_sums(folder / "sums.jsonl");
+  write_texts(folder / "texts.jsonl");
+  write_toy(folder);
   if (options.make) return 0;
   if (options.model.empty() && (options.wants("grpo") || options.wants("sft")))
-    bench::fail("--model names the model of the suites grpo and sft; --suite toy needs none");
+    fail("--model names the model of the suites grpo and sft; --suite toy needs none");
   Report report(options.json);
-  report.values = {{"machine", bench::machine()},
-                   {"commit", bench::commit()},
-                   {"load_average_before", bench::proc_value("/proc/loadavg", "").substr(0, 4)},
+  report.values = {{"machine", machine()},
+                   {"commit", commit()},
+                   {"load_average_before", proc_value("/proc/loadavg", "").substr(0, 4)},
                    {"steps", options.steps}};
   struct Suite {
     const char* name;
@@ -329,9 +136,9 @@ int main(int argc, char** argv) {
   for (const Suite& suite :
        {Suite{"grpo", "samples", 16}, {"sft", "tokens", 0}, {"toy", "samples", 64}}) {
     if (!options.wants(suite.name)) continue;
-    const std::vector<std::string> arguments = arguments_of(suite.name, options);
-    report.add(suite.name, arguments, run(arguments, options.folder / suite.name), suite.unit,
-               suite.count);
+    const std::vector<std::string> arguments =
+        arguments_of(suite.name, options.model, folder, options.steps);
+    report.add(suite.name, arguments, run(arguments, folder / suite.name), suite.unit, suite.count);
   }
   if (options.json) std::printf("%s\n", report.values.dump(2).c_str());
   return 0;

@@ -12,8 +12,8 @@ namespace bench {
 
 struct Option {
   std::string name;  // "--seconds"
-  /// Where it goes: a flag, a number; or nowhere (a value that somebody else reads).
-  std::variant<bool*, double*, std::size_t*, std::monostate> into;
+  /// Where it goes: a flag, a number, a text; or nowhere (a value that somebody else reads).
+  std::variant<bool*, double*, std::size_t*, std::string*, std::monostate> into;
   bool is_shown = true;  // to whoever gives another
 };
 
@@ -23,7 +23,9 @@ inline void read_options(int argc, char** argv, const std::vector<Option>& optio
   for (const Option& option : options) {
     if (!option.is_shown) continue;
     expected += (expected.empty() ? "" : ", ") + option.name +
-                (std::holds_alternative<bool*>(option.into) ? "" : " NUMBER");
+                (std::holds_alternative<bool*>(option.into)          ? ""
+                 : std::holds_alternative<std::string*>(option.into) ? " TEXT"
+                                                                     : " NUMBER");
   }
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -38,6 +40,8 @@ inline void read_options(int argc, char** argv, const std::vector<Option>& optio
       **flag = true;
     else if (auto* number = std::get_if<double*>(&found->into))
       **number = std::atof(value);
+    else if (auto* text = std::get_if<std::string*>(&found->into))
+      **text = value;
     else if (auto* count = std::get_if<std::size_t*>(&found->into))
       **count = static_cast<std::size_t>(std::strtoull(value, nullptr, 10));
   }

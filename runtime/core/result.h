@@ -22,7 +22,8 @@ class [[nodiscard]] Result {
   Result(Status status)
       : status_(
             std::move(status)) {  // NOLINT(google-explicit-constructor): so must `return status;`
-    CHECK(!status_.ok());
+    // A mistake of a program's, which its caller is told.
+    if (status_.ok()) status_ = internal_error("a Result was made from a Status that is ok");
   }
 
   bool ok() const { return value_.has_value(); }

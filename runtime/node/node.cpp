@@ -12,7 +12,6 @@
 #include "runtime/node/submitter_gate.h"
 #include "runtime/process/cache_folder.h"
 #include "runtime/process/gpus.h"
-#include "runtime/process/job_user.h"
 #include "runtime/transport/blocking.h"
 #include "runtime/transport/refusal_log.h"
 
@@ -22,6 +21,8 @@ namespace {
 
 // The other nodes', each of which gives its jobs 5 s and then its workers 1 s.
 constexpr auto kNodesStopMax = std::chrono::milliseconds(8000);
+// Of answers that a submitter has not read yet; with more his requests count on.
+constexpr std::size_t kUnreadAnswersMax = 1 << 20;
 
 template <class... Requests>
 bool is_one_of(const ControlRequest::Body& body) {
@@ -195,9 +196,12 @@ void Node::open_jobs(const std::filesystem::path& cache) {
   NodeJobs::Callbacks callbacks;
   callbacks.head = ask_head();
   callbacks.refuse = [this](const std::string& what) { return departure_->refuse(what); };
-  callbacks.is_stopping = [this] { return stopping_; };
+  callbacks.is_stopping = [this] { return ending_ || stopping_; };
   callbacks.offer = [this](const DriverInfo& driver) { programs_->offer(driver); };
   callbacks.warm = [this](JobId job, const DriverInfo& driver) { workers_->warm(job, driver); };
+  callbacks.user_of = [this](const Channel& channel) {
+    return user_connections_.uid_of(channel, setting_.address);
+  };
   jobs_ = std::make_unique<NodeJobs>(loop_, jobs_options(options_, setting_, cache),
                                      std::move(callbacks), clients_, ends_);
   if (simulation()) return;
@@ -325,16 +329,24 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
                channel->describe_peer(), static_cast<int>(message.kind));
   }
   ControlAnswerer answer = answerer_for(channel, message);
+  std::shared_ptr<UserConnections::Request> counted;
+  if (is_submitter) {
+    auto begun = user_connections_.begin(*channel, message.meta.size() + message.payload.size());
+    if (!begun.ok()) return answer(begun.status());
+    counted = *std::move(begun);
+  }
   auto request = decode_control_request(message.meta);
   if (!request.ok()) return answer(request.status());
   if (is_submitter) {
-    const auto owns = [&](JobId job) { return jobs_->is_of(job, channel->peer()); };
+    const auto owns = [&](JobId job) { return jobs_->is_of(job, *channel); };
     if (Status status = check_submitter(*request, owns); !status.ok()) return answer(status);
-    const std::optional<uid_t> uid = peer_user(channel->peer(), address());
-    answer = [told = std::move(answer), user = uid ? std::optional(user_name(*uid)) : std::nullopt](
-                 Result<ControlAnswer> result) mutable {
+    answer = [told = std::move(answer), user = user_connections_.user_of(*channel),
+              weak = std::weak_ptr<Channel>(channel),
+              counted = std::move(counted)](Result<ControlAnswer> result) mutable {
       if (result.ok()) hide_from_submitter(*result, user);
       told(std::move(result));
+      if (auto open = weak.lock())
+        open->when_drained(kUnreadAnswersMax, [counted = std::move(counted)] {});
     };
   }
   // Actors that will go on elsewhere save their state meanwhile.
@@ -486,7 +498,7 @@ void Node::on_lost(const Status& why) {
 
 void Node::stop_on_loop(const Status& reason) {
   // First, while the head still serves it: what was added for this cluster is removed with it.
-  if (autoscaler_ && !stopping_) {
+  if (autoscaler_ && !ending_ && !stopping_) {
     if (autoscaler_->is_ending()) return;
     LOG(info, "stopping the autoscaler: {}", reason.message());
     return autoscaler_->end([this, reason](std::string left) {
@@ -495,16 +507,29 @@ void Node::stop_on_loop(const Status& reason) {
       stop_on_loop(reason);
     });
   }
-  if (std::exchange(stopping_, true)) return;
+  if (std::exchange(ending_, true) || stopping_) return;
   LOG(info, "stopping: {}", reason.message());
   stop_reason_ = reason;
   departure_->stop();
+  if (fenced_ || !head_->is_up()) tell_of_stop();  // what it runs may run elsewhere by now
+  // Else jobs have their time to end while there still is a cluster: a training saves what it has.
+  jobs_->end_all([this] {
+    if (!stopping_) tell_of_stop();
+    stop_others();
+  });
+}
+
+void Node::tell_of_stop() {
+  stopping_ = true;
   clients_.for_each([&](const ClientTable::Client& client) {
     if (client.role() == Role::kNode) return;
     send_event(*client.channel,
-               control::Shutdown{unavailable("the node stops: " + reason.message()),
+               control::Shutdown{unavailable("the node stops: " + stop_reason_.message()),
                                  client.role() == Role::kTool ? left_ : ""});
   });
+}
+
+void Node::stop_others() {
   if (!options_.is_head || !head_->is_up()) return end_everything();
   head_->request(ControlRequest{{}, kNodesStopMax, control::StopNode{}},
                  lifetime_.guard([this](const Result<ControlAnswer>&) { end_everything(); }));

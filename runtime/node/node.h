@@ -98,6 +98,8 @@ class Node {
   // The end.
   void on_lost(const Status& why);
   void stop_on_loop(const Status& reason);
+  void tell_of_stop();
+  void stop_others();
   void end_everything();
 
   EventLoop& loop_;
@@ -122,6 +124,7 @@ class Node {
   std::unique_ptr<AutoscalerProcess> autoscaler_;
   Event stopped_;
   Status stop_reason_;
+  bool ending_ = false;  // jobs are, before the node stops
   bool stopping_ = false;
   std::string left_;  // what the autoscaler could not remove, in words
   bool fenced_ = false;

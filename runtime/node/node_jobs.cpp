@@ -156,7 +156,7 @@ void NodeJobs::queue(const Channel& channel, control::QueueJob request,
                      std::chrono::milliseconds patience, ControlAnswerer answer) {
   if (Status status = check_queue(request); !status.ok()) return answer(status);
   JobInfo info = describe(request.job, request.place, request.argv);
-  const std::optional<uid_t> user = peer_user(channel.peer(), options_.runner.node_address);
+  const std::optional<uid_t> user = callbacks_.user_of(channel);
   info.user = user ? user_name(*user) : "";
   if (Status status = check_user(user ? info.user : options_.job_user); !status.ok())
     return answer(status);
@@ -166,7 +166,8 @@ void NodeJobs::queue(const Channel& channel, control::QueueJob request,
 void NodeJobs::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob request,
                       ControlAnswerer answer) {
   if (Status status = check_submit(request); !status.ok()) return answer(status);
-  auto user = choose_job_user(channel->peer(), options_.runner.node_address, options_.job_user);
+  auto user =
+      choose_job_user(callbacks_.user_of(*channel), channel->peer().address, options_.job_user);
   if (!user.ok()) return answer(user.status());
   JobInfo info =
       describe(request.job.is_none() ? JobId::random() : request.job, request.place, request.argv);
@@ -217,8 +218,8 @@ void NodeJobs::warn() {
 
 // -- What there is
 
-bool NodeJobs::is_of(JobId job, const PeerInfo& peer) const {
-  const std::optional<uid_t> uid = peer_user(peer, options_.runner.node_address);
+bool NodeJobs::is_of(JobId job, const Channel& channel) const {
+  const std::optional<uid_t> uid = callbacks_.user_of(channel);
   if (!uid) return false;
   const std::string user = user_name(*uid);
   const JobInfo* runs = submitted_.find(job);

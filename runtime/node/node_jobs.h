@@ -44,6 +44,8 @@ class NodeJobs {
     std::function<bool()> is_stopping;
     std::function<void(const DriverInfo&)> offer;        // a driver's program, to all nodes
     std::function<void(JobId, const DriverInfo&)> warm;  // workers of it
+    /// What peer_user() says of the caller; the answer may be remembered.
+    std::function<std::optional<uid_t>(const Channel&)> user_of;
   };
 
   NodeJobs(EventLoop& loop, NodeJobsOptions options, Callbacks callbacks, ClientTable& clients,
@@ -63,7 +65,7 @@ class NodeJobs {
 
   void on_closed(const ClientTable::Client& client);
   /// Whether the kernel says that it is the user for whom the job runs.
-  bool is_of(JobId job, const PeerInfo& peer) const;
+  bool is_of(JobId job, const Channel& channel) const;
   /// Those that are here, or whose end is not confirmed.
   std::vector<JobId> all() const;
   std::size_t running() const { return submitted_.running().size(); }

@@ -128,8 +128,13 @@ std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_add
 Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,
                                                const std::string& node_address,
                                                const std::string& job_user) {
+  return choose_job_user(peer_user(peer, node_address), peer.address, job_user);
+}
+
+Result<std::optional<JobUser>> choose_job_user(std::optional<uid_t> proven,
+                                               const std::string& peer_address,
+                                               const std::string& job_user) {
   const uid_t own = ::geteuid();
-  const std::optional<uid_t> proven = peer_user(peer, node_address);
   if (proven == own) return std::optional<JobUser>();
   if (own != 0) {
     if (!proven)
@@ -141,7 +146,7 @@ Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,
   }
   if (!proven && job_user.empty()) {
     return invalid_argument("this node runs as root, and nothing proves who submits a job from " +
-                            peer.address +
+                            peer_address +
                             "; submit on the node's own machine, or start it with --job-user NAME, "
                             "as whom such jobs run");
   }

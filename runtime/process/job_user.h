@@ -30,10 +30,14 @@ Result<JobUser> find_user(uid_t uid);
 /// on another machine, or gone.
 std::optional<uid_t> peer_user(const PeerInfo& peer, const std::string& node_address);
 
-/// Whom a job that comes over this connection is to run as. Nothing: as the node itself.
-/// A node of root becomes the user who submits, when that is proven; others' jobs run as `job_user`
-/// (starling start --job-user), or not at all. A node of another user cannot become anybody else:
-/// kInvalidArgument names both.
+/// Whom a job that comes over this connection is to run as, with what peer_user() says of it.
+/// Nothing: as the node itself. A node of root becomes the user who submits, when that is proven;
+/// others' jobs run as `job_user` (starling start --job-user), or not at all. A node of another
+/// user cannot become anybody else: kInvalidArgument names both.
+Result<std::optional<JobUser>> choose_job_user(std::optional<uid_t> proven,
+                                               const std::string& peer_address,
+                                               const std::string& job_user);
+/// The same for one who was not asked for before.
 Result<std::optional<JobUser>> choose_job_user(const PeerInfo& peer,
                                                const std::string& node_address,
                                                const std::string& job_user);

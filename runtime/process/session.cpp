@@ -74,7 +74,10 @@ Status no_cluster(const std::string& detail) {
 
 fs::path session_root() {
   const std::string own = "starling-" + std::to_string(::geteuid());
-  if (const std::string named = environment("STARLING_SESSION_ROOT"); !named.empty()) {
+  if (const std::string given = environment("STARLING_SESSION_ROOT"); !given.empty()) {
+    std::error_code error;  // sockets are looked for from other working directories, too
+    const fs::path whole = fs::absolute(given, error);
+    const std::string named = error ? given : whole.string();
     struct stat info {};
     const bool is_there = ::lstat(named.c_str(), &info) == 0;
     return !is_there || is_marked_root(named) ? fs::path(named) : fs::path(named) / own;

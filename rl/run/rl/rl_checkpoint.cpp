@@ -164,7 +164,16 @@ Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& 
                           const SavedAt& at) {
   Status status = feed_.resume(nlohmann::json(state["data_position"]));
   if (status.ok()) status = models_.load_policy(folder / kPolicyFolder);
-  if (status.ok() && models_.has_critic()) status = models_.load_critic(folder / kCriticFolder);
+  if (status.ok() && models_.has_critic()) {
+    status = models_.load_critic(folder / kCriticFolder);
+    std::error_code ignored;
+    if (!status.ok() && !fs::exists(folder / kCriticFolder, ignored)) {
+      return runtime::invalid_argument(
+          "the checkpoint has no critic, which algorithm.adv_estimator wants: go on with the "
+          "estimator of that run (its config.yaml), or begin anew with another "
+          "trainer.default_local_dir");
+    }
+  }
   return status.ok() ? source_.restore(folder, at) : status;
 }
 

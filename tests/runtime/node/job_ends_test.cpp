@@ -125,6 +125,24 @@ TEST_F(WrappedJob, HasItWhenItsNodeIsStopped) {
   expect_all(runtime::read_file(logs / ("job-" + id + ".log"), 1 << 20).value_or(""));
 }
 
+// A training saves what it has, which takes its workers and its node.
+TEST_F(Job, HasItsClusterUntilItHasEnded) {
+  const std::string head = start_head();
+  const fs::path logs = session_of(head).dir / "logs";
+  write(work_.path() / "work.sh", "#!/bin/bash\ntrap '" + program() +
+                                      " list nodes && echo served; exit 0' TERM\necho ready\n"
+                                      "while :; do sleep 0.1; done\n");
+  const std::string id = submit({"--working-dir", work_.path(), "--", "./work.sh"});
+  ASSERT_TRUE(eventually(
+      [&] {
+        return starling({"job", "logs", id}).out.find("ready") != std::string::npos;
+      },
+      std::chrono::seconds(20)));
+  EXPECT_EQ(starling({"stop", "--force"}).code, 0);
+  const std::string log = runtime::read_file(logs / ("job-" + id + ".log"), 1 << 20).value_or("");
+  EXPECT_NE(log.find("served"), std::string::npos) << log;
+}
+
 TEST_F(Job, AStopNamesTheJobsThatItWouldEndAndLeavesThem) {
   const std::string head = start_head();
   const std::string node = start_node(head);

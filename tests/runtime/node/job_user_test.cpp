@@ -3,14 +3,17 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <memory>
 
 #include "runtime/control/control.h"
+#include "runtime/control/control_channel.h"
 #include "runtime/control/job_client.h"
 #include "runtime/control/node_client.h"
 #include "runtime/process/session.h"
 #include "runtime/transport/blocking.h"
+#include "runtime/transport/listener.h"
 #include "tests/runtime/node/job_fixture.h"
 
 namespace runtime {
@@ -108,6 +111,29 @@ TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
 
 // With a submitter's token nobody becomes root: neither by a node of his own in the cluster, nor by
 // a driver, nor by what a job finds in its environment.
+TEST_F(JobUserTest, AFloodOfRequestsLeavesTheNodeToOthers) {
+  const std::string address = start_head();
+  EventLoop loop;
+  Credentials credentials;
+  credentials.token = submitter_token(address);
+  auto channel = connect(loop, *Endpoint::parse(address), credentials);
+  ASSERT_TRUE(channel.ok()) << channel.status().message();
+  constexpr int kMany = 20'000;
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < kMany; ++i) {
+    control::QueryJob query;
+    query.job = JobId::random();
+    ControlRequest request{{}, std::chrono::minutes(1), query};
+    send_request(**channel, request, [&](Result<ControlAnswer> answer) {
+      answered += answer.status().code() == ErrorCode::kNotFound ||
+                  answer.status().code() == ErrorCode::kResourceExhausted;
+    });
+  }
+  const CommandResult others = starling({"list", "nodes", "--address", address});
+  EXPECT_EQ(others.code, 0) << others.err;
+  EXPECT_TRUE(eventually([&] { return answered == kMany; }, std::chrono::seconds(20))) << answered;
+}
+
 TEST_F(JobUserTest, ASubmittersTokenIsForSubmittingAlone) {
   const std::string address = start_head();
   const std::string token = submitter_token(address);

@@ -1,5 +1,6 @@
 #include "runtime/node/node_jobs.h"
 
+#include "runtime/process/job_user.h"
 #include "runtime/transport/blocking.h"
 #include "tests/runtime/node/fake_head.h"
 #include "tests/runtime/transport/fixture.h"
@@ -19,6 +20,7 @@ class NodeJobsTest : public ::testing::Test {
     callbacks.is_stopping = [] { return false; };
     callbacks.offer = [](const DriverInfo&) {};
     callbacks.warm = [](JobId, const DriverInfo&) {};
+    callbacks.user_of = [](const Channel& channel) { return peer_user(channel.peer(), ""); };
     jobs_ = std::make_unique<NodeJobs>(pair_.server_loop, options, callbacks, clients_, ends_);
   }
   ~NodeJobsTest() override {

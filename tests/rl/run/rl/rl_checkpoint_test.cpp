@@ -350,6 +350,9 @@ TEST_F(RlCheckpointTest, WhatDoesNotLoadIsToldWithTheFolder) {
   const Status told =
       runtime::invalid_argument("resuming from " + folder_.string() + ": weights: damaged");
   models_.fails = {{"critic from critic", damaged}};
+  EXPECT_NE(restore(saved()).status().message().find("the checkpoint has no critic"),
+            std::string::npos);
+  fs::create_directories(folder_ / "critic");
   EXPECT_EQ(restore(saved()).status(), told);
   EXPECT_TRUE(source_.restored.empty());
   models_.log.clear();

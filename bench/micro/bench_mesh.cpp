@@ -1,0 +1,98 @@
+// What training on several workers costs beside one: as many threads in all, the same model, data
+// and samples.
+//
+//   bench_mesh [--model MODEL] [--folder FOLDER] [--steps 4] [--rounds 2] [--json]
+//
+//   grpo   MODEL (SmolLM2-135M): 4 prompts of 4 responses a step, as in bench_trainer
+//   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses a step
+//
+// One worker of two threads against two workers of one thread each: plain data parallelism, ZeRO-1,
+// and four leaves (trainer.gradient_leaves) on one and on two. All run in turns, `rounds` times;
+// figures are medians of the second step on over all rounds, ratios are to one worker. Without
+// MODEL only the toy runs.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/support/figures.h"
+#include "bench/support/options.h"
+#include "bench/support/training_data.h"
+#include "bench/support/training_run.h"
+
+namespace {
+
+using namespace bench;
+
+struct Mesh {
+  const char* name;
+  std::vector<std::string> arguments;
+};
+
+const std::vector<Mesh> kMeshes = {
+    {"one", {"trainer.n_gpus_per_node=1", "trainer.cpus_per_worker=2"}},
+    {"two", {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1"}},
+    {"two_zero1",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
+      "actor_rollout_ref.actor.fsdp_config.zero_level=1"}},
+    {"one_four_leaves",
+     {"trainer.n_gpus_per_node=1", "trainer.cpus_per_worker=2", "trainer.gradient_leaves=4"}},
+    {"two_four_leaves",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1", "trainer.gradient_leaves=4"}},
+};
+
+struct Seconds {
+  std::vector<double> update, step;
+};
+
+void take(Seconds& seconds, const Run& of) {
+  for (std::size_t step = 1; step < of.steps.size(); ++step) {
+    seconds.update.push_back(of.steps[step].value("timing_s/update_actor", 0.0));
+    seconds.step.push_back(of.steps[step].value("timing_s/step", 0.0));
+  }
+}
+
+void measure(const std::string& suite, const std::string& model, const fs::path& folder,
+             std::size_t steps, std::size_t rounds, ordered_json& figures) {
+  std::map<std::string, Seconds> seconds;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (const Mesh& mesh : kMeshes) {
+      std::vector<std::string> arguments = arguments_of(suite, model, folder, steps);
+      arguments.insert(arguments.end(), mesh.arguments.begin(), mesh.arguments.end());
+      take(seconds[mesh.name], run(arguments, folder / suite));
+    }
+  }
+  const double update = median(seconds["one"].update), step = median(seconds["one"].step);
+  for (const Mesh& mesh : kMeshes) {
+    const std::string name = suite + "_" + mesh.name;
+    figures[name + "_update_s"] = median(seconds[mesh.name].update);
+    figures[name + "_step_s"] = median(seconds[mesh.name].step);
+    figures[name + "_update_ratio"] = median(seconds[mesh.name].update) / update;
+    figures[name + "_step_ratio"] = median(seconds[mesh.name].step) / step;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string model, named = (fs::temp_directory_path() / "bench_mesh").string();
+  std::size_t steps = 4, rounds = 2;
+  bool json = false;
+  read_options(argc, argv,
+               {{"--model", &model},
+                {"--folder", &named},
+                {"--steps", &steps},
+                {"--rounds", &rounds},
+                {"--json", &json}});
+  const fs::path folder = fs::absolute(named);
+  fs::create_directories(folder);
+  write_sums(folder / "sums.jsonl");
+  write_toy(folder);
+  ordered_json figures;
+  if (!model.empty()) measure("grpo", model, folder, steps, rounds, figures);
+  measure("toy", model, folder, steps, rounds, figures);
+  print_figures(figures, json);
+  return 0;
+}
