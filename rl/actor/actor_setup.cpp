@@ -11,8 +11,7 @@ using runtime::Result;
 
 namespace {
 
-// A rank that holds others up is given up by whoever watches them, see watch_group(); one that
-// computes is waited for.
+// watch_group() gives a rank up that holds the others up; one that computes is waited for.
 constexpr std::chrono::hours kWatched{24};
 
 }  // namespace

@@ -32,6 +32,12 @@ class SnapshotSlot {
     if (!taken_) taken_ = std::move(spare_);
   }
 
+  /// Gives the memory of a copy that was written back.
+  void drop_spare() {
+    const std::lock_guard lock(mutex_);
+    spare_.reset();
+  }
+
   /// Writes what was taken last, in the time that training leaves. kInternal: nothing was taken
   /// since; else as Worker::write.
   template <class Worker>

@@ -28,7 +28,11 @@ class TrainedActor : public ProfiledActor {
     return as_text(worker_->save(folder));
   }
   /// Before either, on all ranks: see Learner.
-  runtime::Status collect_state() { return worker_->collect_state(); }
+  runtime::Status collect_state() {
+    // What is collected becomes a part of the next copy.
+    if (worker_->learner().is_sharded()) snapshot_.drop_spare();
+    return worker_->collect_state();
+  }
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written
   /// beside the calls that follow, and forgotten.
   void take_snapshot() { snapshot_.take(*worker_); }

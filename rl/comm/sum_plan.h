@@ -1,5 +1,5 @@
-// SumPlan: how the values of a sum are cut: into buckets that are on their way one after the other,
-// and each of these into a slice for every rank, which adds that up.
+// SumPlan: the buckets that the values of a sum travel in, and the slice of each that a rank adds
+// up.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class SumPlan {
  public:
   using Slice = Dealt<std::size_t>;
 
-  /// Buckets of neighbours, each dealt evenly: who adds what up is nobody's concern.
+  /// Buckets of neighbours, each dealt evenly.
   static SumPlan of_buckets(std::size_t values, int ranks, std::size_t bucket);
   /// Each rank adds up its own range; a bucket has a part of every range, so that all links are in
   /// use all the time.

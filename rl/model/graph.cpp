@@ -505,6 +505,7 @@ at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& ro
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden, const PassOptions& options) const {
   const PassContext pass{pool_, options};
+  before_forward(static_cast<std::int64_t>(weights_->layers.size()));
   const at::Tensor x =
       exists(weights_->last_norm) ? ops::norm(pass, hidden, weights_->last_norm) : hidden;
   return exists(weights_->project_out)

@@ -1,11 +1,12 @@
-// LayerListener: who is told how a pass gets on through a model's layers.
+// LayerListener: hears how a pass gets on through a model's layers.
 #pragma once
 
 #include <cstdint>
 
 namespace rl {
 
-/// Layers count from 0; -1 is what comes before them. Called by the thread that makes the pass, or
+/// Layers count from 0; -1 is what comes before them, and the number of layers what comes behind.
+/// Called by the thread that makes the pass, or
 /// that goes back through it.
 class LayerListener {
  public:

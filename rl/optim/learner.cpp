@@ -117,6 +117,7 @@ void Learner::begin_step() {
 }
 
 void Learner::reset_optimizer() {
+  collected_.clear();
   const Parameters& parameters = model_->trained_parameters();
   const std::int64_t size = shards_.home().size();
   const std::vector<ArenaRange> decayed =
@@ -141,6 +142,7 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 }
 
 Result<OptimizerReport> Learner::take_step(double learning_rate) {
+  collected_.clear();
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients =
@@ -264,6 +266,7 @@ void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
 
 LearnerState Learner::state() const {
   std::vector<OptimizerState> optimizer = optimizer_->state();
+  CHECK(!shards_.is_sharded() || collected_.size() == optimizer.size());  // collect_state()
   for (std::size_t i = 0; i < collected_.size(); ++i) optimizer[i].values = elements(collected_[i]);
   return {model_->config(),
           model_->parameters(),

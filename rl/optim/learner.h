@@ -78,6 +78,12 @@ class Learner {
   Pulse pulse() const { return communicator_->pulse(); }
   void abort(const runtime::Status& why) const { communicator_->abort(why); }
 
+  /// Passes of another model of this rank, frozen, are signs of its progress as well; that model
+  /// makes none once this has gone.
+  void watch_passes_of(Transformer& frozen) { frozen.tell(layer_pulse_); }
+  /// Whether the ranks keep the optimizer's state once.
+  bool is_sharded() const { return shards_.is_sharded(); }
+
   /// While it lives the model may be used: without it its weights, and without `with_gradients` its
   /// gradients, may have left their device (LearnerOptions::offload).
   [[nodiscard]] Offload::Stay stay(bool with_gradients = false) const {

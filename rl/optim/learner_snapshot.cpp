@@ -88,11 +88,14 @@ void LearnerSnapshot::retake(const LearnerState& state) {
     return;
   }
   model_.arena().copy_(weights_of(state));
-  if (!state.optimizer_memory.empty()) optimizer_values_ = state.optimizer_memory;
-  for (std::size_t i = 0; state.optimizer_memory.empty() && i < optimizer_values_.size(); ++i) {
-    const std::span<float> values = state.optimizer[i].values;
-    optimizer_values_[i].copy_(
-        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  if (!state.optimizer_memory.empty()) {
+    optimizer_values_ = state.optimizer_memory;
+  } else {
+    for (std::size_t i = 0; i < optimizer_values_.size(); ++i) {
+      const std::span<float> values = state.optimizer[i].values;
+      optimizer_values_[i].copy_(
+          at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+    }
   }
   optimizer_steps_ = state.optimizer_steps;
 }

@@ -12,6 +12,9 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
+// Of the state that is collected at a time: 8 MiB.
+constexpr std::int64_t kPieceElements = std::int64_t{1} << 21;
+
 template <class T>
 std::span<T> in(std::span<T> arena, const ArenaRange& range) {
   return arena.subspan(static_cast<std::size_t>(range.begin),
@@ -81,18 +84,29 @@ Status OptimizerShards::share(std::span<float> weights) {
   return communicator_.gather_homes(weights, homes_, "weights");
 }
 
+// In pieces, each of which is a sign of progress.
 Status OptimizerShards::collect(std::span<const float> of_home, std::span<float> whole) {
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
-  if (communicator_.rank() != 0) {
-    sent.push_back({0, std::as_bytes(of_home)});
-  } else {
-    for (int rank = 1; rank < communicator_.size(); ++rank)
-      received.push_back(
-          {rank, std::as_writable_bytes(in(whole, homes_[static_cast<std::size_t>(rank)]))});
-    std::ranges::copy(of_home, whole.begin() + home_.begin);
+  const bool receives = communicator_.rank() == 0;
+  if (receives) std::ranges::copy(of_home, whole.begin() + home_.begin);
+  std::int64_t largest = 0;
+  for (const ArenaRange& home : homes_) largest = std::max(largest, home.size());
+  for (std::int64_t first = 0; first < largest; first += kPieceElements) {
+    std::vector<Outgoing> sent;
+    std::vector<Incoming> received;
+    for (int rank = 1; rank < communicator_.size(); ++rank) {
+      const ArenaRange& home = homes_[static_cast<std::size_t>(rank)];
+      const ArenaRange piece{std::min(home.begin + first, home.end),
+                             std::min(home.begin + first + kPieceElements, home.end)};
+      if (receives)
+        received.push_back({rank, std::as_writable_bytes(in(whole, piece))});
+      else if (rank == communicator_.rank())
+        sent.push_back(
+            {0, std::as_bytes(in(of_home, {piece.begin - home.begin, piece.end - home.begin}))});
+    }
+    const Status moved = communicator_.all_to_all(sent, received, "the optimizer's state");
+    if (!moved.ok()) return moved;
   }
-  return communicator_.all_to_all(sent, received, "the optimizer's state");
+  return {};
 }
 
 }  // namespace rl

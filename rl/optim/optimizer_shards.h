@@ -1,5 +1,5 @@
-// OptimizerShards: which part of what is trained a rank's optimizer works on, and what the ranks
-// exchange so that all of them take the whole step.
+// OptimizerShards: the part of the arena that a rank's optimizer works on, and the exchanges by
+// which all ranks take the whole step.
 #pragma once
 
 #include <cstdint>

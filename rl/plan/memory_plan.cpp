@@ -82,6 +82,10 @@ MemoryPart checkpoint_memory(std::int64_t trained_elements) {
   return {kCheckpointPart, 3 * trained_elements * kElement};
 }
 
+MemoryPart collected_memory(std::int64_t trained_elements) {
+  return {kCheckpointPart, 2 * trained_elements * kElement};
+}
+
 namespace {
 
 // What LibTorch's attention makes on a device, where the kernels of a CPU need no such memory: all

@@ -59,6 +59,8 @@ inline constexpr const char* kCheckpointPart = "checkpoint being written";
 /// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is
 /// written beside the steps; of the worker that writes it.
 MemoryPart checkpoint_memory(std::int64_t trained_elements);
+/// AdamW's two moments whole, while they are written from where they were collected.
+MemoryPart collected_memory(std::int64_t trained_elements);
 
 /// The workers that carry the sum of so many leaves of gradients (see GradientRound) between two
 /// rounds; 0: there is one round, and nothing is carried.

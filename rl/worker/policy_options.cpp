@@ -43,10 +43,6 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
           .ignore_eos = read.get_bool(std::string(kRollout) + "ignore_eos")};
 }
 
-}  // namespace
-
-namespace {
-
 std::string zero_key(const std::string& role) {
   if (role == kStageRole) return "engine.zero_level";
   return role == kCriticRole ? "critic.fsdp.zero_level" : role + ".fsdp_config.zero_level";

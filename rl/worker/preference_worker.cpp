@@ -117,8 +117,10 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
     reference = std::move(*frozen);
   }
   return guarded<std::unique_ptr<PreferenceWorker>>("gradients and optimizer", [&] {
-    return std::unique_ptr<PreferenceWorker>(new PreferenceWorker(
+    std::unique_ptr<PreferenceWorker> worker(new PreferenceWorker(
         options, std::move(*model), std::move(reference), std::move(communicator)));
+    if (worker->reference_) worker->learner_.watch_passes_of(*worker->reference_);
+    return worker;
   });
 }
 

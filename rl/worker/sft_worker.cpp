@@ -58,6 +58,7 @@ Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& opt
       options.teacher->model, {.threads = options.threads, .device = options.device});
   if (!teacher.ok()) return teacher.status().with_context("distillation.teacher.path");
   (*made)->teacher_ = std::move(*teacher);
+  (*made)->learner_.watch_passes_of(*(*made)->teacher_);
   return made;
 }
 

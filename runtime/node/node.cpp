@@ -411,7 +411,8 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   if (auto* start = std::get_if<control::StartActor>(&request.body))
     return start_actor(request.job, std::move(*start), request.timeout, std::move(answer));
   if (auto* reserve = std::get_if<control::Reserve>(&request.body))
-    return answer(ControlAnswer{reservations_.apply(*reserve, stopping_ ? "it is stopping" : "")});
+    return answer(
+        ControlAnswer{reservations_.apply(*reserve, ending_ || stopping_ ? "it is stopping" : "")});
   if (auto* take = std::get_if<control::TakeOver>(&request.body))
     return objects_->take_over(*take, request.timeout, std::move(answer));
   if (auto* objects = std::get_if<ObjectControl>(&request.body))
@@ -492,6 +493,7 @@ void Node::quit(Status reason) {
 
 void Node::on_lost(const Status& why) {
   fenced_ = why.code() == ErrorCode::kCancelled;
+  if (ending_ && !stopping_) return tell_of_stop();  // its jobs' time to end is over
   stop_on_loop(fenced_ ? unavailable(why.message())
                        : unavailable("the head is gone: " + why.message()));
 }

@@ -170,8 +170,8 @@ Status RlCheckpoint::load(const fs::path& folder, const nlohmann::ordered_json& 
     if (!status.ok() && !fs::exists(folder / kCriticFolder, ignored)) {
       return runtime::invalid_argument(
           "the checkpoint has no critic, which algorithm.adv_estimator wants: go on with the "
-          "estimator of that run (its config.yaml), or begin anew with another "
-          "trainer.default_local_dir");
+          "estimator of that run (its config.yaml), or start a new run with "
+          "another trainer.default_local_dir");
     }
   }
   return status.ok() ? source_.restore(folder, at) : status;

@@ -108,7 +108,9 @@ Status RoleStarter::start_rollouts(Roles& roles) {
                             .device = slot_options_.device,
                             .beside_nodes = slot_options_.nodes,
                             .beside_per_node = slot_options_.per_node,
-                            .nodes_key = "rollout.nnodes"};
+                            .nodes_key = "rollout.nnodes",
+                            .models = 1,
+                            .rank_timeout = slot_options_.rank_timeout};
   const Result<WorkerSlots> slots = spawner_.reserve(options);
   if (!slots.ok()) return slots.status().with_context("workers that draw samples");
   WorkerSpec rollout_spec = policy_spec();

@@ -142,6 +142,15 @@ class RoleCounter {
            (trainer_.save.repeats() || !trainer_.save_best.goal.metric.empty());
   }
 
+  // Where nothing is copied, moments that are kept once are still collected to be written.
+  void add_checkpoint(std::vector<MemoryPart>& parts, std::int64_t trained,
+                      const LearnerOptions& learner) const {
+    if (copies())
+      parts.push_back(checkpoint_memory(trained));
+    else if (moment_shards(learner) > 1)
+      parts.push_back(collected_memory(trained));
+  }
+
   Status add_policy() {
     learning_ = with_pass({.sequences = share_,
                            .positions = longest_,
@@ -179,7 +188,7 @@ class RoleCounter {
     scoring_ = with_pass(scoring_, *reference_batch);
     const std::int64_t trained =
         learning_.trained_elements >= 0 ? learning_.trained_elements : weight_elements(model_);
-    if (copies()) parts.push_back(checkpoint_memory(trained));
+    add_checkpoint(parts, trained, policy_.learner);
     return {};
   }
 
@@ -212,7 +221,7 @@ class RoleCounter {
                              .gradients_leave = offload.gradients});
     std::vector<MemoryPart>& parts = memory_.roles.back().parts;
     add_scoring(parts, scoring_memory(model, with_pass(scoring_, critic->scoring_batch)));
-    if (copies()) parts.push_back(checkpoint_memory(weight_elements(model)));
+    add_checkpoint(parts, weight_elements(model), critic->learner);
     return {};
   }
 
