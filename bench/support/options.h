@@ -12,7 +12,7 @@ namespace bench {
 
 struct Option {
   std::string name;  // "--seconds"
-  /// Where it goes: a flag, a number, a text; or nowhere (a value that somebody else reads).
+  /// Where it goes: a flag, a number, a text; or nowhere (the runtime reads it).
   std::variant<bool*, double*, std::size_t*, std::string*, std::monostate> into;
   bool is_shown = true;  // to whoever gives another
 };

@@ -41,7 +41,7 @@ class TrainedActor : public ProfiledActor {
   }
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
 
-  /// See Learner; beside the call that goes on.
+  /// See Learner. Answered while the actor is in another call.
   Pulse pulse() const { return worker_->learner().pulse(); }
   void give_up(const std::string& why) const {
     worker_->learner().abort(runtime::deadline_exceeded(why));

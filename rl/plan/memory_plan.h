@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/mesh/layout.h"
 #include "rl/model/model_config.h"
 #include "runtime/core/result.h"
 
@@ -66,6 +67,11 @@ MemoryPart collected_memory(std::int64_t trained_elements);
 /// rounds; 0: there is one round, and nothing is carried.
 inline std::int64_t sum_carriers(std::int64_t leaves, std::int64_t workers) {
   return leaves > workers ? workers : 0;
+}
+
+/// The workers that moments are kept over at that level.
+inline std::int64_t moment_shards(ZeroLevel level, std::int64_t workers) {
+  return level == ZeroLevel::kNone ? 1 : workers;
 }
 
 /// Of a policy worker (generating and training), and of a role that only scores.

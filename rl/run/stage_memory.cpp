@@ -28,16 +28,15 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   const Result<SlotOptions> slots = SlotOptions::from_config(setup.config);
   if (!slots.ok()) return slots.status();
   const bool on_device = !slots->device.empty() && slots->device != "cpu";
-  MemoryOptions memory{
-      .forward_tokens = forward,
-      .output_tokens = forward,
-      .sequences = 0,
-      .positions = longest,
-      .carriers = sum_carriers(options.gradient_leaves, setup.workers),
-      .moment_shards = options.learner.zero == ZeroLevel::kNone ? 1 : setup.workers,
-      .recompute_layers = options.recompute_layers,
-      .bf16 = options.bf16,
-      .on_device = on_device};
+  MemoryOptions memory{.forward_tokens = forward,
+                       .output_tokens = forward,
+                       .sequences = 0,
+                       .positions = longest,
+                       .carriers = sum_carriers(options.gradient_leaves, setup.workers),
+                       .moment_shards = moment_shards(options.learner.zero, setup.workers),
+                       .recompute_layers = options.recompute_layers,
+                       .bf16 = options.bf16,
+                       .on_device = on_device};
   if (options.adapter) {
     const Result<LoraAdapter> adapter = options.adapter->folder.empty()
                                             ? LoraAdapter::create(*model, options.adapter->lora, 0)

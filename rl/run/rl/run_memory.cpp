@@ -147,7 +147,7 @@ class RoleCounter {
                       const LearnerOptions& learner) const {
     if (copies())
       parts.push_back(checkpoint_memory(trained));
-    else if (moment_shards(learner) > 1)
+    else if (moment_shards(learner.zero, workers_) > 1)
       parts.push_back(collected_memory(trained));
   }
 
@@ -155,7 +155,7 @@ class RoleCounter {
     learning_ = with_pass({.sequences = share_,
                            .positions = longest_,
                            .carriers = sum_carriers(trainer_.gradient_leaves, workers_),
-                           .moment_shards = moment_shards(policy_.learner),
+                           .moment_shards = moment_shards(policy_.learner.zero, workers_),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
                            .sequences_max = policy_.engine.sequences_max,
@@ -192,17 +192,13 @@ class RoleCounter {
     return {};
   }
 
-  std::int64_t moment_shards(const LearnerOptions& learner) const {
-    return learner.zero == ZeroLevel::kNone ? 1 : workers_;
-  }
-
   Status add_critic() {
     if (!trainer_.uses_critic()) return {};
     const Result<CriticOptions> critic = CriticOptions::from_config(config_, device_);
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
     learning.carriers = learning_.carriers;
-    learning.moment_shards = moment_shards(critic->learner);
+    learning.moment_shards = moment_shards(critic->learner.zero, workers_);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "rl/run/gradient_leaves.h"
 namespace rl {
 namespace {
 
@@ -226,11 +227,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     return goals;
   const std::int64_t policy_workers =
       read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
-  if (options.gradient_leaves > 0 && options.gradient_leaves < policy_workers) {
-    return config.out_of_range("trainer.gradient_leaves",
-                               "at least the " + std::to_string(policy_workers) +
-                                   " workers, or some would have nothing to learn");
-  }
+  if (const Status fits = check_gradient_leaves(config, options.gradient_leaves, policy_workers);
+      !fits.ok())
+    return fits;
   read.take(options.rollout_workers, RolloutWorkersOptions::from_config(config, policy_workers));
   read.take(options.partial_rollouts, PartialRolloutOptions::from_config(config));
   if (const Status fits = read_codapo(config, read, options); !fits.ok()) return fits;

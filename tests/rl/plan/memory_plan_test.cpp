@@ -3,24 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "rl/model/parameters.h"
+#include "tests/rl/plan/small_config.h"
 
 namespace rl {
 namespace {
-
-ModelConfig small_config() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 8;
-  config.layers = 2;
-  config.heads = 2;
-  config.kv_heads = 1;
-  config.head_dim = 4;
-  config.intermediate_size = 16;
-  config.vocab_size = 32;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
-}
 
 std::int64_t bytes_of(const std::vector<MemoryPart>& parts, const std::string& name) {
   for (const MemoryPart& part : parts) {

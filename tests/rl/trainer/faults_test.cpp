@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csignal>
 #include <random>
-#include <sstream>
 
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -16,18 +15,7 @@ constexpr int kFaults = 25;  // of each test
 constexpr std::chrono::seconds kRankTimeout{2};
 constexpr std::chrono::seconds kEndsWithin{20};  // beside whatever else the machine does
 
-class FaultsTest : public TrainerTest, public ::testing::WithParamInterface<int> {
- protected:
-  // Processes of actors: they have no arguments.
-  std::vector<pid_t> workers() const {
-    std::vector<pid_t> found;
-    std::istringstream lines(processes());
-    for (std::string line; std::getline(lines, line);) {
-      if (line.ends_with("/starling-rl ")) found.push_back(static_cast<pid_t>(std::stol(line)));
-    }
-    return found;
-  }
-};
+class FaultsTest : public TrainerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));

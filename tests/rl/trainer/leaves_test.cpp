@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <sstream>
 
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -30,16 +29,6 @@ class LeavesTest : public TrainerTest {
     EXPECT_FALSE(weights.empty()) << run.output;
     return weights;
   }
-  // Processes of actors: they have no arguments.
-  std::vector<pid_t> workers() const {
-    std::vector<pid_t> found;
-    std::istringstream lines(processes());
-    for (std::string line; std::getline(lines, line);) {
-      if (line.ends_with("/starling-rl ")) found.push_back(static_cast<pid_t>(std::stol(line)));
-    }
-    return found;
-  }
-
   void expect_equal_on_any_number(const std::string& name, const std::string& command) {
     const std::string one = model_of(name, command, 1);
     for (const int workers : {2, 3, 4})

@@ -204,6 +204,16 @@ class TrainerTest : public ::testing::Test {
     return path.string();
   }
 
+  // Processes of actors: they have no arguments.
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> found;
+    std::istringstream lines(processes());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with("/starling-rl ")) found.push_back(static_cast<pid_t>(std::stol(line)));
+    }
+    return found;
+  }
+
   // Command lines of processes that belong to this test's session folder.
   std::string processes() const {
     std::string found;

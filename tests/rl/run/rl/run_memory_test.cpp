@@ -15,6 +15,7 @@
 #include "rl/model/lora.h"
 #include "rl/worker/reward_model.h"
 #include "rl/worker/toy_model.h"
+#include "tests/rl/plan/small_config.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -35,21 +36,6 @@ Parts parts_of(const std::vector<MemoryPart>& parts) {
 Parts process_with(std::vector<MemoryPart> parts, bool trains) {
   parts.push_back(process_memory(trains));
   return parts_of(parts);
-}
-
-ModelConfig small_config() {
-  ModelConfig config;
-  config.family = "llama";
-  config.hidden_size = 8;
-  config.layers = 2;
-  config.heads = 2;
-  config.kv_heads = 1;
-  config.head_dim = 4;
-  config.intermediate_size = 16;
-  config.vocab_size = 32;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
 }
 
 // 5 prompts with 2 samples each over 2 workers: one of them has 3 prompts. Prompts of 10 tokens
