@@ -2,12 +2,15 @@
 // and `starling sft` as a user starts them.
 //
 //   bench_trainer --model MODEL [--folder FOLDER] [--suite grpo,sft,toy] [--steps 6] [--json]
+//                 [--keys KEY=VALUE,...]          added to each run: trainer.device=cuda
 //   bench_trainer --folder FOLDER --make          only writes the data and the toy model there:
-//   what bench/peers/trl reads
+//                                                 what bench/peers/trl reads
 //
 //   grpo   MODEL (SmolLM2-135M): GRPO on sums, 4 prompts of 4 responses a step, at most 32 new
-//   tokens, one worker, fp32 sft    MODEL: 8 sequences of 256 tokens a step toy    a model of 7
-//   million parameters made on the spot: 16 prompts of 4 responses of 16 tokens a step
+//          tokens, one worker, fp32
+//   sft    MODEL: 8 sequences of 256 tokens a step
+//   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses of 16 tokens
+//          a step
 //
 // Figures: seconds a step (the median of the second step on), samples or tokens a second, seconds
 // from starting the program to the end of its first step, the largest worker's peak memory, and
@@ -19,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -95,7 +99,7 @@ class Report {
 
 struct Options {
   std::string folder = (fs::temp_directory_path() / "bench_trainer").string();
-  std::string model, suites = "grpo,sft,toy";
+  std::string model, suites = "grpo,sft,toy", keys;
   bool json = false, make = false;
   std::size_t steps = 6;
 
@@ -113,6 +117,7 @@ int main(int argc, char** argv) {
                 {"--folder", &options.folder},
                 {"--suite", &options.suites},
                 {"--steps", &options.steps},
+                {"--keys", &options.keys},
                 {"--make", &options.make},
                 {"--json", &options.json}});
   const fs::path folder = fs::absolute(options.folder);
@@ -127,7 +132,8 @@ int main(int argc, char** argv) {
   report.values = {{"machine", machine()},
                    {"commit", commit()},
                    {"load_average_before", proc_value("/proc/loadavg", "").substr(0, 4)},
-                   {"steps", options.steps}};
+                   {"steps", options.steps},
+                   {"keys", options.keys}};
   struct Suite {
     const char* name;
     const char* unit;
@@ -136,8 +142,10 @@ int main(int argc, char** argv) {
   for (const Suite& suite :
        {Suite{"grpo", "samples", 16}, {"sft", "tokens", 0}, {"toy", "samples", 64}}) {
     if (!options.wants(suite.name)) continue;
-    const std::vector<std::string> arguments =
+    std::vector<std::string> arguments =
         arguments_of(suite.name, options.model, folder, options.steps);
+    std::istringstream more(options.keys);
+    for (std::string key; std::getline(more, key, ',');) arguments.push_back(key);
     report.add(suite.name, arguments, run(arguments, folder / suite.name), suite.unit, suite.count);
   }
   if (options.json) std::printf("%s\n", report.values.dump(2).c_str());

@@ -17,7 +17,14 @@ namespace {
 
 using DeviceTest = testing::DeviceTest;
 
-TEST_F(DeviceTest, APluginsNameIsADevice) {
+class StandInTest : public testing::DeviceTest {
+ protected:
+  void SetUp() override {
+    if (!testing::on_stand_in()) GTEST_SKIP() << "a test of the stand-in itself";
+  }
+};
+
+TEST_F(StandInTest, APluginsNameIsADevice) {
   const auto device = find_device(testing::kStandIn);
   ASSERT_TRUE(device.ok()) << device.status().to_string();
   EXPECT_FALSE(device->is_cpu());
@@ -27,14 +34,14 @@ TEST_F(DeviceTest, APluginsNameIsADevice) {
 }
 
 // Or else the tests below would not show what they are for.
-TEST_F(DeviceTest, TheHostMayNotTouchItsMemory) {
+TEST_F(StandInTest, TheHostMayNotTouchItsMemory) {
   const auto device = find_device(testing::kStandIn);
   ASSERT_TRUE(device.ok());
   const at::Tensor there = at::ones({8}).to(*device);
   EXPECT_DEATH(*static_cast<volatile float*>(there.mutable_data_ptr()) = 1.0F, "");
 }
 
-TEST_F(DeviceTest, MemoryThatNothingWroteIsNotZero) {
+TEST_F(StandInTest, MemoryThatNothingWroteIsNotZero) {
   const at::Tensor there =
       at::empty({8}, at::TensorOptions(*find_device(testing::kStandIn)).dtype(at::kFloat));
   EXPECT_TRUE(there.isnan().all().item<bool>());
@@ -52,7 +59,7 @@ std::string refusal(Compute compute) {
 }
 
 TEST_F(DeviceTest, OperatorsOfTensorsOnTwoDevicesAreRefused) {
-  const at::Tensor there = at::ones({4, 3}).to(*find_device(testing::kStandIn));
+  const at::Tensor there = at::ones({4, 3}).to(*find_device(testing::tested_device()));
   const at::Tensor here = at::ones({4, 3});
   const at::Tensor index = at::arange(4).unsqueeze(1).remainder(3);
   const std::string expected = "Expected all tensors to be on the same device";
@@ -63,23 +70,23 @@ TEST_F(DeviceTest, OperatorsOfTensorsOnTwoDevicesAreRefused) {
 }
 
 TEST_F(DeviceTest, ScalarsAndIndicesMayComeFromTheHost) {
-  const at::Tensor there = at::arange(4).to(at::kFloat).to(*find_device(testing::kStandIn));
+  const at::Tensor there = at::arange(4).to(at::kFloat).to(*find_device(testing::tested_device()));
   EXPECT_EQ((there * at::ones({})).sum().item<float>(), 6.0F);
   EXPECT_EQ((there + 1).sum().item<float>(), 10.0F);
   EXPECT_EQ(there.index({at::ones({1}, at::kLong)}).item<float>(), 1.0F);
 }
 
 TEST_F(DeviceTest, AGeneratorOfTheCpuIsRefused) {
-  const at::Tensor there = at::ones({8}).to(*find_device(testing::kStandIn));
+  const at::Tensor there = at::ones({8}).to(*find_device(testing::tested_device()));
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(1);
-  EXPECT_NE(refusal([&] {
-              there.bernoulli_(0.5, generator);
-            }).find("Expected a 'standin' device type for generator but found 'cpu'"),
+  EXPECT_NE(refusal([&] { there.bernoulli_(0.5, generator); })
+                .find("Expected a '" + std::string(testing::tested_device()) +
+                      "' device type for generator but found 'cpu'"),
             std::string::npos);
 }
 
 TEST_F(DeviceTest, TablesOfAnglesAreCopiedThereOnce) {
-  const at::Device device = *find_device(testing::kStandIn);
+  const at::Device device = *find_device(testing::tested_device());
   const Rope rope({}, 8);
   const auto tables = rope.tables(16);
   const auto there = device_tables(tables, device);
@@ -91,7 +98,7 @@ TEST_F(DeviceTest, TablesOfAnglesAreCopiedThereOnce) {
   EXPECT_TRUE(here->cos.equal(there->cos.cpu()));
 }
 
-TEST_F(DeviceTest, SaysHowMuchMemoryItHas) {
+TEST_F(StandInTest, SaysHowMuchMemoryItHas) {
   const at::Device device = *find_device(testing::kStandIn);
   const auto before = device_room(device);
   ASSERT_TRUE(before);

@@ -42,7 +42,7 @@ TEST_F(EngineDevice, GeneratesWithTheNumbersOfTheCpu) {
     if (!here.ok() && here.status().code() == runtime::ErrorCode::kUnimplemented) continue;
     ASSERT_TRUE(here.ok()) << here.status().to_string();
     if ((*here)->config().task != ModelTask::kCausalLm) continue;
-    auto there = Transformer::load(folder, {.device = testing::kStandIn});
+    auto there = Transformer::load(folder, {.device = testing::tested_device()});
     ASSERT_TRUE(there.ok()) << there.status().to_string();
     std::vector<Request> requests =
         sampled_requests(3, 3,
@@ -51,7 +51,7 @@ TEST_F(EngineDevice, GeneratesWithTheNumbersOfTheCpu) {
                           .n_max = 2,
                           .vocab = static_cast<std::int32_t>((*here)->config().vocab_size)});
     for (Request& request : requests) request.sampling.prompt_logprobs = true;
-    EngineOptions options{.step_tokens_max = 11, .device = testing::kStandIn};
+    EngineOptions options{.step_tokens_max = 11, .device = testing::tested_device()};
     options.cache.bytes_max =
         16 * make_engine(**here)
                  ->cache()
@@ -71,7 +71,7 @@ TEST_F(EngineDevice, GeneratesWithTheNumbersOfTheCpu) {
 
 TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
   const auto source = tiny_model(6);
-  const auto device = find_device(testing::kStandIn);
+  const auto device = find_device(testing::tested_device());
   ASSERT_TRUE(device.ok());
   const Transformer model(testing::tiny_config(), source->parameters().to(*device));
   std::vector<Request> requests = sampled_requests(6, 2, {.prompt_max = 30, .new_max = 12});
@@ -87,7 +87,7 @@ TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
   for (const Preemption preemption : {Preemption::kRecompute, Preemption::kSwap}) {
     EngineOptions options{.sequences_max = 6,
                           .step_tokens_max = 50,
-                          .device = testing::kStandIn,
+                          .device = testing::tested_device(),
                           .preemption = preemption};
     options.cache.bytes_max = 8 * make_engine(*source)->cache().block_bytes();
     const auto engine = make_engine(model, options);
@@ -102,12 +102,13 @@ TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
 
 TEST_F(EngineDevice, AModelThatLeavesItsDeviceGeneratesTheSame) {
   const auto source = tiny_model(6);
-  const auto device = find_device(testing::kStandIn);
+  const auto device = find_device(testing::tested_device());
   ASSERT_TRUE(device.ok());
   const Transformer staying(testing::tiny_config(), source->parameters().to(*device));
   Transformer leaving(testing::tiny_config(), source->parameters().to(*device));
   const std::vector<Request> requests = sampled_requests(3, 2, {.prompt_max = 8, .new_max = 4});
-  EngineOptions options{.sequences_max = 6, .step_tokens_max = 50, .device = testing::kStandIn};
+  EngineOptions options{
+      .sequences_max = 6, .step_tokens_max = 50, .device = testing::tested_device()};
   options.cache.bytes_max = 8 * make_engine(*source)->cache().block_bytes();
   const auto expected = make_engine(staying, options)->generate(requests);
   ASSERT_TRUE(expected.ok()) << expected.status().to_string();

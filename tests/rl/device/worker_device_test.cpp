@@ -98,13 +98,13 @@ class WorkerDevice : public testing::DeviceTest {
 };
 
 TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
-  const auto here = make(options("")), there = make(options(testing::kStandIn));
+  const auto here = make(options("")), there = make(options(testing::tested_device()));
   ASSERT_TRUE(here && there);
   EXPECT_FALSE(there->learner().model().parameters().arena().device().is_cpu());
   const auto batch = here->generate(prompts(), false);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  auto reference =
-      ReferenceWorker::create({.model = model(), .device = testing::kStandIn, .micro_batch = {}});
+  auto reference = ReferenceWorker::create(
+      {.model = model(), .device = testing::tested_device(), .micro_batch = {}});
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   const auto scores = (*reference)->score(*batch);
   ASSERT_TRUE(scores.ok()) << scores.status().to_string();
@@ -130,7 +130,7 @@ TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
 }
 
 TEST_F(WorkerDevice, WhatWasLearnedThereIsSavedAndReadAgain) {
-  const auto there = make(options(testing::kStandIn));
+  const auto there = make(options(testing::tested_device()));
   const auto here = make(options(""));
   ASSERT_TRUE(here && there);
   const auto batch = here->generate(prompts(), false);
@@ -146,7 +146,7 @@ TEST_F(WorkerDevice, WhatWasLearnedThereIsSavedAndReadAgain) {
   ASSERT_TRUE(there->update(*batch, reference, plan(*batch)).ok());
   const std::uint64_t after = there->weights_checksum();
   for (const char* name : {"saved", "snapshot"}) {
-    const auto again = make(options(testing::kStandIn));
+    const auto again = make(options(testing::tested_device()));
     const auto status = again->load(folder_.file(name));
     ASSERT_TRUE(status.ok()) << status.to_string();
     ASSERT_TRUE(again->update(*batch, reference, plan(*batch)).ok());
@@ -155,7 +155,7 @@ TEST_F(WorkerDevice, WhatWasLearnedThereIsSavedAndReadAgain) {
 }
 
 TEST_F(WorkerDevice, AnAdapterLearnsThere) {
-  PolicyOptions with_adapter = options(testing::kStandIn);
+  PolicyOptions with_adapter = options(testing::tested_device());
   with_adapter.adapter = AdapterOptions{};
   with_adapter.adapter->lora.rank = 4;
   with_adapter.adapter->lora.target_modules = {"q_proj", "v_proj"};
@@ -182,7 +182,7 @@ TEST_F(WorkerDevice, AnAdapterDropsThereWhatItDropsOnTheCpu) {
     dropping.adapter->lora.dropout = 0.5;
     return dropping;
   };
-  const auto here = make(with_dropout("")), there = make(with_dropout(testing::kStandIn));
+  const auto here = make(with_dropout("")), there = make(with_dropout(testing::tested_device()));
   ASSERT_TRUE(here && there);
   const auto batch = make(options(""))->generate(prompts(), false);
   ASSERT_TRUE(batch.ok());
@@ -238,7 +238,7 @@ TEST_F(WorkerDevice, AStudentLearnsFromATeacherThere) {
                   .ok());
   const SupervisedBatch batch = demonstrations();
   std::vector<Metrics> metrics;
-  for (const char* device : {"", testing::kStandIn}) {
+  for (const char* device : {"", testing::tested_device()}) {
     SftWorkerOptions distilled;
     distilled.model = model();
     distilled.device = device;
@@ -270,7 +270,7 @@ TEST_F(WorkerDevice, PreferencesAreLearnedByAnAdapterThere) {
       plan_preferences({&batch, 1}, /*pairs=*/true, std::vector{MicroBatchLimits{.samples_max = 1}})
           .front();
   std::vector<Metrics> metrics;
-  for (const char* device : {"", testing::kStandIn}) {
+  for (const char* device : {"", testing::tested_device()}) {
     PreferenceWorkerOptions with_adapter;
     with_adapter.model = model();
     with_adapter.device = device;
@@ -300,8 +300,8 @@ class SmallDevice {
 };
 
 TEST_F(WorkerDevice, TheEnginesCacheIsWhatTheDeviceHasRoomFor) {
-  const at::Device device = *find_device(testing::kStandIn);
-  PolicyOptions few = options(testing::kStandIn);
+  const at::Device device = *find_device(testing::tested_device());
+  PolicyOptions few = options(testing::tested_device());
   few.engine.sequences_max = 3;
   const auto worker = make(few);
   ASSERT_TRUE(worker);
@@ -317,10 +317,11 @@ TEST_F(WorkerDevice, TheEnginesCacheIsWhatTheDeviceHasRoomFor) {
 }
 
 TEST_F(WorkerDevice, ADeviceThatIsTooSmallSaysSoEverywhere) {
+  if (!testing::on_stand_in()) GTEST_SKIP() << "no other device is as small as one says";
   const auto refused = [&](std::int64_t bytes) {
     const SmallDevice small(bytes);
     const auto worker =
-        PolicyWorker::create(options(testing::kStandIn), make_single_communicator());
+        PolicyWorker::create(options(testing::tested_device()), make_single_communicator());
     EXPECT_EQ(worker.status().code(), runtime::ErrorCode::kResourceExhausted)
         << bytes << ": " << worker.status().to_string();
     return worker.status().message();
@@ -333,13 +334,13 @@ TEST_F(WorkerDevice, ADeviceThatIsTooSmallSaysSoEverywhere) {
     const SmallDevice small(weights * 3 / 2);
     SftWorkerOptions supervised;
     supervised.model = model();
-    supervised.device = testing::kStandIn;
+    supervised.device = testing::tested_device();
     const auto worker = SftWorker::create(supervised, make_single_communicator());
     EXPECT_EQ(worker.status().code(), runtime::ErrorCode::kResourceExhausted);
     EXPECT_NE(worker.status().message().find("gradients and optimizer"), std::string::npos);
   }
 
-  const auto worker = make(options(testing::kStandIn));
+  const auto worker = make(options(testing::tested_device()));
   ASSERT_TRUE(worker);
   const auto batch = make(options(""))->generate(prompts(), false);
   ASSERT_TRUE(batch.ok());
@@ -356,9 +357,9 @@ TEST_F(WorkerDevice, ADeviceThatIsTooSmallSaysSoEverywhere) {
 bool has_memory(const Parameters& parameters) { return parameters.arena().storage().nbytes() > 0; }
 
 TEST_F(WorkerDevice, WhatIsOffloadedLearnsTheSameAndIsAwayBetweenCalls) {
-  PolicyOptions offloading = options(testing::kStandIn);
+  PolicyOptions offloading = options(testing::tested_device());
   offloading.learner.offload = {.parameters = true, .gradients = true};
-  const auto away = make(offloading), there = make(options(testing::kStandIn));
+  const auto away = make(offloading), there = make(options(testing::tested_device()));
   ASSERT_TRUE(away && there);
   const Transformer& model = away->learner().model();
   const auto expect_away = [&](const char* when) {
@@ -377,10 +378,12 @@ TEST_F(WorkerDevice, WhatIsOffloadedLearnsTheSameAndIsAwayBetweenCalls) {
   expect_away("after a stay");
   const auto batch = make(options(""))->generate(prompts(), false);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  const auto scorer = ReferenceWorker::create(
-      {.model = this->model(), .device = testing::kStandIn, .micro_batch = {}, .offload = true});
+  const auto scorer = ReferenceWorker::create({.model = this->model(),
+                                               .device = testing::tested_device(),
+                                               .micro_batch = {},
+                                               .offload = true});
   const auto staying = ReferenceWorker::create(
-      {.model = this->model(), .device = testing::kStandIn, .micro_batch = {}});
+      {.model = this->model(), .device = testing::tested_device(), .micro_batch = {}});
   ASSERT_TRUE(scorer.ok() && staying.ok()) << scorer.status().to_string();
   const auto reference = (*scorer)->score(*batch);
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
@@ -402,7 +405,7 @@ TEST_F(WorkerDevice, WhatIsOffloadedLearnsTheSameAndIsAwayBetweenCalls) {
   expect_away("after saving");
   const std::uint64_t learned = away->weights_checksum();
   for (const char* name : {"saved", "snapshot"}) {
-    for (const PolicyOptions& how : {offloading, options(testing::kStandIn)}) {
+    for (const PolicyOptions& how : {offloading, options(testing::tested_device())}) {
       const auto again = make(how);
       const auto loaded = again->load(folder_.file(name));
       ASSERT_TRUE(loaded.ok()) << loaded.to_string();
@@ -424,7 +427,7 @@ TEST_F(WorkerDevice, ARewardModelScoresThereAndLeavesInBetween) {
   const std::vector<double> expected = *(*here)->score_ids(conversations);
   for (const bool offload : {false, true}) {
     const auto there = RewardModelScorer::create(folder_.file("judge"),
-                                                 {.threads = 1, .device = testing::kStandIn},
+                                                 {.threads = 1, .device = testing::tested_device()},
                                                  /*start=*/true, offload);
     ASSERT_TRUE(there.ok()) << there.status().to_string();
     for (int round = 0; round < 2; ++round) {
@@ -438,7 +441,7 @@ TEST_F(WorkerDevice, ARewardModelScoresThereAndLeavesInBetween) {
 }
 
 TEST_F(WorkerDevice, AnAdaptersBaseIsOffloaded) {
-  PolicyOptions with_adapter = options(testing::kStandIn);
+  PolicyOptions with_adapter = options(testing::tested_device());
   with_adapter.adapter = AdapterOptions{};
   with_adapter.adapter->lora.rank = 4;
   const auto there = make(with_adapter);
