@@ -45,6 +45,13 @@ Resources smaller(const Resources& a, const Resources& b) {
   return least.ok() ? *least : a;
 }
 
+constexpr const char* kMemory = "memory";
+
+Resources memory_alone(double bytes) {
+  auto memory = Resources::from_map({{kMemory, bytes}});
+  return memory.ok() ? *memory : Resources();
+}
+
 bool is_going(const NodePlanner::Node& node) {
   return node.phase == NodePhase::kRetiring || node.phase == NodePhase::kRemoving;
 }
@@ -179,6 +186,8 @@ void NodePlanner::observe_node(const runtime::NodeUse& use, Time now) {
       }
     }
   }
+  if (auto memory = use.info.resources.find(kMemory); memory != use.info.resources.end())
+    memory_[node.type] = memory->second;
   node.node = use.info.node;
   const bool used_meanwhile = use.last_placed != node.last_placed;
   node.last_placed = use.last_placed;
@@ -215,6 +224,12 @@ TypeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
   offer.type = type;
   if (auto really = really_.find(type.name); really != really_.end())
     offer.type.resources = really->second;
+  // A node has memory though its type does not say how much: any amount, until one has joined.
+  if (type.resources.units(kMemory) == 0) {
+    auto memory = memory_.find(type.name);
+    offer.type.resources +=
+        memory_alone(memory == memory_.end() ? runtime::kResourceAmountMax : memory->second);
+  }
   const std::size_t count = count_of(type.name);
   offer.room = type.max_nodes > count ? type.max_nodes - count : 0;
   for (const auto& [id, node] : nodes_) {

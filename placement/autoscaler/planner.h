@@ -135,6 +135,7 @@ class NodePlanner {
   std::map<std::pair<std::string, Capacity>, Health> health_;
   std::map<std::string, Resources>
       really_;  // what nodes of a type have turned out to have, where that is less
+  std::map<std::string, double> memory_;  // bytes that the last node of a type has
   std::size_t others_ = 0;
   std::set<std::string> needed_;  // nodes that something waits for
   std::vector<DemandReport> demand_;

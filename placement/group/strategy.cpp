@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "placement/resource/label_selector.h"
 
@@ -77,6 +78,14 @@ bool takes_all(const NodeOffer& node, Bundles bundles, const std::vector<std::si
   return true;
 }
 
+// Of all that is wanted together.
+double summed_shares(const runtime::ResourceMap& wanted, const Resources& left) {
+  double sum = 0;
+  for (const auto& [name, amount] : wanted)
+    sum += amount * Resources::kUnitsPerOne / static_cast<double>(left.units(name));
+  return sum;
+}
+
 Assignment strict_pack(Bundles bundles, Nodes nodes) {
   Resources total;
   for (const BundleNeed& bundle : bundles) total += bundle.amount;
@@ -85,20 +94,22 @@ Assignment strict_pack(Bundles bundles, Nodes nodes) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return bundles[a].amount.units("GPU") > bundles[b].amount.units("GPU");
   });
+  const runtime::ResourceMap wanted = total.to_map();
   std::optional<std::size_t> best;
-  double best_utilisation = -1;
+  std::pair<double, double> best_fit;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Resources& left = nodes[n].room->left();
     if (!left.covers(total)) continue;
-    // The tightest fit leaves the roomy nodes to later groups.
-    const double utilisation = left.utilisation_with(left, total);
-    if (utilisation <= best_utilisation || !takes_all(nodes[n], bundles, order)) continue;
+    // The tightest fit leaves the roomy nodes to later groups: of nodes whose CPUs are all taken
+    // that with the least memory.
+    const std::pair fit(left.utilisation_with(left, total), summed_shares(wanted, left));
+    if ((best && fit <= best_fit) || !takes_all(nodes[n], bundles, order)) continue;
     if (!std::all_of(bundles.begin(), bundles.end(), [&](const BundleNeed& bundle) {
           return meets(*nodes[n].labels, bundle.labels);
         }))
       continue;
     best = n;
-    best_utilisation = utilisation;
+    best_fit = fit;
   }
   if (!best) return std::nullopt;
   return std::vector<std::size_t>(bundles.size(), *best);

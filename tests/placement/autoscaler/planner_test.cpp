@@ -372,6 +372,19 @@ TEST_F(PlannerTest, ANodeWithLessThanItsTypeSaysIsNotAskedForAgain) {
       << planner().failures().back().text;
 }
 
+TEST_F(PlannerTest, MemoryThatATypeDoesNotSayIsKnownOnceANodeHasJoined) {
+  demand_.actors.push_back({{{"CPU", 4}, {"memory", 8e9}}, {}, 1, "actor A"});
+  const std::vector<NodeRecord> added = step().add;
+  ASSERT_EQ(added.size(), 1u);
+  planner().added(added[0].id, {}, now_);
+  EXPECT_TRUE(step().add.empty()) << "the one on its way may hold it";
+  join(added[0], {{"CPU", 4}, {"memory", 4e9}});
+  EXPECT_TRUE(step().add.empty());
+  ASSERT_EQ(planner().demand()[0].unmet, 1u);
+  EXPECT_NE(planner().demand()[0].reason.find("memory"), std::string::npos)
+      << planner().demand()[0].reason;
+}
+
 TEST_F(PlannerTest, GoesOnFromItsRecords) {
   pending(3);
   const std::vector<NodeRecord> added = step().add;

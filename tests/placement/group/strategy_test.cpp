@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <set>
 
@@ -21,6 +22,19 @@ TEST(Strategy, StrictPackTakesTheTightestNodeThatHoldsAll) {
   ASSERT_TRUE(chosen);
   EXPECT_EQ(*chosen, (std::vector<std::size_t>{2, 2}));
   EXPECT_FALSE(assign_bundles(GroupStrategy::kStrictPack, cpus({5, 5}), cpus({8, 8})));
+}
+
+TEST(Strategy, OfNodesWhoseCpusAreAllTakenTheOneWithTheLeastMemory) {
+  const auto node = [](double memory) {
+    return *Resources::from_map({{"CPU", 2}, {"memory", memory}});
+  };
+  const std::vector<Resources> nodes = {node(64e9), node(8e9), node(16e9)};
+  for (const auto& [bytes, where] : std::map<double, std::size_t>{{6e9, 1}, {8e9, 1}, {9e9, 2}}) {
+    const auto chosen = assign_bundles(GroupStrategy::kPack, std::vector{node(bytes)}, nodes);
+    ASSERT_TRUE(chosen);
+    EXPECT_EQ(chosen->front(), where) << bytes;
+  }
+  EXPECT_EQ(assign_bundles(GroupStrategy::kPack, cpus({2}), nodes)->front(), 0u) << "all are alike";
 }
 
 TEST(Strategy, PackFallsBackToMoreNodes) {
