@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "runtime/control/cluster_view.h"
 #include "runtime/control/label_value.h"
 #include "runtime/control/resource_units.h"
 #include "runtime/control/token_strength.h"
@@ -123,6 +124,7 @@ Status plan_offer(const StartOptions& options, NodeOptions& node) {
       return status.with_context("--label " + key + "=" + value);
   }
   node.labels = std::move(*labels);
+  if (options.is_private) node.labels[kPrivateLabel] = "true";
   node.object_store_bytes = options.object_store_bytes;
   if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes;
       options.object_store_bytes != 0 && options.object_store_bytes < least) {

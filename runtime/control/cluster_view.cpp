@@ -23,6 +23,7 @@ NodeInfo this_machine() {
   node.hostname = machine_hostname();
   node.is_head = true;
   node.resources = machine_resources();
+  node.labels = {{kPrivateLabel, "true"}};
   return node;
 }
 

@@ -12,6 +12,8 @@ namespace runtime {
 
 /// Instead of an address: a cluster that the program starts for itself, whichever others run.
 inline constexpr const char* kPrivateCluster = "private";
+/// A label of its node: others do not join it.
+inline constexpr const char* kPrivateLabel = "starling.io/private";
 
 /// Whether `explicit_address`, or STARLING_ADDRESS where that is empty, says so.
 bool wants_private_cluster(const std::string& explicit_address);
