@@ -1,9 +1,9 @@
 #include "rl/actor/worker_group.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
+
+#include "rl/actor/slot_plan.h"
 
 namespace rl {
 namespace {
@@ -11,17 +11,6 @@ namespace {
 using runtime::Result;
 
 constexpr const char* kAllocatorSettings = "PYTORCH_ALLOC_CONF";
-
-double node_cpus(const runtime::NodeInfo& node) {
-  const auto found = node.resources.find("CPU");
-  return found == node.resources.end() ? 0.0 : found->second;
-}
-
-runtime::Status too_few_nodes(const std::string& key, std::int64_t wanted, std::size_t there) {
-  return runtime::resource_exhausted(
-      key + "=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
-      " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " + key);
-}
 
 }  // namespace
 
@@ -65,50 +54,30 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
 Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options) {
   const Result<runtime::ClusterState> cluster = runtime.cluster().state();
   if (!cluster.ok()) return cluster.status();
-  std::vector<double> cpus;
-  for (const runtime::NodeInfo& node : cluster->nodes) {
-    if (node.alive && node_cpus(node) > 0) cpus.push_back(node_cpus(node));
-  }
-  if (static_cast<std::int64_t>(cpus.size()) < options.nodes)
-    return too_few_nodes(options.nodes_key, options.nodes, cpus.size());
-  std::sort(cpus.begin(), cpus.end(), std::greater<>());
-
-  WorkerSlots slots{.group = runtime::GroupId::random(),
-                    .nodes = options.nodes,
-                    .per_node = options.per_node,
-                    .cpus = options.cpus_per_worker,
-                    .device = options.device,
-                    .models = options.models,
-                    .rank_timeout = options.rank_timeout};
-  if (slots.cpus == 0) {
-    // All workers get the same, so the node with the fewest decides. Workers without a whole core
-    // share one. CPUs that another job holds now count, too: the reservation waits for them.
-    const bool shared =
-        static_cast<std::int64_t>(cpus.size()) < options.nodes + options.beside_nodes;
-    const double share =
-        cpus[static_cast<std::size_t>(options.nodes) - 1] /
-        static_cast<double>(options.per_node + (shared ? options.beside_per_node : 0));
-    if (share < 0.01) {
-      return runtime::invalid_argument(
-          "trainer.n_gpus_per_node=" + std::to_string(options.per_node) +
-          ": a node has too few CPUs for so many workers (at least a hundredth of one each)");
-    }
-    slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
-  }
-  runtime::ResourceMap bundle{
-      {"CPU", slots.cpus * static_cast<double>(slots.has_gpus() ? 1 : slots.per_node)}};
-  if (slots.has_gpus()) bundle["GPU"] = 1;
-  const bool spread = options.nodes > 1 && (!slots.has_gpus() || slots.per_node == 1);
-  const runtime::GroupSpec spec{
-      .group = slots.group,
-      .name = "",
-      .strategy = spread ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
-      .bundles = std::vector<runtime::ResourceMap>(
-          static_cast<std::size_t>(slots.has_gpus() ? slots.size() : options.nodes), bundle)};
+  const Result<SlotPlan> plan = plan_slots(options, node_rooms(cluster->nodes));
+  if (!plan.ok()) return plan.status();
+  const runtime::GroupSpec spec{.group = runtime::GroupId::random(),
+                                .name = "",
+                                .strategy = plan->strategy,
+                                .bundles = plan->bundles};
   const Result<runtime::GroupState> placed = runtime.groups().create(spec).get();
-  if (!placed.ok()) return placed.status().with_context("reserving slots for the workers");
-  slots.group = placed->spec.group;
-  return slots;
+  if (!placed.ok()) {
+    const runtime::Status status = placed.status().with_context("reserving slots for the workers");
+    if (status.code() != runtime::ErrorCode::kResourceExhausted ||
+        !spec.bundles.front().contains("memory"))
+      return status;
+    return runtime::resource_exhausted(
+        status.message() +
+        "; a run reserves its memory, as --dry-run shows it, until it ends: fewer workers "
+        "(trainer.n_gpus_per_node) and smaller micro-batches take less");
+  }
+  return WorkerSlots{.group = placed->spec.group,
+                     .nodes = options.nodes,
+                     .per_node = options.per_node,
+                     .cpus = plan->cpus,
+                     .device = options.device,
+                     .models = options.models,
+                     .rank_timeout = options.rank_timeout};
 }
 
 }  // namespace rl

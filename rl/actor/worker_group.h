@@ -50,6 +50,13 @@ struct WorkerSlots {
   std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
 };
 
+/// Host memory that workers take at their peaks.
+struct SlotMemory {
+  std::int64_t node_bytes = 0;    // of all workers of a node together; 0: not known
+  std::int64_t leader_bytes = 0;  // more where rank 0 is
+  bool operator==(const SlotMemory&) const = default;
+};
+
 /// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node`,
 /// `trainer.cpus_per_worker`, `trainer.device` and kRankTimeoutKey.
 struct SlotOptions {
@@ -65,12 +72,14 @@ struct SlotOptions {
   std::string nodes_key = "trainer.nnodes";               // what sets nodes, for messages
   std::int64_t models = 1;                                // see WorkerSlots
   std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()
+  SlotMemory memory = {};                                 // reserved with the CPUs
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
 
-/// Reserves the slots; waits up to a minute for what other jobs hold. kResourceExhausted: the
-/// cluster has too few nodes or CPUs; the message says what is missing and how to get it.
+/// Reserves the slots that plan_slots() makes; waits up to a minute for what other jobs hold.
+/// kResourceExhausted: the cluster has too few nodes, CPUs or memory; the message says what is
+/// missing and how to get it.
 runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
 
 /// What workers are started with, that libraries read before any code of ours runs.

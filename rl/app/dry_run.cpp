@@ -278,7 +278,9 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
   }
   if (const auto warning = cpu_warning(places, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(places, nodes); !enough.ok()) return enough;
-  return check_memory_fits(memory->roles, places, nodes);
+  if (const Status fits = check_memory_fits(memory->roles, places, nodes); !fits.ok()) return fits;
+  places.memory = slot_memory(memory->roles, places);
+  return nodes.empty() ? Status() : plan_slots(places, nodes).status();
 }
 
 }  // namespace

@@ -58,7 +58,10 @@ Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const
       [&](const RoleMemory& one) { return check_memory_fits(std::span(&one, 1), slots, nodes); },
       tight);
   if (tight) out << "note: " << *tight << "\n";
-  return fits;
+  if (!fits.ok() || nodes.empty()) return fits;
+  SlotOptions reserved = slots;
+  reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), slots), slots, nodes);
+  return plan_slots(reserved, nodes).status();
 }
 
 }  // namespace

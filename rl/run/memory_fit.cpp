@@ -44,23 +44,18 @@ std::int64_t checkpoint_copies(std::span<const RoleMemory> roles) {
 // step ahead, which have nodes of their own where there are enough of them.
 std::vector<std::int64_t> needs_of_nodes(std::span<const RoleMemory> roles,
                                          const SlotOptions& slots, std::size_t nodes_there) {
-  NodeNeed here, ahead;
-  for (const RoleMemory& role : roles) {
-    if (role.devices_of_its_own)
-      ahead.add(role, slots.beside_per_node);
-    else
-      here.add(role, slots.per_node);
-  }
-  std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here.total());
+  const SlotMemory here = slot_memory(roles, slots);
+  const SlotMemory ahead = ahead_memory(roles, slots);
+  std::vector<std::int64_t> needs(static_cast<std::size_t>(slots.nodes), here.node_bytes);
+  needs.front() += here.leader_bytes;
   const bool apart = nodes_there >= static_cast<std::size_t>(slots.nodes + slots.beside_nodes);
   for (std::int64_t i = 0; i < slots.beside_nodes; ++i) {
     if (apart || i >= slots.nodes)
-      needs.push_back(ahead.total());
+      needs.push_back(ahead.node_bytes);
     else
-      needs[static_cast<std::size_t>(i)] += ahead.total();
+      needs[static_cast<std::size_t>(i)] += ahead.node_bytes;
   }
   std::sort(needs.begin(), needs.end(), std::greater<>());
-  needs.front() += checkpoint_copies(roles);
   return needs;
 }
 
@@ -80,21 +75,32 @@ std::string figures(std::span<const RoleMemory> roles) {
 
 }  // namespace
 
-std::vector<NodeRoom> node_rooms(std::span<const runtime::NodeInfo> nodes) {
-  const auto amount = [](const runtime::NodeInfo& node, const char* resource) {
-    const auto found = node.resources.find(resource);
-    return found == node.resources.end() ? 0.0 : found->second;
-  };
-  std::vector<NodeRoom> rooms;
-  for (const runtime::NodeInfo& node : nodes) {
-    if (!node.alive || amount(node, "CPU") <= 0) continue;
-    // A cluster that is still to be started has no ids.
-    const std::string name = node.node.is_none()
-                                 ? node.hostname
-                                 : "node " + node.node.short_hex() + " at " + node.address;
-    rooms.push_back({name, amount(node, "memory"), amount(node, "CPU")});
+SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots) {
+  NodeNeed need;
+  for (const RoleMemory& role : roles) {
+    if (!role.devices_of_its_own) need.add(role, slots.per_node);
   }
-  return rooms;
+  return {.node_bytes = need.total(), .leader_bytes = checkpoint_copies(roles)};
+}
+
+SlotMemory ahead_memory(std::span<const RoleMemory> roles, const SlotOptions& slots) {
+  NodeNeed need;
+  for (const RoleMemory& role : roles) {
+    if (role.devices_of_its_own) need.add(role, slots.beside_per_node);
+  }
+  return {.node_bytes = need.total(), .leader_bytes = 0};
+}
+
+SlotMemory bounded_memory(const SlotMemory& memory, const SlotOptions& slots,
+                          std::span<const NodeRoom> nodes) {
+  std::vector<double> rooms;
+  for (const NodeRoom& node : nodes) rooms.push_back(node.memory_bytes);
+  std::sort(rooms.begin(), rooms.end(), std::greater<>());
+  if (rooms.size() < static_cast<std::size_t>(slots.nodes)) return memory;
+  const auto least = static_cast<std::int64_t>(rooms[static_cast<std::size_t>(slots.nodes) - 1]);
+  const std::int64_t each = std::min(memory.node_bytes, least);
+  const auto most = static_cast<std::int64_t>(rooms.front());
+  return {.node_bytes = each, .leader_bytes = std::min(memory.leader_bytes, most - each)};
 }
 
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
@@ -177,7 +183,9 @@ std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const
   const std::int64_t workers = slots.per_node + (shared ? slots.beside_per_node : 0);
   const double fewest = cpus[static_cast<std::size_t>(slots.nodes) - 1];
   const double reserved = slots.cpus_per_worker * static_cast<double>(slots.per_node);
-  if (reserved > fewest && !slots.device.starts_with("cuda"))
+  const bool may_come = std::any_of(nodes.begin(), nodes.end(),
+                                    [](const NodeRoom& node) { return !node.is_private; });
+  if (reserved > fewest && may_come && !slots.device.starts_with("cuda"))
     return "trainer.cpus_per_worker: the " + std::to_string(slots.per_node) +
            " worker(s) of a node ask for " + number_text(reserved) + " CPUs, and a node has " +
            number_text(fewest) + ": they wait for one that has as many";

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/actor/slot_plan.h"
 #include "rl/actor/worker_group.h"
 #include "rl/plan/memory_plan.h"
 #include "runtime/core/result.h"
@@ -14,22 +15,21 @@
 
 namespace rl {
 
-/// What a node has, as it says itself: memory is the machine's, or the least limit of its cgroups,
-/// or what `starling start --resources` declared.
-struct NodeRoom {
-  std::string name;  // "node 7f3a0011 at 10.0.0.2:7000"
-  double memory_bytes = 0;
-  double cpus = 0;
-};
-
-/// Of the nodes that workers can be on.
-std::vector<NodeRoom> node_rooms(std::span<const runtime::NodeInfo> nodes);
-
 /// kResourceExhausted: the peaks of what would run together are more than some node has; with the
 /// figures of each process, their number, the sum, what each node has, and what would fit. A
 /// cluster of too few nodes is not judged here.
 runtime::Status check_memory_fits(std::span<const RoleMemory> roles, const SlotOptions& slots,
                                   std::span<const NodeRoom> nodes);
+
+/// What is reserved of the nodes' memory: for the roles that share the slots, and for those that
+/// generate a step ahead, of which a node has `beside_per_node` workers.
+SlotMemory slot_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
+SlotMemory ahead_memory(std::span<const RoleMemory> roles, const SlotOptions& slots);
+
+/// At most what the largest nodes have, as many as the run needs: of what may take more than there
+/// is, since how long its rows are is not known.
+SlotMemory bounded_memory(const SlotMemory& memory, const SlotOptions& slots,
+                          std::span<const NodeRoom> nodes);
 
 /// kResourceExhausted: the run wants more nodes than there are. No nodes at all are not judged.
 runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const NodeRoom> nodes);
@@ -39,8 +39,8 @@ runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory
                            const SlotOptions& slots);
 
 /// That a node has more workers than CPUs, which is slow and no mistake, or that workers ask for
-/// more CPUs than a node has (trainer.cpus_per_worker), so that they wait for another; nothing: it
-/// is neither.
+/// more CPUs than a node has (trainer.cpus_per_worker), so that they wait for another, unless none
+/// can come (see plan_slots()); nothing: it is neither.
 std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes);
 
 }  // namespace rl

@@ -144,7 +144,10 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
       tight);
   if (!fits.ok()) return fits;
   if (tight) LOG(warn, "{}", *tight);
-  const Result<WorkerSlots> slots = reserve_slots(runtime_, slot_options);
+  SlotOptions reserved = slot_options;
+  if (const Result<RoleMemory> role = stage_memory(setup_, *stage_); role.ok())
+    reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), reserved), reserved, rooms);
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, reserved);
   if (!slots.ok()) return slots.status();
   if (const Status started = stage_->start(runtime_, *slots); !started.ok()) return started;
   slots_ = *slots;

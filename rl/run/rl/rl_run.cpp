@@ -16,7 +16,8 @@ using runtime::Result;
 using runtime::Status;
 
 // What would fill the nodes is refused before anything of it is there.
-Status check_run_memory(runtime::Runtime& runtime, const RlPlan& plan, const SlotOptions& slots) {
+Result<RunMemory> check_run_memory(runtime::Runtime& runtime, const RlPlan& plan,
+                                   const SlotOptions& slots) {
   const Result<ModelConfig> policy = ModelConfig::load(plan.models.policy);
   if (!policy.ok()) return policy.status();
   const Result<std::int64_t> prompt =
@@ -24,9 +25,11 @@ Status check_run_memory(runtime::Runtime& runtime, const RlPlan& plan, const Slo
   if (!prompt.ok()) return prompt.status();
   TrainerOptions sized = plan.options;
   sized.critic_model = plan.models.critic;
-  const Result<RunMemory> memory =
+  Result<RunMemory> memory =
       run_memory(plan.models.reward_config, sized, plan.policy, *policy, *prompt, slots);
-  return memory.ok() ? check_room(runtime, memory->roles, slots) : memory.status();
+  if (!memory.ok()) return memory;
+  const Status fits = check_room(runtime, memory->roles, slots);
+  return fits.ok() ? std::move(memory) : Result<RunMemory>(fits);
 }
 
 }  // namespace
@@ -53,8 +56,9 @@ RlRun::RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal)
       starter_(spawner_, plan_.config, plan_.options, plan_.models, plan_.slots) {}
 
 Status RlRun::start_roles() {
-  const Status fits = check_run_memory(runtime_, plan_, starter_.slot_options());
-  if (!fits.ok()) return fits;
+  const Result<RunMemory> memory = check_run_memory(runtime_, plan_, starter_.slot_options());
+  if (!memory.ok()) return memory.status();
+  starter_.set_memory(memory->roles);
   return starter_.start(roles_, schedule_text(plan_.schedule.policy_rate));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/optim/learner.h"
+#include "rl/run/memory_fit.h"
 #include "rl/run/reward_model_path.h"
 #include "rl/run/rl/credit_factory.h"
 #include "rl/worker/toy_model.h"
@@ -42,10 +43,50 @@ SlotOptions RoleStarter::slot_options() const {
   return options;
 }
 
-Status RoleStarter::start(Roles& roles, const std::string& rate_text) {
+SlotOptions RoleStarter::rollout_slot_options() const {
+  return {.nodes = options_.rollout_workers->nodes,
+          .per_node = options_.rollout_workers->per_node,
+          .cpus_per_worker = slot_options_.cpus_per_worker,
+          .device = slot_options_.device,
+          .beside_nodes = slot_options_.nodes,
+          .beside_per_node = slot_options_.per_node,
+          .nodes_key = "rollout.nnodes",
+          .models = 1,
+          .rank_timeout = slot_options_.rank_timeout,
+          .memory = rollout_memory_};
+}
+
+void RoleStarter::set_memory(std::span<const RoleMemory> roles) {
+  const SlotOptions slots = slot_options();
+  slot_options_.memory = slot_memory(roles, slots);
+  rollout_memory_ = ahead_memory(roles, slots);
+}
+
+// The group that takes more of a node chooses first: what it leaves holds the other.
+Status RoleStarter::reserve() {
+  if (!options_.rollout_workers) return reserve_policy();
+  const SlotMemory& policy = slot_options_.memory;
+  const bool policy_first = policy.node_bytes + policy.leader_bytes >= rollout_memory_.node_bytes;
+  const Status first = policy_first ? reserve_policy() : reserve_rollouts();
+  if (!first.ok()) return first;
+  return policy_first ? reserve_rollouts() : reserve_policy();
+}
+
+Status RoleStarter::reserve_policy() {
   const Result<WorkerSlots> slots = spawner_.reserve(slot_options());
-  if (!slots.ok()) return slots.status();
-  slots_ = *slots;
+  if (slots.ok()) slots_ = *slots;
+  return slots.status();
+}
+
+Status RoleStarter::reserve_rollouts() {
+  const Result<WorkerSlots> slots = spawner_.reserve(rollout_slot_options());
+  if (!slots.ok()) return slots.status().with_context("workers that draw samples");
+  rollout_slots_ = *slots;
+  return {};
+}
+
+Status RoleStarter::start(Roles& roles, const std::string& rate_text) {
+  if (const Status reserved = reserve(); !reserved.ok()) return reserved;
   roles.teachers = models_.teachers;
   std::future<Status> reward =  // where no thread can be made: after the others
       std::async(std::launch::async | std::launch::deferred,
@@ -102,24 +143,14 @@ void RoleStarter::warn_of_single_samples() const {
 
 Status RoleStarter::start_rollouts(Roles& roles) {
   const RolloutWorkersOptions& rollout = *options_.rollout_workers;
-  const SlotOptions options{.nodes = rollout.nodes,
-                            .per_node = rollout.per_node,
-                            .cpus_per_worker = slot_options_.cpus_per_worker,
-                            .device = slot_options_.device,
-                            .beside_nodes = slot_options_.nodes,
-                            .beside_per_node = slot_options_.per_node,
-                            .nodes_key = "rollout.nnodes",
-                            .models = 1,
-                            .rank_timeout = slot_options_.rank_timeout};
-  const Result<WorkerSlots> slots = spawner_.reserve(options);
-  if (!slots.ok()) return slots.status().with_context("workers that draw samples");
   WorkerSpec rollout_spec = policy_spec();
-  rollout_spec.group = "rollout-" + slots->group.hex();
+  rollout_spec.group = "rollout-" + rollout_slots_.group.hex();
   rollout_spec.generates_only = true;
-  const Status started = spawner_.spawn(*slots, /*reserves=*/true, rollout_spec, roles.rollouts);
+  const Status started =
+      spawner_.spawn(rollout_slots_, /*reserves=*/true, rollout_spec, roles.rollouts);
   if (!started.ok()) return started;
   LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are {} old",
-      slots->size(), slots->nodes, slots->threads(),
+      rollout_slots_.size(), rollout_slots_.nodes, rollout_slots_.threads(),
       rollout.steps_ahead == 1 ? "one step" : std::to_string(rollout.steps_ahead) + " steps");
   return {};
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "rl/actor/worker_group.h"
 #include "rl/config/config.h"
+#include "rl/plan/memory_plan.h"
 #include "rl/run/rl/role_spawner.h"
 #include "rl/run/rl/roles.h"
 #include "rl/run/rl/run_models.h"
@@ -26,6 +28,9 @@ class RoleStarter {
   /// What the policy's slots need, with those of rollout workers next to them.
   SlotOptions slot_options() const;
 
+  /// What the run's processes will take, which is reserved with their slots. Before start().
+  void set_memory(std::span<const RoleMemory> roles);
+
   /// Reserves slots, and starts all roles but the reference. Errors: those of reserve_slots() and
   /// WorkerGroup::spawn().
   runtime::Status start(Roles& roles, const std::string& rate_text);
@@ -40,6 +45,10 @@ class RoleStarter {
  private:
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   WorkerSpec policy_spec() const;
+  SlotOptions rollout_slot_options() const;
+  runtime::Status reserve();
+  runtime::Status reserve_policy();
+  runtime::Status reserve_rollouts();
   runtime::Status start_policy(Roles& roles, const std::string& rate_text);
   runtime::Status start_rollouts(Roles& roles);
   runtime::Status start_critic(Roles& roles);
@@ -52,7 +61,9 @@ class RoleStarter {
   const TrainerOptions& options_;
   const RunModels& models_;
   SlotOptions slot_options_;  // of the policy
+  SlotMemory rollout_memory_;
   WorkerSlots slots_;
+  WorkerSlots rollout_slots_;
 };
 
 }  // namespace rl

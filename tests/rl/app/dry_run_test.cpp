@@ -71,6 +71,18 @@ TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
   EXPECT_EQ(tell(eight).error, "");
 }
 
+TEST(DryRun, RefusesCpusThatAPrivateClusterNeverHas) {
+  const std::vector<std::string> four = {"trainer.cpus_per_worker=4"};
+  std::vector<NodeRoom> nodes = {{"this machine", 1e12, 2}};
+  const Told waits = tell(four, nodes);
+  EXPECT_EQ(waits.error, "");
+  EXPECT_TRUE(has(waits.text, "they wait for one that has as many")) << waits.text;
+  nodes[0].is_private = true;
+  const Told refused = tell(four, nodes);
+  EXPECT_TRUE(has(refused.error, "trainer.cpus_per_worker=4")) << refused.error;
+  EXPECT_FALSE(has(refused.text, "they wait")) << refused.text;
+}
+
 TEST(DryRun, RefusesMoreNodesThanThereAre) {
   const std::vector<std::string> two = {"trainer.nnodes=2",
                                         "actor_rollout_ref.actor.ppo_mini_batch_size=16"};

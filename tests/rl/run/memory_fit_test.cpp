@@ -80,6 +80,41 @@ TEST(MemoryFit, OneNodeAloneHasTheCopyThatIsWritten) {
   EXPECT_EQ(refusal(roles, {.nodes = 3, .per_node = 1}, {room(6), room(10), room(6)}), "");
 }
 
+TEST(MemoryFit, WhatIsReservedIsWhatIsJudged) {
+  std::vector<RoleMemory> roles = {role("policy", 4, 2), role("critic", 4, 1),
+                                   role("rollout", 2, 3)};
+  roles[0].parts.push_back({"activations", 2 * kGb});
+  roles[0].parts.push_back({kCheckpointPart, 4 * kGb});
+  roles[1].parts.push_back({"activations", 1 * kGb});
+  roles[2].devices_of_its_own = true;
+  const SlotOptions slots{.nodes = 2, .per_node = 2, .beside_nodes = 1, .beside_per_node = 2};
+  EXPECT_EQ(slot_memory(roles, slots),
+            (SlotMemory{.node_bytes = 10 * kGb, .leader_bytes = 4 * kGb}));
+  EXPECT_EQ(ahead_memory(roles, slots), (SlotMemory{.node_bytes = 6 * kGb, .leader_bytes = 0}));
+  EXPECT_EQ(refusal(roles, slots, {room(6), room(14), room(10)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(6), room(13), room(13)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(5), room(14), room(10)}), "");
+}
+
+TEST(MemoryFit, TheCopyThatIsWrittenIsThePolicys) {
+  std::vector<RoleMemory> roles = {role("policy", 1, 2), role("rollout", 1, 5)};
+  roles[0].parts.push_back({kCheckpointPart, 2 * kGb});
+  roles[1].devices_of_its_own = true;
+  const SlotOptions slots{.nodes = 1, .per_node = 1, .beside_nodes = 1, .beside_per_node = 1};
+  EXPECT_EQ(refusal(roles, slots, {room(5), room(4)}), "");
+  EXPECT_NE(refusal(roles, slots, {room(7), room(3)}), "");
+}
+
+TEST(MemoryFit, WhatMayTakeMoreThanThereIsTakesTheLargestNodes) {
+  const SlotOptions slots{.nodes = 2, .per_node = 1};
+  const std::vector<NodeRoom> nodes = {room(4), room(24), room(9)};
+  EXPECT_EQ(bounded_memory({.node_bytes = 30 * kGb, .leader_bytes = 40 * kGb}, slots, nodes),
+            (SlotMemory{.node_bytes = 9 * kGb, .leader_bytes = 15 * kGb}));
+  const SlotMemory fits{.node_bytes = 9 * kGb, .leader_bytes = 15 * kGb};
+  EXPECT_EQ(bounded_memory(fits, slots, nodes), fits);
+  EXPECT_EQ(bounded_memory(fits, slots, std::vector{room(4)}), fits) << "a node too few";
+}
+
 TEST(MemoryFit, ANodeThatDoesNotSayWhatItHasIsNotJudged) {
   EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {{"node a", 0, 2}}), "");
   EXPECT_EQ(refusal({role("policy", 1, 50)}, {}, {}), "");
@@ -109,6 +144,9 @@ TEST(MemoryFit, WorkersThatAskForMoreCpusThanANodeHasAreAWarning) {
                           "a node has 3"),
             std::string::npos)
       << *warning;
+  NodeRoom alone = room(24, 3);
+  alone.is_private = true;
+  EXPECT_FALSE(cpu_warning(slots, std::vector{alone})) << "that is refused";
 }
 
 TEST(MemoryFit, NodesThatAreMissingAreNamed) {
@@ -120,21 +158,6 @@ TEST(MemoryFit, NodesThatAreMissingAreNamed) {
   EXPECT_NE(status.message().find("trainer.nnodes=3, but the cluster has 2 node(s)"),
             std::string::npos)
       << status.message();
-}
-
-TEST(MemoryFit, KnowsWhatNodesSay) {
-  runtime::NodeInfo node;
-  node.address = "10.0.0.2:7000";
-  node.node = runtime::NodeId::random();
-  node.resources = {{"CPU", 4}, {"memory", 5e9}};
-  runtime::NodeInfo without_cpus = node, dead = node;
-  without_cpus.resources.erase("CPU");
-  dead.alive = false;
-  const std::vector<NodeRoom> rooms = node_rooms(std::vector{node, without_cpus, dead});
-  ASSERT_EQ(rooms.size(), 1u);
-  EXPECT_EQ(rooms[0].memory_bytes, 5e9);
-  EXPECT_EQ(rooms[0].cpus, 4);
-  EXPECT_EQ(rooms[0].name, "node " + node.node.short_hex() + " at 10.0.0.2:7000");
 }
 
 }  // namespace

@@ -248,6 +248,20 @@ TEST_F(TrainerTest, SaysWhichClusterItJoinsAndRefusesWhatThatHasNoMemoryFor) {
   EXPECT_EQ(shell(STARLING_BIN_DIR "/starling stop --address " + address).code, 0);
 }
 
+// Whether it was asked for, or started since no other runs.
+TEST_F(TrainerTest, CpusThatAPrivateClusterNeverHasAreRefusedAtOnce) {
+  for (const std::string how : {"--private ", "", "--dry-run "}) {
+    const Outcome refused = train(how + "trainer.cpus_per_worker=5000");
+    EXPECT_EQ(refused.code, 1) << how << refused.output;
+    EXPECT_NE(refused.output.find("trainer.cpus_per_worker=5000: the 1 worker(s) of a node ask for "
+                                  "5000 CPUs"),
+              std::string::npos)
+        << refused.output;
+    EXPECT_EQ(refused.output.find("wait for"), std::string::npos) << refused.output;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
+}
+
 TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   const std::string options =
       "trainer.total_training_steps=3 actor_rollout_ref.actor.use_kl_loss=true ";

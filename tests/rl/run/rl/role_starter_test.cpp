@@ -247,6 +247,28 @@ TEST_F(RoleStarterTest, RolloutWorkersHaveSlotsNextToThePolicys) {
   EXPECT_EQ(starter_->weights_name(), "weights-" + std::string(32, '1')) << "the policy's";
 }
 
+TEST_F(RoleStarterTest, WhatTakesMoreMemoryOfANodeChoosesItFirst) {
+  have_rollouts();
+  std::vector<RoleMemory> roles = {
+      {.role = "policy", .parts = {{"weights", 10}, {kCheckpointPart, 30}}},
+      {.role = "rollout", .parts = {{"weights", 36}}, .devices_of_its_own = true}};
+  for (const std::int64_t weights : {36, 30}) {
+    roles[1].parts[0].bytes = weights;
+    starter_.emplace(spawner_, config_, options_, models_, SlotOptions{.nodes = 2, .per_node = 4});
+    starter_->set_memory(roles);
+    spawner_.reserved.clear();
+    ASSERT_TRUE(starter_->start(roles_, "1e-6").ok());
+    ASSERT_EQ(spawner_.reserved.size(), 2u);
+    const bool policy_first = weights == 30;
+    const SlotOptions& policy = spawner_.reserved[policy_first ? 0 : 1];
+    const SlotOptions& rollouts = spawner_.reserved[policy_first ? 1 : 0];
+    EXPECT_EQ(policy.nodes_key, "trainer.nnodes");
+    EXPECT_EQ(policy.memory, (SlotMemory{.node_bytes = 40, .leader_bytes = 30}));
+    EXPECT_EQ(rollouts.nodes_key, "rollout.nnodes");
+    EXPECT_EQ(rollouts.memory, (SlotMemory{.node_bytes = 2 * weights, .leader_bytes = 0}));
+  }
+}
+
 TEST_F(RoleStarterTest, AnAdapterGoesWithThePolicy) {
   models_.adapter = "/adapters/a";
   have_rollouts();
