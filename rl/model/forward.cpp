@@ -1,9 +1,8 @@
 #include "rl/model/forward.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_rms_norm.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -11,6 +10,7 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/roll.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
@@ -18,10 +18,10 @@
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "rl/kernel/kernel.h"
+#include "rl/model/padded_attention.h"
 #include "rl/model/parallel.h"
 #include "rl/model/quantized_weights.h"
 #include "rl/model/rope_on_device.h"
@@ -65,52 +65,16 @@ std::vector<at::Tensor> linear_bf16(const PassContext& pass, const at::Tensor& x
   return outputs;
 }
 
-// ATen's version of kernel::rope.
+// ATen's version of kernel::rope: each half times the cosines, plus the other half times the sines.
 at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
   const std::int64_t half = rows.rope->half;
-  const auto [cos, all_sin] = rows.angles(x.device());
-  const at::Tensor sin = backwards ? all_sin.neg() : all_sin;
+  const auto [cos, sin] = rows.angles(x.device());
   const at::Tensor whole = x.view({x.size(0), heads, -1});
-  const at::Tensor first = whole.narrow(2, 0, half);
-  const at::Tensor second = whole.narrow(2, half, half);
-  const at::Tensor rest = whole.narrow(2, 2 * half, whole.size(2) - 2 * half);
-  return at::cat({first * cos - second * sin, second * cos + first * sin, rest}, 2).view(x.sizes());
-}
-
-// ATen's version of kernel::attention: scores of one sequence at a time. Keys and values are those
-// of tokens.
-Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q,
-                        const at::Tensor& k, const at::Tensor& v) {
-  const std::int64_t group = shape.heads / shape.kv_heads;
-  Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
-  for (const RowSequence& sequence : rows.sequences) {
-    const auto heads = [&](const at::Tensor& t, std::int64_t first, std::int64_t length,
-                           std::int64_t count) {  // [count, length, D]
-      return t.narrow(0, first, length).view({length, count, shape.head_dim}).transpose(0, 1);
-    };
-    const std::int64_t own = sequence.rows();
-    const at::Tensor keys =
-        heads(k, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
-    const at::Tensor values =
-        heads(v, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
-    at::Tensor scores =
-        at::bmm(heads(q, sequence.first_row, own, shape.heads), keys.transpose(1, 2))
-            .mul_(shape.scale);
-    if (shape.softcap > 0.0F) scores.div_(shape.softcap).tanh_().mul_(shape.softcap);
-    const at::Tensor order = at::arange(sequence.tokens, q.options().dtype(at::kLong));
-    const at::Tensor keys_at = order.unsqueeze(0);
-    const at::Tensor queries_at = order.narrow(0, sequence.shared, own).unsqueeze(1);
-    at::Tensor hidden = keys_at > queries_at;
-    if (shape.window > 0) hidden = hidden.logical_or(keys_at <= queries_at - shape.window);
-    scores.masked_fill_(hidden, -INFINITY);
-    out.log_normalizer.narrow(0, sequence.first_row, own)
-        .copy_(at::logsumexp(scores, 2).transpose(0, 1));
-    const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, own, D]
-    out.y.narrow(0, sequence.first_row, own)
-        .view({own, shape.heads, shape.head_dim})
-        .copy_(mixed.transpose(0, 1));
-  }
-  return out;
+  const at::Tensor turning = whole.narrow(2, 0, 2 * half);
+  at::Tensor y = (turning * cos).addcmul_(at::roll(turning, half, 2), sin, backwards ? -1 : 1);
+  const std::int64_t rest = whole.size(2) - 2 * half;
+  if (rest > 0) y = at::cat({y, whole.narrow(2, 2 * half, rest)}, 2);
+  return y.view(x.sizes());
 }
 
 }  // namespace
@@ -188,9 +152,18 @@ std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
   if (cos_.defined() && cos_.device() == device) return {cos_, sin_};
   const at::Tensor at_rows = to_device<std::int32_t>(rope_rows, at::kInt, device);
   const auto on_device = device_tables(rope, device);
-  cos_ = on_device->cos.index_select(0, at_rows).unsqueeze(1);
-  sin_ = on_device->sin.index_select(0, at_rows).unsqueeze(1);
+  const at::Tensor cos = on_device->cos.index_select(0, at_rows).unsqueeze(1);
+  const at::Tensor sin = on_device->sin.index_select(0, at_rows).unsqueeze(1);
+  cos_ = at::cat({cos, cos}, 2);
+  sin_ = at::cat({sin.neg(), sin}, 2);
   return {cos_, sin_};
+}
+
+const PaddedAttention& Rows::padded(const AttentionShape& shape, at::Device device) const {
+  for (const auto& one : padded_)
+    if (one->serves(shape, device)) return *one;
+  padded_.push_back(std::make_shared<const PaddedAttention>(*this, shape, device));
+  return *padded_.back();
 }
 
 at::Tensor embedding(const PassContext& pass, const at::Tensor& table,
@@ -241,8 +214,8 @@ at::Tensor linear(const PassContext& pass, const at::Tensor& x, const Linear& la
 Normed rms_norm(const PassContext& pass, const at::Tensor& x, const at::Tensor& weight, float eps) {
   const profile::Span span("norm");
   if (!pass.by_kernels(x)) {
-    const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
-    return {x * inverse.unsqueeze(1) * weight, inverse};
+    auto [y, inverse] = at::_fused_rms_norm(x, x.size(1), weight, eps);
+    return {std::move(y), inverse.view({x.size(0)})};
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0)})};
   kernel::rms_norm(pass.pool, x.const_data_ptr<float>(), x.size(0), x.size(1),
@@ -334,9 +307,9 @@ at::Tensor by_token(const PassContext& pass, const Rows& rows, const at::Tensor&
 Attended attention(const PassContext& pass, const Rows& rows, const AttentionShape& shape,
                    const at::Tensor& q, const at::Tensor& k_of_rows, const at::Tensor& v_of_rows) {
   const profile::Span span("attention");
+  if (!pass.by_kernels(q)) return rows.padded(shape, q.device()).forward({q, k_of_rows, v_of_rows});
   const at::Tensor k = by_token(pass, rows, k_of_rows);
   const at::Tensor v = by_token(pass, rows, v_of_rows);
-  if (!pass.by_kernels(q)) return attention_aten(rows, shape, q, k, v);
   std::vector<kernel::AttentionSequence> sequences;
   for (const RowSequence& sequence : rows.sequences) {
     sequences.push_back({.keys = k.const_data_ptr<float>() + sequence.first_token * k.size(1),

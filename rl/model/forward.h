@@ -32,6 +32,9 @@ struct RowSequence {
   std::int64_t rows() const { return tokens - shared; }
 };
 
+struct AttentionShape;
+class PaddedAttention;
+
 /// What a pass knows about its rows, computed once.
 struct Rows {
   std::vector<std::int32_t> ids;        // [T]
@@ -58,9 +61,13 @@ struct Rows {
     return shared() ? row_of[static_cast<std::size_t>(token)] : token;
   }
 
-  /// Cosines and sines of the rows' angles, [T, 1, half], copied to a device once. One thread at a
-  /// time.
+  /// Cosines of the rows' angles, twice, and their sines, first negated: [T, 1, 2 * half], copied
+  /// to a device once. One thread at a time.
   std::pair<at::Tensor, at::Tensor> angles(at::Device device) const;
+
+  /// How attention gathers the sequences on a device, planned once for each shape. One thread at a
+  /// time.
+  const PaddedAttention& padded(const AttentionShape& shape, at::Device device) const;
 
   /// Sums of tokens by row; of shared rows alone. One thread at a time.
   const RowSums& row_sums() const;
@@ -70,6 +77,7 @@ struct Rows {
 
   mutable at::Tensor cos_, sin_;
   mutable std::optional<RowSums> row_sums_;
+  mutable std::vector<std::shared_ptr<const PaddedAttention>> padded_;
 };
 
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it
@@ -128,6 +136,8 @@ struct AttentionShape {
   float scale = 0;    // of the scores
   float softcap = 0;  // see kernel::AttentionShape
   std::int64_t window = 0;
+
+  bool operator==(const AttentionShape&) const = default;
 
   kernel::AttentionShape of_kernel() const {
     return {.heads = heads,

@@ -82,7 +82,7 @@ at::Tensor rope(const PassContext& pass, const forward::RowsPtr& rows, const at:
                 std::int64_t heads);
 
 /// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one
-/// sequence and key head, a thread.
+/// sequence and key head, a thread; on a device see PaddedAttention.
 at::Tensor attention(const PassContext& pass, const forward::RowsPtr& rows,
                      const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v);
@@ -90,12 +90,16 @@ at::Tensor attention(const PassContext& pass, const forward::RowsPtr& rows,
 /// The given rows of x, [N, O]; a row may be taken more than once.
 at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows);
 
+/// On a device at least as many rows of logits are computed at a time as fill this: each chunk
+/// costs launches.
+inline constexpr std::int64_t kDeviceLogitBytes = 256 << 20;
+
 struct LmHeadOptions {
   float temperature = 1.0F;
   float softcap = 0.0F;  // of the logits, before the temperature; 0: none
   bool with_entropy = false;
   bool with_squares = false;
-  std::int64_t rows_max = 256;      // logits alive at a time, in rows
+  std::int64_t rows_max = 256;      // logits alive at a time, in rows (see kDeviceLogitBytes)
   std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
 };
 

@@ -11,6 +11,7 @@
 
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
+#include "rl/model/padded_attention.h"
 #include "rl/model/parallel.h"
 
 namespace rl::ops {
@@ -113,6 +114,11 @@ at::Tensor by_row(const forward::Rows& rows, const at::Tensor& of_tokens) {
 
 std::vector<at::Tensor> attention_backward(const PassContext& pass, const forward::Rows& rows,
                                            const AttentionShape& shape, Tensors t) {
+  if (!pass.by_kernels(t.q)) {
+    const forward::AttentionGradients found =
+        rows.padded(shape, t.q.device()).backward({t.q, t.k, t.v}, {t.y, t.log_normalizer}, t.dy);
+    return {found.dq, by_row(rows, found.dk), by_row(rows, found.dv)};
+  }
   t.k = forward::by_token(pass, rows, t.k);
   t.v = forward::by_token(pass, rows, t.v);
   t.dq = at::empty(t.q.sizes(), t.q.options());

@@ -152,13 +152,16 @@ LmHeadOutputs lm_head_logprobs(const PassContext& pass, const at::Tensor& x, con
       options.with_squares ? at::empty({x.size(0)}, head->x.options()) : at::Tensor();
   {
     c10::AutoGradMode off(false);
-    const std::int64_t kept_rows =
-        options.kept_bytes_max /
-        (layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
-    for (std::int64_t first = 0; first < x.size(0); first += options.rows_max) {
+    const std::int64_t row_bytes =
+        layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t kept_rows = options.kept_bytes_max / row_bytes;
+    const std::int64_t chunk_rows = x.device().is_cpu()
+                                        ? options.rows_max
+                                        : std::max(options.rows_max, kDeviceLogitBytes / row_bytes);
+    for (std::int64_t first = 0; first < x.size(0); first += chunk_rows) {
       Chunk chunk;
       chunk.first = first;
-      chunk.rows = std::min(options.rows_max, x.size(0) - first);
+      chunk.rows = std::min(chunk_rows, x.size(0) - first);
       at::Tensor logits = logits_of(pass, *head, first, chunk.rows);
       const std::span<const std::int32_t> wanted =
           targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));

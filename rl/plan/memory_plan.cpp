@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "rl/model/ops.h"
+#include "rl/model/padded_attention.h"
 #include "rl/model/parameters.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine_options.h"
@@ -32,12 +34,20 @@ std::int64_t cache_bytes(const ModelConfig& config, const MemoryOptions& options
   return options.on_device ? all : std::min(engine.cache.bytes_max, all);
 }
 
+// Logits that are computed at a time.
+std::int64_t logit_chunk_bytes(const ModelConfig& config, const MemoryOptions& options) {
+  const std::int64_t row = config.vocab_size * kElement;
+  const std::int64_t chunk = LogprobOptions().logit_rows_max * row;
+  return std::min(options.output_tokens * row,
+                  options.on_device ? std::max(chunk, ops::kDeviceLogitBytes) : chunk);
+}
+
 // Logits that backward keeps; beyond that it computes some rows at a time again.
 std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options) {
   const LogprobOptions logprobs;
   const std::int64_t all = options.output_tokens * config.vocab_size * kElement;
   if (all <= logprobs.kept_bytes_max) return all;
-  return logprobs.kept_bytes_max + logprobs.logit_rows_max * config.vocab_size * kElement;
+  return logprobs.kept_bytes_max + logit_chunk_bytes(config, options);
 }
 
 std::string short_number(double value) {
@@ -88,12 +98,17 @@ MemoryPart collected_memory(std::int64_t trained_elements) {
 
 namespace {
 
-// What LibTorch's attention makes on a device, where the kernels of a CPU need no such memory: all
-// scores of a sequence, twice, and the cached keys and values of a step in one piece.
+// What attention makes on a device, where the kernels of a CPU need no such memory: scores of a
+// batch, three times in backward, which queries see which keys, and the cached keys and values of a
+// step in one piece.
 void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& config,
                           const MemoryOptions& options) {
   if (!options.on_device) return;
-  parts.push_back({kScores, 2 * config.heads * options.positions * options.positions * kElement});
+  const std::int64_t cells = 2 * options.forward_tokens * options.positions;  // padded
+  const std::int64_t batch = std::max(forward::AttentionLimits().score_bytes_max,
+                                      config.heads * options.positions * kElement);
+  parts.push_back({kScores, 3 * std::min(batch, cells * config.heads * kElement) +
+                                std::min(cells, forward::kHiddenBytesMax)});
   if (options.sequences > 0)
     parts.push_back(
         {kGathered, std::min(kGatheredMax, cache_bytes(config, options) / config.layers)});
@@ -134,12 +149,9 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
   // Without backward, only what the next layer reads lives on.
   const std::int64_t widest = 4 * config.hidden_size + 3 * std::max(config.intermediate_size,
                                                                     config.heads * config.head_dim);
-  const LogprobOptions logprobs;
-  std::vector<MemoryPart> parts = {
-      {"weights", weight_elements(config) * kElement},
-      {"activations", options.forward_tokens * widest * kElement +
-                          std::min(options.output_tokens, logprobs.logit_rows_max) *
-                              config.vocab_size * kElement}};
+  std::vector<MemoryPart> parts = {{"weights", weight_elements(config) * kElement},
+                                   {"activations", options.forward_tokens * widest * kElement +
+                                                       logit_chunk_bytes(config, options)}};
   add_device_attention(parts, config, options);
   return parts;
 }

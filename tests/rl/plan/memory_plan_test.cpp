@@ -113,20 +113,22 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
   EXPECT_EQ(host(reference), 100);
 }
 
-TEST(MemoryPlan, LibTorchsAttentionOnADeviceKeepsScoresAndGathers) {
+TEST(MemoryPlan, AttentionOnADeviceKeepsScoresAndGathers) {
   const ModelConfig config = small_config();
   MemoryOptions options{.forward_tokens = 10, .sequences = 64, .positions = 1'000'000};
   EXPECT_EQ(bytes_of(training_memory(config, options), "attention scores"), -1);
   options.on_device = true;
   const auto parts = training_memory(config, options);
-  EXPECT_EQ(bytes_of(parts, "attention scores"),
-            2 * config.heads * options.positions * options.positions * 4);
+  EXPECT_EQ(bytes_of(parts, "attention scores"), 3 * (128 << 20) + 2 * 10 * options.positions);
   EXPECT_EQ(bytes_of(parts, "gathered keys and values"), std::int64_t{512} << 20);
   EXPECT_GT(bytes_of(parts, "KV cache"), std::int64_t{1} << 30) << "the device alone bounds it";
   EXPECT_EQ(pass_bytes(parts), bytes_of(parts, "activations") +
                                    bytes_of(parts, "attention scores") +
                                    bytes_of(parts, "gathered keys and values"));
   EXPECT_EQ(bytes_of(host_memory(parts), "attention scores"), -1);
+  options.positions = 10;
+  EXPECT_EQ(bytes_of(training_memory(config, options), "attention scores"),
+            3 * 2 * config.heads * 10 * 10 * 4 + 2 * 10 * 10);
 }
 
 TEST(MemoryPlan, PassesAreHalvedUntilTheyFit) {
