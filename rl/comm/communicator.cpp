@@ -137,18 +137,40 @@ Status Communicator::barrier(std::string_view what) {
   return gather("barrier", std::span(&here, 1), others, what);
 }
 
+Transfer Communicator::begin_exchange(std::span<const Outgoing> sent,
+                                      std::span<const Incoming> received, std::string what) {
+  const Operation operation(*this, "begin of transfer", what);
+  return {std::move(what), start(sent, received, operation.number())};
+}
+
+Status Communicator::finish(Transfer& transfer) {
+  const Transfer begun = std::exchange(transfer, Transfer());
+  if (begun.exchange == nullptr) return {};
+  const profile::Span span("transfer");
+  const Operation operation(*this, "transfer", begun.what);
+  return operation.ended(begun.exchange->wait());
+}
+
 Status Communicator::exchange(const char* name, std::span<const Outgoing> sent,
                               std::span<const Incoming> received, std::string_view what) {
   const profile::Span span(name);
   const Operation operation(*this, name, what);
+  const std::unique_ptr<Exchange> begun = start(sent, received, operation.number());
+  return begun == nullptr ? Status() : operation.ended(begun->wait());
+}
+
+// Null: there is nothing to move.
+std::unique_ptr<Exchange> Communicator::start(std::span<const Outgoing> sent,
+                                              std::span<const Incoming> received,
+                                              std::uint64_t operation) {
   std::vector<Outgoing> outgoing;
   std::vector<Incoming> incoming;
   for (const Outgoing& part : sent)
     if (part.peer != rank() && !part.bytes.empty()) outgoing.push_back(part);
   for (const Incoming& part : received)
     if (part.peer != rank() && !part.bytes.empty()) incoming.push_back(part);
-  if (outgoing.empty() && incoming.empty()) return {};
-  return operation.ended(links_->start(outgoing, incoming, operation.number() << 24)->wait());
+  if (outgoing.empty() && incoming.empty()) return nullptr;
+  return links_->start(outgoing, incoming, operation << 24);
 }
 
 std::unique_ptr<Communicator> make_single_communicator() {

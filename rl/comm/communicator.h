@@ -16,6 +16,12 @@
 
 namespace rl {
 
+/// What Communicator::begin_exchange() began. Ends, at the latest, when it is destroyed.
+struct Transfer {
+  std::string what;
+  std::unique_ptr<Exchange> exchange;
+};
+
 /// Collectives among the ranks of one group. Every rank must make the same calls in the same order
 /// with the same sizes. One thread at a time, but for abort() and pulse(). What sums, sums in the
 /// order of ranks: every rank ends with the same bits, whatever the links. `what` says in errors,
@@ -71,6 +77,14 @@ class Communicator {
   runtime::Status all_to_all(std::span<const Outgoing> sent, std::span<const Incoming> received,
                              std::string_view what);
 
+  /// The same without waiting: other calls may follow before the transfer is waited for. Transfers
+  /// are waited for in the order in which they were begun, on all ranks at the same places.
+  Transfer begin_exchange(std::span<const Outgoing> sent, std::span<const Incoming> received,
+                          std::string what);
+  /// Returns when what was to be received is there, and what was sent may be overwritten. Without
+  /// effect where nothing was begun.
+  runtime::Status finish(Transfer& transfer);
+
   /// Returns when all ranks have called it.
   runtime::Status barrier(std::string_view what = "");
 
@@ -94,6 +108,8 @@ class Communicator {
   OrderedSum<T> sum(const SumPlan& plan, const Operation& operation);
   runtime::Status gather(const char* name, std::span<const std::byte> mine,
                          std::span<const std::span<std::byte>> others, std::string_view what);
+  std::unique_ptr<Exchange> start(std::span<const Outgoing> sent,
+                                  std::span<const Incoming> received, std::uint64_t operation);
   runtime::Status exchange(const char* name, std::span<const Outgoing> sent,
                            std::span<const Incoming> received, std::string_view what);
 

@@ -50,9 +50,13 @@ Status OrderedSum<T>::add_round(std::span<T> values, SumRounds<T>& rounds,
                                 std::span<const std::uint8_t> adds, bool last, bool gathers) {
   CHECK(adds.size() == static_cast<std::size_t>(links_.size()));
   // A sum of one round carries nothing.
-  if (rounds.carry.empty() && !last) rounds.carry.resize(plan_.elements_of(links_.rank()));
+  if (!rounds.kept && rounds.carry.empty() && !last)
+    rounds.carry.resize(plan_.elements_of(links_.rank()));
+  CHECK(!rounds.kept || rounds.place.size() == plan_.elements_of(links_.rank()));
+  CHECK(!rounds.kept || !gathers);
   adds_ = adds;
-  carry_ = rounds.carry;
+  carry_ = rounds.kept ? rounds.place : std::span<T>(rounds.carry);
+  kept_ = rounds.kept;
   begun_ = rounds.begun;
   last_ = last;
   gathers_ = last && gathers;
@@ -131,7 +135,7 @@ void OrderedSum<T>::scatter(Bucket& bucket) const {
 template <class T>
 void OrderedSum<T>::add(Bucket& bucket) const {
   const std::span<T> sum = slice_of(bucket, links_.rank());
-  const std::span<T> into = last_ ? sum : bucket.carry;
+  const std::span<T> into = last_ && !kept_ ? sum : bucket.carry;
   std::array<T, kChunk> total;
   for (std::size_t begin = 0; begin < sum.size(); begin += kChunk) {
     const std::size_t count = std::min(kChunk, sum.size() - begin);

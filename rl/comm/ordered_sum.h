@@ -16,11 +16,14 @@
 namespace rl {
 
 /// A sum over several rounds: in each a rank has something to add or not, and the sum is ((round
-/// 0's ranks in order) + round 1's in order) + ... of those that have.
+/// 0's ranks in order) + round 1's in order) + ... of those that have. With `kept` the values are
+/// never written.
 template <class T>
 struct SumRounds {
   std::vector<T> carry = {};  // of this rank's slices, what the rounds before add up to
   bool begun = false;         // some rank has added something
+  bool kept = false;          // the sum of this rank's slices is made in `place`, and stays there
+  std::span<T> place = {};
 };
 
 /// Each rank is sent its slice of a bucket by all others, adds them up in the order of ranks, and
@@ -74,6 +77,7 @@ class OrderedSum {
   bool sums_ = true;
   bool begun_ = false;  // carry_ holds something
   bool last_ = true;
+  bool kept_ = false;
   bool gathers_ = true;
 };
 

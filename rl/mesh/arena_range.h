@@ -1,7 +1,9 @@
 // A stretch of a parameter arena; without torch, for whoever works on the numbers alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace rl {
 
@@ -18,6 +20,13 @@ struct ArenaRange {
 
   bool operator==(const ArenaRange&) const = default;
 };
+
+/// What of an arena is in the range.
+template <class T>
+std::span<T> part_of(std::span<T> arena, const ArenaRange& range) {
+  return arena.subspan(static_cast<std::size_t>(range.begin),
+                       static_cast<std::size_t>(range.size()));
+}
 
 /// The first multiple of `unit` from `value` on.
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t unit = kArenaAlignment) {

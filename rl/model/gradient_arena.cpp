@@ -75,6 +75,18 @@ const Parameters& GradientArena::settled() {
   return parameters_;
 }
 
+void GradientArena::settle(const ArenaRange& range) {
+  for (auto part = parts_.lower_bound(range.begin); part != parts_.end() && part->first < range.end;
+       ++part)
+    part->second.sum->settle();
+}
+
+void GradientArena::drop(const ArenaRange& range) {
+  for (auto part = parts_.lower_bound(range.begin); part != parts_.end() && part->first < range.end;
+       ++part)
+    part->second.sum->drop();
+}
+
 void GradientArena::forget() {
   for (auto& [first, part] : parts_) part.sum->forget();
 }

@@ -65,6 +65,11 @@ class GradientArena {
   /// What passes have added since forget(), zero elsewhere. To be read.
   const Parameters& settled();
 
+  /// The same of some elements that hold whole parts, which are zero elsewhere then.
+  void settle(const ArenaRange& range);
+  /// Their memory is about to be given back.
+  void drop(const ArenaRange& range);
+
   void forget();
 
   /// Something else has written to the memory, anywhere: the next sum begins with none of it.

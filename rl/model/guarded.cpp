@@ -39,6 +39,8 @@ runtime::Status caught_status(const std::string& doing) {
   const std::string where = doing + ": ";
   try {
     throw;
+  } catch (const StatusException& error) {
+    return error.status().with_context(doing);
   } catch (const c10::OutOfMemoryError& error) {
     return runtime::resource_exhausted(where + error.what_without_backtrace());
   } catch (const c10::AcceleratorError& error) {

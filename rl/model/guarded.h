@@ -1,6 +1,7 @@
 // ATen's exceptions as errors, by kind.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -9,9 +10,25 @@
 
 namespace rl {
 
+/// An error of ours on its way through ATen: out of a listener of a pass.
+class StatusException final : public std::exception {
+ public:
+  explicit StatusException(runtime::Status status) : status_(std::move(status)) {}
+  const runtime::Status& status() const { return status_; }
+  const char* what() const noexcept override { return status_.message().c_str(); }
+
+ private:
+  runtime::Status status_;
+};
+
+inline void throw_unless_ok(const runtime::Status& status) {
+  if (!status.ok()) throw StatusException(status);
+}
+
 /// Of the exception that is being handled; call it in a catch block alone. kResourceExhausted: the
-/// host or the device has no memory left; kInternal: everything else. Where the device itself has
-/// failed, the message says that the process must end: no later call of it can succeed.
+/// host or the device has no memory left; that of a StatusException; kInternal: everything else.
+/// Where the device itself has failed, the message says that the process must end: no later call of
+/// it can succeed.
 runtime::Status caught_status(const std::string& doing);
 
 /// From now on such a failure of a device ends this process, with exit code 1 and the error as the

@@ -6,8 +6,7 @@
 namespace rl {
 
 /// Layers count from 0; -1 is what comes before them, and the number of layers what comes behind.
-/// Called by the thread that makes the pass, or
-/// that goes back through it.
+/// Called by the thread that makes the pass, or that goes back through it.
 class LayerListener {
  public:
   virtual ~LayerListener() = default;
@@ -16,6 +15,9 @@ class LayerListener {
   virtual void before_forward(std::int64_t /*layer*/) {}
   /// The gradients of all that comes after the layer are there, and none of its own.
   virtual void before_backward(std::int64_t /*layer*/) {}
+  /// The pass has ended, and its backward pass, if it has one. Told by whoever makes the pass; see
+  /// Transformer::end_pass().
+  virtual void after_pass() {}
 };
 
 }  // namespace rl

@@ -228,6 +228,11 @@ Parameters Parameters::zeros(std::vector<ParameterSpec> layout) {
   return Parameters(std::move(layout), at::zeros({elements}));
 }
 
+Parameters Parameters::in_arena(std::vector<ParameterSpec> layout, at::Tensor arena) {
+  CHECK(arena.numel() == arena_elements(layout) && arena.is_contiguous());
+  return Parameters(std::move(layout), std::move(arena));
+}
+
 Parameters Parameters::clone() const { return Parameters(specs_, arena_.clone()); }
 
 Parameters Parameters::to(at::Device device) const {

@@ -81,6 +81,9 @@ class Parameters {
   static Parameters zeros(const ModelConfig& config);
   static Parameters zeros(std::vector<ParameterSpec> layout);
 
+  /// Those places in an arena that is there: fp32, contiguous, of arena_elements(layout).
+  static Parameters in_arena(std::vector<ParameterSpec> layout, at::Tensor arena);
+
   Parameters(Parameters&&) = default;
   Parameters& operator=(Parameters&&) = default;
   Parameters(const Parameters&) = delete;

@@ -99,6 +99,30 @@ void Transformer::stop_telling(LayerListener& listener) {
   graph_->tell(listeners_);
 }
 
+void Transformer::end_pass() const {
+  for (LayerListener* listener : listeners_) listener->after_pass();
+}
+
+Status Transformer::idle_pass(bool with_backward) const {
+  const c10::AutoGradMode mode(with_backward);
+  const Status forward = guarded<void>("idle pass", [&] {
+    for (std::int64_t layer = -1; layer <= config_.layers; ++layer)
+      for (LayerListener* listener : listeners_) listener->before_forward(layer);
+  });
+  if (!forward.ok()) return forward;
+  if (with_backward) {
+    if (const Status backward = idle_backward(); !backward.ok()) return backward;
+  }
+  return guarded<void>("end of an idle pass", [&] { end_pass(); });
+}
+
+Status Transformer::idle_backward() const {
+  return guarded<void>("idle backward pass", [&] {
+    for (std::int64_t layer = config_.layers - 1; layer >= 0; --layer)
+      for (LayerListener* listener : listeners_) listener->before_backward(layer);
+  });
+}
+
 void Transformer::enable_gradients() {
   if (gradients_enabled()) return;
   open_devices_before_training();

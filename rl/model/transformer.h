@@ -118,6 +118,15 @@ class Transformer {
   void tell(LayerListener& listener);
   void stop_telling(LayerListener& listener);
 
+  /// Says that a pass has ended, with its backward pass; see LayerListener.
+  void end_pass() const;
+
+  /// A pass of no rows: nothing is computed, and the listeners are told as of one. Errors: what
+  /// they throw.
+  runtime::Status idle_pass(bool with_backward) const;
+  /// The backward pass of a pass from which nothing is learned.
+  runtime::Status idle_backward() const;
+
   // -- Adapters: any number on one base, of which one is in use at a time
 
   /// kInvalidArgument: the name is taken or empty.

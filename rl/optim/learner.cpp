@@ -30,20 +30,6 @@ std::span<float> elements(const at::Tensor& arena) {
   return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
 }
 
-std::span<float> range(std::span<float> arena, const ArenaRange& of) {
-  return arena.subspan(static_cast<std::size_t>(of.begin), static_cast<std::size_t>(of.size()));
-}
-
-// What of `ranges` is in `home`, counted from its beginning.
-std::vector<ArenaRange> within(const std::vector<ArenaRange>& ranges, const ArenaRange& home) {
-  std::vector<ArenaRange> inside;
-  for (const ArenaRange& part : ranges) {
-    const ArenaRange both{std::max(part.begin, home.begin), std::min(part.end, home.end)};
-    if (both.begin < both.end) inside.push_back({both.begin - home.begin, both.end - home.begin});
-  }
-  return inside;
-}
-
 }  // namespace
 
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
@@ -88,10 +74,12 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
       communicator_(std::move(communicator)),
       ranks_(*communicator_),
       layer_pulse_(*communicator_),
-      options_(options),
-      shards_(*communicator_, model_->trained_parameters().arena_size(), options.zero) {
+      options_(options) {
+  if (communicator_->size() == 1) options_.zero = ZeroLevel::kNone;
+  CHECK(options_.zero <= ZeroLevel::kMoments || model_->parameters().arena().device().is_cpu());
   model_->tell(layer_pulse_);
   model_->enable_gradients();
+  shards_ = make_shards();
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {
     host_weights_ = arena.to(at::kCPU);
@@ -99,11 +87,49 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
   }
   reset_optimizer();
   begin_step();
+  if (weights_are_sharded()) unit_weights_->scatter();
   offload_ = std::make_unique<Offload>(*model_, options_.offload,
                                        adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
 Learner::~Learner() { model_->stop_telling(layer_pulse_); }
+
+// Beside an adapter, which is small, only the weights that it stands beside are kept by units.
+std::unique_ptr<StepShards> Learner::make_shards() {
+  const bool of_adapter = adapter() != nullptr;
+  const ZeroLevel level = options_.zero;
+  if (level == ZeroLevel::kWeights || (level == ZeroLevel::kGradients && !of_adapter)) {
+    const std::vector<ArenaUnit> units =
+        arena_units(model_->config(), model_->parameters().specs());
+    const std::vector<RangeSet> homes =
+        homes_of(units, model_->parameters(), communicator_->size());
+    unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes);
+    if (!of_adapter) {
+      auto by_units =
+          std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes);
+      unit_shards_ = by_units.get();
+      return by_units;
+    }
+  }
+  return std::make_unique<OptimizerShards>(*communicator_,
+                                           model_->trained_parameters().arena_size(),
+                                           std::min(level, ZeroLevel::kMoments));
+}
+
+Result<Learner::Gathered> Learner::gathered() {
+  if (!weights_are_sharded()) return Gathered();
+  const Status there = unit_weights_->gather();
+  Gathered weights(unit_weights_.get());  // also of a part: it is let go
+  if (!there.ok()) return there;
+  return weights;
+}
+
+Learner::MostThere Learner::most_there() {
+  MostThere most;
+  if (weights_are_sharded()) most.weights = unit_weights_->most_there();
+  if (unit_shards_ != nullptr) most.gradients = unit_shards_->most_gradients_there();
+  return most;
+}
 
 // On the host.
 const at::Tensor& Learner::weights() const {
@@ -117,11 +143,11 @@ void Learner::begin_step() {
 }
 
 void Learner::reset_optimizer() {
-  collected_.clear();
+  forget_collected();
   const Parameters& parameters = model_->trained_parameters();
-  const std::int64_t size = shards_.home().size();
+  const std::int64_t size = shards_->home().elements();
   const std::vector<ArenaRange> decayed =
-      within(decayed_ranges(parameters.specs(), options_.decay_norms), shards_.home());
+      shards_->home().packed_parts(decayed_ranges(parameters.specs(), options_.decay_norms));
   switch (options_.optimizer) {
     case OptimizerKind::kAdamW:
       optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw);
@@ -130,7 +156,7 @@ void Learner::reset_optimizer() {
       optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd);
       break;
     case OptimizerKind::kMuon:
-      CHECK(!shards_.is_sharded());  // it works on whole matrices
+      CHECK(!shards_->is_sharded());  // it works on whole matrices
       optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed,
                                           options_.muon, options_.adamw);
       break;
@@ -142,24 +168,24 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 }
 
 Result<OptimizerReport> Learner::take_step(double learning_rate) {
-  collected_.clear();
+  forget_collected();
   // A worker without samples has made no pass; what comes late would be the old weights.
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients =
-      shards_.is_summed()
+      shards_->is_summed()
           ? elements(host_gradients_.defined() ? host_gradients_
                                                : model_->gradient_arena().memory().arena())
           : host_gradients();
-  if (communicator_->size() > 1 && !shards_.is_summed()) {
+  if (communicator_->size() > 1 && !shards_->is_summed()) {
     // The others' rows and experts are not this rank's.
     if (!host_gradients_.defined()) model_->gradient_arena().overwritten();
-    const Status reduced = shards_.sum(gradients);
+    const Status reduced = shards_->sum(gradients);
     if (!reduced.ok()) return reduced;
   }
   OptimizerReport report;
   {
     const profile::Span span("gradient norm");
-    const Result<double> norm = shards_.norm(model_->pool(), gradients);
+    const Result<double> norm = shards_->norm(model_->pool(), gradients);
     if (!norm.ok()) return norm.status();
     report.grad_norm = *norm;
   }
@@ -169,20 +195,22 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
     const std::span<float> all = elements(weights());
-    optimizer_->step(model_->pool(), range(all, shards_.home()), range(gradients, shards_.home()),
-                     static_cast<float>(learning_rate), static_cast<float>(scale));
-    if (const Status shared = shards_.share(all); !shared.ok()) return shared;
+    const Status taken =
+        shards_->step(*optimizer_, model_->pool(), all, gradients,
+                      static_cast<float>(learning_rate), static_cast<float>(scale));
+    if (!taken.ok()) return taken;
     if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
-  shards_.end_step();
+  shards_->end_step();
   model_->zero_gradients();
   begin_step();
   return report;
 }
 
-// What passes have added.
+// What passes have added; nothing where they have added it up as well.
 std::span<float> Learner::host_gradients() {
+  if (shards_->sums_in_passes()) return {};
   const at::Tensor& arena = model_->gradients().arena();
   if (!host_gradients_.defined()) return elements(arena);
   host_gradients_.copy_(arena);
@@ -200,19 +228,25 @@ Status Learner::add_round(std::span<const std::uint8_t> adds, bool last) {
 Status Learner::sum_round(std::span<const std::uint8_t> adds, bool last) {
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients = host_gradients();
-  if (last && !host_gradients_.defined()) model_->gradient_arena().overwritten();
-  if (const Status added = shards_.add_round(gradients, adds, last); !added.ok()) return added;
+  if (last && !gradients.empty() && !host_gradients_.defined())
+    model_->gradient_arena().overwritten();
+  if (const Status added = shards_->add_round(gradients, adds, last); !added.ok()) return added;
   if (!last) model_->zero_gradients();
   return {};
 }
 
 std::uint64_t Learner::weights_checksum() const {
+  if (weights_are_sharded() && adapter() == nullptr) {
+    const std::span<const float> home = unit_weights_->home();
+    return XXH3_64bits(home.data(), home.size_bytes());
+  }
   const at::Tensor& arena = weights();
   return XXH3_64bits(arena.const_data_ptr<float>(),
                      static_cast<std::size_t>(arena.numel()) * sizeof(float));
 }
 
 Status Learner::check_equal_weights() {
+  if (weights_are_sharded() && adapter() == nullptr) return {};
   const Result<std::vector<std::uint64_t>> checksums =
       communicator_->all_gather(weights_checksum());
   if (!checksums.ok()) return checksums.status();
@@ -236,24 +270,38 @@ Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::
   const Offload::Stay here = stay();
   if (const Status there = offload_->await(); !there.ok()) return there;
   auto files = write_learner(state(), folder);
-  collected_.clear();
+  forget_collected();
   return files;
 }
 
 Status Learner::collect_state() {
-  if (!shards_.is_sharded()) return {};
+  if (!shards_->is_sharded()) return {};
   return guarded<void>("optimizer's state", [&]() -> Status {
-    collected_.clear();
-    for (const OptimizerState& part : optimizer_->state()) {
+    forget_collected();
+    const auto collect = [&](std::span<const float> of_home) -> Result<at::Tensor> {
       at::Tensor whole;
       if (communicator_->rank() == 0)
-        whole = collected_.emplace_back(at::empty({model_->trained_parameters().arena_size()}));
+        whole = at::empty({model_->trained_parameters().arena_size()});
       const Status collected =
-          shards_.collect(part.values, whole.defined() ? elements(whole) : std::span<float>());
+          shards_->collect(of_home, whole.defined() ? elements(whole) : std::span<float>());
       if (!collected.ok()) return collected;
+      return whole;
+    };
+    for (const OptimizerState& part : optimizer_->state()) {
+      Result<at::Tensor> whole = collect(part.values);
+      if (!whole.ok()) return whole.status();
+      if (whole->defined()) collected_.push_back(*std::move(whole));
     }
-    return {};
+    if (!weights_are_sharded() || adapter() != nullptr) return {};
+    Result<at::Tensor> whole = collect(unit_weights_->home());
+    if (whole.ok()) collected_weights_ = *std::move(whole);
+    return whole.status();
   });
+}
+
+void Learner::forget_collected() {
+  collected_.clear();
+  collected_weights_ = at::Tensor();
 }
 
 void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
@@ -261,12 +309,12 @@ void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
     into->retake(state());
   else
     into = std::make_unique<LearnerSnapshot>(state());
-  collected_.clear();
+  forget_collected();
 }
 
 LearnerState Learner::state() const {
   std::vector<OptimizerState> optimizer = optimizer_->state();
-  CHECK(!shards_.is_sharded() || collected_.size() == optimizer.size());  // collect_state()
+  CHECK(!shards_->is_sharded() || collected_.size() == optimizer.size());  // collect_state()
   for (std::size_t i = 0; i < collected_.size(); ++i) optimizer[i].values = elements(collected_[i]);
   return {model_->config(),
           model_->parameters(),
@@ -275,7 +323,9 @@ LearnerState Learner::state() const {
           std::string(optimizer_->name()),
           optimizer_->steps(),
           collected_,
-          adapter() == nullptr ? host_weights_ : at::Tensor()};
+          adapter() != nullptr           ? at::Tensor()
+          : collected_weights_.defined() ? collected_weights_
+                                         : host_weights_};
 }
 
 Status Learner::load_weights(const std::filesystem::path& folder) {
@@ -301,7 +351,11 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
   }
   const Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
   if (!parameters.ok()) return parameters.status();
+  if (unit_weights_) unit_weights_->open();
   model_->parameters().arena().copy_(parameters->arena());
+  if (!unit_weights_) return {};
+  unit_weights_->store();
+  unit_weights_->scatter();
   return {};
 }
 
@@ -309,19 +363,19 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
 Status Learner::read_moments(const std::filesystem::path& folder) {
   Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
   if (!moments.ok()) return moments.status();
-  const ArenaRange home = shards_.home();
+  const PackedRanges& home = shards_->home();
   for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
-    const ArenaRange mine{std::max(spec.offset, home.begin),
-                          std::min(spec.offset + spec.count, home.end)};
-    if (mine.begin >= mine.end) continue;
+    const RangeSet mine = home.set().intersected({{spec.offset, spec.offset + spec.count}});
     for (const OptimizerState& part : optimizer_->state()) {
       const std::string name = part.name + "." + spec.name;
-      const std::span<float> into =
-          range(part.values, {mine.begin - home.begin, mine.end - home.begin});
-      const Status status = mine.size() == spec.count
-                                ? (*moments)->read_f32(name, into)
-                                : (*moments)->read_f32_range(name, mine.begin - spec.offset, into);
-      if (!status.ok()) return status;
+      for (const ArenaRange& there : mine.ranges()) {
+        const std::span<float> into = part_of(part.values, home.packed(there));
+        const Status status =
+            there.size() == spec.count
+                ? (*moments)->read_f32(name, into)
+                : (*moments)->read_f32_range(name, there.begin - spec.offset, into);
+        if (!status.ok()) return status;
+      }
     }
   }
   return {};

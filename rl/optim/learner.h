@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rl/comm/communicator.h"
@@ -19,6 +20,8 @@
 #include "rl/optim/optimizer.h"
 #include "rl/optim/optimizer_shards.h"
 #include "rl/optim/sgd.h"
+#include "rl/optim/unit_shards.h"
+#include "rl/optim/unit_weights.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -35,7 +38,8 @@ struct LearnerOptions {
   MuonOptions muon;
   bool decay_norms = false;           // weight decay of norms and biases, too
   double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
-  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards; not with kMuon
+  ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; not with kMuon, and on
+                                      // another device than the CPU at most kMoments
   OffloadOptions offload;             // of a model on a device
 };
 
@@ -82,7 +86,28 @@ class Learner {
   /// makes none once this has gone.
   void watch_passes_of(Transformer& frozen) { frozen.tell(layer_pulse_); }
   /// Whether the ranks keep the optimizer's state once.
-  bool is_sharded() const { return shards_.is_sharded(); }
+  bool is_sharded() const { return shards_->is_sharded(); }
+
+  /// All weights are there while one lives.
+  class Gathered {
+   public:
+    Gathered() = default;
+    explicit Gathered(UnitWeights* weights) : weights_(weights) {}
+    Gathered(Gathered&& other) noexcept : weights_(std::exchange(other.weights_, nullptr)) {}
+    Gathered& operator=(Gathered&&) = delete;
+    ~Gathered() {
+      if (weights_ != nullptr) weights_->scatter();
+    }
+
+   private:
+    UnitWeights* weights_ = nullptr;
+  };
+
+  /// Where weights are sharded, brings all of them together, for what reads them otherwise than by
+  /// passes that all ranks make: generating, above all. Collective. Errors: those of Communicator.
+  runtime::Result<Gathered> gathered();
+  /// Whether the ranks keep the weights once.
+  bool weights_are_sharded() const { return options_.zero == ZeroLevel::kWeights && unit_weights_; }
 
   /// While it lives the model may be used: without it its weights, and without `with_gradients` its
   /// gradients, may have left their device (LearnerOptions::offload).
@@ -103,6 +128,22 @@ class Learner {
   /// one from now on.
   void begin_leaf(std::int64_t leaf);
 
+  /// Whether the next pass must be told to be a leaf's last one: gradients are added up in it.
+  bool sums_in_passes() const { return shards_->sums_in_passes(); }
+  /// It is: of the round whose leaves `adds` tells; see add_round(), which follows. Without rounds
+  /// all ranks' leaves are added, in one last round.
+  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) {
+    shards_->expect_last_pass(adds, last_round);
+  }
+
+  /// Elements of the weights' and the gradients' arena that had memory at most since the last call;
+  /// -1 where all of it always has.
+  struct MostThere {
+    std::int64_t weights = -1;
+    std::int64_t gradients = -1;
+  };
+  MostThere most_there();
+
   /// Adds up the gradients of a round, of the ranks with a 1 in `adds`, behind those of the rounds
   /// before. All ranks call it for each round, and then apply(). Errors: those of apply().
   runtime::Status add_round(std::span<const std::uint8_t> adds, bool last);
@@ -110,19 +151,21 @@ class Learner {
   /// Forgets the optimizer's moments: what comes next is another objective.
   void reset_optimizer();
 
-  /// What it has of the optimizer's state, of the size of OptimizerShards::home(); for tests of
-  /// what gradients were.
+  /// What it has of the optimizer's state, of the size of StepShards::home(); for tests of what
+  /// gradients were.
   std::vector<OptimizerState> optimizer_state() const { return optimizer_->state(); }
 
-  /// Of what is trained: equal on two ranks exactly when it has the same bits. Cost: one read of
-  /// the arena.
+  /// Of what is trained, and this rank keeps: equal on two ranks exactly when it has the same bits.
+  /// Cost: one read of it.
   std::uint64_t weights_checksum() const;
 
-  /// kInternal unless all ranks have the same weights; every rank must call it.
+  /// kInternal unless all ranks have the same weights; every rank must call it. Of sharded weights
+  /// there is one copy.
   runtime::Status check_equal_weights();
 
-  /// Before save() and snapshot(), on all ranks: where the optimizer's state is sharded, rank 0
-  /// receives it whole. Memory there: that of the state, until it is written or part of a snapshot.
+  /// Before save() and snapshot(), on all ranks: where the optimizer's state, or weights, are
+  /// sharded, rank 0 receives them whole. Memory there: that of both, until they are written or
+  /// part of a snapshot.
   runtime::Status collect_state();
 
   /// Writes what is trained and the optimizer's state into `folder`; see write_learner(). On rank
@@ -143,6 +186,8 @@ class Learner {
   const LoraAdapter* adapter() const;
   const at::Tensor& weights() const;
   LearnerState state() const;
+  std::unique_ptr<StepShards> make_shards();
+  void forget_collected();
   void begin_step();
   std::span<float> host_gradients();
   runtime::Result<OptimizerReport> take_step(double learning_rate);
@@ -156,9 +201,12 @@ class Learner {
   CommunicatorRanks ranks_;
   LayerPulse layer_pulse_;
   LearnerOptions options_;
-  OptimizerShards shards_;
+  std::unique_ptr<UnitWeights> unit_weights_;  // from kGradients on
+  std::unique_ptr<StepShards> shards_;
+  UnitShards* unit_shards_ = nullptr;  // shards_, where it is that
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> collected_;  // by collect_state()
+  at::Tensor collected_weights_;
   // Where the model is on another device, what the optimizer works on: the weights and the
   // gradients on the host, of the arena's size.
   at::Tensor host_weights_;

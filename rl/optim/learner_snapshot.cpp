@@ -20,12 +20,14 @@ const at::Tensor& weights_of(const LearnerState& state) {
   return state.host_weights.defined() ? state.host_weights : state.model.arena();
 }
 
+Parameters model_of(const LearnerState& state) {
+  return Parameters::in_arena({state.model.specs().begin(), state.model.specs().end()},
+                              weights_of(state));
+}
+
 Parameters copy_of_model(const LearnerState& state) {
   if (state.adapter != nullptr) return Parameters::zeros(std::vector<ParameterSpec>());
-  if (!state.host_weights.defined()) return state.model.clone();
-  Parameters copy = Parameters::zeros({state.model.specs().begin(), state.model.specs().end()});
-  copy.arena().copy_(state.host_weights);
-  return copy;
+  return model_of(state).clone();
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& sta
   const char* const weights = state.adapter != nullptr ? kAdapterFolder : kModelFolder;
   Status status = state.adapter != nullptr
                       ? state.adapter->save(folder / weights)
-                      : save_model_folder(state.config, state.model, folder / weights);
+                      : save_model_folder(state.config, model_of(state), folder / weights);
   if (!status.ok()) return status;
   const Parameters& trained = state.adapter != nullptr ? state.adapter->parameters() : state.model;
   std::vector<TensorView> tensors;

@@ -28,7 +28,8 @@ struct LearnerState {
   std::int64_t optimizer_steps = 0;
   std::vector<at::Tensor> optimizer_memory =
       {};                        // what `optimizer` is in, where a copy may keep it
-  at::Tensor host_weights = {};  // of the model, where it is on another device; else undefined
+  at::Tensor host_weights = {};  // the model's weights, where they are not in its arena on the
+                                 // CPU; else undefined
 };
 
 /// The folders below write_learner()'s that hold the model, or the adapter, and the files with the

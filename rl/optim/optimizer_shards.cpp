@@ -4,28 +4,13 @@
 #include <cstddef>
 
 #include "rl/mesh/deal.h"
+#include "rl/optim/home_exchange.h"
 #include "rl/optim/optimizer.h"
 
 namespace rl {
-namespace {
 
 using runtime::Result;
 using runtime::Status;
-
-// Of the state that is collected at a time: 8 MiB.
-constexpr std::int64_t kPieceElements = std::int64_t{1} << 21;
-
-template <class T>
-std::span<T> in(std::span<T> arena, const ArenaRange& range) {
-  return arena.subspan(static_cast<std::size_t>(range.begin),
-                       static_cast<std::size_t>(range.size()));
-}
-
-std::size_t chunks_of(const ArenaRange& home) {
-  return static_cast<std::size_t>((home.size() + kNormChunk - 1) / kNormChunk);
-}
-
-}  // namespace
 
 std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks) {
   const std::int64_t chunks = (elements + kNormChunk - 1) / kNormChunk;
@@ -39,74 +24,48 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks) {
 }
 
 OptimizerShards::OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level)
-    : communicator_(communicator), home_{0, elements} {
+    : communicator_(communicator), home_({{0, elements}}) {
   if (level == ZeroLevel::kNone || communicator.size() == 1) return;
-  homes_ = moment_homes(elements, communicator.size());
+  ranges_ = moment_homes(elements, communicator.size());
+  for (const ArenaRange& range : ranges_) homes_.emplace_back(RangeSet{range});
   home_ = homes_[static_cast<std::size_t>(communicator.rank())];
+}
+
+ArenaRange OptimizerShards::mine() const {
+  return is_sharded() ? ranges_[static_cast<std::size_t>(communicator_.rank())]
+                      : ArenaRange{0, home_.elements()};
 }
 
 Status OptimizerShards::add_round(std::span<float> gradients, std::span<const std::uint8_t> adds,
                                   bool last) {
   const Status added =
-      communicator_.reduce_round(gradients, rounds_, adds, last, homes_, "gradients");
+      communicator_.reduce_round(gradients, rounds_, adds, last, ranges_, "gradients");
   is_summed_ = last && added.ok();
   return added;
 }
 
 Status OptimizerShards::sum(std::span<float> gradients) {
   if (!is_sharded()) return communicator_.all_reduce_sum(gradients, "gradients");
-  const std::vector<std::uint8_t> all(homes_.size(), 1);
-  return communicator_.reduce_round(gradients, rounds_, all, /*last=*/true, homes_, "gradients");
+  const std::vector<std::uint8_t> all(ranges_.size(), 1);
+  return communicator_.reduce_round(gradients, rounds_, all, /*last=*/true, ranges_, "gradients");
 }
 
 Result<double> OptimizerShards::norm(kernel::ThreadPool& pool, std::span<const float> gradients) {
-  const std::vector<double> mine = square_sums(pool, in(gradients, home_));
-  if (!is_sharded()) return norm_of(mine);
-  std::size_t chunks = 0;
-  for (const ArenaRange& home : homes_) chunks += chunks_of(home);
-  std::vector<double> all(chunks);
-  std::vector<std::span<std::byte>> others;
-  std::size_t begin = 0;
-  for (const ArenaRange& home : homes_) {
-    const std::span<double> of_rank = std::span(all).subspan(begin, chunks_of(home));
-    if (&home - homes_.data() == communicator_.rank()) std::ranges::copy(mine, of_rank.begin());
-    others.push_back(std::as_writable_bytes(of_rank));
-    begin += of_rank.size();
-  }
-  const Status gathered =
-      communicator_.all_gather(std::as_bytes(std::span(mine)), others, "squares of the gradient");
-  if (!gathered.ok()) return gathered;
-  return norm_of(all);
+  if (!is_sharded()) return l2_norm(pool, gradients);
+  return norm_of_homes(communicator_, pool, homes_, part_of(gradients, mine()));
 }
 
-Status OptimizerShards::share(std::span<float> weights) {
+Status OptimizerShards::step(Optimizer& optimizer, kernel::ThreadPool& pool,
+                             std::span<float> weights, std::span<const float> gradients,
+                             float learning_rate, float gradient_scale) {
+  optimizer.step(pool, part_of(weights, mine()), part_of(gradients, mine()), learning_rate,
+                 gradient_scale);
   if (!is_sharded()) return {};
-  return communicator_.gather_homes(weights, homes_, "weights");
+  return communicator_.gather_homes(weights, ranges_, "weights");
 }
 
-// In pieces, each of which is a sign of progress.
 Status OptimizerShards::collect(std::span<const float> of_home, std::span<float> whole) {
-  const bool receives = communicator_.rank() == 0;
-  if (receives) std::ranges::copy(of_home, whole.begin() + home_.begin);
-  std::int64_t largest = 0;
-  for (const ArenaRange& home : homes_) largest = std::max(largest, home.size());
-  for (std::int64_t first = 0; first < largest; first += kPieceElements) {
-    std::vector<Outgoing> sent;
-    std::vector<Incoming> received;
-    for (int rank = 1; rank < communicator_.size(); ++rank) {
-      const ArenaRange& home = homes_[static_cast<std::size_t>(rank)];
-      const ArenaRange piece{std::min(home.begin + first, home.end),
-                             std::min(home.begin + first + kPieceElements, home.end)};
-      if (receives)
-        received.push_back({rank, std::as_writable_bytes(in(whole, piece))});
-      else if (rank == communicator_.rank())
-        sent.push_back(
-            {0, std::as_bytes(in(of_home, {piece.begin - home.begin, piece.end - home.begin}))});
-    }
-    const Status moved = communicator_.all_to_all(sent, received, "the optimizer's state");
-    if (!moved.ok()) return moved;
-  }
-  return {};
+  return collect_homes(communicator_, homes_, of_home, whole);
 }
 
 }  // namespace rl

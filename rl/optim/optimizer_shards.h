@@ -10,6 +10,8 @@
 #include "rl/kernel/thread_pool.h"
 #include "rl/mesh/arena_range.h"
 #include "rl/mesh/layout.h"
+#include "rl/mesh/packed_ranges.h"
+#include "rl/optim/step_shards.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -22,39 +24,32 @@ std::vector<ArenaRange> moment_homes(std::int64_t elements, int ranks);
 /// Without sharding every rank takes the whole step, after an all-reduce of the gradients. With
 /// ZeroLevel::kMoments each takes it on its home, after a reduce-scatter, and the weights are
 /// gathered: as many bytes, and the same bits; Rajbhandari et al. 2020, "ZeRO", arXiv:1910.02054.
-/// All ranks make the same calls. Borrows the communicator. Errors: those of Communicator.
-class OptimizerShards {
+/// Borrows the communicator.
+class OptimizerShards final : public StepShards {
  public:
   /// Of an arena of so many elements.
   OptimizerShards(Communicator& communicator, std::int64_t elements, ZeroLevel level);
 
-  bool is_sharded() const { return !homes_.empty(); }
-  /// What this rank's optimizer works on: all of the arena unless it is sharded.
-  ArenaRange home() const { return home_; }
-
-  /// Adds up the gradients of a round, of the ranks with a 1 in `adds`, behind those of the rounds
-  /// before; see GradientRound. Before the last round `gradients` stay as they are.
+  bool is_sharded() const override { return !ranges_.empty(); }
+  const PackedRanges& home() const override { return home_; }
   runtime::Status add_round(std::span<float> gradients, std::span<const std::uint8_t> adds,
-                            bool last);
-  /// All rounds are added up: the gradients are the sum.
-  bool is_summed() const { return is_summed_; }
-  /// Adds up the gradients of all ranks; not after rounds.
-  runtime::Status sum(std::span<float> gradients);
-
-  /// The norm of the sum, the same bits on every rank.
-  runtime::Result<double> norm(kernel::ThreadPool& pool, std::span<const float> gradients);
-
-  /// The step is taken: every rank ends with the whole arena's weights.
-  runtime::Status share(std::span<float> weights);
-  void end_step() { is_summed_ = false; }
-
-  /// Brings values of all homes together on rank 0, in `whole`, which is empty elsewhere.
-  runtime::Status collect(std::span<const float> of_home, std::span<float> whole);
+                            bool last) override;
+  bool is_summed() const override { return is_summed_; }
+  runtime::Status sum(std::span<float> gradients) override;
+  runtime::Result<double> norm(kernel::ThreadPool& pool, std::span<const float> gradients) override;
+  runtime::Status step(Optimizer& optimizer, kernel::ThreadPool& pool, std::span<float> weights,
+                       std::span<const float> gradients, float learning_rate,
+                       float gradient_scale) override;
+  void end_step() override { is_summed_ = false; }
+  runtime::Status collect(std::span<const float> of_home, std::span<float> whole) override;
 
  private:
+  ArenaRange mine() const;
+
   Communicator& communicator_;
-  std::vector<ArenaRange> homes_;  // by rank; empty: not sharded
-  ArenaRange home_;
+  std::vector<ArenaRange> ranges_;  // by rank; empty: not sharded
+  std::vector<PackedRanges> homes_;
+  PackedRanges home_;
   SumRounds<float> rounds_;
   bool is_summed_ = false;
 };

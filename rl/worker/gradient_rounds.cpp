@@ -3,15 +3,37 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace rl {
 
 using runtime::Status;
 
+namespace {
+
+using Learn = std::function<Status(std::span<const MicroBatch>)>;
+
+// The passes of a leaf, of which the last one may have to know that it is.
+Status learn_leaf(Learner& learner, std::span<const MicroBatch> passes,
+                  std::span<const std::uint8_t> adds, bool last_round, const Learn& learn) {
+  if (!learner.sums_in_passes()) return learn(passes);
+  if (passes.size() > 1) {
+    const Status learned = learn(passes.first(passes.size() - 1));
+    if (!learned.ok()) return learned;
+  }
+  learner.expect_last_pass(adds, last_round);
+  return passes.empty() ? learner.model().idle_pass(/*with_backward=*/true) : learn(passes.last(1));
+}
+
+}  // namespace
+
 Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batches,
                        std::span<const GradientRound> rounds,
                        const std::function<Status(std::span<const MicroBatch>)>& learn) {
-  if (rounds.empty()) return learn(micro_batches);
+  if (rounds.empty()) {
+    const std::vector<std::uint8_t> all(static_cast<std::size_t>(learner.ranks().size()), 1);
+    return learn_leaf(learner, micro_batches, all, /*last_round=*/true, learn);
+  }
   std::size_t planned = 0;
   for (const GradientRound& round : rounds)
     planned += static_cast<std::size_t>(std::max<std::int64_t>(round.passes, 0));
@@ -21,10 +43,12 @@ Status learn_in_rounds(Learner& learner, std::span<const MicroBatch> micro_batch
   for (const GradientRound& round : rounds) {
     const auto passes = static_cast<std::size_t>(std::max<std::int64_t>(round.passes, 0));
     learner.begin_leaf(round.leaf);
-    const Status learned = learn(micro_batches.subspan(next, passes));
+    const bool last = &round == &rounds.back();
+    const Status learned =
+        learn_leaf(learner, micro_batches.subspan(next, passes), round.adds, last, learn);
     if (!learned.ok()) return learned;
     next += passes;
-    const Status added = learner.add_round(round.adds, &round == &rounds.back());
+    const Status added = learner.add_round(round.adds, last);
     if (!added.ok()) return added;
   }
   return {};

@@ -1,6 +1,7 @@
 #include "rl/worker/passes.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/GradMode.h>
 
 #include "rl/model/guarded.h"
 
@@ -23,7 +24,7 @@ Status Passes::learn(std::span<const MicroBatch> micro_batches, const PassInput&
              [&](const Outputs& outputs, const MicroBatch& rows, const PackedBatch& packed) {
                const Result<at::Tensor> part = loss(outputs, rows, packed, metrics);
                if (!part.ok()) return part.status();
-               return part->defined() ? backward(*part) : Status();
+               return part->defined() ? backward(*part) : model_.idle_backward();
              });
 }
 
@@ -37,10 +38,16 @@ Status Passes::run(std::span<const MicroBatch> micro_batches, const PassInput& i
                    const Take& take) const {
   for (const MicroBatch& rows : micro_batches) {
     const PackedBatch packed = rows.idle() ? PackedBatch() : input.pack(rows);
-    if (is_idle(packed, input.wanted)) continue;
+    if (is_idle(packed, input.wanted)) {
+      const Status ended = model_.idle_pass(c10::GradMode::is_enabled());
+      if (!ended.ok()) return ended;
+      continue;
+    }
     const Result<Outputs> outputs = model_.outputs(packed, input.wanted, options_);
     if (!outputs.ok()) return outputs.status();
     if (const Status taken = take(*outputs, rows, packed); !taken.ok()) return taken;
+    const Status ended = guarded<void>("end of a pass", [&] { model_.end_pass(); });
+    if (!ended.ok()) return ended;
   }
   return {};
 }

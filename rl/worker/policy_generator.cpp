@@ -107,8 +107,9 @@ Result<RolloutBatch> PolicyGenerator::draw(const PromptBatch& prompts, const Sam
   }
   RolloutBatch batch;
   batch.prompts = prompts.ids;
+  const auto here = weights_.bring();  // also where there is nothing to draw: others may need it
+  if (!here.ok()) return here.status();
   if (requests.empty()) return batch;
-  const Offload::Stay here = weights_.bring();
   Engine::OnStep on_step;
   std::optional<FinishedResponses> finished;
   if (on_finished) {
@@ -145,7 +146,8 @@ Result<PartialBatch> PolicyGenerator::generate_partially(const PartialPrompts& p
           {.ids = {ids.begin(), ids.end()}, .seed = fresh.seeds[static_cast<std::size_t>(i)]});
     }
   }
-  const Offload::Stay here = weights_.bring();
+  const auto here = weights_.bring();
+  if (!here.ok()) return here.status();
   engine_->weights_changed(version);
   Result<PartialDraw> draw = draw_partially(*engine_, request_like(options_.training), all, plan);
   if (!draw.ok()) return draw.status();
@@ -171,7 +173,8 @@ Result<PartialBatch> PolicyGenerator::generate_partially(const PartialPrompts& p
 
 // Between two calls the weights change, and with them what the engine's cache is worth.
 Result<RolloutBatch> PolicyGenerator::converse(const PromptBatch& prompts, const Request& like) {
-  const Offload::Stay here = weights_.bring();
+  const auto here = weights_.bring();
+  if (!here.ok()) return here.status();
   engine_->weights_changed(engine_->weight_version() + 1);
   EngineTurns turns(*engine_);
   Result<RolloutBatch> batch = agent_->run(turns, prompts, like);

@@ -72,11 +72,15 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
   options.optimizer = *kind;
   const auto* zero = config.find(zero_key(role));  // a level, or auto
-  if (zero != nullptr && zero->is_number() && zero->get<int>() > 0)
-    options.zero = ZeroLevel::kMoments;
+  if (zero != nullptr && zero->is_number()) options.zero = static_cast<ZeroLevel>(zero->get<int>());
   if (options.zero != ZeroLevel::kNone && *kind == OptimizerKind::kMuon) {
     return config.out_of_range(zero_key(role),
                                "0 with " + optim + "optimizer=Muon, which works on whole matrices");
+  }
+  const std::string device = read.find_string("trainer.device").value_or("cpu");
+  if (options.zero > ZeroLevel::kMoments && !is_cpu(device) && device != "npu") {
+    return config.out_of_range(zero_key(role), "0 or 1 with trainer.device=" + device +
+                                                   ": there gradients and weights are whole");
   }
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
   options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
@@ -315,6 +319,14 @@ Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions&
   const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
   const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
   options.samples_are_older = replays || draws_beside || draws_ahead;
+  if (read.status().ok() && options.learner.zero == ZeroLevel::kWeights &&
+      (draws_beside || draws_ahead)) {
+    return config.out_of_range(zero_key(kActorRole),
+                               "at most 2 with " +
+                                   (draws_ahead ? "trainer.v1.trainer_mode=" + mode
+                                                : "actor_rollout_ref.hybrid_engine=false") +
+                                   ": weights go from one worker to those that generate");
+  }
   if (!read.status().ok()) return read.status();
   if (options.samples_are_older && !config.is_set(key)) options.bf16 = false;
   if (!options.bf16 || !options.samples_are_older) return {};

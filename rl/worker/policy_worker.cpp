@@ -91,7 +91,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
   if (!agent.ok()) return agent.status();
   Result<std::unique_ptr<Engine>> engine = Engine::create(worker->model(), engine_options);
   if (!engine.ok()) return engine.status();
-  worker->weights_ = std::make_unique<SharedWeights>(worker->learner());
+  worker->weights_ = std::make_unique<SharedWeights>(worker->learner_->learner());
   worker->generator_ = std::make_unique<PolicyGenerator>(
       GeneratorOptions{.training = options.training, .validation = options.validation},
       std::move(*engine), std::move(*agent), *worker->weights_);

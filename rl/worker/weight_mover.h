@@ -1,8 +1,11 @@
 // The weights' way from what learns them to what generates with them.
 #pragma once
 
+#include <utility>
+
 #include "rl/model/offload.h"
 #include "rl/optim/learner.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 
@@ -11,20 +14,31 @@ class WeightMover {
  public:
   virtual ~WeightMover() = default;
 
-  /// Brings the weights of now to where the engine reads them; they stay while the result lives.
-  [[nodiscard]] virtual Offload::Stay bring() = 0;
+  /// Weights that were brought, while it lives.
+  struct Brought {
+    Offload::Stay stay;
+    Learner::Gathered gathered;
+  };
+
+  /// Brings the weights of now to where the engine reads them. Errors: see Learner::gathered.
+  virtual runtime::Result<Brought> bring() = 0;
 };
 
-/// Learner and engine share one model: weights only come back from where they were offloaded to.
-/// Borrows the learner.
+/// Learner and engine share one model: weights only come back from where they were offloaded to, or
+/// from the other ranks that keep parts of them. Borrows the learner.
 class SharedWeights : public WeightMover {
  public:
-  explicit SharedWeights(const Learner& learner) : learner_(learner) {}
+  explicit SharedWeights(Learner& learner) : learner_(learner) {}
 
-  Offload::Stay bring() override { return learner_.stay(); }
+  runtime::Result<Brought> bring() override {
+    Offload::Stay stay = learner_.stay();
+    runtime::Result<Learner::Gathered> gathered = learner_.gathered();
+    if (!gathered.ok()) return gathered.status();
+    return Brought{std::move(stay), *std::move(gathered)};
+  }
 
  private:
-  const Learner& learner_;
+  Learner& learner_;
 };
 
 }  // namespace rl

@@ -1,0 +1,25 @@
+// Which rank keeps what of an arena that is gathered, and whose gradients are added up, unit by
+// unit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rl/mesh/range_set.h"
+
+namespace rl {
+
+/// By rank: of each unit an even share of its chunks, one after the other. A chunk belongs to the
+/// unit that its first element is of, and is never cut, so that what is summed by chunks has the
+/// same bits on any number of ranks. Together the units are the arena.
+std::vector<RangeSet> unit_homes(std::span<const RangeSet> units, std::int64_t elements,
+                                 std::int64_t chunk, int ranks);
+
+/// Neighbouring elements of which each rank keeps one range, by rank; some are empty.
+using HomeSlices = std::vector<ArenaRange>;
+
+/// The homes within `range`, cut where a rank would have a second one: all of it, in order.
+std::vector<HomeSlices> slices_of(ArenaRange range, std::span<const RangeSet> homes);
+
+}  // namespace rl

@@ -1,0 +1,25 @@
+// The units of a model's arena: what of it a pass reads, and gives gradients to, together.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rl/mesh/range_set.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+
+namespace rl {
+
+/// Unit 0 has the embeddings, unit 1 + i layer i, the last one the last norm, the output layer and
+/// heads; see address_space().
+struct ArenaUnit {
+  std::string name;  // "layer 3"
+  RangeSet own;      // each element of the arena is in one unit, gaps with what is before them
+  RangeSet read;     // what passes read there: `own`, and tied embeddings in the last one
+};
+
+/// Of an arena with the layout of that model's parameters.
+std::vector<ArenaUnit> arena_units(const ModelConfig& config, std::span<const ParameterSpec> specs);
+
+}  // namespace rl

@@ -1,0 +1,105 @@
+#include "rl/optim/unit_sums.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "rl/model/guarded.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+
+UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
+                   std::span<const RangeSet> homes)
+    : communicator_(communicator),
+      model_(model),
+      packed_(homes[static_cast<std::size_t>(communicator.rank())]),
+      arena_{model.gradient_arena().memory().arena().mutable_data_ptr<float>(),
+             static_cast<std::size_t>(model.gradient_arena().memory().arena_size())},
+      sum_(static_cast<std::size_t>(packed_.elements())),
+      pages_(arena_) {
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  for (const ArenaUnit& place : units) {
+    Unit& unit = units_.emplace_back(Unit{place, {}, false});
+    for (const ArenaRange& range : place.own.ranges()) {
+      for (HomeSlices& slices : slices_of(range, homes)) {
+        const ArenaRange mine = packed_.packed(slices[rank]);
+        Part& part = unit.parts.emplace_back(Part{std::move(slices), {}});
+        part.rounds.kept = true;
+        part.rounds.place = std::span(sum_).subspan(static_cast<std::size_t>(mine.begin),
+                                                    static_cast<std::size_t>(mine.size()));
+      }
+    }
+  }
+  model_.gradient_arena().drop();
+  pages_.give_back({{0, std::ssize(arena_)}});
+  model_.tell(*this);
+}
+
+UnitSums::~UnitSums() { model_.stop_telling(*this); }
+
+void UnitSums::expect_last_pass(std::span<const std::uint8_t> adds, bool last_round) {
+  CHECK(adds.size() == static_cast<std::size_t>(communicator_.size()));
+  CHECK(!complete_);
+  adds_.assign(adds.begin(), adds.end());
+  last_round_ = last_round;
+  next_ = static_cast<int>(units_.size());
+}
+
+void UnitSums::end_step() { complete_ = false; }
+
+std::int64_t UnitSums::most_there() {
+  const std::int64_t most = pages_.most();
+  pages_.reset_most();
+  return most;
+}
+
+// Going back begins with the output layer; of a tied one the embeddings get gradients there, too.
+void UnitSums::before_forward(std::int64_t layer) {
+  if (layer + 2 != std::ssize(units_) || !c10::GradMode::is_enabled()) return;
+  open(units_.back());
+  if (!(units_.back().place.read == units_.back().place.own)) open(units_.front());
+}
+
+// All behind the unit have their gradients.
+void UnitSums::before_backward(std::int64_t layer) {
+  const int unit = static_cast<int>(layer) + 1;
+  sum_down_to(unit + 1);
+  open(units_[static_cast<std::size_t>(unit)]);
+  if (unit == 1) open(units_.front());
+}
+
+void UnitSums::after_pass() {
+  if (adds_.empty()) return;
+  sum_down_to(0);
+  adds_.clear();
+  complete_ = last_round_;
+}
+
+void UnitSums::sum_down_to(int unit) {
+  if (adds_.empty()) return;
+  while (next_ > unit) sum(units_[static_cast<std::size_t>(--next_)]);
+}
+
+void UnitSums::open(Unit& unit) {
+  if (unit.there) return;
+  pages_.take(unit.place.own);
+  unit.there = true;
+}
+
+void UnitSums::sum(Unit& unit) {
+  GradientArena& gradients = model_.gradient_arena();
+  open(unit);
+  for (const ArenaRange& range : unit.place.own.ranges()) gradients.settle(range);
+  for (Part& part : unit.parts) {
+    throw_unless_ok(communicator_.reduce_round(arena_, part.rounds, adds_, last_round_, part.slices,
+                                               "gradients of " + unit.place.name));
+  }
+  for (const ArenaRange& range : unit.place.own.ranges()) gradients.drop(range);
+  pages_.give_back_zeros(unit.place.own);
+  unit.there = false;
+}
+
+}  // namespace rl

@@ -1,0 +1,76 @@
+// UnitSums: gradients that are added up over the ranks unit by unit, as backward passes get through
+// them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rl/comm/communicator.h"
+#include "rl/mesh/packed_ranges.h"
+#include "rl/mesh/unit_homes.h"
+#include "rl/model/arena_pages.h"
+#include "rl/model/arena_units.h"
+#include "rl/model/transformer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// ZeRO-2 (Rajbhandari et al. 2020, arXiv:1910.02054): each rank keeps the sum of its homes alone,
+/// packed; what its passes add up has memory only until the unit is through the last one of them.
+/// All ranks make the same passes, idle ones where they have no rows. What fails in a pass ends it,
+/// with the errors of Communicator. Borrows everything; the gradients are on the CPU.
+class UnitSums final : public LayerListener {
+ public:
+  UnitSums(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
+           std::span<const RangeSet> homes);
+  ~UnitSums() override;
+
+  /// The next pass is the last one of this round's leaf: its backward pass adds up the leaf with
+  /// those of the ranks that have a 1 in `adds`, behind the rounds before. Another call of a step
+  /// is another round.
+  void expect_last_pass(std::span<const std::uint8_t> adds, bool last_round);
+
+  /// Whether all rounds of the step are added up.
+  bool is_complete() const { return complete_; }
+  /// The sum over all rounds, of this rank's homes, packed. Until end_step().
+  std::span<const float> sum() const { return sum_; }
+  void end_step();
+
+  /// Elements of the gradients' arena that have memory at most, since the last call.
+  std::int64_t most_there();
+
+  void before_forward(std::int64_t layer) override;
+  void before_backward(std::int64_t layer) override;
+  void after_pass() override;
+
+ private:
+  // Neighbouring elements that are added up in one operation.
+  struct Part {
+    HomeSlices slices;
+    SumRounds<float> rounds;
+  };
+  struct Unit {
+    ArenaUnit place;
+    std::vector<Part> parts;
+    bool there = false;  // it has memory
+  };
+
+  void open(Unit& unit);
+  void sum_down_to(int unit);
+  void sum(Unit& unit);
+
+  Communicator& communicator_;
+  Transformer& model_;
+  const PackedRanges packed_;
+  std::span<float> arena_;
+  std::vector<float> sum_;
+  ArenaPages pages_;
+  std::vector<Unit> units_;
+  std::vector<std::uint8_t> adds_;  // of the round that is being added up; empty: none is
+  bool last_round_ = false;
+  int next_ = 0;  // of the round: units from here on are added up
+  bool complete_ = false;
+};
+
+}  // namespace rl

@@ -1,0 +1,156 @@
+#include "rl/optim/unit_weights.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "rl/model/guarded.h"
+#include "rl/profile/recorder.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+using runtime::Status;
+
+std::span<float> elements(const at::Tensor& arena) {
+  return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
+}
+
+RangeSet all_of(std::span<const float> arena) { return {{0, std::ssize(arena)}}; }
+
+}  // namespace
+
+UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
+                         std::span<const ArenaUnit> units, std::span<const RangeSet> homes)
+    : communicator_(communicator),
+      model_(model),
+      units_(units.begin(), units.end()),
+      homes_(homes.begin(), homes.end()),
+      packed_(homes_[static_cast<std::size_t>(communicator.rank())]),
+      arena_(elements(model.parameters().arena())),
+      home_(static_cast<std::size_t>(packed_.elements())),
+      pages_(arena_),
+      there_(units_.size(), 0) {
+  store();
+  model_.tell(*this);
+}
+
+UnitWeights::~UnitWeights() { model_.stop_telling(*this); }
+
+void UnitWeights::open() {
+  if (whole_++ == 0) pages_.take(all_of(arena_));
+}
+
+void UnitWeights::store() {
+  CHECK(!is_scattered());
+  for (const ArenaRange& range : packed_.set().ranges())
+    std::ranges::copy(part_of(arena_, range),
+                      part_of(std::span(home_), packed_.packed(range)).begin());
+}
+
+Status UnitWeights::gather() {
+  open();
+  return whole_ == 1 ? spread() : Status();
+}
+
+// Unit by unit, each of which is a sign of progress.
+Status UnitWeights::spread() {
+  if (is_scattered()) return {};
+  for (int unit = 0; unit < std::ssize(units_); ++unit) {
+    begin(unit);
+    if (const Status there = communicator_.finish(transfer_); !there.ok()) return there;
+  }
+  return {};
+}
+
+void UnitWeights::scatter() {
+  CHECK(!is_scattered());
+  if (--whole_ > 0) return;
+  pages_.give_back(all_of(arena_));
+  pages_.reset_most();
+}
+
+std::int64_t UnitWeights::most_there() {
+  const std::int64_t most = pages_.most();
+  pages_.reset_most();
+  return most;
+}
+
+void UnitWeights::before_forward(std::int64_t layer) {
+  if (!is_scattered()) return;
+  const int unit = static_cast<int>(layer) + 1;
+  bring(unit);
+  // The last layer's weights are the first that the backward pass asks for.
+  if (unit + 1 == std::ssize(units_) && c10::GradMode::is_enabled()) return;
+  let_go_of_all_but(unit);
+  if (unit + 1 < std::ssize(units_)) fetch(unit + 1);
+}
+
+void UnitWeights::before_backward(std::int64_t layer) {
+  if (!is_scattered()) return;
+  const int unit = static_cast<int>(layer) + 1;
+  bring(unit);
+  let_go_of_all_but(unit);
+  if (unit > 1) fetch(unit - 1);
+}
+
+void UnitWeights::after_pass() {
+  if (!is_scattered()) return;
+  let_go_of_all_but(kNone);
+}
+
+// What the unit's passes read is on its way, or there.
+void UnitWeights::fetch(int unit) {
+  if (coming_ == unit || there_[static_cast<std::size_t>(unit)] != 0) return;
+  if (coming_ != kNone) bring(coming_);  // another pass has begun than this one
+  pages_.take(units_[static_cast<std::size_t>(unit)].read);
+  there_[static_cast<std::size_t>(unit)] = 1;
+  coming_ = unit;
+  begin(unit);
+}
+
+void UnitWeights::bring(int unit) {
+  fetch(unit);
+  if (coming_ != unit) return;
+  coming_ = kNone;
+  throw_unless_ok(communicator_.finish(transfer_));
+}
+
+void UnitWeights::let_go_of_all_but(int unit) {
+  if (coming_ != kNone && coming_ != unit) bring(coming_);
+  for (int other = 0; other < std::ssize(units_); ++other)
+    if (other != unit) drop(other);
+}
+
+void UnitWeights::drop(int unit) {
+  if (there_[static_cast<std::size_t>(unit)] == 0) return;
+  pages_.give_back(units_[static_cast<std::size_t>(unit)].read);
+  there_[static_cast<std::size_t>(unit)] = 0;
+}
+
+void UnitWeights::begin(int unit) {
+  const RangeSet& wanted = units_[static_cast<std::size_t>(unit)].read;
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const RangeSet part = homes_[static_cast<std::size_t>(rank)].intersected(wanted);
+    for (const ArenaRange& range : part.ranges()) {
+      if (rank != communicator_.rank()) {
+        received.push_back({rank, std::as_writable_bytes(part_of(arena_, range))});
+        continue;
+      }
+      const std::span<const float> mine =
+          part_of(std::span<const float>(home_), packed_.packed(range));
+      std::ranges::copy(mine, part_of(arena_, range).begin());
+      for (int peer = 0; peer < communicator_.size(); ++peer)
+        if (peer != rank) sent.push_back({peer, std::as_bytes(mine)});
+    }
+  }
+  transfer_ = communicator_.begin_exchange(
+      sent, received, "weights of " + units_[static_cast<std::size_t>(unit)].name);
+}
+
+}  // namespace rl

@@ -1,0 +1,82 @@
+// UnitWeights: a model whose weights each rank keeps a part of, and which are gathered unit by unit
+// as a pass comes to them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rl/comm/communicator.h"
+#include "rl/mesh/packed_ranges.h"
+#include "rl/model/arena_pages.h"
+#include "rl/model/arena_units.h"
+#include "rl/model/transformer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
+/// Zhao et al. 2023, arXiv:2304.11277). Between passes the model's arena has no memory, and the
+/// rank's part lies packed beside it. In a pass the unit that computes is there, and the next one
+/// is on its way, so that waiting hides behind computing. All ranks make the same passes, idle ones
+/// where they have no rows. What fails in a pass ends it, with the errors of Communicator. Borrows
+/// everything; the model is on the CPU.
+class UnitWeights final : public LayerListener {
+ public:
+  /// The arena is whole, and stays so until the first scatter().
+  UnitWeights(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
+              std::span<const RangeSet> homes);
+  ~UnitWeights() override;
+
+  /// The rank's part, packed in the order of the arena: what an optimizer works on, and then calls
+  /// spread().
+  std::span<float> home() { return home_; }
+
+  /// Where the arena is whole, all of it becomes what the homes are. Collective.
+  runtime::Status spread();
+
+  /// Brings all of the arena together on every rank, for what reads it otherwise than by training
+  /// passes; scatter() lets it go. They nest. Collective.
+  runtime::Status gather();
+  void scatter();
+
+  /// As gather() where the arena is about to be overwritten: it has memory, and holds anything. Not
+  /// collective.
+  void open();
+  /// The home becomes what the arena, which is whole, has there.
+  void store();
+
+  /// Whether the arena has no memory but in passes.
+  bool is_scattered() const { return whole_ == 0; }
+
+  /// Elements of the arena that had memory at most, since the last call or scatter().
+  std::int64_t most_there();
+
+  void before_forward(std::int64_t layer) override;
+  void before_backward(std::int64_t layer) override;
+  void after_pass() override;
+
+ private:
+  static constexpr int kNone = -1;
+
+  void fetch(int unit);
+  void bring(int unit);
+  void drop(int unit);
+  void let_go_of_all_but(int unit);
+  void begin(int unit);
+
+  Communicator& communicator_;
+  Transformer& model_;
+  const std::vector<ArenaUnit> units_;
+  const std::vector<RangeSet> homes_;  // by rank
+  const PackedRanges packed_;          // this rank's
+  std::span<float> arena_;
+  std::vector<float> home_;
+  ArenaPages pages_;
+  std::vector<char> there_;  // by unit: it has memory
+  int coming_ = kNone;
+  Transfer transfer_;
+  int whole_ = 1;  // gathers that nobody has undone
+};
+
+}  // namespace rl
