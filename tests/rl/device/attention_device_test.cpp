@@ -95,11 +95,13 @@ double relative_error(const at::Tensor& found, const at::Tensor& expected) {
   return (found - expected).norm().item<double>() / (expected.norm().item<double>() + least);
 }
 
+// cuBLAS adds in another order than the CPU (an H100 is 1.5e-5 away in dq and dk).
 void expect_near(const Found& found, const Found& expected, const std::string& what) {
-  EXPECT_LT(relative_error(found.y, expected.y), 3e-6) << what;
-  EXPECT_LT(relative_error(found.dq, expected.dq), 1e-5) << what;
-  EXPECT_LT(relative_error(found.dk, expected.dk), 1e-5) << what;
-  EXPECT_LT(relative_error(found.dv, expected.dv), 3e-6) << what;
+  const double more = testing::on_stand_in() ? 1 : 3;
+  EXPECT_LT(relative_error(found.y, expected.y), more * 3e-6) << what;
+  EXPECT_LT(relative_error(found.dq, expected.dq), more * 1e-5) << what;
+  EXPECT_LT(relative_error(found.dk, expected.dk), more * 1e-5) << what;
+  EXPECT_LT(relative_error(found.dv, expected.dv), more * 3e-6) << what;
 }
 
 TEST_F(AttentionDevice, OfWholeBatchesIsThatOfTheCpu) {

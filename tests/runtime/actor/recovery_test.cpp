@@ -42,6 +42,8 @@ class RecoveryTest : public ClusterTest {
     options.resources["far"] = 1;
     return options;
   }
+  /// Not on a far node, which dies.
+  ActorOptions here() const { return {.node = rt_->cluster().node_id()}; }
   std::string path(const std::string& name) const { return (root_ / name).string(); }
   static std::size_t lines(const std::string& file) {
     std::ifstream in(file);
@@ -158,7 +160,7 @@ TEST_F(RecoveryTest, ABorrowerHasItMadeAgainByTheProcessThatRanTheTask) {
   const std::string runs = path("runs");
   auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
   settled(numbers);
-  auto first = broker("first"), second = broker("second");
+  auto first = broker("first", here()), second = broker("second", here());
   ASSERT_TRUE(rt_->get(first.call(&Broker::keep, numbers)).ok());
   ASSERT_TRUE(rt_->get(second.call(&Broker::keep, get(first.call(&Broker::kept))))
                   .ok());  // by way of two others
@@ -174,7 +176,7 @@ TEST_F(RecoveryTest, AMethodsArgumentsAreMadeAgainInItsTurn) {
   auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
   settled(numbers);
   replace_far();
-  auto reader = broker("reader");
+  auto reader = broker("reader", here());
   auto sum = reader.call(&Broker::sum, numbers);
   auto view = reader.call(&Broker::sum_view, numbers);
   EXPECT_EQ(get(sum), 0.5 * kCount);
