@@ -6,10 +6,11 @@
 //   grpo   MODEL (SmolLM2-135M): 4 prompts of 4 responses a step, as in bench_trainer
 //   toy    a model of 7 million parameters made on the spot: 16 prompts of 4 responses a step
 //
-// One worker of two threads against two workers of one thread each: plain data parallelism, ZeRO-1,
-// and four leaves (trainer.gradient_leaves) on one and on two. All run in turns, `rounds` times;
-// figures are medians of the second step on over all rounds, ratios are to one worker. Without
-// MODEL only the toy runs.
+// One worker of two threads against two workers of one thread each: plain data parallelism, ZeRO-1
+// to 3, and four leaves (trainer.gradient_leaves) on one and on two. All run in turns, `rounds`
+// times; figures are medians of the second step on over all rounds, ratios are to one worker.
+// Without MODEL only the toy runs.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -37,6 +38,12 @@ const std::vector<Mesh> kMeshes = {
     {"two_zero1",
      {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
       "actor_rollout_ref.actor.fsdp_config.zero_level=1"}},
+    {"two_zero2",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
+      "actor_rollout_ref.actor.fsdp_config.zero_level=2"}},
+    {"two_zero3",
+     {"trainer.n_gpus_per_node=2", "trainer.cpus_per_worker=1",
+      "actor_rollout_ref.actor.fsdp_config.zero_level=3"}},
     {"one_four_leaves",
      {"trainer.n_gpus_per_node=1", "trainer.cpus_per_worker=2", "trainer.gradient_leaves=4"}},
     {"two_four_leaves",
@@ -45,12 +52,15 @@ const std::vector<Mesh> kMeshes = {
 
 struct Seconds {
   std::vector<double> update, step;
+  double peak_gb = 0;  // of a worker
 };
 
 void take(Seconds& seconds, const Run& of) {
   for (std::size_t step = 1; step < of.steps.size(); ++step) {
     seconds.update.push_back(of.steps[step].value("timing_s/update_actor", 0.0));
     seconds.step.push_back(of.steps[step].value("timing_s/step", 0.0));
+    seconds.peak_gb =
+        std::max(seconds.peak_gb, of.steps[step].value("perf/max_memory_allocated_gb", 0.0));
   }
 }
 
@@ -69,6 +79,7 @@ void measure(const std::string& suite, const std::string& model, const fs::path&
     const std::string name = suite + "_" + mesh.name;
     figures[name + "_update_s"] = median(seconds[mesh.name].update);
     figures[name + "_step_s"] = median(seconds[mesh.name].step);
+    figures[name + "_peak_gb"] = seconds[mesh.name].peak_gb;
     figures[name + "_update_ratio"] = median(seconds[mesh.name].update) / update;
     figures[name + "_step_ratio"] = median(seconds[mesh.name].step) / step;
   }

@@ -4,7 +4,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -40,6 +43,16 @@ Result<at::Tensor> allocate(std::int64_t elements) {
   }
 }
 
+// Zeros that take memory when they are written, page by page.
+at::Tensor zeros_of(std::int64_t elements) {
+  const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  void* const memory = bytes == 0 ? MAP_FAILED
+                                  : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return at::zeros({elements});  // or says that there is no memory
+  return at::from_blob(memory, {elements}, [bytes](void* begin) { ::munmap(begin, bytes); });
+}
+
 // What is read at a time: a whole number of every dtype's blocks.
 constexpr std::int64_t kPieceElements = 1 << 20;
 
@@ -50,15 +63,35 @@ struct Piece {
   std::int64_t count = 0;
 };
 
+// What of a stretch of a parameter that begins at `offset` is among `only`, in whole units.
+RangeSet wanted_of(const ArenaRange& piece, std::int64_t offset, std::int64_t unit,
+                   const std::optional<RangeSet>& only) {
+  if (!only) return {piece};
+  const RangeSet inside = only->intersected({{offset + piece.begin, offset + piece.end}});
+  std::vector<ArenaRange> whole;
+  for (const ArenaRange& range : inside.ranges())
+    whole.push_back({(range.begin - offset) / unit * unit,
+                     std::min(rounded_up(range.end - offset, unit), piece.end)});
+  return RangeSet(std::move(whole));
+}
+
 // Parameters that are stored as they lie here, in pieces of a size that keeps threads even.
 std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameters,
                                    std::span<const ParameterSpec> specs,
-                                   const ParameterReader& reader) {
+                                   const ParameterReader& reader,
+                                   const std::optional<RangeSet>& only) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const std::int64_t size = reader.lies_alike(parameters[i]) ? kPieceElements : specs[i].count;
-    for (std::int64_t first = 0; first < specs[i].count; first += size)
-      pieces.push_back({i, first, std::min(size, specs[i].count - first)});
+    const bool alike = reader.lies_alike(parameters[i]);
+    const std::int64_t size = alike ? kPieceElements : specs[i].count;
+    for (std::int64_t first = 0; first < specs[i].count; first += size) {
+      const ArenaRange piece{first, std::min(first + size, specs[i].count)};
+      const bool cuts = alike && reader.is_there(parameters[i]);
+      const std::int64_t unit = cuts ? reader.unit(parameters[i]) : specs[i].count;
+      const RangeSet wanted = wanted_of(piece, specs[i].offset, unit, only);
+      for (const ArenaRange& part : wanted.ranges())
+        pieces.push_back({i, part.begin, part.size()});
+    }
   }
   return pieces;
 }
@@ -74,10 +107,19 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
   }
 }
 
+// Stretches of at most so many elements: where each begins, and its size.
+std::vector<std::pair<std::int64_t, std::int64_t>> in_pieces(const RangeSet& set) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
+  for (const ArenaRange& range : set.ranges())
+    for (std::int64_t first = range.begin; first < range.end; first += kPieceElements)
+      pieces.emplace_back(first, std::min(kPieceElements, range.end - first));
+  return pieces;
+}
+
 // A file may hold the output layer that its config says is the embedding. Where it is another,
 // neither is what was meant.
 Status check_tied(const ModelConfig& config, const WeightSource& source,
-                  const Parameters& parameters) {
+                  const Parameters& parameters, const std::optional<RangeSet>& only) {
   if (!config.tie_word_embeddings) return {};
   for (const std::string_view name : output_layer_names()) {
     const TensorInfo* info = source.find(name);
@@ -86,8 +128,10 @@ Status check_tied(const ModelConfig& config, const WeightSource& source,
       continue;
     const ParameterSpec& embedding = parameters.specs().front();
     std::vector<float> stored;
-    for (std::int64_t first = 0; first < embedding.count; first += kPieceElements) {
-      stored.resize(static_cast<std::size_t>(std::min(kPieceElements, embedding.count - first)));
+    RangeSet there{{0, embedding.count}};
+    if (only) there = there.intersected(*only);
+    for (const auto& [first, count] : in_pieces(there)) {
+      stored.resize(static_cast<std::size_t>(count));
       const bool whole = std::ssize(stored) == embedding.count;
       if (Status status =
               whole ? source.read_f32(name, stored) : source.read_f32_range(name, first, stored);
@@ -178,7 +222,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   zero_gaps(specs, elements);
 
   // Threads take the next piece as they get free: tensors differ too much for equal shares.
-  const std::vector<Piece> pieces = cut_into_pieces(wanted, specs, reader);
+  const std::vector<Piece> pieces = cut_into_pieces(wanted, specs, reader, options.only);
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   Status first_error;
@@ -200,7 +244,8 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   });
   if (!first_error.ok()) return first_error;
   Parameters parameters(std::move(specs), std::move(*arena));
-  if (Status status = check_tied(config, source, parameters); !status.ok()) return status;
+  if (Status status = check_tied(config, source, parameters, options.only); !status.ok())
+    return status;
   if (options.head_seed) {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(*options.head_seed);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -225,7 +270,7 @@ Parameters Parameters::zeros(const ModelConfig& config) { return zeros(parameter
 
 Parameters Parameters::zeros(std::vector<ParameterSpec> layout) {
   const std::int64_t elements = arena_elements(layout);
-  return Parameters(std::move(layout), at::zeros({elements}));
+  return Parameters(std::move(layout), zeros_of(elements));
 }
 
 Parameters Parameters::in_arena(std::vector<ParameterSpec> layout, at::Tensor arena) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "rl/mesh/arena_range.h"
+#include "rl/mesh/range_set.h"
 #include "rl/model/model_config.h"
 #include "rl/model/model_plan.h"
 #include "runtime/core/result.h"
@@ -40,6 +41,8 @@ struct ParameterSpec {
 struct LoadOptions {
   std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random
                                            // from it; without, that is an error
+  std::optional<RangeSet> only = {};  // elements of the arena that are read, no others: these hold
+                                      // anything, and have no memory yet
 };
 
 /// Places for these in an arena, one after the other.

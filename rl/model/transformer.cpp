@@ -33,7 +33,9 @@ Result<Parameters> load_parameters(const ModelConfig& config, const std::filesys
   const Result<at::Device> device =
       find_device(options.device);  // before the weights are read: it may not be there
   if (!device.ok()) return device.status();
-  Result<Parameters> parameters = Parameters::load(config, model, how);
+  LoadOptions part = how;
+  if (options.part) part.only = options.part(config);
+  Result<Parameters> parameters = Parameters::load(config, model, part);
   if (!parameters.ok() || device->is_cpu()) return parameters;
   return guarded<Parameters>("the weights of " + model.string(),
                              [&] { return parameters->to(*device); });

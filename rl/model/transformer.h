@@ -71,6 +71,8 @@ struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
   std::string device =
       {};  // of a model that is loaded: where its weights go, see find_device(); empty: the CPU
+  /// Of a model that is loaded: what is read of its arena, see LoadOptions::only; null: all.
+  std::function<RangeSet(const ModelConfig&)> part = {};
 };
 
 /// A decoder-only language model over one arena of parameters.

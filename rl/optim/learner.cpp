@@ -68,6 +68,16 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
   return ranges;
 }
 
+std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
+                                                           const Communicator& communicator) {
+  if (options.zero != ZeroLevel::kWeights || communicator.size() == 1) return nullptr;
+  return [rank = static_cast<std::size_t>(communicator.rank()),
+          ranks = communicator.size()](const ModelConfig& config) {
+    const std::vector<ParameterSpec> specs = parameter_layout(config);
+    return homes_of(arena_units(config, specs), arena_elements(specs), ranks)[rank];
+  };
+}
+
 Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
                  const LearnerOptions& options)
     : model_(std::move(model)),
@@ -102,7 +112,7 @@ std::unique_ptr<StepShards> Learner::make_shards() {
     const std::vector<ArenaUnit> units =
         arena_units(model_->config(), model_->parameters().specs());
     const std::vector<RangeSet> homes =
-        homes_of(units, model_->parameters(), communicator_->size());
+        homes_of(units, model_->parameters().arena_size(), communicator_->size());
     unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes);
     if (!of_adapter) {
       auto by_units =
@@ -349,13 +359,13 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
     mine->parameters().arena().copy_(saved->parameters().arena());
     return {};
   }
-  const Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
+  LoadOptions how;
+  if (weights_are_sharded()) how.only = unit_weights_->kept();
+  const Result<Parameters> parameters =
+      Parameters::load(model_->config(), folder / kModelFolder, how);
   if (!parameters.ok()) return parameters.status();
-  if (unit_weights_) unit_weights_->open();
-  model_->parameters().arena().copy_(parameters->arena());
-  if (!unit_weights_) return {};
-  unit_weights_->store();
-  unit_weights_->scatter();
+  if (unit_weights_) unit_weights_->keep_from(elements(parameters->arena()));
+  if (!weights_are_sharded()) model_->parameters().arena().copy_(parameters->arena());
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -43,6 +44,11 @@ struct LearnerOptions {
   OffloadOptions offload;             // of a model on a device
 };
 
+/// What a rank's Learner needs of a model that is loaded for it, as TransformerOptions::part: its
+/// part, where weights are kept once; null: all.
+std::function<RangeSet(const ModelConfig&)> weights_needed(const LearnerOptions& options,
+                                                           const Communicator& communicator);
+
 /// What one optimizer step did.
 struct OptimizerReport {
   double grad_norm = 0.0;  // of the whole gradient, before clipping
@@ -65,7 +71,7 @@ std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
 class Learner {
  public:
   /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin
-  /// with equal weights.
+  /// with equal weights, or the parts of them that weights_needed() names.
   Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator,
           const LearnerOptions& options);
 

@@ -11,11 +11,10 @@ namespace rl {
 using runtime::Result;
 using runtime::Status;
 
-std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, const Parameters& parameters,
-                               int ranks) {
+std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks) {
   std::vector<RangeSet> own;
   for (const ArenaUnit& unit : units) own.push_back(unit.own);
-  return unit_homes(own, parameters.arena_size(), kNormChunk, ranks);
+  return unit_homes(own, elements, kNormChunk, ranks);
 }
 
 UnitShards::UnitShards(Communicator& communicator, Transformer& model, UnitWeights& weights,

@@ -16,8 +16,7 @@
 namespace rl {
 
 /// The homes of a model's units: by rank, of whole chunks of kNormChunk.
-std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, const Parameters& parameters,
-                               int ranks);
+std::vector<RangeSet> homes_of(std::span<const ArenaUnit> units, std::int64_t elements, int ranks);
 
 /// A step on gradients that the passes add up (UnitSums): the optimizer works on the rank's part of
 /// the weights, packed, and passes find the new ones (UnitWeights). Borrows everything.

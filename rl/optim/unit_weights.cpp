@@ -34,7 +34,7 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       home_(static_cast<std::size_t>(packed_.elements())),
       pages_(arena_),
       there_(units_.size(), 0) {
-  store();
+  keep_from(arena_);
   model_.tell(*this);
 }
 
@@ -44,10 +44,9 @@ void UnitWeights::open() {
   if (whole_++ == 0) pages_.take(all_of(arena_));
 }
 
-void UnitWeights::store() {
-  CHECK(!is_scattered());
-  for (const ArenaRange& range : packed_.set().ranges())
-    std::ranges::copy(part_of(arena_, range),
+void UnitWeights::keep_from(std::span<const float> arena) {
+  for (const ArenaRange& range : kept().ranges())
+    std::ranges::copy(part_of(arena, range),
                       part_of(std::span(home_), packed_.packed(range)).begin());
 }
 

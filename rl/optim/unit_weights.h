@@ -40,11 +40,10 @@ class UnitWeights final : public LayerListener {
   runtime::Status gather();
   void scatter();
 
-  /// As gather() where the arena is about to be overwritten: it has memory, and holds anything. Not
-  /// collective.
-  void open();
-  /// The home becomes what the arena, which is whole, has there.
-  void store();
+  /// What the home is of.
+  const RangeSet& kept() const { return packed_.set(); }
+  /// The home becomes what an arena like this one has there.
+  void keep_from(std::span<const float> arena);
 
   /// Whether the arena has no memory but in passes.
   bool is_scattered() const { return whole_ == 0; }
@@ -59,6 +58,7 @@ class UnitWeights final : public LayerListener {
  private:
   static constexpr int kNone = -1;
 
+  void open();
   void fetch(int unit);
   void bring(int unit);
   void drop(int unit);

@@ -37,7 +37,9 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(
   }
   Result<std::unique_ptr<Transformer>> model = Transformer::load(
       with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed,
-      {.threads = options.threads, .device = options.device});
+      {.threads = options.threads,
+       .device = options.device,
+       .part = weights_needed(options.learner, *communicator)});
   if (!model.ok()) return model.status();
   CriticOptions fitted = options;
   if (const auto room = device_room((*model)->parameters().arena().device());

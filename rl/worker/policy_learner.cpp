@@ -102,7 +102,8 @@ double mean_difference(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
+Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
+                                                 const Communicator& communicator) {
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   const std::string head = value_head().name;
@@ -114,7 +115,9 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
   }
   Result<std::unique_ptr<Transformer>> model = Transformer::load(
       std::move(*config), options.model, options.critic ? options.critic->seed : 0,
-      {.threads = options.threads, .device = options.device});
+      {.threads = options.threads,
+       .device = options.device,
+       .part = weights_needed(options.learner, communicator)});
   if (!model.ok() || !options.adapter) return model;
   const Status used = use_adapter(**model, *options.adapter);
   if (!used.ok()) return used;

@@ -22,7 +22,8 @@ namespace rl {
 
 /// The model with what training puts on it: a critic's head, an adapter. Errors: those of
 /// Transformer::load and LoraAdapter.
-runtime::Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options);
+runtime::Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options,
+                                                          const Communicator& communicator);
 
 /// One data-parallel rank: a Transformer (or an adapter on one) and its optimizer. With
 /// options.critic the Transformer has a value head, too, which learns in the same passes. Ranks

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/data/prompt_builder.h"
+#include "rl/worker/zero_level.h"
 
 namespace rl {
 namespace {
@@ -43,11 +44,6 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
           .ignore_eos = read.get_bool(std::string(kRollout) + "ignore_eos")};
 }
 
-std::string zero_key(const std::string& role) {
-  if (role == kStageRole) return "engine.zero_level";
-  return role == kCriticRole ? "critic.fsdp.zero_level" : role + ".fsdp_config.zero_level";
-}
-
 }  // namespace
 
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
@@ -71,17 +67,9 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<OptimizerKind> kind = parse_optimizer(name);
   if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
   options.optimizer = *kind;
-  const auto* zero = config.find(zero_key(role));  // a level, or auto
-  if (zero != nullptr && zero->is_number()) options.zero = static_cast<ZeroLevel>(zero->get<int>());
-  if (options.zero != ZeroLevel::kNone && *kind == OptimizerKind::kMuon) {
-    return config.out_of_range(zero_key(role),
-                               "0 with " + optim + "optimizer=Muon, which works on whole matrices");
-  }
-  const std::string device = read.find_string("trainer.device").value_or("cpu");
-  if (options.zero > ZeroLevel::kMoments && !is_cpu(device) && device != "npu") {
-    return config.out_of_range(zero_key(role), "0 or 1 with trainer.device=" + device +
-                                                   ": there gradients and weights are whole");
-  }
+  const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
+  if (!zero.ok()) return zero.status();
+  options.zero = *zero;
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
   options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
   options.muon.momentum = static_cast<float>(momentum.value_or(options.muon.momentum));
@@ -321,7 +309,7 @@ Status settle_precision(const Config& config, ConfigReader& read, PolicyOptions&
   options.samples_are_older = replays || draws_beside || draws_ahead;
   if (read.status().ok() && options.learner.zero == ZeroLevel::kWeights &&
       (draws_beside || draws_ahead)) {
-    return config.out_of_range(zero_key(kActorRole),
+    return config.out_of_range(zero_level_key(kActorRole),
                                "at most 2 with " +
                                    (draws_ahead ? "trainer.v1.trainer_mode=" + mode
                                                 : "actor_rollout_ref.hybrid_engine=false") +

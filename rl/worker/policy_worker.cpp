@@ -63,7 +63,7 @@ Status fit_device(const Transformer& model, PolicyOptions& options, EngineOption
 Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(
     const PolicyOptions& wanted, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(wanted.threads);  // backward's matrix products
-  Result<std::unique_ptr<Transformer>> model = load_policy(wanted);
+  Result<std::unique_ptr<Transformer>> model = load_policy(wanted, *communicator);
   if (!model.ok()) return model.status();
   PolicyOptions options = wanted;
   EngineOptions engine_options;

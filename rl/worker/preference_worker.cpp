@@ -69,9 +69,12 @@ at::Tensor token_counts(const Ragged<std::int32_t>& responses, const MicroBatch&
   return at::tensor(counts);
 }
 
-Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& options) {
-  if (!options.objective.is_reward_model())
-    return Transformer::load(options.model, {.threads = options.threads, .device = options.device});
+Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& options,
+                                                const Communicator& communicator) {
+  const TransformerOptions how{.threads = options.threads,
+                               .device = options.device,
+                               .part = weights_needed(options.learner, communicator)};
+  if (!options.objective.is_reward_model()) return Transformer::load(options.model, how);
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   if (!config->output_heads.empty() && config->task == ModelTask::kCausalLm) {
@@ -80,8 +83,7 @@ Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& o
                                      "into a reward model; give another model.path");
   }
   return Transformer::load(with_task(std::move(*config), ModelTask::kSequenceClassification),
-                           options.model, options.seed,
-                           {.threads = options.threads, .device = options.device});
+                           options.model, options.seed, how);
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(
   if (options.adapter && options.objective.is_reward_model())
     return runtime::unimplemented(
         "an adapter of a reward model would leave its head as it began: set model.lora_rank=0");
-  Result<std::unique_ptr<Transformer>> model = load_model(options);
+  Result<std::unique_ptr<Transformer>> model = load_model(options, *communicator);
   if (!model.ok()) return model.status();
   const bool refers = options.objective.needs_reference();
   if (options.adapter) {

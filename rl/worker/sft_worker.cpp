@@ -43,7 +43,9 @@ Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& opt
                                                      std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
   Result<std::unique_ptr<Transformer>> model =
-      Transformer::load(options.model, {.threads = options.threads, .device = options.device});
+      Transformer::load(options.model, {.threads = options.threads,
+                                        .device = options.device,
+                                        .part = weights_needed(options.learner, *communicator)});
   if (!model.ok()) return model.status();
   if (options.adapter) {
     const Status used = use_adapter(**model, *options.adapter);

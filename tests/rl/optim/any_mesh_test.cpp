@@ -17,6 +17,7 @@
 #include "rl/model/arena_units.h"
 #include "rl/optim/learner.h"
 #include "tests/rl/model/fixtures.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rl {
 namespace {
@@ -103,7 +104,15 @@ void learn(Learner& learner, const PackedBatch& batch) {
   learner.model().end_pass();
 }
 
-Outcome train(const Training& run, const Mesh& mesh) {
+// Steps of a training, from a checkpoint and into another where there are any.
+struct Stretch {
+  int first = 0;
+  int last = kSteps;
+  fs::path from = {};
+  fs::path into = {};
+};
+
+Outcome train(const Training& run, const Mesh& mesh, const Stretch& stretch = {}) {
   Outcome outcome;
   outcome.trained.resize(static_cast<std::size_t>(mesh.ranks));
   auto links = make_thread_links(mesh.ranks);
@@ -117,7 +126,11 @@ Outcome train(const Training& run, const Mesh& mesh) {
       options.zero = mesh.zero;
       Learner learner(load(run), std::make_unique<Communicator>(std::move(links[at])), options);
       const std::int64_t vocabulary = learner.model().config().vocab_size;
-      for (int step = 0; step < kSteps; ++step) {
+      if (!stretch.from.empty()) {
+        const runtime::Status loaded = learner.load(stretch.from);
+        ASSERT_TRUE(loaded.ok()) << loaded.to_string();
+      }
+      for (int step = stretch.first; step < stretch.last; ++step) {
         for (int first = 0; first < run.leaves; first += mesh.ranks) {
           std::vector<std::uint8_t> adds;
           for (int leaf = first; leaf < first + mesh.ranks; ++leaf)
@@ -141,6 +154,10 @@ Outcome train(const Training& run, const Mesh& mesh) {
         const Learner::MostThere most = learner.most_there();
         outcome.most_weights = most.weights;
         outcome.most_gradients = most.gradients;
+      }
+      if (!stretch.into.empty()) {
+        ASSERT_TRUE(learner.collect_state().ok());
+        if (rank == 0) ASSERT_TRUE(learner.save(stretch.into).ok());
       }
       const auto gathered = learner.gathered();
       ASSERT_TRUE(gathered.ok()) << gathered.status().to_string();
@@ -188,6 +205,33 @@ void expect_same_bits(const fs::path& folder, std::uint64_t seed) {
   EXPECT_EQ(all.norms, one.norms);
   if (several.zero == ZeroLevel::kWeights) expect_two_units(folder, all);
   for (const std::vector<float>& trained : all.trained) EXPECT_TRUE(trained == one.trained[0]);
+}
+
+TEST(AnyMesh, ACheckpointOfOneGoesOnWithAnother) {
+  const support::TemporaryFolder folder;
+  const auto cases = testing::model_cases();
+  ASSERT_FALSE(cases.empty());
+  int checked = 0;
+  for (const fs::path& model : cases) {
+    const std::string name = model.filename().string();
+    if (name != "qwen2" && name != "mixtral" && name != "gpt2") continue;
+    for (const bool adapter : {false, true}) {
+      SCOPED_TRACE(name + (adapter ? ", an adapter" : ""));
+      const Training run{.model = model, .seed = 3, .leaves = 4, .adapter = adapter};
+      const Outcome whole = train(run, {});
+      const fs::path saved = folder.file(name + (adapter ? "-adapter" : ""));
+      (void)train(run, {.ranks = 3, .zero = ZeroLevel::kWeights}, {.last = 2, .into = saved});
+      for (const Mesh& mesh : {Mesh{1, ZeroLevel::kNone}, Mesh{2, ZeroLevel::kMoments},
+                               Mesh{4, ZeroLevel::kGradients}, Mesh{2, ZeroLevel::kWeights}}) {
+        const Outcome rest = train(run, mesh, {.first = 2, .from = saved});
+        EXPECT_EQ(rest.norms.back(), whole.norms.back());
+        EXPECT_TRUE(rest.trained[0] == whole.trained[0])
+            << mesh.ranks << " ranks, ZeRO " << static_cast<int>(mesh.zero);
+      }
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 6);
 }
 
 TEST(AnyMesh, TrainsEveryFamilyToTheSameBits) {

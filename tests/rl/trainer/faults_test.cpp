@@ -25,19 +25,21 @@ TEST_P(FaultsTest, EndTheRunWithinItsDeadlineAndAreTold) {
   const fs::path run = folder_ / "run";
   for (int fault = 0; fault < kFaults; ++fault) {
     const int number = draw(2, 4);
-    const bool stops = draw(0, 1) == 1, zero = draw(0, 1) == 1;
+    const bool stops = draw(0, 1) == 1;
+    const int zero = draw(0, 3);
     const int step = draw(1, 5), pause_ms = draw(0, 60);
     SCOPED_TRACE("seed " + std::to_string(GetParam()) + ", fault " + std::to_string(fault) +
                  (stops ? ", stopped" : ", killed"));
     fs::remove_all(run);
     fs::remove(folder_ / "output");
     fs::create_directories(folder_);
-    const pid_t pid = start(train_command(
-        "trainer.total_training_steps=100000 trainer.rank_timeout=" +
-        std::to_string(kRankTimeout.count()) + " trainer.n_gpus_per_node=" +
-        std::to_string(number) + (zero ? " actor_rollout_ref.actor.fsdp_config.zero_level=1" : "") +
-        (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
-        (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "")));
+    const pid_t pid = start(
+        train_command("trainer.total_training_steps=100000 trainer.rank_timeout=" +
+                      std::to_string(kRankTimeout.count()) +
+                      " trainer.n_gpus_per_node=" + std::to_string(number) +
+                      " actor_rollout_ref.actor.fsdp_config.zero_level=" + std::to_string(zero) +
+                      (draw(0, 2) == 0 ? " algorithm.adv_estimator=gae critic.optim.lr=1e-3" : "") +
+                      (draw(0, 1) == 0 ? " trainer.gradient_leaves=6" : "")));
     ASSERT_TRUE(wait_for_step(pid, run, step)) << read(folder_ / "output");
     support::work_for(std::chrono::milliseconds(pause_ms));
     const std::vector<pid_t> all = workers();

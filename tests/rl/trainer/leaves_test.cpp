@@ -53,14 +53,31 @@ TEST_F(LeavesTest, CriticsWarmStartsAndStepsOfUnevenSamplesToo) {
                                         "trainer.balance_batch=false"));
 }
 
-TEST_F(LeavesTest, ShardedMomentsGiveTheSameModelAndGoOnElsewhere) {
+TEST_F(LeavesTest, WhatIsKeptOnceGivesTheSameModel) {
   const std::string command =
       train_command("data.train_batch_size=12 trainer.total_training_steps=6 ");
   const std::string whole = model_of("whole", command, 1);
-  for (const int workers : {2, 3}) {
-    const std::string zero = " actor_rollout_ref.actor.fsdp_config.zero_level=1";
-    EXPECT_TRUE(model_of("zero", command + zero, workers) == whole) << workers;
+  for (const char* level : {"1", "2", "3"}) {
+    for (const int workers : {2, 3}) {
+      const std::string zero = " actor_rollout_ref.actor.fsdp_config.zero_level=";
+      EXPECT_TRUE(model_of(std::string("zero") + level, command + zero + level, workers) == whole)
+          << "level " << level << ", " << workers << " workers";
+    }
   }
+}
+
+// Old log-probs are computed again, a critic learns beside, prompts are fewer than workers.
+TEST_F(LeavesTest, WeightsAreKeptOnceInEveryKindOfPass) {
+  const std::string three = "data.train_batch_size=2 trainer.total_training_steps=3 ";
+  const std::string command = train_command(
+      three +
+      "algorithm.adv_estimator=gae critic.optim.lr=1e-3 "
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2 actor_rollout_ref.actor.use_kl_loss=true "
+      "sft.steps=2 sft.train_batch_size=2");
+  const std::string whole = model_of("plain", command, 1);
+  const std::string zero =
+      " actor_rollout_ref.actor.fsdp_config.zero_level=3 critic.fsdp.zero_level=3";
+  EXPECT_TRUE(model_of("once", command + zero, 3) == whole);
 }
 
 TEST_F(LeavesTest, TheStagesOfDataToo) {

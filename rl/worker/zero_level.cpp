@@ -1,0 +1,42 @@
+#include "rl/worker/zero_level.h"
+
+#include "rl/worker/policy_options.h"
+
+namespace rl {
+
+using runtime::Result;
+
+std::string zero_level_key(const std::string& role) {
+  if (role == kStageRole) return "engine.zero_level";
+  return role == kCriticRole ? "critic.fsdp.zero_level" : role + ".fsdp_config.zero_level";
+}
+
+bool is_zero_level_auto(const Config& config, const std::string& role) {
+  const auto* value = config.find(zero_level_key(role));
+  return value == nullptr || !value->is_number();
+}
+
+Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
+                                         OptimizerKind optimizer) {
+  if (is_zero_level_auto(config, role)) return ZeroLevel::kNone;
+  const std::string key = zero_level_key(role);
+  const Result<std::int64_t> number = config.get_int(key);
+  if (!number.ok()) return number.status();
+  const auto level = static_cast<ZeroLevel>(*number);
+  if (level == ZeroLevel::kNone) return level;
+  if (optimizer == OptimizerKind::kMuon) {
+    const std::string optim = role == kStageRole ? "optim." : role + ".optim.";
+    return config.out_of_range(key,
+                               "0 with " + optim + "optimizer=Muon, which works on whole matrices");
+  }
+  const Result<std::optional<std::string>> device = config.find_string("trainer.device");
+  if (!device.ok()) return device.status();
+  const std::string name = device->value_or("cpu");
+  if (level > ZeroLevel::kMoments && !name.empty() && !name.starts_with("cpu") && name != "npu") {
+    return config.out_of_range(
+        key, "0 or 1 with trainer.device=" + name + ": there gradients and weights are whole");
+  }
+  return level;
+}
+
+}  // namespace rl

@@ -1,0 +1,24 @@
+// What a role's zero_level says.
+#pragma once
+
+#include <string>
+
+#include "rl/config/config.h"
+#include "rl/mesh/layout.h"
+#include "rl/optim/learner.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The key: "critic.fsdp.zero_level".
+std::string zero_level_key(const std::string& role);
+
+/// Whether it is left to the memory plan; see choose_zero_levels().
+bool is_zero_level_auto(const Config& config, const std::string& role);
+
+/// The level; of auto, which nobody has settled, kNone. kInvalidArgument: one that does not go with
+/// the optimizer or trainer.device.
+runtime::Result<ZeroLevel> zero_level_from_config(const Config& config, const std::string& role,
+                                                  OptimizerKind optimizer);
+
+}  // namespace rl
