@@ -23,6 +23,7 @@
 #include "rl/reward/reward_function.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/reward_model_path.h"
+#include "rl/run/rl/run_fit.h"
 #include "rl/run/rl/run_memory.h"
 #include "rl/run/rl/teachers.h"
 #include "rl/run/rl/trainer_options.h"
@@ -267,19 +268,19 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
     out << "memory:\n  not known: " << model.status().message() << "\n";
     return {};
   }
-  const Result<RunMemory> memory =
-      run_memory(config, trainer, policy, *model, prompt_tokens, slots);
-  if (!memory.ok()) return memory.status();
-  print_memory(*memory, slots, out);
   SlotOptions places = slots;
   if (trainer.rollout_workers) {
     places.beside_nodes = trainer.rollout_workers->nodes;
     places.beside_per_node = trainer.rollout_workers->per_node;
   }
+  const Result<RunFit> fit = fit_run(config, trainer, policy, *model, prompt_tokens, places, nodes);
+  if (!fit.ok()) return fit.status();
+  print_memory(fit->memory, slots, out);
+  if (const std::string zero = fit->zero.text(); !zero.empty()) out << "  " << zero << "\n";
   if (const auto warning = cpu_warning(places, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(places, nodes); !enough.ok()) return enough;
-  if (const Status fits = check_memory_fits(memory->roles, places, nodes); !fits.ok()) return fits;
-  places.memory = slot_memory(memory->roles, places);
+  if (!fit->fits.ok()) return fit->fits;
+  places.memory = slot_memory(fit->memory.roles, places);
   return nodes.empty() ? Status() : plan_slots(places, nodes).status();
 }
 

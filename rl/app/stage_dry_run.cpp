@@ -41,8 +41,12 @@ class DryModel {
   bool made_ = false;
 };
 
-Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
+Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOptions& slots,
                           std::span<const NodeRoom> nodes, std::ostream& out) {
+  const FitsNodes fits_nodes = [&](const RoleMemory& one) {
+    return check_memory_fits(std::span(&one, 1), slots, nodes);
+  };
+  const ZeroChoice zero = settle_stage_zero(setup, stage, slots, fits_nodes);
   const Result<RoleMemory> role = stage_memory(setup, stage);
   if (!role.ok()) return role.status();
   out << "memory of each process, at its peak:\n  worker x " << role->workers << ": "
@@ -50,13 +54,11 @@ Status judge_stage_memory(const StageSetup& setup, const DataStage& stage, const
   for (std::size_t i = 0; i < role->parts.size(); ++i)
     out << (i > 0 ? ", " : "") << role->parts[i].name << " " << bytes_text(role->parts[i].bytes);
   out << ")\n  all: " << bytes_text(role->total() * role->workers) << " over the nodes\n";
+  if (const std::string text = zero.text(); !text.empty()) out << "  " << text << "\n";
   if (const auto warning = cpu_warning(slots, nodes)) out << "note: " << *warning << "\n";
   if (const Status enough = check_enough_nodes(slots, nodes); !enough.ok()) return enough;
   std::optional<std::string> tight;
-  const Status fits = judge_stage_fit(
-      setup, stage,
-      [&](const RoleMemory& one) { return check_memory_fits(std::span(&one, 1), slots, nodes); },
-      tight);
+  const Status fits = judge_stage_fit(setup, stage, fits_nodes, tight);
   if (tight) out << "note: " << *tight << "\n";
   if (!fits.ok() || nodes.empty()) return fits;
   SlotOptions reserved = slots;

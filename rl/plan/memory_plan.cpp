@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "rl/comm/communicator.h"
+#include "rl/model/arena_units.h"
 #include "rl/model/ops.h"
 #include "rl/model/padded_attention.h"
 #include "rl/model/parameters.h"
@@ -18,6 +20,10 @@ constexpr std::int64_t kElement = sizeof(float);
 constexpr std::int64_t kGatheredMax = 2 * (256 << 20);  // PagedAttention's, of keys and of values
 constexpr const char* kScores = "attention scores";
 constexpr const char* kGathered = "gathered keys and values";
+constexpr const char* kLeafGradients = "gradients of a leaf";
+constexpr const char* kSumBuckets = "buckets of sums";
+constexpr const char* kUnits = "gathered units";
+constexpr std::int64_t kBuckets = 4;  // see OrderedSum
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -50,6 +56,69 @@ std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options
   return logprobs.kept_bytes_max + logit_chunk_bytes(config, options);
 }
 
+std::int64_t trained_elements(const ModelConfig& config, const MemoryOptions& options) {
+  return options.trained_elements >= 0 ? options.trained_elements : weight_elements(config);
+}
+
+// What is kept once; see Learner::make_shards. An adapter is small: its gradients are on each.
+struct Sharding {
+  bool moments = false;
+  bool gradients = false;
+  bool weights = false;  // those of the model, beside an adapter as well
+};
+
+Sharding sharding_of(const MemoryOptions& options) {
+  const ZeroLevel level = options.workers > 1 ? options.zero : ZeroLevel::kNone;
+  return {.moments = level >= ZeroLevel::kMoments,
+          .gradients = level >= ZeroLevel::kGradients && options.trained_elements < 0,
+          .weights = level == ZeroLevel::kWeights};
+}
+
+// What a worker keeps of so many bytes that are kept once.
+std::int64_t share_of(std::int64_t bytes, const MemoryOptions& options) {
+  return (bytes + options.workers - 1) / options.workers;
+}
+
+// The gradients that are there at a time, where a pass adds up and drops unit after unit (see
+// UnitSums): one unit's; the embeddings' with the first layer's, and where they are tied with all.
+std::int64_t gradients_in_pass(std::span<const ArenaUnit> units) {
+  const std::int64_t embeddings = units.front().own.elements();
+  const bool tied = !(units.back().read == units.back().own);
+  std::int64_t most = 0;
+  for (std::size_t unit = 1; unit < units.size(); ++unit)
+    most = std::max(most, units[unit].own.elements() + (tied || unit == 1 ? embeddings : 0));
+  return most;
+}
+
+// The weights that are there at a time, where one unit is read while the next one comes; see
+// UnitWeights.
+std::int64_t weights_in_pass(std::span<const ArenaUnit> units) {
+  std::int64_t most = 0;
+  for (std::size_t unit = 1; unit < units.size(); ++unit)
+    most = std::max(most, units[unit - 1].read.elements() + units[unit].read.elements());
+  return most;
+}
+
+// What is there of gradients and weights only while passes are made, where it is kept once.
+void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
+               const MemoryOptions& options) {
+  const Sharding sharded = sharding_of(options);
+  if (!sharded.gradients && !sharded.weights) return;
+  const std::vector<ArenaUnit> units = arena_units(config, parameter_layout(config));
+  if (sharded.gradients) {
+    std::int64_t largest = 0;
+    for (const ArenaUnit& unit : units) largest = std::max(largest, unit.own.elements());
+    parts.push_back(
+        {kLeafGradients, kElement * (options.one_pass_leaves ? gradients_in_pass(units)
+                                                             : weight_elements(config))});
+    const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
+    parts.push_back({kSumBuckets, std::min(kBuckets * bucket, kElement * largest)});
+  }
+  if (!sharded.weights) return;
+  parts.push_back({kUnits, kElement * weights_in_pass(units)});
+  if (options.sequences > 0) parts.push_back({kGatheredPart, kElement * weight_elements(config)});
+}
+
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
@@ -60,12 +129,20 @@ std::string short_number(double value) {
 
 bool is_of_passes(const MemoryPart& part) {
   return part.name == "activations" || part.name == "bf16 copies" || part.name == kScores ||
-         part.name == kGathered;
+         part.name == kGathered || part.name == kLeafGradients || part.name == kSumBuckets ||
+         part.name == kUnits;
+}
+
+std::int64_t bytes_in_calls(std::span<const MemoryPart> parts) {
+  std::int64_t gathered = 0;
+  for (const MemoryPart& part : parts) gathered += part.name == kGatheredPart ? part.bytes : 0;
+  return std::max(pass_bytes(parts), gathered);
 }
 
 std::int64_t RoleMemory::total() const {
-  std::int64_t sum = 0;
-  for (const MemoryPart& part : parts) sum += part.bytes;
+  std::int64_t sum = bytes_in_calls(parts);
+  for (const MemoryPart& part : parts)
+    sum += is_of_passes(part) || part.name == kGatheredPart ? 0 : part.bytes;
   return sum;
 }
 
@@ -88,12 +165,13 @@ std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
          kElement;
 }
 
-MemoryPart checkpoint_memory(std::int64_t trained_elements) {
-  return {kCheckpointPart, 3 * trained_elements * kElement};
-}
-
-MemoryPart collected_memory(std::int64_t trained_elements) {
-  return {kCheckpointPart, 2 * trained_elements * kElement};
+std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const MemoryOptions& options,
+                                          bool copies) {
+  const Sharding sharded = sharding_of(options);
+  std::int64_t times = copies ? 3 : sharded.moments ? 2 : 0;  // collected moments are the copy
+  if (sharded.gradients && sharded.weights) ++times;          // collected, and then copied
+  if (times == 0) return {};
+  return {{kCheckpointPart, times * trained_elements(config, options) * kElement}};
 }
 
 namespace {
@@ -117,14 +195,20 @@ void add_device_attention(std::vector<MemoryPart>& parts, const ModelConfig& con
 }  // namespace
 
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
-  const std::int64_t weights = weight_elements(config);
-  const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weights;
-  std::vector<MemoryPart> parts = {
-      {"weights", (weights + (options.trained_elements >= 0 ? trained : 0)) * kElement},
-      {"gradients", trained * kElement},
-      {"optimizer", 2 * trained * kElement / options.moment_shards}};
-  if (options.carriers > 0)
-    parts.push_back({"sum of leaves", trained * kElement / options.carriers});
+  const std::int64_t weights = weight_elements(config) * kElement;
+  const std::int64_t trained = trained_elements(config, options) * kElement;
+  const Sharding sharded = sharding_of(options);
+  std::int64_t held = sharded.weights ? 0 : weights;
+  if (sharded.gradients || sharded.weights) held += share_of(weights, options);  // packed
+  if (options.trained_elements >= 0) held += trained;
+  std::vector<MemoryPart> parts = {{"weights", held}};
+  if (sharded.gradients)
+    parts.push_back({"sum of gradients", share_of(trained, options)});
+  else
+    parts.push_back({"gradients", trained});
+  parts.push_back({"optimizer", sharded.moments ? share_of(2 * trained, options) : 2 * trained});
+  if (!sharded.gradients && options.gradient_leaves > options.workers)
+    parts.push_back({"sum of leaves", share_of(trained, options)});
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
   const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
   // What enters each layer, and the inside of the one that backward is at.
@@ -142,6 +226,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
                          2 * options.forward_tokens * widest) *
                             2});
   add_device_attention(parts, config, options);
+  add_units(parts, config, options);
   return parts;
 }
 

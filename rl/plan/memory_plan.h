@@ -39,8 +39,10 @@ struct MemoryOptions {
   std::int64_t output_tokens = 0;      // of these, those whose log-probs are wanted
   std::int64_t sequences = 0;          // generated together by one worker
   std::int64_t positions = 0;          // of a sequence
-  std::int64_t carriers = 0;           // workers that carry a sum of gradients; 0: there is none
-  std::int64_t moment_shards = 1;      // workers that the optimizer's state is kept over
+  std::int64_t workers = 1;            // that train together
+  ZeroLevel zero = ZeroLevel::kNone;   // what they keep once; of one worker nothing
+  std::int64_t gradient_leaves = 0;    // see GradientRound; 0: one a worker
+  bool one_pass_leaves = false;        // a leaf is never more than one pass
   bool recompute_layers = false;       // in backward
   bool bf16 = false;                   // see PassOptions
   std::int64_t sequences_max = 0;      // EngineOptions::sequences_max; 0: its default
@@ -53,26 +55,20 @@ std::int64_t weight_elements(const ModelConfig& config);
 /// What a forward pass keeps of a token for backward, in bytes, without the output layer.
 std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 
-/// Whether it is there during a call alone: activations and the like.
+/// Whether it is there during a call alone: activations, what of a model is gathered, and the like.
 bool is_of_passes(const MemoryPart& part);
-/// The name of that part.
+/// The name of all weights of a model that the workers keep once, while they generate. Then what
+/// passes take is not there.
+inline constexpr const char* kGatheredPart = "gathered weights";
+/// What comes and goes: parts of passes together, or gathered weights where these are more.
+std::int64_t bytes_in_calls(std::span<const MemoryPart> parts);
+
+/// The name of what the worker has that writes a checkpoint, and no other.
 inline constexpr const char* kCheckpointPart = "checkpoint being written";
-/// The copy of so many trained elements, weights and AdamW's two moments, while a checkpoint is
-/// written beside the steps; of the worker that writes it.
-MemoryPart checkpoint_memory(std::int64_t trained_elements);
-/// AdamW's two moments whole, while they are written from where they were collected.
-MemoryPart collected_memory(std::int64_t trained_elements);
-
-/// The workers that carry the sum of so many leaves of gradients (see GradientRound) between two
-/// rounds; 0: there is one round, and nothing is carried.
-inline std::int64_t sum_carriers(std::int64_t leaves, std::int64_t workers) {
-  return leaves > workers ? workers : 0;
-}
-
-/// The workers that moments are kept over at that level.
-inline std::int64_t moment_shards(ZeroLevel level, std::int64_t workers) {
-  return level == ZeroLevel::kNone ? 1 : workers;
-}
+/// Trained weights and AdamW's two moments that are collected from all workers (what these keep
+/// once), or copied so that steps go on meanwhile; nothing where they are written as they are.
+std::vector<MemoryPart> checkpoint_memory(const ModelConfig& config, const MemoryOptions& options,
+                                          bool copies);
 
 /// Of a policy worker (generating and training), and of a role that only scores.
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);

@@ -50,8 +50,10 @@ class DataStage {
   /// references.
   virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }
 
-  /// Starts the workers on these slots.
-  virtual runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) = 0;
+  /// Starts the workers on these slots; with the setup of open(), in which level of ZeRO workers
+  /// have is settled.
+  virtual runtime::Status start(runtime::Runtime& runtime, const StageSetup& setup,
+                                const WorkerSlots& slots) = 0;
 
   /// The workers, for a profile; after start().
   virtual std::vector<ProfiledGroup> profiled_groups() const = 0;

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <functional>
 
-#include "runtime/core/log.h"
-
 namespace rl {
 namespace {
 
@@ -17,11 +15,10 @@ struct NodeNeed {
   std::int64_t passes = 0;  // of the role that takes most, while it is at work
 
   void add(const RoleMemory& role, std::int64_t workers) {
-    std::int64_t of_passes = 0;
-    for (const MemoryPart& part : role.parts) {
-      if (part.name == kCheckpointPart) continue;
-      (is_of_passes(part) ? of_passes : always) += workers * part.bytes;
-    }
+    const std::int64_t of_passes = workers * bytes_in_calls(role.parts);
+    always += workers * role.total() - of_passes;
+    for (const MemoryPart& part : role.parts)
+      always -= part.name == kCheckpointPart ? workers * part.bytes : 0;
     if (role.beside_others)
       always += of_passes;
     else
@@ -163,15 +160,6 @@ runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const Nod
       std::to_string(nodes.size()) +
       " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " +
       slots.nodes_key);
-}
-
-runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
-                           const SlotOptions& slots) {
-  const auto nodes = runtime.cluster().nodes();
-  if (!nodes.ok()) return nodes.status();
-  const std::vector<NodeRoom> rooms = node_rooms(*nodes);
-  if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);
-  return check_memory_fits(roles, slots, rooms);
 }
 
 std::optional<std::string> cpu_warning(const SlotOptions& slots, std::span<const NodeRoom> nodes) {

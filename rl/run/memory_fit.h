@@ -11,7 +11,6 @@
 #include "rl/actor/worker_group.h"
 #include "rl/plan/memory_plan.h"
 #include "runtime/core/result.h"
-#include "runtime/runtime.h"
 
 namespace rl {
 
@@ -33,10 +32,6 @@ SlotMemory bounded_memory(const SlotMemory& memory, const SlotOptions& slots,
 
 /// kResourceExhausted: the run wants more nodes than there are. No nodes at all are not judged.
 runtime::Status check_enough_nodes(const SlotOptions& slots, std::span<const NodeRoom> nodes);
-
-/// check_memory_fits() of the nodes that the cluster has, and what cpu_warning() says in the log.
-runtime::Status check_room(runtime::Runtime& runtime, std::span<const RoleMemory> roles,
-                           const SlotOptions& slots);
 
 /// That a node has more workers than CPUs, which is slow and no mistake, or that workers ask for
 /// more CPUs than a node has (trainer.cpus_per_worker), so that they wait for another, unless none

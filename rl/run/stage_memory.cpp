@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
+#include <span>
 
 #include "rl/actor/worker_group.h"
+#include "rl/config/stage_keys.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/worker/zero_level.h"
 
 namespace rl {
 
@@ -28,12 +32,17 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   const Result<SlotOptions> slots = SlotOptions::from_config(setup.config);
   if (!slots.ok()) return slots.status();
   const bool on_device = !slots->device.empty() && slots->device != "cpu";
+  const bool pairs = setup.config.command() != sft_keys().command();  // a row may be two sequences
+  const std::int64_t leaves = options.gradient_leaves > 0 ? options.gradient_leaves : setup.workers;
+  const std::int64_t leaf_rows = (options.batch_rows + leaves - 1) / leaves * (pairs ? 2 : 1);
   MemoryOptions memory{.forward_tokens = forward,
                        .output_tokens = forward,
                        .sequences = 0,
                        .positions = longest,
-                       .carriers = sum_carriers(options.gradient_leaves, setup.workers),
-                       .moment_shards = moment_shards(options.learner.zero, setup.workers),
+                       .workers = setup.workers,
+                       .zero = options.learner.zero,
+                       .gradient_leaves = options.gradient_leaves,
+                       .one_pass_leaves = leaf_rows * longest <= limit,
                        .recompute_layers = options.recompute_layers,
                        .bf16 = options.bf16,
                        .on_device = on_device};
@@ -53,9 +62,8 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
       bytes += on_device && is_of_passes(part) ? 0 : part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
-  if (options.copies())
-    role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements
-                                                                        : weight_elements(*model)));
+  for (MemoryPart& part : checkpoint_memory(*model, memory, options.copies()))
+    role.parts.push_back(std::move(part));
   if (on_device) role.parts = host_memory(role.parts);
   role.parts.push_back(process_memory(/*trains=*/true));
   return role;
@@ -72,6 +80,32 @@ Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const Fi
   if (least.ok() && !fits(*least).ok()) return judged;
   note = "with rows of data.max_length (" + std::to_string(setup.options.tokens_max) + ") tokens " +
          std::string(judged.message());
+  return {};
+}
+
+ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
+                             const FitsNodes& fits) {
+  const ZeroRole role{kStageRole,
+                      [](const Config& config) { return StageOptions::from_config(config).ok(); }};
+  const auto sized_as = [&](const Config& config) {
+    StageSetup sized = setup;
+    sized.options.learner.zero =
+        zero_level_from_config(config, kStageRole, setup.options.learner.optimizer)
+            .value_or(ZeroLevel::kNone);
+    return sized;
+  };
+  for (const std::int64_t row_tokens :
+       {std::numeric_limits<std::int64_t>::max(), std::int64_t{1}}) {
+    const Result<ZeroChoice> zero =
+        choose_zero_levels(setup.config, std::span(&role, 1), slots, [&](const Config& config) {
+          const Result<RoleMemory> memory = stage_memory(sized_as(config), stage, row_tokens);
+          return memory.ok() ? fits(*memory) : Status();
+        });
+    if (!zero.ok()) continue;
+    setup.config = zero->settled(setup.config);
+    setup.options.learner.zero = sized_as(setup.config).options.learner.zero;
+    return *zero;
+  }
   return {};
 }
 

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "rl/actor/worker_group.h"
 #include "rl/plan/memory_plan.h"
 #include "rl/run/data_stage.h"
+#include "rl/run/zero_choice.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -25,5 +27,10 @@ using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;
 /// refused, and `note` has the figures.
 runtime::Status judge_stage_fit(const StageSetup& setup, const DataStage& stage,
                                 const FitsNodes& fits, std::optional<std::string>& note);
+
+/// Where engine.zero_level is auto, puts the level into the setup that it takes to fit: with rows
+/// as long as may be, or else with short ones; as it was where none does. Returns what was chosen.
+ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const SlotOptions& slots,
+                             const FitsNodes& fits);
 
 }  // namespace rl

@@ -135,13 +135,13 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
   if (!nodes.ok()) return nodes.status();
   const std::vector<NodeRoom> rooms = node_rooms(*nodes);
   if (const auto warning = cpu_warning(slot_options, rooms)) LOG(warn, "{}", *warning);
+  const FitsNodes fits_nodes = [&](const RoleMemory& role) {
+    return check_memory_fits(std::span(&role, 1), slot_options, rooms);
+  };
+  const ZeroChoice zero = settle_stage_zero(setup_, *stage_, slot_options, fits_nodes);
+  if (zero.shards()) LOG(info, "{}", zero.text());
   std::optional<std::string> tight;
-  const Status fits = judge_stage_fit(
-      setup_, *stage_,
-      [&](const RoleMemory& role) {
-        return check_memory_fits(std::span(&role, 1), slot_options, rooms);
-      },
-      tight);
+  const Status fits = judge_stage_fit(setup_, *stage_, fits_nodes, tight);
   if (!fits.ok()) return fits;
   if (tight) LOG(warn, "{}", *tight);
   SlotOptions reserved = slot_options;
@@ -149,7 +149,7 @@ Status StageTrainer::start_workers(const SlotOptions& slot_options) {
     reserved.memory = bounded_memory(slot_memory(std::span(&*role, 1), reserved), reserved, rooms);
   const Result<WorkerSlots> slots = reserve_slots(runtime_, reserved);
   if (!slots.ok()) return slots.status();
-  if (const Status started = stage_->start(runtime_, *slots); !started.ok()) return started;
+  if (const Status started = stage_->start(runtime_, setup_, *slots); !started.ok()) return started;
   slots_ = *slots;
   return {};
 }

@@ -19,8 +19,9 @@ class PreferenceStage : public FeedStage<PreferenceFeed, PreferenceActor> {
   runtime::Status open(const StageSetup& setup) override;
   std::vector<std::filesystem::path> frozen_models() const override;
   runtime::Result<std::string> first_row() const override;
-  runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override {
-    return start_workers(runtime, slots, setup_.spec("preference", slots));
+  runtime::Status start(runtime::Runtime& runtime, const StageSetup& setup,
+                        const WorkerSlots& slots) override {
+    return start_workers(runtime, slots, setup.spec("preference", slots));
   }
   runtime::Result<Metrics> step(double learning_rate) override;
   runtime::Result<Metrics> validate() override;

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "rl/model/model_config.h"
-#include "rl/run/memory_fit.h"
+#include "rl/run/rl/run_fit.h"
 #include "rl/run/rl/run_logs.h"
-#include "rl/run/rl/run_memory.h"
 #include "rl/run/rl/training_feed.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -15,21 +15,29 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-// What would fill the nodes is refused before anything of it is there.
-Result<RunMemory> check_run_memory(runtime::Runtime& runtime, const RlPlan& plan,
-                                   const SlotOptions& slots) {
+// What would fill the nodes is refused before anything of it is there. Levels of ZeRO that are auto
+// become numbers in the plan.
+Result<RunMemory> settle_memory(runtime::Runtime& runtime, RlPlan& plan, const SlotOptions& slots) {
   const Result<ModelConfig> policy = ModelConfig::load(plan.models.policy);
   if (!policy.ok()) return policy.status();
   const Result<std::int64_t> prompt =
       longest_prompt(plan.models.reward_config, plan.models.policy, plan.feeds.training->dataset());
   if (!prompt.ok()) return prompt.status();
+  const auto nodes = runtime.cluster().nodes();
+  if (!nodes.ok()) return nodes.status();
+  const std::vector<NodeRoom> rooms = node_rooms(*nodes);
+  if (const auto warning = cpu_warning(slots, rooms)) LOG(warn, "{}", *warning);
   TrainerOptions sized = plan.options;
   sized.critic_model = plan.models.critic;
-  Result<RunMemory> memory =
-      run_memory(plan.models.reward_config, sized, plan.policy, *policy, *prompt, slots);
-  if (!memory.ok()) return memory;
-  const Status fits = check_room(runtime, memory->roles, slots);
-  return fits.ok() ? std::move(memory) : Result<RunMemory>(fits);
+  Result<RunFit> fit =
+      fit_run(plan.models.reward_config, sized, plan.policy, *policy, *prompt, slots, rooms);
+  if (!fit.ok()) return fit.status();
+  if (!fit->fits.ok()) return fit->fits;
+  if (fit->zero.shards()) LOG(info, "{}", fit->zero.text());
+  plan.config = fit->zero.settled(plan.config);
+  plan.models.reward_config = fit->zero.settled(plan.models.reward_config);
+  plan.policy.learner.zero = fit->policy_level;
+  return std::move(fit->memory);
 }
 
 }  // namespace
@@ -56,7 +64,7 @@ RlRun::RlRun(runtime::Runtime& runtime, RlPlan plan, RunJournal& journal)
       starter_(spawner_, plan_.config, plan_.options, plan_.models, plan_.slots) {}
 
 Status RlRun::start_roles() {
-  const Result<RunMemory> memory = check_run_memory(runtime_, plan_, starter_.slot_options());
+  const Result<RunMemory> memory = settle_memory(runtime_, plan_, starter_.slot_options());
   if (!memory.ok()) return memory.status();
   starter_.set_memory(memory->roles);
   return starter_.start(roles_, schedule_text(plan_.schedule.policy_rate));

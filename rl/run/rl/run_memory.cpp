@@ -135,27 +135,35 @@ class RoleCounter {
     return options;
   }
 
-  // While a checkpoint is written as steps go on, its copy of weights and optimizer is there, too;
-  // of the worker that writes it.
+  // Whether a leaf of a mini-batch, at its longest, is one pass.
+  bool one_pass_leaves(const MicroBatchLimits& limits) const {
+    const std::int64_t leaves = trainer_.gradient_leaves > 0 ? trainer_.gradient_leaves : workers_;
+    const std::int64_t samples =
+        (trainer_.mini_batch_prompts + leaves - 1) / leaves * trainer_.samples_per_prompt;
+    return (limits.samples_max == 0 || samples <= limits.samples_max) &&
+           (limits.tokens_max == 0 || samples * longest_ <= std::max(limits.tokens_max, longest_));
+  }
+
+  // While a checkpoint is written as steps go on, a copy of weights and optimizer is there, too; of
+  // the worker that writes it.
   bool copies() const {
     return trainer_.async_save &&
            (trainer_.save.repeats() || !trainer_.save_best.goal.metric.empty());
   }
 
-  // Where nothing is copied, moments that are kept once are still collected to be written.
-  void add_checkpoint(std::vector<MemoryPart>& parts, std::int64_t trained,
-                      const LearnerOptions& learner) const {
-    if (copies())
-      parts.push_back(checkpoint_memory(trained));
-    else if (moment_shards(learner.zero, workers_) > 1)
-      parts.push_back(collected_memory(trained));
+  void add_checkpoint(std::vector<MemoryPart>& parts, const ModelConfig& model,
+                      const MemoryOptions& learning) const {
+    for (MemoryPart& part : checkpoint_memory(model, learning, copies()))
+      parts.push_back(std::move(part));
   }
 
   Status add_policy() {
     learning_ = with_pass({.sequences = share_,
                            .positions = longest_,
-                           .carriers = sum_carriers(trainer_.gradient_leaves, workers_),
-                           .moment_shards = moment_shards(policy_.learner.zero, workers_),
+                           .workers = workers_,
+                           .zero = policy_.learner.zero,
+                           .gradient_leaves = trainer_.gradient_leaves,
+                           .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
                            .recompute_layers = policy_.recompute_layers,
                            .bf16 = policy_.bf16,
                            .sequences_max = policy_.engine.sequences_max,
@@ -176,8 +184,6 @@ class RoleCounter {
                       .gradients_leave = offload.gradients}};
     scoring_ = learning_;
     scoring_.sequences = 0;
-    scoring_.carriers = 0;
-    scoring_.moment_shards = 1;
     scoring_.recompute_layers = false;
     scoring_.trained_elements = -1;
     std::vector<MemoryPart>& parts = memory_.roles.front().parts;
@@ -186,9 +192,7 @@ class RoleCounter {
         scoring_batch_from_config(config_, kReferenceRole, device_);
     if (!reference_batch.ok()) return reference_batch.status();
     scoring_ = with_pass(scoring_, *reference_batch);
-    const std::int64_t trained =
-        learning_.trained_elements >= 0 ? learning_.trained_elements : weight_elements(model_);
-    add_checkpoint(parts, trained, policy_.learner);
+    add_checkpoint(parts, model_, learning_);
     return {};
   }
 
@@ -197,8 +201,8 @@ class RoleCounter {
     const Result<CriticOptions> critic = CriticOptions::from_config(config_, device_);
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
-    learning.carriers = learning_.carriers;
-    learning.moment_shards = moment_shards(critic->learner.zero, workers_);
+    learning.zero = critic->learner.zero;
+    learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;
@@ -217,7 +221,7 @@ class RoleCounter {
                              .gradients_leave = offload.gradients});
     std::vector<MemoryPart>& parts = memory_.roles.back().parts;
     add_scoring(parts, scoring_memory(model, with_pass(scoring_, critic->scoring_batch)));
-    add_checkpoint(parts, weight_elements(model), critic->learner);
+    add_checkpoint(parts, model, learning);
     return {};
   }
 
@@ -236,7 +240,9 @@ class RoleCounter {
 
   Status add_rollout() {
     if (!trainer_.rollout_workers) return {};
-    std::vector<MemoryPart> parts = training_memory(model_, learning_);
+    MemoryOptions receiving = learning_;
+    receiving.workers = trainer_.rollout_workers->size();
+    std::vector<MemoryPart> parts = training_memory(model_, receiving);
     std::erase_if(parts, [](const MemoryPart& part) {
       return part.name == "optimizer" || part.name == "activations";
     });

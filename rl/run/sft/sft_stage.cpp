@@ -56,13 +56,14 @@ std::vector<std::filesystem::path> SftStage::frozen_models() const {
                           : std::vector<std::filesystem::path>{teacher_};
 }
 
-Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
-  WorkerSpec spec = setup_.spec("sft", slots);
+Status SftStage::start(runtime::Runtime& runtime, const StageSetup& setup,
+                       const WorkerSlots& slots) {
+  WorkerSpec spec = setup.spec("sft", slots);
   if (!teacher_.empty()) {
-    nlohmann::ordered_json config = setup_.config.to_json();
+    nlohmann::ordered_json config = setup.config.to_json();
     config["distillation"]["teacher"]["path"] =
         teacher_.string();  // what the hub's name stands for
-    spec.config = setup_.config.with_tree(std::move(config)).serialize();
+    spec.config = setup.config.with_tree(std::move(config)).serialize();
   }
   return start_workers(runtime, slots, spec);
 }

@@ -59,6 +59,21 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
   EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
 }
 
+TEST(DryRun, SaysWhatWorkersKeepOnce) {
+  const std::vector<NodeRoom> nodes = {{"node a", 1e12, 2}};
+  const std::string key = "actor_rollout_ref.actor.fsdp_config.zero_level=";
+  const Told fits = tell({"trainer.n_gpus_per_node=2"}, nodes);
+  EXPECT_TRUE(has(fits.text, key + "auto is 0: the run fits")) << fits.text;
+  EXPECT_FALSE(has(fits.text, "gathered units ")) << fits.text;
+  EXPECT_FALSE(has(tell({}, nodes).text, key)) << "one worker";
+  const Told weights = tell({"trainer.n_gpus_per_node=2", key + "3"}, nodes);
+  EXPECT_EQ(weights.error, "");
+  EXPECT_FALSE(has(weights.text, key)) << weights.text;
+  for (const char* part : {"weights ", "sum of gradients ", "optimizer ", "gradients of a leaf ",
+                           "buckets of sums ", "gathered units ", "gathered weights "})
+    EXPECT_TRUE(has(weights.text, part)) << part << " in: " << weights.text;
+}
+
 TEST(DryRun, RefusesWhatTheNodesHaveNoMemoryFor) {
   const std::vector<std::string> eight = {"trainer.n_gpus_per_node=8"};
   const std::vector<NodeRoom> small = {{"node a", 1e9, 2}};

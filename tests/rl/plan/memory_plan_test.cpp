@@ -31,16 +31,120 @@ TEST(MemoryPlan, TrainingKeepsGradientsAndTwoMoments) {
 }
 
 TEST(MemoryPlan, MomentsAndSumsOfLeavesAreSharedOutOverWorkers) {
-  EXPECT_EQ(sum_carriers(4, 4), 0) << "one round";
-  EXPECT_EQ(sum_carriers(4, 3), 3);
-  EXPECT_EQ(sum_carriers(0, 1), 0);
   const std::int64_t weights = 4 * weight_elements(small_config());
-  const auto parts =
-      training_memory(small_config(), {.forward_tokens = 10, .carriers = 2, .moment_shards = 4});
+  const auto sum_of_leaves = [](std::int64_t leaves, std::int64_t workers) {
+    return bytes_of(
+        training_memory(small_config(), {.workers = workers, .gradient_leaves = leaves}),
+        "sum of leaves");
+  };
+  EXPECT_EQ(sum_of_leaves(4, 4), -1) << "one round";
+  EXPECT_EQ(sum_of_leaves(0, 1), -1);
+  EXPECT_EQ(sum_of_leaves(4, 3), weights / 3);
+  EXPECT_EQ(sum_of_leaves(4, 1), weights);
+  const auto parts = training_memory(
+      small_config(), {.forward_tokens = 10, .workers = 4, .zero = ZeroLevel::kMoments});
+  EXPECT_EQ(bytes_of(parts, "weights"), weights);
   EXPECT_EQ(bytes_of(parts, "gradients"), weights);
   EXPECT_EQ(bytes_of(parts, "optimizer"), 2 * weights / 4);
-  EXPECT_EQ(bytes_of(parts, "sum of leaves"), weights / 2);
-  EXPECT_EQ(bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "sum of leaves"), -1);
+}
+
+// Elements of the model: embeddings 256, layers 2 x 608 (norms take 16 each), the last norm 16;
+// 1488 in all, 5952 bytes.
+TEST(MemoryPlan, GradientsThatAreKeptOnceAreThereByUnits) {
+  ASSERT_EQ(weight_elements(small_config()), 1488);
+  MemoryOptions options{.forward_tokens = 10,
+                        .workers = 4,
+                        .zero = ZeroLevel::kGradients,
+                        .gradient_leaves = 8,
+                        .one_pass_leaves = true};
+  const auto parts = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(parts, "weights"), 5952 + 1488) << "and the home, packed";
+  EXPECT_EQ(bytes_of(parts, "gradients"), -1);
+  EXPECT_EQ(bytes_of(parts, "sum of gradients"), 1488);
+  EXPECT_EQ(bytes_of(parts, "sum of leaves"), -1) << "that is the sum of gradients";
+  EXPECT_EQ(bytes_of(parts, "optimizer"), 2976);
+  EXPECT_EQ(bytes_of(parts, "gradients of a leaf"), 4 * (256 + 608)) << "tied embeddings stay";
+  EXPECT_EQ(bytes_of(parts, "buckets of sums"), 4 * 608) << "a unit";
+  EXPECT_EQ(bytes_of(parts, "gathered weights"), -1);
+  const std::int64_t passes = 5760 + 3456 + 2432;  // activations: 576 bytes a token
+  EXPECT_EQ(pass_bytes(parts), passes);
+  EXPECT_EQ((RoleMemory{.role = "", .parts = parts}.total()), 7440 + 1488 + 2976 + passes);
+  options.one_pass_leaves = false;
+  EXPECT_EQ(bytes_of(training_memory(small_config(), options), "gradients of a leaf"), 5952)
+      << "the passes of a leaf add up";
+  options.workers = 1;
+  options.zero = ZeroLevel::kWeights;
+  const auto alone = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(alone, "gradients"), 5952) << "there is nothing to share out";
+  EXPECT_EQ(bytes_of(alone, "weights"), 5952);
+  ModelConfig untied = small_config();
+  untied.tie_word_embeddings = false;
+  untied.layers = 1;
+  options.workers = 4;
+  options.one_pass_leaves = true;
+  EXPECT_EQ(bytes_of(training_memory(untied, options), "gradients of a leaf"), 4 * (256 + 608))
+      << "the first layer with the embeddings";
+  untied.vocab_size = 160;
+  EXPECT_EQ(bytes_of(training_memory(untied, options), "gradients of a leaf"), 4 * (1280 + 608));
+}
+
+TEST(MemoryPlan, WeightsThatAreKeptOnceAreGatheredToGenerate) {
+  MemoryOptions options{.forward_tokens = 10,
+                        .sequences = 3,
+                        .positions = 20,
+                        .workers = 4,
+                        .zero = ZeroLevel::kWeights,
+                        .one_pass_leaves = true};
+  const std::int64_t cache = 3 * 32 * 2 * 8 * 4;
+  auto parts = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(parts, "weights"), 1488);
+  EXPECT_EQ(bytes_of(parts, "sum of gradients"), 1488);
+  EXPECT_EQ(bytes_of(parts, "gathered units"), 4 * (608 + 608)) << "two layers";
+  EXPECT_EQ(bytes_of(parts, kGatheredPart), 5952);
+  const std::int64_t passes = 5760 + 3456 + 2432 + 4864;
+  EXPECT_EQ(bytes_in_calls(parts), passes) << "more than the gathered weights, which go first";
+  EXPECT_EQ((RoleMemory{.role = "", .parts = parts}.total()), 1488 + 1488 + 2976 + cache + passes);
+  options.sequences = 0;
+  EXPECT_EQ(bytes_of(training_memory(small_config(), options), kGatheredPart), -1)
+      << "a critic generates nothing";
+  options.sequences = 3;
+  options.trained_elements = 100;
+  options.forward_tokens = 0;
+  parts = training_memory(small_config(), options);
+  EXPECT_EQ(bytes_of(parts, "weights"), 1488 + 400);
+  EXPECT_EQ(bytes_of(parts, "gradients"), 400) << "an adapter's are on each";
+  EXPECT_EQ(bytes_of(parts, "gradients of a leaf"), -1);
+  EXPECT_EQ(bytes_of(parts, "optimizer"), 200);
+  EXPECT_EQ((RoleMemory{.role = "", .parts = parts}.total()), 1888 + 400 + 200 + cache + 5952);
+}
+
+TEST(MemoryPlan, AnAdapterBesideWholeWeightsIsOfLevelOne) {
+  MemoryOptions options{.trained_elements = 100, .workers = 4, .zero = ZeroLevel::kGradients};
+  const auto parts = training_memory(small_config(), options);
+  options.zero = ZeroLevel::kMoments;
+  const auto expected = training_memory(small_config(), options);
+  ASSERT_EQ(parts.size(), expected.size());
+  for (const MemoryPart& part : expected) EXPECT_EQ(bytes_of(parts, part.name), part.bytes);
+}
+
+TEST(MemoryPlan, OneWorkerCollectsWhatACheckpointNeeds) {
+  const auto bytes = [](ZeroLevel zero, bool copies, std::int64_t trained = -1) {
+    const auto parts = checkpoint_memory(
+        small_config(), {.trained_elements = trained, .workers = 2, .zero = zero}, copies);
+    return parts.empty() ? 0 : parts.front().bytes;
+  };
+  EXPECT_EQ(bytes(ZeroLevel::kNone, false), 0) << "it is written as it is";
+  EXPECT_EQ(bytes(ZeroLevel::kNone, true), 3 * 5952);
+  for (const ZeroLevel level : {ZeroLevel::kMoments, ZeroLevel::kGradients}) {
+    EXPECT_EQ(bytes(level, false), 2 * 5952) << "moments";
+    EXPECT_EQ(bytes(level, true), 3 * 5952) << "what was collected is the copy";
+  }
+  EXPECT_EQ(bytes(ZeroLevel::kWeights, false), 3 * 5952) << "weights, too";
+  EXPECT_EQ(bytes(ZeroLevel::kWeights, true), 4 * 5952) << "which are copied from there";
+  EXPECT_EQ(bytes(ZeroLevel::kWeights, false, 100), 800) << "an adapter is on each";
+  EXPECT_EQ(bytes(ZeroLevel::kWeights, true, 100), 1200);
+  EXPECT_TRUE(checkpoint_memory(small_config(), {.zero = ZeroLevel::kWeights}, false).empty())
+      << "of one worker";
 }
 
 TEST(MemoryPlan, AnAdapterAloneHasGradients) {

@@ -74,6 +74,17 @@ TEST(MemoryFit, RolesTakeTurns) {
   EXPECT_EQ(refusal(roles, slots, {room(16)}), "");
 }
 
+TEST(MemoryFit, WhatIsGatheredToGenerateIsNotThereInPasses) {
+  std::vector<RoleMemory> roles = {role("policy", 2, 2), role("critic", 2, 2)};
+  for (RoleMemory& one : roles) one.parts.push_back({"activations", 1 * kGb});
+  roles[0].parts.push_back({kGatheredPart, 3 * kGb});
+  EXPECT_EQ(roles[0].total(), 5 * kGb);
+  const SlotOptions slots{.nodes = 1, .per_node = 2};
+  EXPECT_EQ(slot_memory(roles, slots).node_bytes, 2 * (2 + 2 + 3) * kGb);
+  roles[0].parts.push_back({"gathered units", 4 * kGb});
+  EXPECT_EQ(slot_memory(roles, slots).node_bytes, 2 * (2 + 2 + 5) * kGb);
+}
+
 TEST(MemoryFit, OneNodeAloneHasTheCopyThatIsWritten) {
   std::vector<RoleMemory> roles = {role("policy", 3, 6)};
   roles[0].parts.push_back({kCheckpointPart, 4 * kGb});

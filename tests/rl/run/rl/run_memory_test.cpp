@@ -32,6 +32,12 @@ Parts parts_of(const std::vector<MemoryPart>& parts) {
   return map;
 }
 
+void add_copy(std::vector<MemoryPart>& parts, const ModelConfig& model,
+              const MemoryOptions& options) {
+  for (MemoryPart& part : checkpoint_memory(model, options, /*copies=*/true))
+    parts.push_back(std::move(part));
+}
+
 // With what a process takes itself.
 Parts process_with(std::vector<MemoryPart> parts, bool trains) {
   parts.push_back(process_memory(trains));
@@ -258,6 +264,34 @@ TEST_F(RunMemoryTest, ACheckpointThatIsWrittenBesideStepsIsACopy) {
   EXPECT_EQ(copied("policy"), 3 * 4 * weight_elements(model_));
 }
 
+TEST_F(RunMemoryTest, WhatWorkersKeepOnceIsCountedByRole) {
+  trainer_.estimator = AdvantageEstimator::kGae;
+  trainer_.gradient_leaves = 4;
+  trainer_.mini_batch_prompts = 5;
+  policy_.learner.zero = ZeroLevel::kGradients;
+  policy_.micro_batch = {.samples_max = 4};
+  config_ = config({"critic.fsdp.zero_level=3"});
+  Parts policy = parts_of(role("policy").parts), critic = parts_of(role("critic").parts);
+  // A model of 5952 bytes on 2 workers.
+  EXPECT_EQ(policy["weights"], 5952 + 2976);
+  EXPECT_EQ(policy["sum of gradients"], 2976);
+  EXPECT_EQ(policy["optimizer"], 5952);
+  EXPECT_EQ(policy["gradients of a leaf"], 4 * (256 + 608)) << "2 prompts with 2 samples: one pass";
+  EXPECT_EQ(policy[kCheckpointPart], 2 * 5952) << "moments are collected where nothing is copied";
+  EXPECT_EQ(critic["weights"], 2976);
+  EXPECT_EQ(critic["gathered units"], 4 * 1216);
+  EXPECT_EQ(critic.count(kGatheredPart), 0u) << "it does not generate";
+  EXPECT_EQ(critic[kCheckpointPart], 3 * 5952);
+  policy_.micro_batch = {.samples_max = 3};
+  EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 5952);
+  policy_.micro_batch = {.tokens_max = 64};
+  EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 4 * (256 + 608));
+  policy_.micro_batch = {.tokens_max = 63};
+  EXPECT_EQ(parts_of(role("policy").parts)["gradients of a leaf"], 5952);
+  trainer_.kl_loss = true;
+  EXPECT_EQ(parts_of(role("reference").parts)["weights"], 5952) << "it is whole";
+}
+
 TEST_F(RunMemoryTest, AnAdapterAloneIsTrained) {
   policy_.adapter = AdapterOptions{.lora = {.rank = 2}, .folder = {}};
   trainer_.estimator = AdvantageEstimator::kGae;
@@ -269,12 +303,12 @@ TEST_F(RunMemoryTest, AnAdapterAloneIsTrained) {
   MemoryOptions passes = learning(66, 36);
   passes.trained_elements = adapter->parameters().arena_size();
   std::vector<MemoryPart> parts = training_memory(model_, passes);
-  parts.push_back(checkpoint_memory(passes.trained_elements));
+  add_copy(parts, model_, passes);
   EXPECT_EQ(parts_of(role("policy").parts), process_with(parts, true));
   MemoryOptions whole = learning(66, 36);
   whole.sequences = 0;
   parts = training_memory(model_, whole);
-  parts.push_back(checkpoint_memory(weight_elements(model_)));
+  add_copy(parts, model_, whole);
   EXPECT_EQ(parts_of(role("critic").parts), process_with(parts, true)) << "it has no adapter";
   EXPECT_EQ(parts_of(role("reference").parts),
             process_with(scoring_memory(

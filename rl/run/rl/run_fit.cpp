@@ -1,0 +1,56 @@
+#include "rl/run/rl/run_fit.h"
+
+#include <utility>
+
+#include "rl/worker/zero_level.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOptions& slots) {
+  std::vector<ZeroRole> roles = {{kActorRole, [device = slots.device](const Config& config) {
+                                    return PolicyOptions::from_config(config, device).ok();
+                                  }}};
+  if (trainer.uses_critic())
+    roles.push_back({kCriticRole, [device = slots.device](const Config& config) {
+                       return CriticOptions::from_config(config, device).ok();
+                     }});
+  return roles;
+}
+
+Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
+                       const PolicyOptions& policy, const ModelConfig& policy_model,
+                       std::int64_t prompt_tokens, const SlotOptions& slots,
+                       std::span<const NodeRoom> nodes) {
+  const auto count = [&](const Config& settled, PolicyOptions options) {
+    const Result<ZeroLevel> level =
+        zero_level_from_config(settled, kActorRole, options.learner.optimizer);
+    if (!level.ok()) return Result<RunFit>(level.status());
+    options.learner.zero = *level;
+    Result<RunMemory> memory =
+        run_memory(settled, trainer, options, policy_model, prompt_tokens, slots);
+    if (!memory.ok()) return Result<RunFit>(memory.status());
+    const Status fits = check_memory_fits(memory->roles, slots, nodes);
+    return Result<RunFit>(
+        RunFit{.policy_level = *level, .memory = std::move(*memory), .fits = fits});
+  };
+  const Result<ZeroChoice> zero =
+      choose_zero_levels(config, zero_roles(trainer, slots), slots, [&](const Config& settled) {
+        const Result<RunFit> fit = count(settled, policy);
+        return fit.ok() ? fit->fits : fit.status();
+      });
+  const bool none_fits =
+      !zero.ok() && zero.status().code() == runtime::ErrorCode::kResourceExhausted;
+  if (!zero.ok() && !none_fits) return zero.status();
+  Result<RunFit> fit = count(none_fits ? config : zero->settled(config), policy);
+  if (!fit.ok()) return fit;
+  if (none_fits)
+    fit->fits = zero.status();
+  else
+    fit->zero = *zero;
+  return fit;
+}
+
+}  // namespace rl

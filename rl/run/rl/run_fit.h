@@ -1,0 +1,36 @@
+// Whether an RL run fits the nodes, and the levels of ZeRO with which it does.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/mesh/layout.h"
+#include "rl/run/memory_fit.h"
+#include "rl/run/rl/run_memory.h"
+#include "rl/run/rl/trainer_options.h"
+#include "rl/run/zero_choice.h"
+#include "rl/worker/policy_options.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The roles of a run that train: the policy, and a critic that is a model of its own.
+std::vector<ZeroRole> zero_roles(const TrainerOptions& trainer, const SlotOptions& slots);
+
+struct RunFit {
+  ZeroChoice zero = {};
+  ZeroLevel policy_level = ZeroLevel::kNone;
+  RunMemory memory = {};  // at these levels
+  runtime::Status fits =
+      {};  // see check_memory_fits(); where nothing does, levels are as they were
+};
+
+/// Chooses the levels that are auto; see choose_zero_levels(). Errors: those of run_memory().
+runtime::Result<RunFit> fit_run(const Config& config, const TrainerOptions& trainer,
+                                const PolicyOptions& policy, const ModelConfig& policy_model,
+                                std::int64_t prompt_tokens, const SlotOptions& slots,
+                                std::span<const NodeRoom> nodes);
+
+}  // namespace rl

@@ -1,0 +1,93 @@
+#include "rl/run/zero_choice.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "rl/worker/zero_level.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+using Taken = ZeroChoice::Taken;
+
+constexpr ZeroLevel kLevels[] = {ZeroLevel::kMoments, ZeroLevel::kGradients, ZeroLevel::kWeights};
+
+std::string number_of(ZeroLevel level) { return std::to_string(static_cast<int>(level)); }
+
+Config with_levels(const Config& config, std::span<const Taken> taken) {
+  nlohmann::ordered_json tree = config.to_json();
+  for (const Taken& one : taken) {
+    std::string pointer = "/" + zero_level_key(one.role);
+    std::ranges::replace(pointer, '.', '/');
+    tree[nlohmann::ordered_json::json_pointer(pointer)] = static_cast<int>(one.level);
+  }
+  return config.with_tree(std::move(tree));
+}
+
+// By number of the level, or lower ones that the roles allow.
+std::vector<Taken> taken_at(const Config& config, std::span<const ZeroRole> roles,
+                            ZeroLevel wanted) {
+  std::vector<Taken> taken;
+  for (const ZeroRole& role : roles) {
+    Taken& one = taken.emplace_back(Taken{role.role, ZeroLevel::kNone});
+    for (const ZeroLevel level : kLevels) {
+      const Taken higher{role.role, level};
+      if (level > wanted || !role.allows(with_levels(config, std::span(&higher, 1)))) break;
+      one = higher;
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+bool ZeroChoice::shards() const {
+  return std::ranges::any_of(taken_,
+                             [](const Taken& one) { return one.level != ZeroLevel::kNone; });
+}
+
+Config ZeroChoice::settled(const Config& config) const {
+  return shards() ? with_levels(config, taken_) : config;
+}
+
+std::string ZeroChoice::text() const {
+  std::string text;
+  for (const Taken& one : taken_)
+    text +=
+        (text.empty() ? "" : ", ") + zero_level_key(one.role) + "=auto is " + number_of(one.level);
+  return text.empty() ? text : text + ": " + why_;
+}
+
+Result<ZeroChoice> choose_zero_levels(const Config& config, std::span<const ZeroRole> roles,
+                                      const SlotOptions& slots,
+                                      const std::function<Status(const Config& config)>& fits) {
+  const bool on_device = !slots.device.empty() && slots.device != "cpu";
+  std::vector<ZeroRole> open;
+  std::ranges::copy_if(roles, std::back_inserter(open),
+                       [&](const ZeroRole& role) { return is_zero_level_auto(config, role.role); });
+  if (open.empty() || on_device || slots.nodes * slots.per_node < 2) return ZeroChoice();
+  const Status plain = fits(config);
+  if (plain.ok())
+    return ZeroChoice(taken_at(config, open, ZeroLevel::kNone),
+                      "the run fits the nodes' memory as far as that is known");
+  if (plain.code() != runtime::ErrorCode::kResourceExhausted) return plain;
+  ZeroLevel tried = ZeroLevel::kNone;
+  for (const ZeroLevel level : kLevels) {
+    std::vector<Taken> taken = taken_at(config, open, level);
+    if (std::ranges::none_of(taken, [&](const Taken& one) { return one.level == level; })) break;
+    const Status status = fits(with_levels(config, taken));
+    if (status.ok())
+      return ZeroChoice(std::move(taken),
+                        "with " + number_of(tried) + " the run does not fit the nodes' memory");
+    if (status.code() != runtime::ErrorCode::kResourceExhausted) return status;
+    tried = level;
+  }
+  if (tried == ZeroLevel::kNone) return plain;
+  return Status(plain.code(),
+                plain.message() + ". zero_level=auto: nor do they with " + number_of(tried));
+}
+
+}  // namespace rl

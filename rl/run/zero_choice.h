@@ -1,0 +1,56 @@
+// The level of ZeRO that a run takes where zero_level=auto leaves it to the nodes' memory.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/actor/worker_group.h"
+#include "rl/config/config.h"
+#include "rl/mesh/layout.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// A role that trains.
+struct ZeroRole {
+  std::string role;  // kActorRole
+  /// Whether a configuration with a number in place of auto is one that the role can have.
+  std::function<bool(const Config& config)> allows;
+};
+
+/// The levels that roles got whose key was auto.
+class ZeroChoice {
+ public:
+  struct Taken {
+    std::string role;
+    ZeroLevel level = ZeroLevel::kNone;
+  };
+
+  ZeroChoice() = default;
+  ZeroChoice(std::vector<Taken> taken, std::string why)
+      : taken_(std::move(taken)), why_(std::move(why)) {}
+
+  std::span<const Taken> taken() const { return taken_; }
+  /// Whether a level is above 0.
+  bool shards() const;
+  /// The configuration with numbers for these roles; as it is where all of them are 0.
+  Config settled(const Config& config) const;
+  /// One line for people; empty where nothing was left to choose.
+  std::string text() const;
+
+ private:
+  std::vector<Taken> taken_;
+  std::string why_;
+};
+
+/// The lowest of the levels 0 to 3 with which `fits` is content, the same for all roles as far as
+/// they allow it. Nothing is chosen with one worker or on a device. kResourceExhausted: none fits;
+/// what `fits` said of level 0. Other errors of `fits` end the search.
+runtime::Result<ZeroChoice> choose_zero_levels(
+    const Config& config, std::span<const ZeroRole> roles, const SlotOptions& slots,
+    const std::function<runtime::Status(const Config& config)>& fits);
+
+}  // namespace rl

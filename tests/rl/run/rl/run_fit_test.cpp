@@ -1,0 +1,110 @@
+#include "rl/run/rl/run_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/worker/zero_level.h"
+#include "tests/rl/plan/small_config.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+
+// A policy whose weights, gradients and moments are nearly all that it takes, on four workers.
+class RunFitTest : public ::testing::Test {
+ protected:
+  RunFitTest() {
+    model_.vocab_size = 1'000'000;  // 8 million weights, 32 MB
+    trainer_.batch_prompts = trainer_.mini_batch_prompts = 4;
+    trainer_.async_save = false;
+    policy_.training.response_tokens_max = 6;
+    policy_.positions_max = 40;
+    slots_.per_node = 4;
+  }
+
+  static Config config(std::vector<std::string> overrides) {
+    auto config = Config::load({.file = std::nullopt, .overrides = std::move(overrides)});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return std::move(*config);
+  }
+  Result<RunFit> fit(std::int64_t node_bytes) const {
+    const NodeRoom node{"node a", static_cast<double>(node_bytes), 4};
+    return fit_run(config_, trainer_, policy_, model_, 10, slots_, std::span(&node, 1));
+  }
+  // What a node must have at a level.
+  std::int64_t need(int level) const {
+    PolicyOptions policy = policy_;
+    policy.learner.zero = static_cast<ZeroLevel>(level);
+    const auto memory = run_memory(config_, trainer_, policy, model_, 10, slots_);
+    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    if (!memory.ok()) return 0;
+    const SlotMemory node = slot_memory(memory->roles, slots_);
+    return node.node_bytes + node.leader_bytes;
+  }
+
+  Config config_ = config({"actor_rollout_ref.model.path=toy"});
+  TrainerOptions trainer_;
+  PolicyOptions policy_;
+  ModelConfig model_ = small_config();
+  SlotOptions slots_;
+};
+
+TEST_F(RunFitTest, ALevelIsTakenOnlyWhereALowerOneDoesNotFit) {
+  ASSERT_LT(need(1), need(0));
+  const auto there = fit(need(0));
+  ASSERT_TRUE(there.ok()) << there.status().to_string();
+  EXPECT_TRUE(there->fits.ok());
+  EXPECT_FALSE(there->zero.shards());
+  EXPECT_EQ(there->policy_level, ZeroLevel::kNone);
+  const auto less = fit(need(0) - 1);
+  ASSERT_TRUE(less.ok()) << less.status().to_string();
+  EXPECT_TRUE(less->fits.ok()) << less->fits.to_string();
+  EXPECT_EQ(less->policy_level, ZeroLevel::kMoments);
+  EXPECT_EQ(less->memory.roles.front().parts.at(2).name, "optimizer");
+  EXPECT_EQ(less->memory.roles.front().parts.at(2).bytes,
+            2 * 4 * weight_elements(model_) / slots_.per_node);
+  EXPECT_EQ(zero_level_from_config(less->zero.settled(config_), kActorRole, OptimizerKind::kAdamW)
+                .value_or(ZeroLevel::kNone),
+            ZeroLevel::kMoments);
+}
+
+TEST_F(RunFitTest, WhereNothingFitsTheFiguresAreThoseOfLevelZero) {
+  const auto refused = fit(1000);
+  ASSERT_TRUE(refused.ok()) << refused.status().to_string();
+  EXPECT_EQ(refused->fits.code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(refused->fits.message().ends_with("zero_level=auto: nor do they with 3"))
+      << refused->fits.message();
+  EXPECT_EQ(refused->policy_level, ZeroLevel::kNone);
+  EXPECT_EQ(refused->zero.text(), "");
+}
+
+TEST_F(RunFitTest, ANodeThatDoesNotSayWhatItHasChangesNothing) {
+  const auto unknown = fit(0);
+  ASSERT_TRUE(unknown.ok()) << unknown.status().to_string();
+  EXPECT_TRUE(unknown->fits.ok());
+  EXPECT_FALSE(unknown->zero.shards());
+}
+
+TEST_F(RunFitTest, RolesTakeWhatTheirKeysAllow) {
+  const auto allowed = [&](std::vector<std::string> overrides, int level) {
+    const Config with = config(std::move(overrides));
+    nlohmann::ordered_json tree = with.to_json();
+    tree["actor_rollout_ref"]["actor"]["fsdp_config"]["zero_level"] = level;
+    return zero_roles(trainer_, slots_).front().allows(with.with_tree(std::move(tree)));
+  };
+  const std::string model = "actor_rollout_ref.model.path=toy";
+  EXPECT_TRUE(allowed({model}, 3));
+  EXPECT_FALSE(allowed({model, "actor_rollout_ref.actor.optim.optimizer=Muon"}, 1));
+  EXPECT_TRUE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 2));
+  EXPECT_FALSE(allowed({model, "actor_rollout_ref.hybrid_engine=false"}, 3));
+  EXPECT_EQ(zero_roles(trainer_, slots_).size(), 1u);
+  trainer_.estimator = AdvantageEstimator::kGae;
+  EXPECT_EQ(zero_roles(trainer_, slots_).back().role, kCriticRole);
+}
+
+}  // namespace
+}  // namespace rl
