@@ -329,17 +329,31 @@ bool same(const std::string& a, const std::string& b, int depth) {
   return same_formula(a, b);
 }
 
-/// Lists that may be numbers with thousands separators. Two members are in order: "58,500" is not
-/// "500, 58".
-bool same_as_lists(const std::string& a, const std::string& b) {
+/// Lists that may be numbers with thousands separators, `a_number` and `b_number`. Where both may
+/// be, neither shows that it is a list: the members are in order. So are two members: "58,500" is
+/// not "500, 58".
+bool same_as_lists(const std::string& a, bool a_number, const std::string& b, bool b_number) {
   const auto left = split_parts(a, ","), right = split_parts(b, ",");
-  return left.size() == 2 ? same_in_order(left, right, 0) : same(a, b, 0);
+  if (left.size() == 2 || (a_number && b_number)) return same_in_order(left, right, 0);
+  return same(a, b, 0);
+}
+
+/// Each side without thousands separators.
+RelationChain ungrouped(RelationChain chain) {
+  for (std::string& side : chain.sides) side = without_thousands_separators(std::move(side));
+  return chain;
 }
 
 /// Equations and inequalities as wholes, whatever stands before their relations.
 bool same_statements(const std::string& a, const std::string& b) {
-  const RelationChain left = relation_chain(a), right = relation_chain(b);
-  return !left.relations.empty() && !right.relations.empty() && same_chain(left, right, 0);
+  RelationChain left = relation_chain(a), right = relation_chain(b);
+  if (left.relations.empty() || right.relations.empty()) return false;
+  RelationChain left_number = ungrouped(left), right_number = ungrouped(right);
+  if (left_number.sides != left.sides && right_number.sides != right.sides) {
+    left = std::move(left_number);
+    right = std::move(right_number);
+  }
+  return same_chain(left, right, 0);
 }
 
 /// "32\\%", which is 32 or 0.32.
@@ -389,7 +403,8 @@ bool equivalent(std::string_view answer, std::string_view truth) {
   const std::string number_a = without_thousands_separators(list_a),
                     number_b = without_thousands_separators(list_b);
   if (same(number_a, number_b, 0)) return true;
-  if ((number_a != list_a || number_b != list_b) && same_as_lists(list_a, list_b)) return true;
+  const bool grouped_a = number_a != list_a, grouped_b = number_b != list_b;
+  if ((grouped_a || grouped_b) && same_as_lists(list_a, grouped_a, list_b, grouped_b)) return true;
   if (is_percentage(answer) != is_percentage(truth) &&
       (is_percentage(answer) ? same(hundredth(number_a), number_b, 0)
                              : same(number_a, hundredth(number_b), 0)))

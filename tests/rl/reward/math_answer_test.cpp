@@ -181,6 +181,38 @@ TEST(MathAnswer, PairsThatDiffer) {
         << a << "   " << b << "   (" << normal_form(a) << " | " << normal_form(b) << ")";
 }
 
+// Numbers with separators between thousands are lists only beside one that shows it.
+TEST(MathAnswer, ThousandsAreNotListsInAnotherOrder) {
+  const Pair different[] = {
+      {"123,456,789", "456,123,789"},
+      {"1,234,567", "1,567,234"},
+      {"58,500", "500,58"},
+      {"-123,456,789", "456,-123,789"},
+      {"\\$123,456,789", "\\$456,123,789"},
+      {"123,456,789\\%", "456,123,789\\%"},
+      {"123,456,789.5", "456,123,789.5"},
+      {"123,456,789 + x", "456,123,789+x"},
+      {"123,456,789, 5", "456,123,789, 5"},
+      {"x = 123,456,789", "x = 456,123,789"},
+      {"f(x) = 123,456,789", "f(x) = 456,123,789"},
+      {"n^2 = 123,456,789", "n^2 = 456,123,789"},
+      {"x < 123,456,789", "x < 456,123,789"},
+  };
+  for (const auto& [a, b] : different) {
+    EXPECT_FALSE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_FALSE(equivalent(b, a)) << b << "   " << a;
+  }
+  const Pair same[] = {
+      {"100,200,300", "300, 200, 100"}, {"100,200,300", "\\{300,200,100\\}"},
+      {"1,234,567, 5", "5, 1,234,567"}, {"1,234 \\text{ and } 2,345", "2,345, 1,234"},
+      {"x = 1,234,567", "x = 1234567"}, {"123,456,789", "123{,}456{,}789"},
+  };
+  for (const auto& [a, b] : same) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b;
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+}
+
 TEST(MathAnswer, FindsTheLastBox) {
   EXPECT_EQ(last_boxed("a \\boxed{1} b \\boxed{\\frac{1}{2}} c"), "\\frac{1}{2}");
   EXPECT_EQ(last_boxed("\\fbox{7}"), "7");
