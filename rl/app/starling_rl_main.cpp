@@ -82,7 +82,9 @@ int main(int argc, char** argv) {
   const std::string_view name = argc < 2 ? "" : argv[1];
   if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
   for (const Command& tool : kTools) {
-    if (name == tool.name) return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
+    if (name != tool.name) continue;
+    runtime::start_log(tool.name);
+    return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
   }
   if (name == "all-reduce")
     return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor

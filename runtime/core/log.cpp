@@ -82,9 +82,12 @@ class TerminalMessage final : public spdlog::custom_flag_formatter {
   }
 };
 
+bool started = false;  // written before any thread starts, or while ensure_started() holds others
+
 }  // namespace
 
 void start_log(const std::string& role) {
+  started = true;
   auto logger = std::make_shared<spdlog::logger>("starling",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
   std::string escaped;  // '%' starts a spdlog flag
@@ -118,9 +121,21 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::err;
 }
 
+/// spdlog's own default writes to stdout, among what commands print for programs.
+void ensure_started() {
+  static const bool once = [] {
+    if (!started) start_log("starling");
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
 }  // namespace
 
-bool is_enabled(Level level) { return spdlog::should_log(spdlog_level(level)); }
+bool is_enabled(Level level) {
+  ensure_started();
+  return spdlog::should_log(spdlog_level(level));
+}
 
 void write(Level level, fmt::string_view format, fmt::format_args arguments) {
   const std::string text = fmt::vformat(format, arguments);

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -11,6 +12,18 @@
 
 namespace runtime {
 namespace {
+
+// What commands print for programs stays theirs. In a process of its own: only the first message of
+// one finds no log.
+TEST(LogDeathTest, WithoutAStartGoesToStderr) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto speak = [] {
+    if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);
+    LOG(warn, "a function printed");
+    std::_Exit(std::fflush(stdout) == 0 ? 0 : 3);
+  };
+  EXPECT_EXIT(speak(), ::testing::ExitedWithCode(0), "W starling: a function printed");
+}
 
 TEST(Log, NamesTheRoleInEveryLine) {
   auto before = spdlog::default_logger();
