@@ -63,7 +63,7 @@ Result<std::string> TurnText::render(const ordered_json& messages, const ordered
   all["messages"] = messages;
   all["tools"] = tools;
   all["add_generation_prompt"] = asks;
-  return template_.render(all);
+  return template_.render_chat(all);
 }
 
 Result<std::vector<std::int32_t>> TurnText::between(std::int32_t last,

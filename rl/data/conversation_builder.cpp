@@ -87,7 +87,7 @@ Result<std::string> ConversationBuilder::render(const DataRow& row, const ordere
   if (row.extra.is_object() && row.extra.contains("enable_thinking") &&
       row.extra.at("enable_thinking").is_boolean())
     variables["enable_thinking"] = row.extra.at("enable_thinking");
-  Result<std::string> rendered = chat_template_.render(variables);
+  Result<std::string> rendered = chat_template_.render_chat(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
 }

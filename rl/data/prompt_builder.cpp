@@ -87,7 +87,7 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
-  Result<std::string> rendered = chat_template_.render(variables);
+  Result<std::string> rendered = chat_template_.render_chat(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");
   return rendered;
 }

@@ -31,7 +31,8 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
                               json_type_name(message.at("role")));
     const auto content = message.find("content");
     const auto tool_calls = message.find("tool_calls");
-    const bool calls = tool_calls != message.end() && !tool_calls->is_null();
+    const bool calls =
+        tool_calls != message.end() && tool_calls->is_array() && !tool_calls->empty();
     if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
     if (content != message.end() && !content->is_string() && !content->is_array() &&
         !(content->is_null() && calls)) {
@@ -45,6 +46,9 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
       if (type != "\"text\"")
         return runtime::unimplemented(which + " has a part of type " + type +
                                       ", and only text is read");
+      if (part.is_object() && part.contains("text") && !part.at("text").is_string())
+        return invalid_argument(which + ": the 'text' of a part must be a text, it is " +
+                                json_type_name(part.at("text")));
     }
   }
   return Status();
@@ -150,6 +154,15 @@ const ordered_json* find_answer(const ordered_json& row) {
   return nullptr;
 }
 
+/// The keys, with those whose value is null apart: "'prompt' (and null in 'answer')".
+std::string list_columns(const ordered_json& row) {
+  ordered_json filled = ordered_json::object(), null = ordered_json::object();
+  for (const auto& [key, value] : row.items()) (value.is_null() ? null : filled)[key] = nullptr;
+  std::string text = list_json_keys(filled);
+  if (!null.empty()) text += " (and null in " + list_json_keys(null) + ")";
+  return text;
+}
+
 /// `answerless` gets the row's columns where none of them is an answer.
 Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping,
                                  std::string& answerless) {
@@ -161,7 +174,7 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping,
   } else if (const ordered_json* answer = find_answer(row.value)) {
     truth = json_as_text(*answer);
   } else {
-    answerless = list_json_keys(row.value);
+    answerless = list_columns(row.value);
   }
   if (mapping.answer_after.empty()) return truth;
   const std::size_t mark = truth.rfind(mapping.answer_after);

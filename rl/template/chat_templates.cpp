@@ -1,9 +1,23 @@
 #include "rl/template/chat_templates.h"
 
+#include <algorithm>
+
 namespace rl {
 
 using nlohmann::ordered_json;
 using runtime::Result;
+
+namespace {
+
+constexpr const char* kNoneText = "None";  // what Jinja writes for null
+
+bool has_null_content(const ordered_json& message) {
+  if (!message.is_object()) return false;
+  const auto content = message.find("content");
+  return content != message.end() && content->is_null();
+}
+
+}  // namespace
 
 Result<ChatTemplates> ChatTemplates::parse(const std::map<std::string, std::string>& sources) {
   ChatTemplates all;
@@ -25,6 +39,28 @@ Result<std::string> ChatTemplates::render(const ordered_json& variables,
                                           const TemplateLimits& limits) const {
   const auto tools = variables.find("tools");
   return render_for(tools != variables.end() && !tools->is_null(), variables, limits);
+}
+
+Result<std::string> ChatTemplates::render_chat(const ordered_json& variables,
+                                               const TemplateLimits& limits) const {
+  Result<std::string> text = render(variables, limits);
+  const auto given = variables.find("messages");
+  if (!text.ok() || text->find(kNoneText) == text->npos || given == variables.end() ||
+      !given->is_array() || std::none_of(given->begin(), given->end(), has_null_content))
+    return text;
+  ordered_json tried = variables;
+  for (ordered_json& message : tried.at("messages")) {
+    if (!has_null_content(message)) continue;
+    // A template that asks whether there is content writes something else for the word.
+    message["content"] = kNoneText;
+    const Result<std::string> as_word = render(tried, limits);
+    const bool writes_null = as_word.ok() && *as_word == *text;
+    message["content"] = writes_null ? ordered_json("") : ordered_json();
+    if (!writes_null) continue;
+    text = render(tried, limits);
+    if (!text.ok()) return text;
+  }
+  return text;
 }
 
 Result<std::string> ChatTemplates::render_for(bool tools, const ordered_json& variables,

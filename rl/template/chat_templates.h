@@ -37,7 +37,12 @@ class ChatTemplates {
   runtime::Result<std::string> render(const nlohmann::ordered_json& variables,
                                       const TemplateLimits& limits = {}) const;
 
-  /// The same, with the choice made by the caller.
+  /// The same of a chat. A message whose content is null, since it only calls tools, is given to
+  /// the template as it is; one for which that would write "None" gets the empty text.
+  runtime::Result<std::string> render_chat(const nlohmann::ordered_json& variables,
+                                           const TemplateLimits& limits = {}) const;
+
+  /// As render(), with the choice made by the caller.
   runtime::Result<std::string> render_for(bool tools, const nlohmann::ordered_json& variables,
                                           const TemplateLimits& limits = {}) const;
 

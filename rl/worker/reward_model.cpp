@@ -68,7 +68,7 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = false;
-  Result<std::string> text = chat_template_.render(variables);
+  Result<std::string> text = chat_template_.render_chat(variables);
   if (!text.ok()) return text.status().with_context("the reward model's chat template");
   // The tokenizer may begin every text with the token that the template wrote: it is wanted once.
   const auto begin = tokenizer_.bos_id();

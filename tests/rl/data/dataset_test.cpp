@@ -69,7 +69,7 @@ TEST(Dataset, DamagedLinesNameFileAndLine) {
       "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
   EXPECT_EQ(
       complaint(
-          R"({"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[]}],"answer":"b"})"),
+          R"({"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]}],"answer":"b"})"),
       "");
   EXPECT_EQ(complaint(R"({"prompt":"x","response":1})"),
             "f.jsonl:7: 'response' must be a text, it is a number");

@@ -112,6 +112,31 @@ TEST(PromptBuilder, ChatsNeedATemplate) {
             "toy:1: chat template: TemplateError: no user");
 }
 
+// A call without content is null for templates that ask, and never the word.
+TEST(PromptBuilder, ACallWithoutContentIsNotWrittenAsNone) {
+  const Tokenizer tokenizer = toy_tokenizer();
+  DataRow row;
+  row.where = "f:3";
+  row.prompt = nlohmann::ordered_json::parse(R"([
+      {"role": "user", "content": "None?"},
+      {"role": "assistant", "content": null,
+       "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]},
+      {"role": "tool", "content": "5"}])");
+  const auto text = [&](const std::string& chat_template) {
+    const auto builder = PromptBuilder::create(
+        tokenizer, {.chat_template = "{% for m in messages %}" + chat_template + "{% endfor %}"});
+    CHECK(builder.ok());
+    const auto rendered = builder->text(row);
+    return rendered.ok() ? *rendered : rendered.status().message();
+  };
+  EXPECT_EQ(text("[{{ m.content }}]"), "[None?][][5]");
+  EXPECT_EQ(text("[{{ m['content'] | trim }}]"), "[None?][][5]");
+  EXPECT_EQ(text("[{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}"
+                 "{{ m.content }}{% endif %}]"),
+            "[None?][f][5]");
+  EXPECT_EQ(text("[{% if m.content %}{{ m.content }}{% endif %}]"), "[None?][][5]");
+}
+
 TEST(PromptBuilder, OptionsComeFromTheConfiguration) {
   const auto config = Config::load({std::nullopt,
                                     {"data.max_prompt_length=7", "data.truncation=left",

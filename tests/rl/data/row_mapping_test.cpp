@@ -150,7 +150,7 @@ TEST(RowMapping, AColumnOfNullIsNoAnswer) {
   EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": "", "answer": "7"})").ground_truth, "");
   EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": ""})").answerless, "");
   EXPECT_EQ(mapped(R"({"prompt": "b", "ground_truth": null, "reply": "7"})").answerless,
-            "'prompt', 'ground_truth', 'reply'");
+            "'prompt', 'reply' (and null in 'ground_truth')");
 }
 
 TEST(RowMapping, RolesOfShareGpt) {
@@ -181,14 +181,23 @@ TEST(RowMapping, RolesOfShareGpt) {
             std::string::npos);
 }
 
-TEST(RowMapping, AColumnOfNullCallsNoTool) {
-  const auto found =
-      map_row({.value = ordered_json::parse(
-                   R"({"prompt": [{"role": "user", "content": null, "tool_calls": null}]})"),
-               .where = "t:1"},
-              {});
-  EXPECT_EQ(found.status().message(),
-            "t:1: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
+TEST(RowMapping, AColumnWithoutCallsCallsNoTool) {
+  const auto refused = [](const std::string& rest) {
+    const auto found =
+        map_row({.value = ordered_json::parse(R"({"prompt": [{"role": "assistant")" + rest + "}]}"),
+                 .where = "t:1"},
+                {});
+    return found.status().message();
+  };
+  for (const char* none : {"null", "[]", "{}", "\"\""}) {
+    const std::string calls = std::string(", \"tool_calls\": ") + none;
+    EXPECT_EQ(refused(", \"content\": null" + calls),
+              "t:1: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
+    EXPECT_EQ(refused(calls), "t:1: 'prompt': message 1 has no 'content'");
+  }
+  EXPECT_EQ(refused(R"(, "content": null, "tool_calls": [{"function": {"name": "f"}}])"), "");
+  EXPECT_EQ(refused(R"(, "content": [{"type": "text", "text": null}])"),
+            "t:1: 'prompt': message 1: the 'text' of a part must be a text, it is null");
 }
 
 TEST(RowMapping, ScoredRowsHaveAResponse) {
