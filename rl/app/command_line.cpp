@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <string>
@@ -35,6 +36,11 @@ CLI::Validator whole_number_from(std::int64_t least) {
     return fits ? std::string() : "'" + text + "' is no whole number from " + std::to_string(least);
   };
   return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
+}
+
+std::string reward_override(const std::string& given) {
+  const std::size_t sign = std::min(given.find_first_not_of("+~"), given.size());
+  return given.substr(0, sign) + "reward." + given.substr(sign);
 }
 
 int fail(const runtime::Status& status) {

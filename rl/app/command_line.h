@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "runtime/core/status.h"
 
@@ -16,6 +17,10 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 
 /// What an option takes: a whole number, at least `least`.
 CLI::Validator whole_number_from(std::int64_t least);
+
+/// What --reward KEY=VALUE says as an override: "rule=math" is "reward.rule=math", and "+x=1" is
+/// "+reward.x=1", as Hydra has it (also ++ and ~).
+std::string reward_override(const std::string& given);
 
 /// Prints "error: <message>" behind what stdout has so far, and returns 1.
 int fail(const runtime::Status& status);

@@ -66,7 +66,7 @@ int plan_run(const ConfigCommand& command, const Config& config,
   std::vector<NodeRoom> nodes;
   if (cluster.ok()) nodes = node_rooms(cluster->nodes);
   const runtime::Status fits = command.dry_run(config, std::cout, nodes);
-  std::cout << (cluster.ok() ? "it " + std::string(cluster->is_private ? "has " : "") +
+  std::cout << (cluster.ok() ? "the run " + std::string(cluster->is_private ? "has " : "") +
                                    cluster_text(*cluster)
                              : "no cluster: " + cluster.status().message())
             << "\n";

@@ -9,10 +9,12 @@
 
 #include "rl/actor/worker_group.h"
 #include "rl/agent/agent_options.h"
+#include "rl/app/cached_models.h"
 #include "rl/app/kept.h"
 #include "rl/data/dataset.h"
 #include "rl/data/json_text.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/row_order_choice.h"
 #include "rl/feed/shown_row.h"
 #include "rl/hub/hub_cache.h"
@@ -39,13 +41,15 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
+constexpr const char* kActorModel = "actor_rollout_ref.model.path";
+
 // Keys of which each is right and which contradict each other.
 std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots,
                                         const Config& config) {
   std::vector<std::string> found = trainer.uneven_batches(slots.nodes * slots.per_node);
-  const auto given = config.find_string("actor_rollout_ref.model.path");
+  const auto given = config.find_string(kActorModel);
   if (given.ok() && !given->has_value())
-    found.push_back("actor_rollout_ref.model.path is not set: there is no model to train");
+    found.push_back(std::string(kActorModel) + " is not set: there is no model to train");
   if (const auto teachers = teachers_from_config(config); trainer.distills && !teachers.ok())
     found.push_back(teachers.status().message());
   return found;
@@ -137,17 +141,33 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
     if (const auto prompt = builder->text(*first); prompt.ok())
       size.first = first_row_text(*first, *prompt);
   }
-  size.warnings = data_warnings(config, **feed);
+  const DataWarningOptions matters = DataWarningOptions::of_prompts(config, *tokenizer);
+  for (const Dataset* dataset : read) {
+    for (std::string& warning : data_warnings(*dataset, matters)) {
+      if (std::find(size.warnings.begin(), size.warnings.end(), warning) == size.warnings.end())
+        size.warnings.push_back(std::move(warning));
+    }
+  }
   if (reward == nullptr) return size;
   if (const Status judged = check_reward_rows(*reward, read); !judged.ok())
     wrong.push_back(judged.message());
   return size;
 }
 
-// A name that can only be one of this machine's. What the hub may have is not fetched, and not
-// judged.
+// A name that can only be one of this machine's. What the hub may have is not fetched.
 bool is_path(const std::string& name) {
   return name != kToyModelName && !HubName::parse(name).ok();
+}
+
+// The keys of the models that a run loads, reward models aside.
+std::vector<std::string> model_keys(const Config& config, const TrainerOptions& trainer) {
+  std::vector<std::string> keys = {kActorModel};
+  if (trainer.uses_critic()) keys.emplace_back("critic.model.path");
+  const auto teachers = trainer.distills
+                            ? teachers_from_config(config)
+                            : Result<std::vector<NamedTeacher>>(std::vector<NamedTeacher>());
+  for (const NamedTeacher& teacher : teachers.value_or({})) keys.push_back(teacher.model_key);
+  return keys;
 }
 
 // Files that a run would look for and not find.
@@ -159,20 +179,14 @@ void add_missing(const Config& config, const TrainerOptions& trainer,
     if (file.ok() && *file && !std::filesystem::is_regular_file(**file, error))
       wrong.push_back(std::string(key) + ": there is no file " + **file + " here");
   }
-  std::vector<std::string> models = {"actor_rollout_ref.model.path"};
-  if (trainer.uses_critic()) models.emplace_back("critic.model.path");
-  const auto teachers = trainer.distills
-                            ? teachers_from_config(config)
-                            : Result<std::vector<NamedTeacher>>(std::vector<NamedTeacher>());
-  for (const NamedTeacher& teacher : teachers.value_or({})) models.push_back(teacher.model_key);
-  for (const std::string& key : models) {
+  for (const std::string& key : model_keys(config, trainer)) {
     const auto name = config.find_string(key);
     if (name.ok() && *name && is_path(**name) && !std::filesystem::exists(**name, error))
       wrong.push_back(key + ": there is no " + **name + " here");
   }
 }
 
-// Where the model is. The toy model is made for the while; what is only on the hub is not fetched.
+// Where the model is. The toy model is made for the while.
 Result<std::filesystem::path> find_local_model(const std::filesystem::path& model) {
   if (model != kToyModelName) return model;
   const std::filesystem::path folder =
@@ -286,7 +300,11 @@ Status judge_memory(const Config& config, const TrainerOptions& trainer,
 
 }  // namespace
 
-Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom> nodes) {
+Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom> nodes) {
+  const Result<TrainerOptions> named = TrainerOptions::from_config(given);
+  if (!named.ok()) return named.status();
+  const CachedModels models = find_cached_models(given, model_keys(given, *named));
+  const Config& config = models.config;
   const Result<TrainerOptions> trainer = TrainerOptions::from_config(config);
   if (!trainer.ok()) return trainer.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
@@ -320,6 +338,7 @@ Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
+    for (const std::string& note : models.notes) out << "note: " << note << "\n";
     if (trainer->estimator == AdvantageEstimator::kGrpo && trainer->samples_per_prompt < 2) {
       out << "algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and "
              "actor_rollout_ref.rollout.n is 1: a response's score is its advantage then\n";
@@ -335,12 +354,14 @@ Status dry_run(const Config& config, std::ostream& out, std::span<const NodeRoom
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node
         << " worker(s) of each role\n"
         << kept_text(*trainer);
-    if (const Status resumes =
-            print_resume(out, trainer->resume, trainer->folder, config,
-                         "actor_rollout_ref.model.path", *model, policy->adapter.has_value());
+    if (const Status resumes = print_resume(out, trainer->resume, trainer->folder, given,
+                                            kActorModel, *model, policy->adapter.has_value());
         !resumes.ok())
       wrong.push_back(resumes.message());
-    const Status fits = judge_memory(config, *trainer, *policy, ModelConfig::load(*model),
+    const Result<ModelConfig> model_config = models.lacks(kActorModel)
+                                                 ? runtime::not_found("the model is not here")
+                                                 : ModelConfig::load(*model);
+    const Status fits = judge_memory(config, *trainer, *policy, model_config,
                                      data.ok() ? data->prompt_tokens : 0, *slots, nodes, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
     if (!fits.ok()) wrong.push_back(fits.message());

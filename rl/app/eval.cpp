@@ -21,6 +21,7 @@
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/model/lora_config.h"
 #include "rl/report/evaluation_page.h"
 #include "rl/reward/answer.h"
@@ -107,7 +108,8 @@ Result<Config> load_config(const EvalOptions& options) {
     sources.overrides.push_back("data.val_max_samples=" + std::to_string(options.limit));
   sources.overrides.insert(sources.overrides.end(), options.overrides.begin(),
                            options.overrides.end());
-  for (const std::string& reward : options.rewards) sources.overrides.push_back("reward." + reward);
+  for (const std::string& reward : options.rewards)
+    sources.overrides.push_back(reward_override(reward));
   return Config::load(sources);
 }
 
@@ -254,6 +256,9 @@ Result<std::vector<EvaluatedPrompt>> answered_prompts(const Config& config, cons
   if (!tokenizer.ok()) return tokenizer.status();
   const auto builder = prompt_builder(config, *tokenizer);
   if (!builder.ok()) return builder.status();
+  for (const std::string& warning :
+       data_warnings(data, DataWarningOptions::of_prompts(config, *tokenizer)))
+    std::cerr << "warning: " << runtime::terminal_text(STDERR_FILENO, warning) << "\n";
   auto prompts = make_prompts(data, *builder, options.n);
   if (!prompts.ok()) return prompts;
   const auto requests = make_eval_requests(data, *builder, options.sampling, options.n);

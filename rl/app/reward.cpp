@@ -66,7 +66,8 @@ Result<Config> load_reward_config(const RewardScoreOptions& options) {
   ConfigSources sources;
   if (!options.config.empty()) sources.file = options.config;
   sources.overrides = options.overrides;
-  for (const std::string& reward : options.rewards) sources.overrides.push_back("reward." + reward);
+  for (const std::string& reward : options.rewards)
+    sources.overrides.push_back(reward_override(reward));
   return Config::load(sources);
 }
 
@@ -77,9 +78,11 @@ std::string scorer_of(const ExplainedScore::Part& part) {
 
 ordered_json compared_json(const Score& score) {
   if (!score.compared) return nullptr;
-  const std::optional<std::string>& answer = score.compared->answer;
-  return {{"answer", answer ? ordered_json(*answer) : ordered_json()},
-          {"ground_truth", score.compared->ground_truth}};
+  const auto text = [](const std::optional<std::string>& one) {
+    return one ? ordered_json(*one) : ordered_json();
+  };
+  return {{"answer", text(score.compared->answer)},
+          {"ground_truth", text(score.compared->ground_truth)}};
 }
 
 ordered_json part_json(const ExplainedScore::Part& part) {
@@ -122,9 +125,11 @@ std::string score_text(double value) {
 std::string part_text(const ExplainedScore::Part& part) {
   std::string text = score_text(part.score.value) + " by " + scorer_of(part);
   if (!part.score.compared) return text;
-  const std::optional<std::string>& answer = part.score.compared->answer;
-  text += ": " + (answer ? "'" + excerpt(*answer, kComparedBytesMax) + "'" : "no answer");
-  return text + " for '" + excerpt(part.score.compared->ground_truth, kComparedBytesMax) + "'";
+  const auto shown = [](const std::optional<std::string>& one, const char* none) {
+    return one ? "'" + excerpt(*one, kComparedBytesMax) + "'" : none;
+  };
+  return text + ": " + shown(part.score.compared->answer, "no answer") + " for " +
+         shown(part.score.compared->ground_truth, "no ground truth");
 }
 
 std::string explained_text(const std::string& where, const ExplainedScore& explained) {
@@ -159,8 +164,10 @@ class GivenResponses {
     for (std::size_t i = 0; i < scored.size(); ++i) {
       // What is no rule of ours was given both as they are.
       for (ExplainedScore::Part& part : scored[i].parts) {
-        if (part.score.rule.empty() && part.failure.empty())
-          part.score.compared = {requests[i].response, requests[i].ground_truth};
+        if (!part.score.rule.empty() || !part.failure.empty()) continue;
+        Compared& compared = part.score.compared.emplace();
+        compared.answer = requests[i].response;
+        if (requests[i].has_ground_truth) compared.ground_truth = requests[i].ground_truth;
       }
       explained[places[i]] = std::move(scored[i]);
     }

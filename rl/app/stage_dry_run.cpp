@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "rl/app/cached_models.h"
 #include "rl/app/kept.h"
 #include "rl/app/stage_command.h"
 #include "rl/run/profile_options.h"
 #include "rl/run/stage_memory.h"
+#include "rl/worker/preference_objective.h"
 #include "rl/worker/toy_model.h"
 
 namespace rl {
@@ -17,7 +19,11 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-// The toy model is made for the while; what is only on the hub is not fetched.
+// The keys of the models that stages load; a stage has some of them.
+const std::vector<std::string> kModelKeys = {"model.path", "distillation.teacher.path",
+                                             kReferencePath};
+
+// The toy model is made for the while.
 class DryModel {
  public:
   explicit DryModel(fs::path model) : path_(std::move(model)) {}
@@ -66,10 +72,26 @@ Status judge_stage_memory(StageSetup setup, const DataStage& stage, const SlotOp
   return plan_slots(reserved, nodes).status();
 }
 
+void print_step(const StageSetup& setup, std::ostream& out) {
+  out << "a step:\n  " << setup.options.batch_rows << " rows of at most "
+      << setup.options.tokens_max << " tokens, at most "
+      << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of "
+      << setup.workers << " workers\n";
+}
+
+void print_places(const StageSetup& setup, const SlotOptions& slots, std::ostream& out) {
+  out << "where:\n  " << slots.nodes << " node(s) with " << slots.per_node << " worker(s) each\n"
+      << "  checkpoints "
+      << setup.options.save.text(setup.options.folder, setup.options.save_best.goal.metric)
+      << "\n  configuration and logs in " << setup.options.folder.string() << "\n";
+}
+
 }  // namespace
 
-Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
+Status stage_dry_run(const Config& named, DataStage& stage, std::ostream& out,
                      std::span<const NodeRoom> nodes) {
+  const CachedModels models = find_cached_models(named, kModelKeys);
+  const Config& config = models.config;
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
@@ -81,12 +103,20 @@ Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
   DryModel model(*given);
   if (const Status made = model.prepare(); !made.ok()) return made;
   for (const std::string& note : config.notes()) out << note << "\n";
+  for (const std::string& note : models.notes) out << "note: " << note << "\n";
 
   const StageSetup setup{.config = config,
                          .options = std::move(*options),
                          .model = model.path(),
                          .workers = slots->nodes * slots->per_node};
+  if (!models.missing.empty()) {  // nothing can be read without the tokenizer
+    print_step(setup, out);
+    out << "steps, data and memory:\n  not known without the model\n";
+    print_places(setup, *slots, out);
+    return {};
+  }
   if (const Status opened = stage.open(setup); !opened.ok()) return opened;
+  for (const std::string& warning : stage.warnings()) out << "note: " << warning << "\n";
   if (const Status validation = setup.options.check_validation(config, stage.validates());
       !validation.ok())
     return validation;
@@ -95,21 +125,15 @@ Status stage_dry_run(const Config& config, DataStage& stage, std::ostream& out,
   const Result<LrScheduleOptions> schedule =
       lr_schedule_from_config(config, kStageRole, setup.options.length.scheduled(in_epoch));
   if (!schedule.ok()) return schedule.status();
-  out << "a step:\n  " << setup.options.batch_rows << " rows of at most "
-      << setup.options.tokens_max << " tokens, at most "
-      << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of "
-      << setup.workers << " workers\n"
-      << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; "
+  print_step(setup, out);
+  out << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; "
       << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some")
       << "\n"
       << "learning rate:\n  " << schedule_text(*schedule) << " (" << config.origin("optim.lr")
-      << ")\n"
-      << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each\n"
-      << "  checkpoints "
-      << setup.options.save.text(setup.options.folder, setup.options.save_best.goal.metric)
-      << "\n  configuration and logs in " << setup.options.folder.string() << "\n";
+      << ")\n";
+  print_places(setup, *slots, out);
   if (const Status resumes =
-          print_resume(out, setup.options.resume, setup.options.folder, config, "model.path",
+          print_resume(out, setup.options.resume, setup.options.folder, named, "model.path",
                        setup.model, setup.options.adapter.has_value());
       !resumes.ok())
     return resumes;

@@ -59,6 +59,8 @@ class PreferenceFeed {
   RowFeed& rows() { return rows_->rows(); }
   const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 
+  const Tokenizer& tokenizer() const { return rows_->tokenizer(); }
+
  private:
   using Rows = EncodedRows<PreferenceBuilder, PreferenceTokens>;
 

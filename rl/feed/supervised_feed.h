@@ -55,6 +55,8 @@ class SupervisedFeed {
   RowFeed& rows() { return rows_->rows(); }
   const RowFeed& rows() const { return std::as_const(*rows_).rows(); }
 
+  const Tokenizer& tokenizer() const { return rows_->tokenizer(); }
+
  private:
   using Rows = EncodedRows<ConversationBuilder, LearnedTokens>;
 

@@ -227,4 +227,14 @@ Result<fs::path> locate_model(const std::string& model, std::string_view revisio
   return fetched.status().with_context("no such file or folder here");
 }
 
+Result<fs::path> locate_cached_model(const std::string& model, HubNeed need,
+                                     const HubOptions& options) {
+  std::error_code error;
+  const fs::path path = fs::absolute(model, error);
+  if (!model.empty() && !error && fs::exists(path, error)) return path;
+  const Result<HubName> name = HubName::parse(model);
+  if (!name.ok()) return runtime::not_found(model + ": no such file or folder");
+  return cached_model(*name, need, HubCache(options.cache, name->repo));
+}
+
 }  // namespace rl

@@ -21,6 +21,11 @@ runtime::Result<std::filesystem::path> locate_model(const std::string& model,
                                                     std::string_view revision, HubNeed need,
                                                     const HubOptions& options);
 
+/// The same of what is here already, as a path or in the cache: nothing is fetched. kNotFound: it
+/// is not, or lacks files.
+runtime::Result<std::filesystem::path> locate_cached_model(const std::string& model, HubNeed need,
+                                                           const HubOptions& options);
+
 /// The folder in the cache that holds the needed files of one commit (or the path of its only .gguf
 /// file), fetched where they are not there yet. Without a network (or offline) it is the one that
 /// the cache has, if it is whole; a commit given by its hash and whole costs no request. kNotFound:

@@ -7,8 +7,8 @@
 namespace rl {
 
 struct Compared {
-  std::optional<std::string> answer;  // of the response; nullopt: it has none
-  std::string ground_truth;
+  std::optional<std::string> answer;        // of the response; nullopt: it has none
+  std::optional<std::string> ground_truth;  // nullopt: the row has none
 };
 
 }  // namespace rl

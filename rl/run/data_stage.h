@@ -46,6 +46,9 @@ class DataStage {
   /// The first row for people, after open(): what the model reads, and which of it has a loss.
   virtual runtime::Result<std::string> first_row() const = 0;
 
+  /// What is probably meant otherwise in the data, after open().
+  virtual std::vector<std::string> warnings() const { return {}; }
+
   /// Models that each worker holds beside the one that it trains, and never changes: teachers,
   /// references.
   virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }

@@ -2,6 +2,7 @@
 // workers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "rl/actor/worker_group.h"
 #include "rl/data/dataset.h"
+#include "rl/feed/data_warnings.h"
 #include "rl/feed/encoded_rows.h"
 #include "rl/run/data_stage.h"
 #include "runtime/core/result.h"
@@ -28,6 +30,19 @@ class FeedStage : public DataStage {
  public:
   using Step = typename decltype(std::declval<Feed&>().next())::value_type;
 
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all;
+    for (const Feed* feed : {feed_.get(), validation_feed_.get()}) {
+      if (feed == nullptr) continue;
+      for (std::string& warning :
+           data_warnings(feed->rows().dataset(),
+                         DataWarningOptions::of_stage(setup_.config, feed->tokenizer()))) {
+        if (std::find(all.begin(), all.end(), warning) == all.end())
+          all.push_back(std::move(warning));
+      }
+    }
+    return all;
+  }
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   std::vector<ProfiledGroup> profiled_groups() const override {
     return {profiled("worker", workers_)};

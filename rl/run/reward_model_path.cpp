@@ -1,20 +1,18 @@
 #include "rl/run/reward_model_path.h"
 
-#include <functional>
 #include <utility>
 
 #include "rl/worker/toy_model.h"
 
 namespace rl {
-namespace {
 
 using nlohmann::ordered_json;
 using runtime::Result;
 using runtime::Status;
 
-// Calls `use` with each name in `tree` and the key it stands at.
-void for_each_model(ordered_json& tree,
-                    const std::function<void(ordered_json& name, const std::string& key)>& use) {
+void for_each_reward_model(
+    ordered_json& tree,
+    const std::function<void(ordered_json& name, const std::string& key)>& use) {
   const auto reward = tree.find("reward");
   if (reward == tree.end() || !reward->is_object()) return;
   if (const auto model = reward->find("reward_model");
@@ -33,12 +31,10 @@ void for_each_model(ordered_json& tree,
   }
 }
 
-}  // namespace
-
 std::vector<std::string> reward_models(const Config& config) {
   ordered_json tree = config.to_json();
   std::vector<std::string> models;
-  for_each_model(tree, [&](ordered_json& name, const std::string&) {
+  for_each_reward_model(tree, [&](ordered_json& name, const std::string&) {
     models.push_back(name.get<std::string>());
   });
   return models;
@@ -47,7 +43,7 @@ std::vector<std::string> reward_models(const Config& config) {
 Result<Config> with_reward_models_found(const Config& config) {
   ordered_json tree = config.to_json();
   Status failure;
-  for_each_model(tree, [&](ordered_json& name, const std::string& key) {
+  for_each_reward_model(tree, [&](ordered_json& name, const std::string& key) {
     if (!failure.ok()) return;
     const Result<std::filesystem::path> found = fetch_named_model(name.get<std::string>());
     std::error_code error;

@@ -107,6 +107,8 @@ Status StageTrainer::check_model(const fs::path& checkpoint) const {
 // With the data, which say how long the run is.
 Status StageTrainer::make_run(StepProfiler profiler) {
   Status status = stage_->open(setup_);
+  for (const std::string& warning : status.ok() ? stage_->warnings() : std::vector<std::string>())
+    LOG(warn, "{}", warning);
   if (status.ok()) status = options().check_validation(setup_.config, stage_->validates());
   if (!status.ok()) return status;
   const std::int64_t steps_an_epoch = stage_->batches_per_epoch();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/feed/data_warnings.h"
 #include "rl/reward/reward_function.h"
 #include "rl/run/rl/training_feed.h"
 #include "rl/worker/reward_model.h"
@@ -62,6 +63,14 @@ Result<std::unique_ptr<PromptFeed>> open_validation(const Config& config,
   return feed;
 }
 
+// Those that `told` does not have yet.
+void log_warnings(const PromptFeed& feed, const DataWarningOptions& options,
+                  std::set<std::string>& told) {
+  for (const std::string& warning : data_warnings(feed.dataset(), options)) {
+    if (told.insert(warning).second) LOG(warn, "{}", warning);
+  }
+}
+
 }  // namespace
 
 Result<RunFeeds> RunFeeds::open(const Config& config, const TrainerOptions& options,
@@ -74,8 +83,10 @@ Result<RunFeeds> RunFeeds::open(const Config& config, const TrainerOptions& opti
   if (!feed.ok()) return feed.status();
   if ((*feed)->rows_dropped() > 0)
     LOG(info, "left out {} prompts longer than data.max_prompt_length", (*feed)->rows_dropped());
-  for (const std::string& warning : data_warnings(config, **feed)) LOG(warn, "{}", warning);
-  return RunFeeds{.options = std::move(*feed_options), .training = std::move(*feed)};
+  RunFeeds feeds{.options = std::move(*feed_options), .training = std::move(*feed)};
+  log_warnings(*feeds.training, DataWarningOptions::of_prompts(config, feeds.training->tokenizer()),
+               feeds.warnings);
+  return feeds;
 }
 
 Status RunFeeds::open_others(const Config& config, const TrainerOptions& run) {
@@ -83,11 +94,17 @@ Status RunFeeds::open_others(const Config& config, const TrainerOptions& run) {
     auto feed = open_demonstrations(config, run, options);
     if (!feed.ok()) return feed.status();
     demonstrations = std::move(*feed);
+    DataWarningOptions learned = DataWarningOptions::of_prompts(config, training->tokenizer());
+    learned.answers = false;  // nothing scores them
+    log_warnings(*demonstrations, learned, warnings);
   }
   if (run.validation_interval < 1 && !run.validate_first) return {};
   auto feed = open_validation(config, options);
   if (!feed.ok()) return feed.status();
   validation = std::move(*feed);
+  if (validation)
+    log_warnings(*validation, DataWarningOptions::of_prompts(config, validation->tokenizer()),
+                 warnings);
   return {};
 }
 

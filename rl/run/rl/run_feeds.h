@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "rl/config/config.h"
 #include "rl/feed/prompt_feed.h"
@@ -17,12 +19,13 @@ struct RunFeeds {
   std::unique_ptr<PromptFeed> training = nullptr;
   std::unique_ptr<PromptFeed> demonstrations = nullptr;  // null without a warm start
   std::unique_ptr<PromptFeed> validation = nullptr;      // null without validation data
+  std::set<std::string> warnings = {};                   // on data, each logged once
 
   /// The training data, with warnings of what is probably meant otherwise. For so many workers.
   static runtime::Result<RunFeeds> open(const Config& config, const TrainerOptions& options,
                                         const std::filesystem::path& model, std::int64_t workers);
 
-  /// Demonstrations and validation data, where there are to be some.
+  /// Demonstrations and validation data, where there are to be some, with the same warnings.
   runtime::Status open_others(const Config& config, const TrainerOptions& run);
 };
 

@@ -31,8 +31,4 @@ runtime::Result<PromptFeedOptions> training_feed_options(const Config& config,
 runtime::Status check_reward_rows(const RewardFunction& reward,
                                   std::span<const Dataset* const> datasets);
 
-/// What is probably meant otherwise, each with the key that says so: rows without an answer for a
-/// reward that is no rule, plain prompts for a model that has a chat template.
-std::vector<std::string> data_warnings(const Config& config, const PromptFeed& feed);
-
 }  // namespace rl

@@ -3,12 +3,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "rl/app/stage_command.h"
+#include "rl/config/stage_keys.h"
+#include "rl/run/preference/preference_stage.h"
+#include "rl/run/sft/sft_stage.h"
 #include "rl/worker/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -294,13 +300,95 @@ TEST_F(DryRunOfFiles, TheFirstRowIsShownAsModelAndRewardGetIt) {
 TEST_F(DryRunOfFiles, RowsWithoutAnAnswerAreToldOfWithTheirColumns) {
   const Told told = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})");
   EXPECT_EQ(told.error, "");
-  EXPECT_TRUE(has(told.text, "rows.jsonl:1: no answer: it has 'prompt', 'reply', and none of"))
+  EXPECT_TRUE(has(told.text, "rows.jsonl:1: no answer: it has 'prompt', 'reply', and no value in"))
       << told.text;
   EXPECT_TRUE(has(told.text, "data.columns.answer")) << told.text;
   EXPECT_TRUE(has(told.text, "ground_truth null")) << told.text;
   const Told named = tell_of(R"({"prompt": [{"role": "user", "content": "abc"}], "reply": "cba"})",
                              {"data.columns.answer=reply"});
   EXPECT_FALSE(has(named.text, "note: ")) << named.text;
+}
+
+TEST_F(DryRunOfFiles, ValidationFilesAreToldOfToo) {
+  const std::string validation = (folder_.path() / "validation.jsonl").string();
+  std::ofstream(validation) << R"({"prompt": "abc", "reply": "cba"})"
+                            << "\n";
+  const char* const row = R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba"})";
+  const Told told = tell_of(row, {"data.val_files=" + validation, "trainer.test_freq=1"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "note: " + validation + ":1: no answer")) << told.text;
+  EXPECT_TRUE(has(told.text, "note: " + validation + ":1: the prompt is plain")) << told.text;
+  EXPECT_FALSE(has(told.text, "/rows.jsonl:1: no answer")) << told.text;
+}
+
+TEST_F(DryRunOfFiles, ModelsOfTheHubAreThoseOfTheCache) {
+  const auto hub = folder_.path() / "cache/models--gpt2";
+  const std::string commit(40, 'a');
+  std::filesystem::create_directories(hub / "refs");
+  std::ofstream(hub / "refs/main") << commit;
+  std::filesystem::create_directories(hub / "snapshots");
+  std::filesystem::copy(folder_.path() / "model", hub / "snapshots" / commit);
+  ::setenv("HF_HUB_CACHE", (folder_.path() / "cache").c_str(), 1);
+  const char* const row =
+      R"({"prompt": [{"role": "user", "content": "abc"}], "answer": "cba", "response": "cba"})";
+  const Told there = tell_of(row, {"actor_rollout_ref.model.path=gpt2"});
+  const Told missing = tell_of(row, {"actor_rollout_ref.model.path=org/other"});
+  const auto stage = [&](const std::string& model) {
+    const auto config = Config::load(
+        {.file = {},
+         .overrides = {"data.train_files=" + (folder_.path() / "rows.jsonl").string(),
+                       "data.max_length=200", "data.train_batch_size=16", "model.path=" + model},
+         .keys = &sft_keys()});
+    CHECK(config.ok());
+    SftStage sft;
+    std::ostringstream out;
+    const runtime::Status status = stage_dry_run(*config, sft, out, {});
+    return Told{out.str(), status.ok() ? "" : status.message()};
+  };
+  const Told stage_there = stage("gpt2"), stage_missing = stage("other");
+  ::unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(there.error, "");
+  EXPECT_TRUE(has(there.text, "policy (generates and trains) x 1: ")) << there.text;
+  EXPECT_TRUE(has(there.text, "as the model reads it")) << there.text;
+  EXPECT_FALSE(has(there.text, "a dry run does not")) << there.text;
+  EXPECT_EQ(missing.error, "");
+  EXPECT_TRUE(has(missing.text, "note: actor_rollout_ref.model.path: org/other: ")) << missing.text;
+  EXPECT_TRUE(has(missing.text, "a run fetches it, a dry run does not")) << missing.text;
+  EXPECT_TRUE(has(missing.text, "memory:\n  not known: the model is not here")) << missing.text;
+  EXPECT_EQ(stage_there.error, "");
+  EXPECT_TRUE(has(stage_there.text, "worker x 1: ")) << stage_there.text;
+  EXPECT_EQ(stage_missing.error, "");
+  EXPECT_TRUE(has(stage_missing.text, "note: model.path: other: ")) << stage_missing.text;
+  EXPECT_TRUE(has(stage_missing.text, "not known without the model")) << stage_missing.text;
+}
+
+TEST_F(DryRunOfFiles, AStageTellsOfPlainPrompts) {
+  const auto notes = [&](const std::string& form) {
+    std::ofstream(folder_.path() / "pairs.jsonl")
+        << R"({"prompt": "abc", "response": "cba", "chosen": "cba", "rejected": "a", "label": true})"
+        << "\n"
+        << R"({"prompt": "bcd", "response": "cba", "chosen": "cba", "rejected": "b", "label": true})"
+        << "\n";
+    std::string all;
+    for (const KeyTable* keys : {&sft_keys(), &dpo_keys(), &kto_keys()}) {
+      std::vector<std::string> overrides = {
+          "data.train_files=" + (folder_.path() / "pairs.jsonl").string(), "data.max_length=200",
+          "data.train_batch_size=2", "model.path=" + (folder_.path() / "model").string()};
+      if (!form.empty()) overrides.push_back("data.prompt_form=" + form);
+      const auto config = Config::load({.file = {}, .overrides = overrides, .keys = keys});
+      CHECK(config.ok());
+      std::unique_ptr<DataStage> stage = std::make_unique<PreferenceStage>();
+      if (keys == &sft_keys()) stage = std::make_unique<SftStage>();
+      std::ostringstream out;
+      const runtime::Status status = stage_dry_run(*config, *stage, out, {});
+      EXPECT_TRUE(status.ok()) << keys->command() << ": " << status.message();
+      const bool noted = has(out.str(), "note: ") && has(out.str(), "pairs.jsonl:1: the prompt is");
+      all += std::string(keys->command()) + (noted ? " noted\n" : "\n");
+    }
+    return all;
+  };
+  EXPECT_EQ(notes(""), "sft noted\ndpo noted\nkto noted\n");
+  EXPECT_EQ(notes("plain"), "sft\ndpo\nkto\n");
 }
 
 TEST_F(DryRunOfFiles, PlainPromptsForAChatModelAreToldOfWithTheKey) {

@@ -186,6 +186,31 @@ TEST_F(EvalCommand, CountsAnswersThatFailAndSaysSo) {
   EXPECT_NE(beyond.out.find("2 prompts, 2 answers, 1 errors"), std::string::npos) << beyond.out;
 }
 
+TEST_F(EvalCommand, WarnsOfDataThatAreNotWhatTheySeem) {
+  std::ofstream(file("model/chat_template.jinja"))
+      << "{% for m in messages %}{{ m.content }}{% endfor %}";
+  std::ofstream(file("reward.py"))
+      << "def compute_score(**kwargs):\n  print('dbg')\n  return 1.0\n";
+  std::ofstream(file("plain.jsonl")) << R"({"prompt": "sort ba", "answer": null, "reply": "ab"})"
+                                     << "\n"
+                                     << R"({"prompt": "sort dc", "reply": "cd"})"
+                                     << "\n";
+  ::testing::internal::CaptureStdout();
+  const Outcome outcome =
+      run({"--model", file("model"), "--data", file("plain.jsonl"), "--json", "--reward",
+           "+custom_reward_function.path=" + file("reward.py"), "--max-tokens", "4"});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  EXPECT_FALSE(nlohmann::json::parse(outcome.out, nullptr, false).is_discarded()) << outcome.out;
+  for (const char* part :
+       {"plain.jsonl:1: no answer: it has 'prompt', 'reply' (and null in 'answer'), and no value "
+        "in "
+        "any of",
+        "plain.jsonl:1: the prompt is plain text", "data.prompt_form=chat", ": dbg"})
+    EXPECT_NE(outcome.errors.find(part), std::string::npos) << part << " in: " << outcome.errors;
+  EXPECT_EQ(outcome.errors.find("plain.jsonl:2"), std::string::npos) << outcome.errors;
+}
+
 TEST_F(EvalCommand, NamesWhatIsWrong) {
   const auto expect = [&](std::vector<std::string> arguments, int exit, const std::string& words) {
     const Outcome outcome = run(std::move(arguments));

@@ -142,6 +142,43 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, a, b=5):
   EXPECT_EQ(overridden.object(0)["score"], 1.0) << overridden.lines[0];
 }
 
+// Standard output is for programs: what a function prints and raises is on stderr.
+TEST_F(RewardScoreCommand, WhatAFunctionPrintsIsNotAmongTheScores) {
+  const std::string function = file("reward.py", R"(
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    print("dbg")
+    if solution_str == "fail": raise ValueError("told to")
+    return 1.0
+)");
+  const std::string rows = file("rows.jsonl", R"({"response": "x", "ground_truth": null}
+{"response": "fail", "ground_truth": "a"}
+)");
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const Told told =
+      reward({"score", rows, "--json", "--reward", "+custom_reward_function.path=" + function});
+  const std::string errors = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_NE(errors.find(": dbg"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("told to"), std::string::npos) << errors;
+  ASSERT_EQ(told.lines.size(), 2u) << told.errors;
+  EXPECT_EQ(told.object(0)["compared"], json::parse(R"({"answer": "x", "ground_truth": null})"));
+  EXPECT_EQ(told.object(1)["score"], nullptr);
+  const Told people =
+      reward({"score", rows, "--reward", "custom_reward_function.path=" + function});
+  EXPECT_EQ(people.lines.at(0), rows + ":1: 1 by function: 'x' for no ground truth");
+}
+
+TEST_F(RewardScoreCommand, ARewardMayBeAddedAsHydraAdds) {
+  const std::string rows = file("rows.jsonl", R"({"response": "3", "ground_truth": "3"})");
+  for (const char* sign : {"", "+", "++"}) {
+    const Told told =
+        reward({"score", rows, "--json", "--reward", sign + std::string("rule=exact")});
+    EXPECT_EQ(told.code, 0) << told.errors;
+    EXPECT_EQ(told.object(0)["rule"], "exact") << sign;
+  }
+}
+
 TEST_F(RewardScoreCommand, AMixtureHasItsParts) {
   const std::string rows = file("rows.jsonl", R"({"response": "so 3", "ground_truth": "3"})");
   const Told told = reward({"score", rows, "--json", "--reward",

@@ -72,7 +72,7 @@ TEST_F(PipelineTest, APrivateOneJoinsNoCluster) {
       shell("STARLING_ADDRESS=127.0.0.1:1 exec " STARLING_BIN_DIR "/starling-rl pipeline " + file +
             " --private --dry-run");
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_NE(run.output.find("it has a cluster of its own"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("the run has a cluster of its own"), std::string::npos) << run.output;
   const Outcome both = pipeline(file + " --private --address 127.0.0.1:1");
   EXPECT_NE(both.code, 0);
   EXPECT_NE(both.output.find("--address"), std::string::npos) << both.output;

@@ -1,0 +1,25 @@
+// The models of a configuration for a dry run, which fetches nothing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+
+namespace rl {
+
+/// A configuration whose models on the hub are paths where the cache has them.
+struct CachedModels {
+  Config config;
+  std::vector<std::string> missing = {};  // keys of models that a run would fetch
+  std::vector<std::string> notes = {};    // on them, for people
+
+  bool lacks(const std::string& key) const;
+};
+
+/// Of the models that `keys` name, and of reward models. A path that is not there stays as it is,
+/// and so does a key that is not set or that the command does not have.
+CachedModels find_cached_models(const Config& config, std::span<const std::string> keys);
+
+}  // namespace rl

@@ -1,0 +1,29 @@
+// What is probably meant otherwise in rows of data, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/dataset.h"
+#include "rl/tokenizer/tokenizer.h"
+
+namespace rl {
+
+/// What of it would matter.
+struct DataWarningOptions {
+  bool answers = false;    // what scores takes rows without one, and gets None
+  bool templates = false;  // the model has a chat template, and data.prompt_form is not set
+
+  /// Of rows that a reward judges: `starling train`, `starling eval`.
+  static DataWarningOptions of_prompts(const Config& config, const Tokenizer& tokenizer);
+  /// Of rows that a stage learns from: `starling sft`, `dpo`, `kto`, `rm`.
+  static DataWarningOptions of_stage(const Config& config, const Tokenizer& tokenizer);
+};
+
+/// The first row of each file that has no answer, and the first that is plain text; of many files
+/// some. Each with the key that says what is meant. Looks at all rows in memory, of others at the
+/// first kRowsCheckedMax.
+std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarningOptions& options);
+
+}  // namespace rl
