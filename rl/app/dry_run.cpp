@@ -170,6 +170,25 @@ std::vector<std::string> model_keys(const Config& config, const TrainerOptions& 
   return keys;
 }
 
+// What parts of a run would find wrong with their own keys.
+void add_wrong_parts(const Config& config, const TrainerOptions& trainer,
+                     std::vector<std::string>& wrong) {
+  if (trainer.uses_critic()) {
+    const Result<CriticOptions> critic = CriticOptions::from_config(config);
+    if (!critic.ok()) wrong.push_back(critic.status().message());
+    if (const auto schedule = lr_schedule_from_config(config, kCriticRole, 1); !schedule.ok())
+      wrong.push_back(schedule.status().message());
+  }
+  if (const auto schedule = lr_schedule_from_config(config, kActorRole, 1); !schedule.ok())
+    wrong.push_back(schedule.status().message());
+  if (const auto agent = AgentOptions::from_config(config); !agent.ok())
+    wrong.push_back(agent.status().message());
+  if (const auto profile = ProfileOptions::from_config(config, trainer.folder); !profile.ok())
+    wrong.push_back(profile.status().message());
+  if (const auto order = RowOrderChoice::from_config(config, early_draws(trainer)); !order.ok())
+    wrong.push_back(order.status().message());
+}
+
 // Files that a run would look for and not find.
 void add_missing(const Config& config, const TrainerOptions& trainer,
                  std::vector<std::string>& wrong) {
@@ -313,20 +332,7 @@ Status dry_run(const Config& given, std::ostream& out, std::span<const NodeRoom>
   const Result<PolicyOptions> policy = PolicyOptions::from_config(config, slots->device);
   if (!policy.ok() && policy.status().code() != runtime::ErrorCode::kNotFound)
     return policy.status();
-  if (trainer->uses_critic()) {
-    const Result<CriticOptions> critic = CriticOptions::from_config(config);
-    if (!critic.ok()) wrong.push_back(critic.status().message());
-    if (const auto schedule = lr_schedule_from_config(config, kCriticRole, 1); !schedule.ok())
-      wrong.push_back(schedule.status().message());
-  }
-  if (const auto schedule = lr_schedule_from_config(config, kActorRole, 1); !schedule.ok())
-    wrong.push_back(schedule.status().message());
-  if (const auto agent = AgentOptions::from_config(config); !agent.ok())
-    wrong.push_back(agent.status().message());
-  if (const auto profile = ProfileOptions::from_config(config, trainer->folder); !profile.ok())
-    wrong.push_back(profile.status().message());
-  if (const auto order = RowOrderChoice::from_config(config, early_draws(*trainer)); !order.ok())
-    wrong.push_back(order.status().message());
+  add_wrong_parts(config, *trainer, wrong);
   // Of reward models only that they can be there: one may be on the hub, and is not fetched.
   const RewardModelLoader no_model = [](const std::filesystem::path&,
                                         bool) -> Result<std::unique_ptr<Scorer>> {
