@@ -89,8 +89,7 @@ std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameter
       const bool cuts = alike && reader.is_there(parameters[i]);
       const std::int64_t unit = cuts ? reader.unit(parameters[i]) : specs[i].count;
       const RangeSet wanted = wanted_of(piece, specs[i].offset, unit, only);
-      for (const ArenaRange& part : wanted.ranges())
-        pieces.push_back({i, part.begin, part.size()});
+      for (const ArenaRange& part : wanted.ranges()) pieces.push_back({i, part.begin, part.size()});
     }
   }
   return pieces;

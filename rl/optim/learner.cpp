@@ -113,7 +113,10 @@ std::unique_ptr<StepShards> Learner::make_shards() {
         arena_units(model_->config(), model_->parameters().specs());
     const std::vector<RangeSet> homes =
         homes_of(units, model_->parameters().arena_size(), communicator_->size());
-    unit_weights_ = std::make_unique<UnitWeights>(*communicator_, *model_, units, homes);
+    unit_weights_ = std::make_unique<UnitWeights>(
+        *communicator_, *model_, units, homes,
+        UnitWeightsOptions{.stays_whole = level == ZeroLevel::kGradients,
+                           .reshard_after_forward = options_.reshard_after_forward});
     if (!of_adapter) {
       auto by_units =
           std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes);
@@ -364,8 +367,10 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
   const Result<Parameters> parameters =
       Parameters::load(model_->config(), folder / kModelFolder, how);
   if (!parameters.ok()) return parameters.status();
-  if (unit_weights_) unit_weights_->keep_from(elements(parameters->arena()));
-  if (!weights_are_sharded()) model_->parameters().arena().copy_(parameters->arena());
+  if (weights_are_sharded())
+    unit_weights_->keep_from(elements(parameters->arena()));
+  else
+    model_->parameters().arena().copy_(parameters->arena());
   return {};
 }
 

@@ -41,6 +41,7 @@ struct LearnerOptions {
   double grad_norm_max = 1.0;         // gradients are scaled down to it; 0: never
   ZeroLevel zero = ZeroLevel::kNone;  // see OptimizerShards and UnitShards; not with kMuon, and on
                                       // another device than the CPU at most kMoments
+  bool reshard_after_forward = true;  // at ZeroLevel::kWeights; see UnitWeightsOptions
   OffloadOptions offload;             // of a model on a device
 };
 

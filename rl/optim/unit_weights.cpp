@@ -24,17 +24,18 @@ RangeSet all_of(std::span<const float> arena) { return {{0, std::ssize(arena)}};
 }  // namespace
 
 UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
-                         std::span<const ArenaUnit> units, std::span<const RangeSet> homes)
+                         std::span<const ArenaUnit> units, std::span<const RangeSet> homes,
+                         const UnitWeightsOptions& options)
     : communicator_(communicator),
       model_(model),
       units_(units.begin(), units.end()),
       homes_(homes.begin(), homes.end()),
       packed_(homes_[static_cast<std::size_t>(communicator.rank())]),
+      options_(options),
       arena_(elements(model.parameters().arena())),
-      home_(static_cast<std::size_t>(packed_.elements())),
       pages_(arena_),
       there_(units_.size(), 0) {
-  keep_from(arena_);
+  if (!options_.stays_whole) keep_from(arena_);
   model_.tell(*this);
 }
 
@@ -44,7 +45,13 @@ void UnitWeights::open() {
   if (whole_++ == 0) pages_.take(all_of(arena_));
 }
 
+std::span<float> UnitWeights::home() {
+  if (home_.empty()) keep_from(arena_);
+  return home_;
+}
+
 void UnitWeights::keep_from(std::span<const float> arena) {
+  home_.resize(static_cast<std::size_t>(packed_.elements()));
   for (const ArenaRange& range : kept().ranges())
     std::ranges::copy(part_of(arena, range),
                       part_of(std::span(home_), packed_.packed(range)).begin());
@@ -62,6 +69,7 @@ Status UnitWeights::spread() {
     begin(unit);
     if (const Status there = communicator_.finish(transfer_); !there.ok()) return there;
   }
+  if (options_.stays_whole) home_ = {};
   return {};
 }
 
@@ -84,7 +92,7 @@ void UnitWeights::before_forward(std::int64_t layer) {
   bring(unit);
   // The last layer's weights are the first that the backward pass asks for.
   if (unit + 1 == std::ssize(units_) && c10::GradMode::is_enabled()) return;
-  let_go_of_all_but(unit);
+  if (options_.reshard_after_forward || !c10::GradMode::is_enabled()) let_go_of_all_but(unit);
   if (unit + 1 < std::ssize(units_)) fetch(unit + 1);
 }
 
@@ -92,7 +100,7 @@ void UnitWeights::before_backward(std::int64_t layer) {
   if (!is_scattered()) return;
   const int unit = static_cast<int>(layer) + 1;
   bring(unit);
-  let_go_of_all_but(unit);
+  let_go_of_what_follows(unit);
   if (unit > 1) fetch(unit - 1);
 }
 
@@ -122,6 +130,10 @@ void UnitWeights::let_go_of_all_but(int unit) {
   if (coming_ != kNone && coming_ != unit) bring(coming_);
   for (int other = 0; other < std::ssize(units_); ++other)
     if (other != unit) drop(other);
+}
+
+void UnitWeights::let_go_of_what_follows(int unit) {
+  for (int other = unit + 1; other < std::ssize(units_); ++other) drop(other);
 }
 
 void UnitWeights::drop(int unit) {

@@ -15,6 +15,13 @@
 
 namespace rl {
 
+struct UnitWeightsOptions {
+  bool stays_whole = false;  // only the homes' values are asked for: ZeRO-2
+  /// The layers' weights are given back when the forward pass is through them, and gathered again
+  /// in the backward pass; else they stay until that is through them.
+  bool reshard_after_forward = true;
+};
+
 /// ZeRO-3, or FSDP that reshards after the forward pass (Rajbhandari et al. 2020, arXiv:1910.02054;
 /// Zhao et al. 2023, arXiv:2304.11277). Between passes the model's arena has no memory, and the
 /// rank's part lies packed beside it. In a pass the unit that computes is there, and the next one
@@ -23,14 +30,14 @@ namespace rl {
 /// everything; the model is on the CPU.
 class UnitWeights final : public LayerListener {
  public:
-  /// The arena is whole, and stays so until the first scatter().
+  /// The arena has what the homes are of, at least, and keeps its memory until the first scatter().
   UnitWeights(Communicator& communicator, Transformer& model, std::span<const ArenaUnit> units,
-              std::span<const RangeSet> homes);
+              std::span<const RangeSet> homes, const UnitWeightsOptions& options);
   ~UnitWeights() override;
 
-  /// The rank's part, packed in the order of the arena: what an optimizer works on, and then calls
-  /// spread().
-  std::span<float> home() { return home_; }
+  /// The rank's part, packed in the order of the arena: what an optimizer works on; then spread()
+  /// is called. Where the arena stays whole, a copy that lasts until then.
+  std::span<float> home();
 
   /// Where the arena is whole, all of it becomes what the homes are. Collective.
   runtime::Status spread();
@@ -63,6 +70,7 @@ class UnitWeights final : public LayerListener {
   void bring(int unit);
   void drop(int unit);
   void let_go_of_all_but(int unit);
+  void let_go_of_what_follows(int unit);
   void begin(int unit);
 
   Communicator& communicator_;
@@ -70,8 +78,9 @@ class UnitWeights final : public LayerListener {
   const std::vector<ArenaUnit> units_;
   const std::vector<RangeSet> homes_;  // by rank
   const PackedRanges packed_;          // this rank's
+  const UnitWeightsOptions options_;
   std::span<float> arena_;
-  std::vector<float> home_;
+  std::vector<float> home_;  // empty: it is in the arena alone
   ArenaPages pages_;
   std::vector<char> there_;  // by unit: it has memory
   int coming_ = kNone;

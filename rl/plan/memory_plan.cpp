@@ -108,14 +108,17 @@ void add_units(std::vector<MemoryPart>& parts, const ModelConfig& config,
   if (sharded.gradients) {
     std::int64_t largest = 0;
     for (const ArenaUnit& unit : units) largest = std::max(largest, unit.own.elements());
+    const std::int64_t leaf =
+        kElement * (options.one_pass_leaves ? gradients_in_pass(units) : weight_elements(config));
+    // Or, when they have gone, the copy of its weights that the optimizer works on.
     parts.push_back(
-        {kLeafGradients, kElement * (options.one_pass_leaves ? gradients_in_pass(units)
-                                                             : weight_elements(config))});
+        {kLeafGradients, std::max(leaf, share_of(kElement * weight_elements(config), options))});
     const auto bucket = static_cast<std::int64_t>(Communicator::Options().bucket_bytes);
     parts.push_back({kSumBuckets, std::min(kBuckets * bucket, kElement * largest)});
   }
   if (!sharded.weights) return;
-  parts.push_back({kUnits, kElement * weights_in_pass(units)});
+  parts.push_back({kUnits, kElement * (options.reshard_after_forward ? weights_in_pass(units)
+                                                                     : weight_elements(config))});
   if (options.sequences > 0) parts.push_back({kGatheredPart, kElement * weight_elements(config)});
 }
 
@@ -198,8 +201,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   const std::int64_t weights = weight_elements(config) * kElement;
   const std::int64_t trained = trained_elements(config, options) * kElement;
   const Sharding sharded = sharding_of(options);
-  std::int64_t held = sharded.weights ? 0 : weights;
-  if (sharded.gradients || sharded.weights) held += share_of(weights, options);  // packed
+  std::int64_t held = sharded.weights ? share_of(weights, options) : weights;
   if (options.trained_elements >= 0) held += trained;
   std::vector<MemoryPart> parts = {{"weights", held}};
   if (sharded.gradients)

@@ -70,6 +70,12 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
   if (!zero.ok()) return zero.status();
   options.zero = *zero;
+  if (role != kStageRole) {
+    const std::string section = role == kCriticRole ? "critic.fsdp" : role + ".fsdp_config";
+    options.reshard_after_forward =
+        read.find_bool(section + ".reshard_after_forward").value_or(true);
+    if (!read.status().ok()) return read.status();
+  }
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
   options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
   options.muon.momentum = static_cast<float>(momentum.value_or(options.muon.momentum));

@@ -162,6 +162,7 @@ class RoleCounter {
                            .positions = longest_,
                            .workers = workers_,
                            .zero = policy_.learner.zero,
+                           .reshard_after_forward = policy_.learner.reshard_after_forward,
                            .gradient_leaves = trainer_.gradient_leaves,
                            .one_pass_leaves = one_pass_leaves(policy_.micro_batch),
                            .recompute_layers = policy_.recompute_layers,
@@ -202,6 +203,7 @@ class RoleCounter {
     if (!critic.ok()) return critic.status();
     MemoryOptions learning = with_pass(scoring_, critic->micro_batch);
     learning.zero = critic->learner.zero;
+    learning.reshard_after_forward = critic->learner.reshard_after_forward;
     learning.one_pass_leaves = one_pass_leaves(critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
