@@ -60,6 +60,9 @@ class EncodedRows {
   RowFeed& rows() { return *rows_; }
   const RowFeed& rows() const { return *rows_; }
 
+  /// Tokens of the longest sequence of the rows that were encoded at the beginning.
+  std::int64_t longest() const { return longest_; }
+
   runtime::Result<Tokens> read(std::int64_t row) const;
   runtime::Result<std::vector<Tokens>> read(std::span<const std::int64_t> rows) const;
 
@@ -79,6 +82,7 @@ class EncodedRows {
   Tokenizer tokenizer_;
   std::optional<Builder> builder_;  // borrows the tokenizer
   std::optional<RowFeed> rows_;
+  std::int64_t longest_ = 0;
 };
 
 template <class Builder, class Tokens>
@@ -100,7 +104,9 @@ runtime::Result<std::unique_ptr<EncodedRows<Builder, Tokens>>> EncodedRows<Build
   if (!batches.ok()) return batches.status();
   made->rows_ = std::move(*batches);
   for (std::int64_t row = 0; row < std::min(made->rows_->rows(), kRowsCheckedMax); ++row) {
-    if (const runtime::Status wrong = made->read(row).status(); !wrong.ok()) return wrong;
+    const runtime::Result<Tokens> tokens = made->read(row);
+    if (!tokens.ok()) return tokens.status();
+    made->longest_ = std::max(made->longest_, static_cast<std::int64_t>(tokens->longest()));
   }
   return made;
 }

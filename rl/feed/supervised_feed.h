@@ -51,6 +51,9 @@ class SupervisedFeed {
   /// Errors: as next().
   runtime::Result<std::string> first_row() const;
 
+  /// See EncodedRows::longest().
+  std::int64_t longest_row() const { return rows_->longest(); }
+
   /// How many rows, which epoch, and where in it.
   RowFeed& rows() { return rows_->rows(); }
   const RowFeed& rows() const { return std::as_const(*rows_).rows(); }

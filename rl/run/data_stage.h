@@ -46,6 +46,10 @@ class DataStage {
   /// The first row for people, after open(): what the model reads, and which of it has a loss.
   virtual runtime::Result<std::string> first_row() const = 0;
 
+  /// Tokens of the longest sequence that open() has seen, which is not the data's where they are
+  /// many.
+  virtual std::int64_t longest_row() const = 0;
+
   /// What is probably meant otherwise in the data, after open().
   virtual std::vector<std::string> warnings() const { return {}; }
 

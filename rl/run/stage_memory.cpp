@@ -76,8 +76,14 @@ Status judge_stage_fit(const StageSetup& setup, const DataStage& stage, const Fi
   if (!most.ok()) return {};
   const Status judged = fits(*most);
   if (judged.ok()) return judged;
-  const Result<RoleMemory> least = stage_memory(setup, stage, /*row_tokens=*/1);
-  if (least.ok() && !fits(*least).ok()) return judged;
+  const std::int64_t seen = stage.longest_row();
+  if (const Result<RoleMemory> least = stage_memory(setup, stage, seen); least.ok()) {
+    const Status of_data = fits(*least);
+    if (!of_data.ok())
+      return of_data.with_context("with the data's rows of up to " +
+                                  std::to_string(std::min(seen, setup.options.tokens_max)) +
+                                  " tokens");
+  }
   note = "with rows of data.max_length (" + std::to_string(setup.options.tokens_max) + ") tokens " +
          std::string(judged.message());
   return {};
@@ -95,7 +101,7 @@ ZeroChoice settle_stage_zero(StageSetup& setup, const DataStage& stage, const Sl
     return sized;
   };
   for (const std::int64_t row_tokens :
-       {std::numeric_limits<std::int64_t>::max(), std::int64_t{1}}) {
+       {std::numeric_limits<std::int64_t>::max(), stage.longest_row()}) {
     const Result<ZeroChoice> zero =
         choose_zero_levels(setup.config, std::span(&role, 1), slots, [&](const Config& config) {
           const Result<RoleMemory> memory = stage_memory(sized_as(config), stage, row_tokens);

@@ -23,8 +23,8 @@ runtime::Result<RoleMemory> stage_memory(
 
 /// Whether that fits: check_memory_fits() of some nodes.
 using FitsNodes = std::function<runtime::Status(const RoleMemory& role)>;
-/// How long the rows are is not known before they are read: what fits with short ones is not
-/// refused, and `note` has the figures.
+/// By the rows that were seen: what fits with those is not refused, and where it would not with
+/// rows of data.max_length, `note` has the figures.
 runtime::Status judge_stage_fit(const StageSetup& setup, const DataStage& stage,
                                 const FitsNodes& fits, std::optional<std::string>& note);
 

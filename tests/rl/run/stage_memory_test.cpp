@@ -27,6 +27,7 @@ class NoStage final : public DataStage {
   Status open(const StageSetup&) override { return {}; }
   std::int64_t batches_per_epoch() const override { return 1; }
   Result<std::string> first_row() const override { return std::string(); }
+  std::int64_t longest_row() const override { return longest; }
   Status start(runtime::Runtime&, const StageSetup&, const WorkerSlots&) override { return {}; }
   std::vector<ProfiledGroup> profiled_groups() const override { return {}; }
   Status draw() override { return {}; }
@@ -38,6 +39,8 @@ class NoStage final : public DataStage {
   Status resume(const nlohmann::json&) override { return {}; }
   Result<WriteState> state(bool) const override { return runtime::unimplemented("no state"); }
   Status load(const std::filesystem::path&) override { return {}; }
+
+  std::int64_t longest = 1;
 };
 
 // 8 rows of at most 16 tokens on 2 workers, of a model of 5952 bytes.
@@ -95,7 +98,7 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
   EXPECT_EQ(parts(setup({"engine.zero_level=1"}))[kCheckpointPart], 2 * 5952)
       << "moments are collected";
   auto gradients = parts(setup({"engine.zero_level=2"}));
-  EXPECT_EQ(gradients["weights"], 5952 + 2976);
+  EXPECT_EQ(gradients["weights"], 5952);
   EXPECT_EQ(gradients["sum of gradients"], 2976);
   EXPECT_EQ(gradients["gradients of a leaf"], 4 * (256 + 608)) << "4 rows of 16 tokens: one pass";
   EXPECT_EQ(
@@ -122,6 +125,26 @@ TEST_F(StageMemoryTest, AutoIsTheLowestLevelThatFits) {
   EXPECT_TRUE(zero.text().starts_with("engine.zero_level=auto is 1: ")) << zero.text();
   EXPECT_EQ(tight.options.learner.zero, ZeroLevel::kMoments);
   EXPECT_EQ(StageOptions::from_config(tight.config)->learner.zero, ZeroLevel::kMoments);
+}
+
+TEST_F(StageMemoryTest, WhatTheDatasRowsTakeIsRefusedWhereItDoesNotFit) {
+  const StageSetup given = setup({"data.max_length=64", "data.max_token_len_per_gpu=1000000"});
+  const std::int64_t room = need(given, /*longest=*/false);
+  const FitsNodes fits = [&](const RoleMemory& role) {
+    const NodeRoom node{"node a", static_cast<double>(room), 2};
+    return check_memory_fits(std::span(&role, 1), slots_, std::span(&node, 1));
+  };
+  std::optional<std::string> note;
+  EXPECT_TRUE(judge_stage_fit(given, stage_, fits, note).ok());
+  ASSERT_TRUE(note) << "rows of 64 tokens would not fit, the data's of 1 do";
+  EXPECT_NE(note->find("rows of data.max_length (64)"), std::string::npos) << *note;
+  stage_.longest = 63;
+  note.reset();
+  const Status refused = judge_stage_fit(given, stage_, fits, note);
+  EXPECT_EQ(refused.code(), runtime::ErrorCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("rows of up to 63 tokens"), std::string::npos)
+      << refused.to_string();
+  EXPECT_FALSE(note);
 }
 
 TEST_F(StageMemoryTest, WhatMayFitWithShortRowsStaysAtTheLevelThatThenFits) {
