@@ -66,14 +66,14 @@ TEST_F(LeavesTest, WhatIsKeptOnceGivesTheSameModel) {
   }
 }
 
-// Old log-probs are computed again, a critic learns beside, prompts are fewer than workers.
+// A critic learns beside, after a warm start, and mini-batches have fewer prompts than workers.
 TEST_F(LeavesTest, WeightsAreKeptOnceInEveryKindOfPass) {
-  const std::string three = "data.train_batch_size=2 trainer.total_training_steps=3 ";
+  const std::string three = "data.train_batch_size=4 trainer.total_training_steps=3 ";
   const std::string command = train_command(
       three +
       "algorithm.adv_estimator=gae critic.optim.lr=1e-3 "
       "actor_rollout_ref.actor.ppo_mini_batch_size=2 actor_rollout_ref.actor.use_kl_loss=true "
-      "sft.steps=2 sft.train_batch_size=2");
+      "sft.steps=2 sft.train_batch_size=4");
   const std::string whole = model_of("plain", command, 1);
   const std::string zero =
       " actor_rollout_ref.actor.fsdp_config.zero_level=3 critic.fsdp.zero_level=3";
