@@ -62,8 +62,10 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
       bytes += on_device && is_of_passes(part) ? 0 : part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
-  for (MemoryPart& part : checkpoint_memory(*model, memory, options.copies()))
-    role.parts.push_back(std::move(part));
+  if (!options.save.never() || !options.save_best.goal.metric.empty()) {
+    for (MemoryPart& part : checkpoint_memory(*model, memory, options.copies()))
+      role.parts.push_back(std::move(part));
+  }
   if (on_device) role.parts = host_memory(role.parts);
   role.parts.push_back(process_memory(/*trains=*/true));
   return role;

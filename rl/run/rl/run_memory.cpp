@@ -153,6 +153,7 @@ class RoleCounter {
 
   void add_checkpoint(std::vector<MemoryPart>& parts, const ModelConfig& model,
                       const MemoryOptions& learning) const {
+    if (trainer_.save.never() && trainer_.save_best.goal.metric.empty()) return;
     for (MemoryPart& part : checkpoint_memory(model, learning, copies()))
       parts.push_back(std::move(part));
   }

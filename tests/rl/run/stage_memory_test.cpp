@@ -97,6 +97,8 @@ TEST_F(StageMemoryTest, CountsWhatWorkersKeepOnce) {
   EXPECT_EQ(parts(setup({"trainer.gradient_leaves=4"}))["sum of leaves"], 2976);
   EXPECT_EQ(parts(setup({"engine.zero_level=1"}))[kCheckpointPart], 2 * 5952)
       << "moments are collected";
+  EXPECT_EQ(parts(setup({"engine.zero_level=1", "trainer.save_freq=0"})).count(kCheckpointPart), 0u)
+      << "nothing is ever saved";
   auto gradients = parts(setup({"engine.zero_level=2"}));
   EXPECT_EQ(gradients["weights"], 5952);
   EXPECT_EQ(gradients["sum of gradients"], 2976);
