@@ -74,6 +74,8 @@ struct SlotOptions {
   std::chrono::milliseconds rank_timeout = kRankTimeout;  // see watch_group()
   SlotMemory memory = {};                                 // reserved with the CPUs
 
+  bool on_device() const { return !device.empty() && device != "cpu"; }
+
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
 

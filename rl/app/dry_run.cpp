@@ -142,12 +142,7 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
       size.first = first_row_text(*first, *prompt);
   }
   const DataWarningOptions matters = DataWarningOptions::of_prompts(config, *tokenizer);
-  for (const Dataset* dataset : read) {
-    for (std::string& warning : data_warnings(*dataset, matters)) {
-      if (std::find(size.warnings.begin(), size.warnings.end(), warning) == size.warnings.end())
-        size.warnings.push_back(std::move(warning));
-    }
-  }
+  for (const Dataset* dataset : read) add_data_warnings(*dataset, matters, size.warnings);
   if (reward == nullptr) return size;
   if (const Status judged = check_reward_rows(*reward, read); !judged.ok())
     wrong.push_back(judged.message());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "rl/data/row_feed.h"
 
@@ -91,6 +92,14 @@ std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarning
   answerless.append_to(warnings);
   plain.append_to(warnings);
   return warnings;
+}
+
+void add_data_warnings(const Dataset& dataset, const DataWarningOptions& options,
+                       std::vector<std::string>& warnings) {
+  for (std::string& warning : data_warnings(dataset, options)) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  }
 }
 
 }  // namespace rl

@@ -26,4 +26,8 @@ struct DataWarningOptions {
 /// first kRowsCheckedMax.
 std::vector<std::string> data_warnings(const Dataset& dataset, const DataWarningOptions& options);
 
+/// Puts those that are not among them behind others.
+void add_data_warnings(const Dataset& dataset, const DataWarningOptions& options,
+                       std::vector<std::string>& warnings);
+
 }  // namespace rl

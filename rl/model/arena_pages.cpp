@@ -18,7 +18,7 @@ ArenaPages::ArenaPages(std::span<float> arena) : arena_(arena) {
   begin_ = reinterpret_cast<std::byte*>(first);
   users_.assign(last > first ? (last - first) / page : 0, 1);
   pages_there_ = most_ = std::ssize(users_);
-  // What comes again and again comes by large pages: a tenth of the faults' time.
+  // What comes again with each pass comes by large pages, with fewer faults (docs/performance.md).
   if (!users_.empty()) (void)::madvise(begin_, last - first, MADV_HUGEPAGE);
 }
 

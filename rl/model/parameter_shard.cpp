@@ -8,6 +8,7 @@
 
 #include "rl/model/family.h"
 #include "rl/model/read_parameter.h"
+#include "rl/model/tensor_span.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -15,10 +16,6 @@ namespace {
 
 using runtime::Result;
 using runtime::Status;
-
-std::span<float> elements_of(const at::Tensor& tensor) {
-  return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
-}
 
 // Elements [first, last) of a parameter into `out`, through the smallest stretch around them that
 // can be read alone.

@@ -15,22 +15,15 @@
 
 #include "rl/checkpoint/checkpoint.h"
 #include "rl/model/guarded.h"
+#include "rl/model/tensor_span.h"
 #include "rl/profile/recorder.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
 
 namespace rl {
-namespace {
-
 using runtime::Result;
 using runtime::Status;
-
-std::span<float> elements(const at::Tensor& arena) {
-  return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
-}
-
-}  // namespace
 
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
   if (name == "AdamW" || name == "adam")
@@ -117,12 +110,8 @@ std::unique_ptr<StepShards> Learner::make_shards() {
         *communicator_, *model_, units, homes,
         UnitWeightsOptions{.stays_whole = level == ZeroLevel::kGradients,
                            .reshard_after_forward = options_.reshard_after_forward});
-    if (!of_adapter) {
-      auto by_units =
-          std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes);
-      unit_shards_ = by_units.get();
-      return by_units;
-    }
+    if (!of_adapter)
+      return std::make_unique<UnitShards>(*communicator_, *model_, *unit_weights_, units, homes);
   }
   return std::make_unique<OptimizerShards>(*communicator_,
                                            model_->trained_parameters().arena_size(),
@@ -137,11 +126,8 @@ Result<Learner::Gathered> Learner::gathered() {
   return weights;
 }
 
-Learner::MostThere Learner::most_there() {
-  MostThere most;
-  if (weights_are_sharded()) most.weights = unit_weights_->most_there();
-  if (unit_shards_ != nullptr) most.gradients = unit_shards_->most_gradients_there();
-  return most;
+std::int64_t Learner::most_weights_there() {
+  return weights_are_sharded() ? unit_weights_->most_there() : -1;
 }
 
 // On the host.
@@ -186,8 +172,8 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   if (const Status there = offload_->await(); !there.ok()) return there;
   const std::span<float> gradients =
       shards_->is_summed()
-          ? elements(host_gradients_.defined() ? host_gradients_
-                                               : model_->gradient_arena().memory().arena())
+          ? elements_of(host_gradients_.defined() ? host_gradients_
+                                                  : model_->gradient_arena().memory().arena())
           : host_gradients();
   if (communicator_->size() > 1 && !shards_->is_summed()) {
     // The others' rows and experts are not this rank's.
@@ -207,7 +193,7 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
   if (!report.skipped) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    const std::span<float> all = elements(weights());
+    const std::span<float> all = elements_of(weights());
     const Status taken =
         shards_->step(*optimizer_, model_->pool(), all, gradients,
                       static_cast<float>(learning_rate), static_cast<float>(scale));
@@ -225,9 +211,9 @@ Result<OptimizerReport> Learner::take_step(double learning_rate) {
 std::span<float> Learner::host_gradients() {
   if (shards_->sums_in_passes()) return {};
   const at::Tensor& arena = model_->gradients().arena();
-  if (!host_gradients_.defined()) return elements(arena);
+  if (!host_gradients_.defined()) return elements_of(arena);
   host_gradients_.copy_(arena);
-  return elements(host_gradients_);
+  return elements_of(host_gradients_);
 }
 
 void Learner::begin_leaf(std::int64_t leaf) {
@@ -296,7 +282,7 @@ Status Learner::collect_state() {
       if (communicator_->rank() == 0)
         whole = at::empty({model_->trained_parameters().arena_size()});
       const Status collected =
-          shards_->collect(of_home, whole.defined() ? elements(whole) : std::span<float>());
+          shards_->collect(of_home, whole.defined() ? elements_of(whole) : std::span<float>());
       if (!collected.ok()) return collected;
       return whole;
     };
@@ -328,7 +314,8 @@ void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) {
 LearnerState Learner::state() const {
   std::vector<OptimizerState> optimizer = optimizer_->state();
   CHECK(!shards_->is_sharded() || collected_.size() == optimizer.size());  // collect_state()
-  for (std::size_t i = 0; i < collected_.size(); ++i) optimizer[i].values = elements(collected_[i]);
+  for (std::size_t i = 0; i < collected_.size(); ++i)
+    optimizer[i].values = elements_of(collected_[i]);
   return {model_->config(),
           model_->parameters(),
           adapter(),
@@ -368,7 +355,7 @@ Status Learner::read_weights(const std::filesystem::path& folder) {
       Parameters::load(model_->config(), folder / kModelFolder, how);
   if (!parameters.ok()) return parameters.status();
   if (weights_are_sharded())
-    unit_weights_->keep_from(elements(parameters->arena()));
+    unit_weights_->keep_from(elements_of(parameters->arena()));
   else
     model_->parameters().arena().copy_(parameters->arena());
   return {};

@@ -143,13 +143,9 @@ class Learner {
     shards_->expect_last_pass(adds, last_round);
   }
 
-  /// Elements of the weights' and the gradients' arena that had memory at most since the last call;
-  /// -1 where all of it always has.
-  struct MostThere {
-    std::int64_t weights = -1;
-    std::int64_t gradients = -1;
-  };
-  MostThere most_there();
+  /// Elements of sharded weights that had memory at most since the last call, for tests of it; -1
+  /// where all of them always have.
+  std::int64_t most_weights_there();
 
   /// Adds up the gradients of a round, of the ranks with a 1 in `adds`, behind those of the rounds
   /// before. All ranks call it for each round, and then apply(). Errors: those of apply().
@@ -210,7 +206,6 @@ class Learner {
   LearnerOptions options_;
   std::unique_ptr<UnitWeights> unit_weights_;  // from kGradients on
   std::unique_ptr<StepShards> shards_;
-  UnitShards* unit_shards_ = nullptr;  // shards_, where it is that
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> collected_;  // by collect_state()
   at::Tensor collected_weights_;

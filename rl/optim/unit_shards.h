@@ -42,9 +42,6 @@ class UnitShards final : public StepShards {
   void end_step() override { sums_.end_step(); }
   runtime::Status collect(std::span<const float> of_home, std::span<float> whole) override;
 
-  /// See UnitSums.
-  std::int64_t most_gradients_there() { return sums_.most_there(); }
-
  private:
   Communicator& communicator_;
   UnitWeights& weights_;

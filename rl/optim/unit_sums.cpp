@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rl/model/guarded.h"
+#include "rl/model/tensor_span.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -16,8 +17,7 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
     : communicator_(communicator),
       model_(model),
       packed_(homes[static_cast<std::size_t>(communicator.rank())]),
-      arena_{model.gradient_arena().memory().arena().mutable_data_ptr<float>(),
-             static_cast<std::size_t>(model.gradient_arena().memory().arena_size())},
+      arena_(elements_of(model.gradient_arena().memory().arena())),
       sum_(static_cast<std::size_t>(packed_.elements())),
       pages_(arena_) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -25,11 +25,10 @@ UnitSums::UnitSums(Communicator& communicator, Transformer& model, std::span<con
     Unit& unit = units_.emplace_back(Unit{place, {}, false});
     for (const ArenaRange& range : place.own.ranges()) {
       for (HomeSlices& slices : slices_of(range, homes)) {
-        const ArenaRange mine = packed_.packed(slices[rank]);
+        const std::span<float> mine = part_of(std::span(sum_), packed_.packed(slices[rank]));
         Part& part = unit.parts.emplace_back(Part{std::move(slices), {}});
         part.rounds.kept = true;
-        part.rounds.place = std::span(sum_).subspan(static_cast<std::size_t>(mine.begin),
-                                                    static_cast<std::size_t>(mine.size()));
+        part.rounds.place = mine;
       }
     }
   }
@@ -49,12 +48,6 @@ void UnitSums::expect_last_pass(std::span<const std::uint8_t> adds, bool last_ro
 }
 
 void UnitSums::end_step() { complete_ = false; }
-
-std::int64_t UnitSums::most_there() {
-  const std::int64_t most = pages_.most();
-  pages_.reset_most();
-  return most;
-}
 
 // Going back begins with the output layer; of a tied one the embeddings get gradients there, too.
 void UnitSums::before_forward(std::int64_t layer) {

@@ -37,9 +37,6 @@ class UnitSums final : public LayerListener {
   std::span<const float> sum() const { return sum_; }
   void end_step();
 
-  /// Elements of the gradients' arena that have memory at most, since the last call.
-  std::int64_t most_there();
-
   void before_forward(std::int64_t layer) override;
   void before_backward(std::int64_t layer) override;
   void after_pass() override;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rl/model/guarded.h"
+#include "rl/model/tensor_span.h"
 #include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
@@ -14,10 +15,6 @@ namespace rl {
 namespace {
 
 using runtime::Status;
-
-std::span<float> elements(const at::Tensor& arena) {
-  return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
-}
 
 RangeSet all_of(std::span<const float> arena) { return {{0, std::ssize(arena)}}; }
 
@@ -32,7 +29,7 @@ UnitWeights::UnitWeights(Communicator& communicator, Transformer& model,
       homes_(homes.begin(), homes.end()),
       packed_(homes_[static_cast<std::size_t>(communicator.rank())]),
       options_(options),
-      arena_(elements(model.parameters().arena())),
+      arena_(elements_of(model.parameters().arena())),
       pages_(arena_),
       there_(units_.size(), 0) {
   if (!options_.stays_whole) keep_from(arena_);

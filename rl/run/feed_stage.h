@@ -2,7 +2,6 @@
 // workers.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -34,12 +33,8 @@ class FeedStage : public DataStage {
     std::vector<std::string> all;
     for (const Feed* feed : {feed_.get(), validation_feed_.get()}) {
       if (feed == nullptr) continue;
-      for (std::string& warning :
-           data_warnings(feed->rows().dataset(),
-                         DataWarningOptions::of_stage(setup_.config, feed->tokenizer()))) {
-        if (std::find(all.begin(), all.end(), warning) == all.end())
-          all.push_back(std::move(warning));
-      }
+      add_data_warnings(feed->rows().dataset(),
+                        DataWarningOptions::of_stage(setup_.config, feed->tokenizer()), all);
     }
     return all;
   }

@@ -31,7 +31,7 @@ Result<RoleMemory> stage_memory(const StageSetup& setup, const DataStage& stage,
   const std::int64_t forward = std::min(limit, share * longest);
   const Result<SlotOptions> slots = SlotOptions::from_config(setup.config);
   if (!slots.ok()) return slots.status();
-  const bool on_device = !slots->device.empty() && slots->device != "cpu";
+  const bool on_device = slots->on_device();
   const bool pairs = setup.config.command() != sft_keys().command();  // a row may be two sequences
   const std::int64_t leaves = options.gradient_leaves > 0 ? options.gradient_leaves : setup.workers;
   const std::int64_t leaf_rows = (options.batch_rows + leaves - 1) / leaves * (pairs ? 2 : 1);

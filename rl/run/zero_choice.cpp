@@ -64,11 +64,10 @@ std::string ZeroChoice::text() const {
 Result<ZeroChoice> choose_zero_levels(const Config& config, std::span<const ZeroRole> roles,
                                       const SlotOptions& slots,
                                       const std::function<Status(const Config& config)>& fits) {
-  const bool on_device = !slots.device.empty() && slots.device != "cpu";
   std::vector<ZeroRole> open;
   std::ranges::copy_if(roles, std::back_inserter(open),
                        [&](const ZeroRole& role) { return is_zero_level_auto(config, role.role); });
-  if (open.empty() || on_device || slots.nodes * slots.per_node < 2) return ZeroChoice();
+  if (open.empty() || slots.on_device() || slots.nodes * slots.per_node < 2) return ZeroChoice();
   const Status plain = fits(config);
   if (plain.ok())
     return ZeroChoice(taken_at(config, open, ZeroLevel::kNone),

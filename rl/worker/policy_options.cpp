@@ -70,10 +70,9 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const Result<ZeroLevel> zero = zero_level_from_config(config, role, *kind);
   if (!zero.ok()) return zero.status();
   options.zero = *zero;
-  if (role != kStageRole) {
-    const std::string section = role == kCriticRole ? "critic.fsdp" : role + ".fsdp_config";
+  if (role != kStageRole) {  // stages have no such key
     options.reshard_after_forward =
-        read.find_bool(section + ".reshard_after_forward").value_or(true);
+        read.find_bool(sharding_section(role) + ".reshard_after_forward").value_or(true);
     if (!read.status().ok()) return read.status();
   }
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;

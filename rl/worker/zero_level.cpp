@@ -6,9 +6,13 @@ namespace rl {
 
 using runtime::Result;
 
+std::string sharding_section(const std::string& role) {
+  if (role == kStageRole) return "engine";
+  return role == kCriticRole ? "critic.fsdp" : role + ".fsdp_config";
+}
+
 std::string zero_level_key(const std::string& role) {
-  if (role == kStageRole) return "engine.zero_level";
-  return role == kCriticRole ? "critic.fsdp.zero_level" : role + ".fsdp_config.zero_level";
+  return sharding_section(role) + ".zero_level";
 }
 
 bool is_zero_level_auto(const Config& config, const std::string& role) {

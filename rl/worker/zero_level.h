@@ -10,6 +10,9 @@
 
 namespace rl {
 
+/// Where the keys of a role's sharding stand: "critic.fsdp".
+std::string sharding_section(const std::string& role);
+
 /// The key: "critic.fsdp.zero_level".
 std::string zero_level_key(const std::string& role);
 

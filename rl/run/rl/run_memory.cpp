@@ -105,7 +105,7 @@ class RoleCounter {
         policy_(policy),
         model_(model),
         device_(slots.device),
-        on_device_(!slots.device.empty() && slots.device != "cpu"),
+        on_device_(slots.on_device()),
         workers_(slots.nodes * slots.per_node),
         share_((trainer.batch_prompts + workers_ - 1) / workers_ * trainer.samples_per_prompt),
         longest_(std::min(prompt_tokens > 0 ? prompt_tokens + policy.training.response_tokens_max

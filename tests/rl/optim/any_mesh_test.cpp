@@ -45,7 +45,6 @@ struct Outcome {
   std::vector<std::vector<float>> trained;  // by rank
   std::vector<double> norms;
   std::int64_t most_weights = -1;  // elements that had memory at most on a rank
-  std::int64_t most_gradients = -1;
 };
 
 // Short sequences; now and then there are none.
@@ -152,11 +151,7 @@ Outcome train(const Training& run, const Mesh& mesh, const Stretch& stretch = {}
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         if (rank == 0) outcome.norms.push_back(report->grad_norm);
       }
-      if (rank == 0) {
-        const Learner::MostThere most = learner.most_there();
-        outcome.most_weights = most.weights;
-        outcome.most_gradients = most.gradients;
-      }
+      if (rank == 0) outcome.most_weights = learner.most_weights_there();
       if (!stretch.into.empty()) {
         ASSERT_TRUE(learner.collect_state().ok());
         if (rank == 0) ASSERT_TRUE(learner.save(stretch.into).ok());
